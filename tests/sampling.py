@@ -76,7 +76,7 @@ def touched(test: Path) -> bool:
     for path in stories:
         stories += [one for one in _imported(TOP / path) if _is_story(one) and one not in stories]
     subjects = {str(test.relative_to(TOP)), *_imported(test), *stories}
-    if test.parent.name != "conductor":
+    if "conductor" not in test.relative_to(TOP).parts:
         return not CHANGED.isdisjoint(subjects)
     return not CHANGED.isdisjoint(subjects.union(MACHINERY)) or not stories and any(map(_is_story, CHANGED))
 

@@ -24,12 +24,10 @@ import msgspec
 from nova import http_server
 from nova.metadata.app import MetadataApp
 from nova.metadata.options import MetadataOptions
-from nova.model.guests import GuestFacts, GuestPassword, GuestQuery
+from nova.model.guests import GuestFacts, GuestQuery
 from nova.model.networks import FixedAddress, Interface
-from nova.rpc import local
-from nova.rpc.contracts.conductor_host import ConductorHostRPC
 from tests.bench.meters import percentile
-from tests.fakes.compute import FakeConductorHost
+from tests.fakes.conductor_host import FakeConductorHost
 
 CALL_S = 0.005  # what a conductor's answer over a broker takes on a quiet machine
 PATHS = ("/openstack/latest/meta_data.json", "/openstack/latest/network_data.json", "/latest/meta-data/instance-id",
@@ -49,12 +47,9 @@ class Conductor(FakeConductorHost):
         time.sleep(CALL_S)
         return msgspec.structs.replace(FACTS, name=str(query.address))
 
-    def set_guest_password(self, host: str, password: GuestPassword) -> None: ...
-
 
 def serve(sock: Any) -> None:
-    source = local.connect(ConductorHostRPC, Conductor(), "meta")
-    app = MetadataApp(source, "meta", MetadataOptions(forwarded_for=True))
+    app = MetadataApp(Conductor().client("meta"), "meta", MetadataOptions(forwarded_for=True))
     http_server.serve_threads(sock, app, 200)
 
 

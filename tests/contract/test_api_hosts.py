@@ -8,7 +8,7 @@ import pytest
 
 from tests.contract import answers, rows
 from tests.fakes.api import ADMIN, DEMO, ApiClient
-from tests.fakes.conductor_hosts import numbered
+from tests.fakes.conductor import numbered
 
 pytestmark = rows.needs_contract
 

@@ -12,7 +12,7 @@ from nova.model.networks import FixedAddress, RequestedNetwork
 from nova.model.states import VmState
 from tests.contract import answers, rows
 from tests.fakes.api import ADMIN, DEMO, ApiClient
-from tests.fakes.conductor_interfaces import PORT
+from tests.fakes.conductor_networks import PORT
 
 pytestmark = rows.needs_contract
 
@@ -55,7 +55,8 @@ def test_answers_to_writes_at_every_version_pass_the_contract(client: ApiClient)
         for version in answers.span(id):
             answer = client.post(f"/servers/{UUID}/action", {name: body}, version=f"2.{version}")
             answers.assert_answer(id, version, answer)
-    assert client.conductor.fixed[0] == ("add", UUID, "net") and client.conductor.fixed[-1][2] == "10.0.0.3"
+    assert {*client.conductor.asked("add_fixed_address")} == {(UUID, "net")}
+    assert {*client.conductor.asked("remove_fixed_address")} == {(UUID, "10.0.0.3")}
 
 
 def test_multinic_when_the_version_is_newer_then_it_is_no_action(client: ApiClient) -> None:
@@ -72,7 +73,7 @@ def test_multinic_when_the_version_is_newer_then_it_is_no_action(client: ApiClie
     ({"interfaceAttachment": {"port_id": OTHER, "tag": "a"}}, RequestedNetwork(port_id=OTHER, tag="a"))])
 def test_attach_when_it_is_asked_for_then_the_conductor_hears_just_that(body, wish, client: ApiClient) -> None:
     assert client.post(BASE, body, version="2.49").status_int == 200
-    assert client.conductor.wishes == [wish]
+    assert client.conductor.asked("attach_interface") == [(UUID, wish)]
 
 
 @pytest.mark.parametrize("body", [
@@ -83,7 +84,7 @@ def test_attach_when_it_is_asked_for_then_the_conductor_hears_just_that(body, wi
     {"interfaceAttachment": {"net_id": "net"}}, {"interfaceAttachment": {"tag": "a,b"}}, {"other": 1}])
 def test_attach_when_the_body_is_bad_then_it_is_a_400_and_nothing_is_asked(body, client: ApiClient) -> None:
     assert client.post(BASE, body, version="2.49").status_int == 400
-    assert client.conductor.wishes == []
+    assert client.conductor.asked("attach_interface") == []
 
 
 def test_attach_when_a_tag_comes_before_its_version_then_it_is_a_400(client: ApiClient) -> None:
@@ -94,7 +95,7 @@ def test_attach_when_a_tag_comes_before_its_version_then_it_is_a_400(client: Api
     (errors.Conflict("in use"), 409), (errors.NotFound("no such network"), 404), (errors.HostRefused("no bridge"), 500),
     (errors.OverQuota("full"), 403), (errors.NotSupported("no"), 501)])
 def test_attach_when_it_fails_then_the_caller_has_the_error(error, code, client: ApiClient) -> None:
-    client.conductor.refuses = error
+    client.conductor.given(attach_interface=error)
     assert client.post(BASE, {}, version="2.1").status_int == code
 
 
@@ -107,7 +108,7 @@ def test_server_when_it_is_locked_or_in_the_wrong_state_then_its_interfaces_stay
     assert [one.status_int for one in answers_] == [409, 409, 409]
     client.conductor.add_server(uuid=mine, project_id="demo", user_id="demo", vm_state=VmState.SUSPENDED)
     assert client.post(f"/servers/{mine}/os-interface", {}, token=DEMO).status_int == 409
-    assert client.conductor.wishes == [] and client.conductor.fixed == []
+    assert client.conductor.asked("attach_interface", "detach_interface", "add_fixed_address") == []
 
 
 def test_interface_when_it_is_not_the_servers_then_it_is_not_found(client: ApiClient) -> None:

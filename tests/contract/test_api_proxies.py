@@ -11,7 +11,7 @@ import pytest
 from nova.model.networks import NEUTRON
 from tests.contract import answers, rows
 from tests.fakes.api import ADMIN, DEMO, ApiClient
-from tests.fakes.conductor_proxies import WHEN
+from tests.fakes.conductor import WHEN
 
 pytestmark = rows.needs_contract
 

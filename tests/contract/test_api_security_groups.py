@@ -118,7 +118,7 @@ def test_group_when_its_name_is_bad_then_it_is_refused(client: ApiClient, name: 
 
 
 def test_group_when_the_quota_is_used_up_or_it_is_the_default_one_then_its_code_says_so(client: ApiClient) -> None:
-    client.conductor.most_security_groups = 1
+    client.conductor.given(create_security_group=errors.OverQuota("Quota exceeded, too many security groups."))
     default = client.get(GROUPS).json["security_groups"][0]["id"]
     assert client.post(GROUPS, WEB).status_int == 403
     assert client.delete(f"{GROUPS}/{default}").status_int == 400

@@ -52,8 +52,8 @@ def client() -> ApiClient:
     fake.add_server(uuid=UUID, tags=("blue", "red"), project_id="admin", user_id="admin")
     fake.groups[GROUP_ID] = ServerGroup(uuid=GROUP_ID, project_id="admin", user_id="admin", name="g",
                                         policy="soft-affinity", members=(UUID,))
-    fake.topologies[UUID] = ServerTopology(project_id="admin", user_id="admin", nodes=(NODE, OTHER), page_kb=4)
-    fake.diagnostics[UUID] = TOLD
+    fake.given(get_diagnostics=TOLD, get_server_topology=ServerTopology(
+        project_id="admin", user_id="admin", nodes=(NODE, OTHER), page_kb=4))
     fake.passwords[UUID] = "secret"
     fake.add_migration(server_uuid=UUID, project_id="admin", user_id="admin",
                        progress=MigrationProgress(memory_total_bytes=5))
@@ -115,7 +115,8 @@ def test_answers_for_a_project_member_pass_the_contract(client: ApiClient) -> No
     """Without what administrators see: no pinning, no hosts."""
     mine = "21111111-2222-4333-8444-555555555555"
     client.conductor.add_server(uuid=mine, project_id="demo", user_id="demo")
-    client.conductor.topologies[mine] = ServerTopology(project_id="demo", user_id="demo", nodes=(NODE,), page_kb=4)
+    client.conductor.given(get_server_topology=ServerTopology(project_id="demo", user_id="demo", nodes=(NODE,),
+                                                              page_kb=4))
     answer = client.get(f"/servers/{mine}/topology", version="2.78", token=DEMO)
     answers.assert_answer("GET /servers/{server_id}/topology", 78, answer)
     assert answer.json["nodes"] == [{"memory_mb": 1024, "vcpu_set": [0, 1], "siblings": [[0, 1]]}]

@@ -12,7 +12,7 @@ import pytest
 from nova.model.usage import DONE, HostAudit, UsageAudits
 from tests.contract import answers, rows
 from tests.fakes.api import ADMIN, ApiClient
-from tests.fakes.conductor_usage import LAUNCHED, server_usage
+from tests.fakes.conductor import LAUNCHED, server_usage
 
 pytestmark = rows.needs_contract
 
@@ -34,9 +34,9 @@ def client() -> ApiClient:
     made = ApiClient(token=ADMIN)
     made.conductor.usages = [server_usage(IDS[0]), server_usage(IDS[1], ended_at=LAUNCHED, state="terminated"),
                              server_usage(IDS[2], "other", state="shelved_offloaded")]
-    made.conductor.audits = UsageAudits(
+    made.conductor.given(get_usage_audits=UsageAudits(
         period_beginning=datetime.datetime(2026, 1, 1), period_ending=datetime.datetime(2026, 2, 1),
-        hosts=(IDS[0], IDS[1]), audits={IDS[0]: HostAudit(host=IDS[0], state=DONE, servers=1, message="done")})
+        hosts=(IDS[0], IDS[1]), audits={IDS[0]: HostAudit(host=IDS[0], state=DONE, servers=1, message="done")}))
     return made
 
 

@@ -12,7 +12,7 @@ from nova.api.routing import Route
 from nova.model.networks import FixedAddressRow
 from tests.contract import rows
 from tests.fakes.api import ADMIN, ApiClient, configuration
-from tests.fakes.conductor_interfaces import PORT
+from tests.fakes.conductor_networks import PORT
 
 pytestmark = rows.needs_contract
 SAMPLES = rows.SHARED / "samples"

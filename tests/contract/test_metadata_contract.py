@@ -29,7 +29,9 @@ from nova.model import guest_tree
 from nova.model.guest_tree import TreeOptions, VendorData
 from nova.model.guests import DevicePlace, GuestFacts, GuestPassword, GuestQuery
 from nova.model.networks import FixedAddress, Interface, Route, Subnet
+from nova.rpc.contracts.conductor_host import ConductorHostRPC
 from nova.virt.libvirt.disks import config_drive as drives
+from tests.fakes.contract import ContractFake
 
 CONTRACT = Path(__file__).resolve().parents[3] / "shared" / "contract" / "metadata.yaml"
 pytestmark = pytest.mark.skipif(not CONTRACT.exists(), reason="the shared contract is not beside this checkout")
@@ -61,8 +63,9 @@ FULL = GuestFacts(
 BARE = GuestFacts(uuid=UUID, id=1, name="bare", hostname="bare", project_id="p1")
 
 
-class Conductor:
+class Conductor(ContractFake, contract=ConductorHostRPC):
     def __init__(self, facts: GuestFacts) -> None:
+        super().__init__()
         self.facts, self.password = facts, ""
 
     def guest_facts(self, host: str, query: GuestQuery) -> GuestFacts:
@@ -83,7 +86,7 @@ class Guest:
 
     def __init__(self, facts: GuestFacts = FULL, today: str = "2026-01-01", **options: Any) -> None:
         day = datetime.date.fromisoformat(today)
-        self.app = MetadataApp(Conductor(facts), "meta", MetadataOptions(**options), today=lambda: day)
+        self.app = MetadataApp(Conductor(facts).client("meta"), "meta", MetadataOptions(**options), today=lambda: day)
 
     def ask(self, path: str, method: str = "GET", address: str = ADDRESS, body: bytes = b"",
             headers: dict[str, str] | None = None) -> webob.Response:

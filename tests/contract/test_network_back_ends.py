@@ -15,14 +15,13 @@ from nova.db import servers, states
 from nova.model.base import Scope
 from nova.model.networks import Interface, NewNetwork, RequestedNetwork
 from nova.model.server_parts import ExternalEvent
-from tests.fakes.move_cloud import MoveCloud
-from tests.fakes.neutron_cloud import NeutronMoveCloud
-from tests.fakes.small_cloud import DEMO, make_templates, until
+from tests.fakes.failing_cloud import FailingCloud
+from tests.fakes.small_cloud import DEMO, NEUTRON, make_templates, until
 
 NOWHERE = "11111111-1111-1111-1111-111111111111"
 
 
-class Nova(MoveCloud):
+class Nova(FailingCloud):
     """Its network is the one that every cloud of these has."""
 
     def __init__(self, folder: Path, templates: Path) -> None:
@@ -42,7 +41,10 @@ class Nova(MoveCloud):
         return {address for server, address in self.addresses().items() if server == uuid}
 
 
-class Next(NeutronMoveCloud):
+class Next(FailingCloud):
+    def __init__(self, folder: Path, templates: Path) -> None:
+        super().__init__(folder, templates, NEUTRON)
+
     def second(self) -> str:
         return self.neutron.add_network("second", ("10.2.0.0/24",))
 

@@ -19,8 +19,8 @@ from nova.model.floating import DnsDomain, DnsEntry
 from nova.model.networks import FixedAddressRow
 from tests.contract import rows
 from tests.fakes.api import ADMIN, ApiClient, configuration
-from tests.fakes.conductor_interfaces import PORT
-from tests.fakes.conductor_proxies import WHEN
+from tests.fakes.conductor import WHEN
+from tests.fakes.conductor_networks import PORT
 from tests.functional.live import normal
 
 pytestmark = rows.needs_contract

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import re
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,9 +22,6 @@ from nova.api.request import Site
 from nova.api.routes import ROUTES
 from nova.api.routing import Route
 from nova.policies import Policy
-from nova.rpc.contracts.conductor import ConductorRPC
-from nova.rpc.contracts.console_auth import ConsoleAuthRPC
-from nova.rpc.local import connect
 from nova.web import auth
 from nova.web.schema import Node
 from nova.web.specs import Spec, problem_of
@@ -148,46 +145,23 @@ def expected(route: Route, caller: Caller) -> set[int] | None:
 # -- the request
 
 
-class Recorded:
-    """A client of a fake conductor, a new one with one server of OWNER in PROJECT at each :meth:`fresh`.
-
-    ``asked``: what it was asked since.
-    """
-
-    def __init__(self) -> None:
-        self._conductor = FakeConductor()
-        self._client: Any = connect(ConductorRPC, self._conductor)
-        self.fresh()
-
-    def fresh(self) -> None:
-        # all anew in the same object: to make a client costs ten times as much as a request
-        self._conductor.__dict__.clear()
-        self._conductor.__init__()  # type: ignore[misc]
-        self.server = self._conductor.add_server(project_id=PROJECT, user_id=OWNER).uuid
-        self.asked: list[str] = []
-
-    def __getattr__(self, name: str) -> Callable[..., Any]:
-        call = getattr(self._client, name)
-
-        def noted(*args: Any, **kwargs: Any) -> Any:
-            self.asked.append(name)
-            return call(*args, **kwargs)
-        return noted
-
-
 class Cloud:
-    """The application over :class:`Recorded`; one for all tests, since it costs time to make."""
+    """The application over fakes, with a server of OWNER in PROJECT; one for all tests, since it costs time to make."""
 
     def __init__(self) -> None:
         conf = configuration()
-        self.conductor, policy = Recorded(), Policy(conf)
-        self.consoles = FakeConsoles()
-        self.application = app.build(Site(self.conductor, connect(ConsoleAuthRPC, self.consoles), policy),
+        self.conductor, self.consoles, policy = FakeConductor(), FakeConsoles(), Policy(conf)
+        self.application = app.build(Site(self.conductor.client(), self.consoles.client(), policy),
                                      lambda application: auth.KeystoneContext(application, policy))
 
+    def fresh(self) -> None:
+        """All anew in the same object: to make a client costs ten times as much as a request."""
+        self.conductor.__init__()  # type: ignore[misc]
+        self.server = self.conductor.add_server(project_id=PROJECT, user_id=OWNER).uuid
+
     def send(self, route: Route, version: str, caller: Caller | None, query: str = "") -> webob.Response:
-        self.conductor.fresh()
-        self.consoles.wishes.clear()
+        self.fresh()
+        self.consoles.calls.clear()
         request = webob.Request.blank(f"/v2.1{self._path(route)}{query}", method=route.method)
         request.headers["OpenStack-API-Version"] = f"compute {version}"
         if route.method in ("POST", "PUT"):
@@ -198,7 +172,7 @@ class Cloud:
         return request.get_response(self.application)
 
     def _path(self, route: Route) -> str:
-        values = {"server_id": self.conductor.server, "tenant_id": PROJECT, "key": "a"}
+        values = {"server_id": self.server, "tenant_id": PROJECT, "key": "a"}
         return re.sub(r"{(\w+)}", lambda name: values.get(name[1], _made_up(name[1])), route.path)
 
 
@@ -271,10 +245,10 @@ def wrong(route: Route, version: str, name: str, caller: Caller) -> Iterable[str
         return
     if answer.status_int not in refusal:
         yield f"{said}; the contract refuses with {refusal}"
-    asked = cloud.conductor.asked
+    asked = [call.name for call in cloud.conductor.calls]
     if len(asked) > (1 if route.looks_first else 0) or any(not one.startswith(("get_", "list_")) for one in asked):
         yield f"{name}: refused, and yet asked the conductor {asked}"
-    if cloud.consoles.wishes:
+    if cloud.consoles.asked("open_console"):
         yield f"{name}: refused, and yet a console was opened"
 
 
@@ -288,7 +262,7 @@ def test_operation_as_each_caller_then_the_contract_decides(route: Route, versio
 def test_operation_without_a_token_then_401_and_nothing_is_asked(route: Route) -> None:
     cloud = the_cloud()
     assert cloud.send(route, route.since, None).status_int == 401
-    assert cloud.conductor.asked == []
+    assert cloud.conductor.calls == []
 
 
 def test_every_rule_of_the_contract_is_asked_by_an_operation_of_ours_or_comes_later() -> None:
@@ -305,7 +279,7 @@ def test_every_rule_of_the_contract_is_asked_by_an_operation_of_ours_or_comes_la
 
 def ask(path: str, caller: Caller, version: str = "2.104", method: str = "GET", body: Any = None) -> tuple[int, Any]:
     cloud = the_cloud()
-    cloud.conductor.fresh()
+    cloud.fresh()
     request = webob.Request.blank(f"/v2.1{path}", method=method)
     request.headers.update({**caller.headers(), "OpenStack-API-Version": f"compute {version}"})
     if body is not None:

@@ -13,9 +13,6 @@ from nova.api import app
 from nova.conf import api as api_section
 from nova.conf import floating, network, osapi
 from nova.policies import Policy
-from nova.rpc.contracts.conductor import ConductorRPC
-from nova.rpc.contracts.console_auth import ConsoleAuthRPC
-from nova.rpc.local import connect
 from tests.fakes.conductor import FakeConductor
 from tests.fakes.consoles import FakeConsoles
 
@@ -51,8 +48,8 @@ class ApiClient:
         self.conductor = conductor or FakeConductor()
         self.consoles = FakeConsoles()
         options, policy = (conf, None) if conf else usual()
-        self.application = app.from_conf(connect(ConductorRPC, self.conductor),
-                                         connect(ConsoleAuthRPC, self.consoles), options, policy)
+        self.application = app.from_conf(self.conductor.client(),
+                                         self.consoles.client(), options, policy)
         self.token, self.version, self.prefix = token, version, "/v2.1"
 
     def request(self, method: str, path: str, body: Any = None, *, token: str | None = "", version: str | None = "",

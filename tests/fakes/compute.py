@@ -1,4 +1,4 @@
-"""What a compute host works with, for tests: a conductor that answers from tables, a clock, orders, a whole service."""
+"""What a compute host works with, for tests: a clock, orders, an image service, a whole service."""
 
 from __future__ import annotations
 
@@ -20,15 +20,11 @@ from nova.conf import fake as fake_options
 from nova.model.base import Time, utcnow
 from nova.model.flavors import Flavor
 from nova.model.images import Image
-from nova.model.migrations import ProgressReport
 from nova.model.networks import Interface
-from nova.model.orders import BuildOrder, Disk, ExpectedGuest, Fence, GuestOrder, Outcome, Permission, PowerReport
-from nova.model.security_groups import HostFirewall
-from nova.model.services import Alive, Debt, Heartbeat, Registered, Registration
+from nova.model.orders import BuildOrder, Disk, Fence, GuestOrder, Outcome
 from nova.model.vendor_source import NoVendorData
-from nova.rpc import local
-from nova.rpc.contracts.conductor_host import ConductorHostRPC
 from nova.virt.fake import FakeDriver
+from tests.fakes.conductor_host import FakeConductorHost
 
 HOST = "compute1"
 
@@ -48,93 +44,6 @@ class FakeClock(Clock):
 
     def advance(self, **amount: float) -> None:
         self._ahead += datetime.timedelta(**amount)
-
-
-class FakeConductorHost:
-    """ConductorHostRPC, answered from what a test puts in; what hosts report is kept in lists."""
-
-    def __init__(self) -> None:
-        self.overtaken: set[str] = set()  # servers whose permission is refused
-        self.away = False  # nobody answers
-        self.refuses_registration = ""
-        self.debts: tuple[Debt, ...] = ()
-        self.expected: tuple[ExpectedGuest, ...] = ()
-        self.calls: list[str] = []
-        self.asked: list[tuple[Permission, ...]] = []
-        self.reports: list[PowerReport] = []
-        self.inventories: list[Any] = []
-        self.outcomes: list[tuple[tuple[int, ...], tuple[Outcome, ...]]] = []
-        self.paid: list[int] = []
-        self.progress: tuple[ProgressReport, ...] = ()
-        self.registrations: list[Registration] = []
-        self.have: tuple[str, ...] = ()
-        self.on_ask: Any = None
-        self.firewall: HostFirewall | None = None
-
-    def _called(self, name: str) -> None:
-        self.calls.append(name)
-        if self.away:
-            raise errors.Unavailable("nova-conductor did not answer")
-
-    def register(self, host: str, registration: Registration) -> Registered:
-        self._called("register")
-        if self.refuses_registration:
-            raise errors.Conflict(self.refuses_registration)
-        self.registrations.append(registration)
-        return Registered(service_id=1, debts=self.debts)
-
-    def heartbeat(self, host: str, beat: Heartbeat) -> Alive:
-        self._called("heartbeat")
-        return Alive()
-
-    def still_here(self, host: str, beat: Heartbeat) -> None:
-        self._called("still_here")
-
-    def report_inventory(self, host: str, inventory: Any) -> None:
-        self._called("report_inventory")
-        self.inventories.append(inventory)
-
-    def report_power(self, host: str, report: PowerReport) -> None:
-        self._called("report_power")
-        self.reports.append(report)
-
-    def report_outcomes(self, host: str, operation_ids: tuple[int, ...], outcomes: tuple[Outcome, ...]) -> None:
-        self._called("report_outcomes")
-        self.outcomes.append((operation_ids, outcomes))
-
-    def report_progress(self, host: str, reports: tuple[ProgressReport, ...]) -> None:
-        self.progress += reports
-
-    def may_proceed(self, host: str, asked: tuple[Permission, ...]) -> tuple[Permission, ...]:
-        self._called("may_proceed")
-        self.asked.append(asked)
-        if self.on_ask:
-            self.on_ask(asked)
-        return tuple(Permission(server_uuid=each.server_uuid, epoch=each.epoch,
-                                granted=each.server_uuid not in self.overtaken) for each in asked)
-
-    def expected_guests(self, host: str, have: tuple[str, ...]) -> tuple[ExpectedGuest, ...]:
-        self._called("expected_guests")
-        self.have = have
-        return tuple(guest for guest in self.expected if not guest.gone or guest.server_uuid in have)
-
-    def debt_paid(self, host: str, debt_id: int) -> None:
-        self._called("debt_paid")
-        self.paid.append(debt_id)
-
-    def guest_facts(self, host: str, query: Any) -> Any: ...
-
-    def set_guest_password(self, host: str, password: Any) -> None: ...
-
-    def networks_on_host(self, host: str) -> Any: ...
-
-    def network_for_guest(self, host: str, network_uuid: str) -> Any: ...
-
-    def report_lease(self, host: str, lease: Any) -> None: ...
-
-    def host_firewall(self, host: str) -> HostFirewall:
-        self._called("host_firewall")
-        return self.firewall or HostFirewall(host=host)
 
 
 def options(module: Any, **values: Any) -> Any:
@@ -210,11 +119,13 @@ class FakeStore:
 class World:
     """One compute host with the fake driver and a fake conductor; ``restart`` is a kill and a new start."""
 
-    def __init__(self, state_path: Path, clock: Clock | None = None, name: str = HOST, **settings: Any) -> None:
+    def __init__(self, state_path: Path, clock: Clock | None = None, name: str = HOST, images: Any = None,
+                 **settings: Any) -> None:
         self.state_path, self.settings = state_path, settings
         self.store, self.fake = FakeStore(), {}  # ``fake``: options of the driver
         self.offers: Offers = {}  # of consoles
         self.vendor: Any = NoVendorData()
+        self.images = images
         self.hairpins: Any = None
         self.filters: Any = None
         self.conductor = FakeConductorHost()
@@ -225,10 +136,10 @@ class World:
     def new_driver(self) -> FakeDriver:
         return FakeDriver(options(fake_options, **self.fake), self.host.name, self.state_path)
 
-    def new_service(self) -> ComputeService:
-        client = local.connect(ConductorHostRPC, self.conductor, self.host.name)
-        parts = Parts(self.driver, client, None, options(compute_options, **self.settings), store=self.store,
-                      consoles=self.offers, vendor=self.vendor, hairpins=self.hairpins,
+    def new_service(self, driver: Any = None) -> ComputeService:
+        client = self.conductor.client(self.host.name)
+        parts = Parts(driver or self.driver, client, self.images, options(compute_options, **self.settings),
+                      store=self.store, consoles=self.offers, vendor=self.vendor, hairpins=self.hairpins,
                       filters=self.filters)
         return ComputeService(parts, self.host)
 

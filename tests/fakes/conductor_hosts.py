@@ -1,146 +1,150 @@
-"""The fake conductor's part for hosts: services, zones, hypervisors."""
+"""Parts of the fake conductor: services, hypervisors, aggregates, usage and debts."""
 
 from __future__ import annotations
 
 import datetime
-import uuid
 from typing import Any
 
-import msgspec
-
 from nova import errors
-from nova.model.services import (
-    Amounts,
-    HostPowerChange,
-    HostUsage,
-    Hypervisor,
-    HypervisorQuery,
-    HypervisorStatistics,
-    ServerName,
-    Service,
-    ServiceQuery,
-    ServiceUpdate,
-    Zone,
-)
+from nova.model.aggregates import ZONE
+from nova.model.services import Amounts, HostUsage, HypervisorStatistics, ServerName, Service, ServiceQuery, Zone
+from nova.model.usage import ProjectUsage, UsagePage
+from tests.fakes.shelves import after, first, held, replace
 
-replace = msgspec.structs.replace
-SEEN = datetime.datetime(2026, 1, 2, 3, 4, 5, 678901)
-
-
-def numbered(kind: int, number: int) -> str:
-    return str(uuid.UUID(int=(kind << 64) + number))
+CHANGED = datetime.datetime(2026, 1, 3, 3, 4, 5)
+POWERS = {"maintenance_on": "on_maintenance", "maintenance_off": "off_maintenance"}
 
 
 class Hosts:
-    """``uptime`` is every hypervisor's; ``hypervisor_queries`` keeps what was asked."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.services: list[Service] = []
-        self.hypervisors: list[Hypervisor] = []
-        self.hypervisor_queries: list[HypervisorQuery] = []
-        self.busy_hosts: set[str] = set()
-        self.power_changes: list[HostPowerChange] = []
-        self.power_error: errors.NovaError | None = None
-        self.silent_cell = False
-        self.uptime: str | None = " 08:32:11 up 93 days"
-
-    def add_service(self, host: str, binary: str = "nova-compute", **fields: Any) -> Service:
-        number = len(self.services) + 1
-        values = {"zone": "nova" if binary == "nova-compute" else "internal", "up": True, "last_seen_at": SEEN,
-                  **fields}
-        self.services.append(Service(id=number, uuid=numbered(1, number), host=host, binary=binary, **values))
-        return self.services[-1]
-
-    def add_hypervisor(self, hostname: str, **fields: Any) -> Hypervisor:
-        """A node with a host and service of its own, of the same name."""
-        number = len(self.hypervisors) + 1
-        values: dict[str, Any] = {"host": hostname, "type": "QEMU", "version": 7002000, "host_ip": "192.0.2.1",
-                                  "vcpus": 4, "memory_mb": 8192, "memory_mb_used": 512, "local_gb": 100,
-                                  "cpu_info": '{"arch": "x86_64"}', **fields}
-        values["service"] = fields.get("service") or self.add_service(values["host"])
-        self.hypervisors.append(Hypervisor(id=number, uuid=numbered(2, number), hostname=hostname, **values))
-        return self.hypervisors[-1]
-
-    # services
-
-    def list_services(self, query: ServiceQuery) -> tuple[Service, ...]:
-        asked = {name: getattr(query, name) for name in ("host", "binary", "id", "uuid")}
+    def list_services(self: Any, query: Any) -> Any:
         if self.silent_cell and query.with_unknown:
             return tuple(Service(id=0, uuid="", host=one.host, binary=one.binary, unknown=True)
                          for one in self.services if one.binary == "nova-compute")
+        asked = {name: getattr(query, name) for name in ("host", "binary", "id", "uuid")}
         return tuple(service for service in self.services
                      if all(value in (None, getattr(service, name)) for name, value in asked.items()))
 
-    def update_service(self, update: ServiceUpdate) -> Service:
-        found = self.list_services(ServiceQuery(uuid=update.uuid, host=update.host, binary=update.binary))
-        if not found:
-            raise errors.NotFound(f"Service {update.uuid or update.binary} could not be found.")
-        changed = found[0]
-        if update.disabled is not None:
-            changed = replace(changed, disabled=update.disabled, disabled_reason=update.disabled_reason)
-        if update.forced_down is not None:
-            changed = replace(changed, forced_down=update.forced_down)
-        self.services[self.services.index(found[0])] = changed
-        return changed
+    def _service(self: Any, **asked: Any) -> Any:
+        return first(Hosts.list_services(self, ServiceQuery(**asked)), f"Service {asked}")
 
-    def delete_service(self, query: ServiceQuery) -> None:
-        found = self.list_services(query)
-        if not found:
-            raise errors.NotFound(f"Service {query.uuid or query.id} could not be found.")
-        if found[0].host in self.busy_hosts:
-            raise errors.Conflict("Unable to delete compute service that is hosting instances.")
-        self.services.remove(found[0])
+    def update_service(self: Any, update: Any) -> Any:
+        found = self._service(uuid=update.uuid, host=update.host, binary=update.binary)
+        changes = {name: getattr(update, name) for name in ("disabled", "forced_down")
+                   if getattr(update, name) is not None}
+        if "disabled" in changes:
+            changes["disabled_reason"] = update.disabled_reason
+        place = self.services.index(found)
+        self.services[place] = replace(found, **changes)
+        return self.services[place]
 
-    def get_host_usage(self, host: str) -> HostUsage:
-        if not any(one.host == host for one in self.hypervisors):
-            raise errors.NotFound(f"Compute host {host} could not be found.")
-        return HostUsage(host=host, total=Amounts(vcpus=4, memory_mb=8192, disk_gb=100),
-                         used=Amounts(memory_mb=512), promised=Amounts(vcpus=1, memory_mb=512, disk_gb=1),
+    def delete_service(self: Any, query: Any) -> None:
+        self.services.remove(first(Hosts.list_services(self, query), f"Service {query.uuid or query.id}"))
+
+    def get_host_usage(self: Any, host: Any) -> Any:
+        first((one for one in self.hypervisors if one.host == host), f"Compute host {host}")
+        return HostUsage(host=host, total=Amounts(vcpus=4, memory_mb=8192, disk_gb=100), used=Amounts(memory_mb=512),
+                         promised=Amounts(vcpus=1, memory_mb=512, disk_gb=1),
                          projects={"demo": Amounts(vcpus=1, memory_mb=512, disk_gb=1)})
 
-    def change_host_power(self, change: HostPowerChange) -> str:
-        self.power_changes.append(change)
-        if self.power_error is not None:
-            raise self.power_error
-        words = {"maintenance_on": "on_maintenance", "maintenance_off": "off_maintenance"}
-        return words.get(change.action, change.action)
+    def change_host_power(self: Any, change: Any) -> Any:
+        return POWERS.get(change.action, change.action)
 
-    def list_zones(self, with_services: bool) -> tuple[Zone, ...]:
-        names = sorted({service.zone for service in self.services})
-        members = {name: tuple(service for service in self.services if service.zone == name) for name in names}
+    def list_zones(self: Any, with_services: Any) -> Any:
+        members: dict[str, list[Any]] = {}
+        for service in self.services:
+            members.setdefault(service.zone, []).append(service)
         return tuple(Zone(name=name, internal=name == "internal",
                           available=any(not service.disabled for service in members[name]),
-                          services=members[name] if with_services else ()) for name in names)
+                          services=tuple(members[name]) if with_services else ()) for name in sorted(members))
 
-    # hypervisors
-
-    def list_hypervisors(self, query: HypervisorQuery) -> tuple[Hypervisor, ...]:
-        self.hypervisor_queries.append(query)
-        held = [one for one in self.hypervisors
-                if query.id in (None, one.id) and query.uuid in (None, one.uuid)
-                and (query.hostname_pattern or "") in one.hostname]
-        if query.marker is not None:
-            places = [index for index, one in enumerate(held) if query.marker in (one.uuid, str(one.id))]
-            if not places:
-                raise errors.Invalid(f"marker [{query.marker}] not found")
-            held = held[places[0] + 1:]
-        if not held and (query.id is not None or query.uuid is not None):
-            raise errors.NotFound("Compute host could not be found.")
+    def list_hypervisors(self: Any, query: Any) -> Any:
+        found = after(query.marker, (
+            one for one in self.hypervisors if query.id in (None, one.id) and query.uuid in (None, one.uuid)
+            and (query.hostname_pattern or "") in one.hostname), "uuid", "id")
+        if query.id is not None or query.uuid is not None:
+            first(found, "Compute host")
         return tuple(replace(one, uptime=self.uptime if query.with_uptime else None,
-                             servers=self._servers_of(one) if query.with_servers else None)
-                     for one in held[:query.limit])
+                             servers=self._servers_on(one) if query.with_servers else None)
+                     for one in found[:query.limit])
 
-    def _servers_of(self, hypervisor: Hypervisor) -> tuple[ServerName, ...]:
-        servers = getattr(self, "servers", {}).values()
-        return tuple(ServerName(uuid=server.uuid, name=server.name) for server in servers
+    def _servers_on(self: Any, hypervisor: Any) -> Any:
+        return tuple(ServerName(uuid=server.uuid, name=server.name) for server in self.servers.values()
                      if server.node == hypervisor.hostname)
 
-    def get_hypervisor_statistics(self) -> HypervisorStatistics:
-        def total(name: str) -> int:
-            return sum(getattr(one, name) for one in self.hypervisors)
+    def get_hypervisor_statistics(self: Any) -> Any:
+        total = {name: sum(getattr(one, name) for one in self.hypervisors)
+                 for name in ("vcpus", "memory_mb", "memory_mb_used", "local_gb", "local_gb_used")}
         return HypervisorStatistics(
-            count=len(self.hypervisors), vcpus=total("vcpus"), memory_mb=total("memory_mb"),
-            memory_mb_used=total("memory_mb_used"), local_gb=total("local_gb"), local_gb_used=total("local_gb_used"),
-            free_ram_mb=total("memory_mb") - total("memory_mb_used"),
-            free_disk_gb=total("local_gb") - total("local_gb_used"))
+            count=len(self.hypervisors), **total, free_ram_mb=total["memory_mb"] - total["memory_mb_used"],
+            free_disk_gb=total["local_gb"] - total["local_gb_used"])
+
+
+class Aggregates:
+    def list_aggregates(self: Any) -> Any:
+        return tuple(self.aggregates.values())
+
+    def get_aggregate(self: Any, aggregate_id: Any) -> Any:
+        return held(self.aggregates, aggregate_id, "Aggregate")
+
+    def _change_aggregate(self: Any, key: int, **fields: Any) -> Any:
+        self.aggregates[key] = replace(Aggregates.get_aggregate(self, key), **fields)
+        return self.aggregates[key]
+
+    def create_aggregate(self: Any, new: Any) -> Any:
+        if any(one.name == new.name for one in self.aggregates.values()):
+            raise errors.Conflict(f"Aggregate {new.name} already exists.")
+        return self.add_aggregate(new.name, **({ZONE: new.availability_zone} if new.availability_zone else {}))
+
+    def update_aggregate(self: Any, update: Any) -> Any:
+        if update.changes_zone:
+            Aggregates.set_aggregate_metadata(self, update.id, {ZONE: update.availability_zone})
+        return self._change_aggregate(update.id, updated_at=CHANGED, **({"name": update.name} if update.name else {}))
+
+    def set_aggregate_metadata(self: Any, aggregate_id: Any, items: Any) -> Any:
+        merged = {**Aggregates.get_aggregate(self, aggregate_id).metadata, **items}
+        return self._change_aggregate(aggregate_id, updated_at=CHANGED, metadata={
+            key: value for key, value in merged.items() if value is not None})
+
+    def delete_aggregate(self: Any, aggregate_id: Any) -> None:
+        if Aggregates.get_aggregate(self, aggregate_id).hosts:
+            raise errors.Invalid(f"Cannot delete aggregate {aggregate_id}: it still has hosts.")
+        del self.aggregates[aggregate_id]
+
+    def add_aggregate_host(self: Any, aggregate_id: Any, host: Any) -> Any:
+        return self._change_aggregate(aggregate_id, hosts=(*Aggregates.get_aggregate(self, aggregate_id).hosts, host))
+
+    def remove_aggregate_host(self: Any, aggregate_id: Any, host: Any) -> Any:
+        hosts = Aggregates.get_aggregate(self, aggregate_id).hosts
+        return self._change_aggregate(aggregate_id, hosts=tuple(one for one in hosts if one != host))
+
+    def cache_images(self: Any, aggregate_id: Any, image_ids: Any) -> None:
+        Aggregates.get_aggregate(self, aggregate_id)
+
+
+class Usage:
+    def get_usage(self: Any, query: Any) -> Any:
+        found = after(query.page.marker, sorted(
+            (one for one in self.usages if query.project_id in (None, one.project_id)),
+            key=lambda one: (one.project_id, one.uuid)), "uuid")
+        if query.paged:
+            found = found[:query.page.limit]
+        projects = sorted({one.project_id for one in found})
+        return UsagePage(projects=tuple(self._sum(query, project, found) for project in projects), count=len(found),
+                         last=found[-1].uuid if found else None)
+
+    @staticmethod
+    def _sum(query: Any, project: str, found: Any) -> Any:
+        mine = tuple(one for one in found if one.project_id == project)
+        return ProjectUsage(project_id=project, hours=sum(one.hours for one in mine),
+                            local_gb_hours=sum(one.hours * one.local_gb for one in mine),
+                            memory_mb_hours=sum(one.hours * one.memory_mb for one in mine),
+                            vcpu_hours=sum(one.hours * one.vcpus for one in mine),
+                            servers=mine if query.servers else ())
+
+    def list_debts(self: Any, host: Any) -> Any:
+        return tuple(debt for debt in self.debts if host in (None, debt.host))
+
+    def forgive_debts(self: Any, host: Any) -> Any:
+        struck = Usage.list_debts(self, host)
+        self.debts = [debt for debt in self.debts if debt not in struck]
+        return struck

@@ -10,9 +10,10 @@ from sqlalchemy.engine import Engine
 
 from nova.db.engine import Database
 
-#: The first engine of this process, whose dialect and compiled statements the later ones take over: to compile a
-#: statement costs far more than to run it, and an engine of its own begins with none.
+#: The first engine of this process, whose dialect the later ones take over; and the compiled statements of all of
+#: them: to compile one costs far more than to run it, and an engine of its own begins with none.
 _FIRST: list[Engine] = []
+_COMPILED: dict[Any, Any] = {}
 
 
 class QuickDatabase(Database):
@@ -29,7 +30,8 @@ class QuickDatabase(Database):
             if not _FIRST:
                 made.connect().close()  # what the dialect asks of a first connection is known to all
                 _FIRST.append(made)
-            made.dialect, made._compiled_cache = _FIRST[0].dialect, _FIRST[0]._compiled_cache
+            made.dialect = _FIRST[0].dialect
+            made.update_execution_options(compiled_cache=_COMPILED)
         return self._engine
 
 

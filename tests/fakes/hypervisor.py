@@ -11,9 +11,8 @@ from nova import errors
 from nova.model.states import PowerState
 from nova.virt.libvirt.hypervisor import HostSize, Lost, PowerEvent, Sink
 from tests.fakes.hypervisor_actions import Actions
-from tests.fakes.hypervisor_devices import Devices, placed
+from tests.fakes.hypervisor_devices import Devices, Screens, placed
 from tests.fakes.hypervisor_moves import Migrations
-from tests.fakes.hypervisor_screens import Screens
 
 CAPABILITIES = """
 <capabilities>

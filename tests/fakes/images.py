@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import os
 import threading
 from collections.abc import Mapping
 from typing import Any
@@ -31,12 +32,17 @@ class FakeImages:
                                          "container_format": "bare", "size_bytes": 1 << 20, **fields})
         return self.images[image_id]
 
-    def fill(self, image_id: str) -> None:
+    def fill(self, image_id: str, size_bytes: int = 1 << 20) -> None:
         """Its data come. image.NotFound; AssertionError while its format is not known."""
         with self._lock:
             image = self.show(image_id)
             assert image.disk_format and image.container_format
-            self.images[image_id] = msgspec.structs.replace(image, status="active", size_bytes=1 << 20)
+            self.images[image_id] = msgspec.structs.replace(image, status="active", size_bytes=size_bytes)
+
+    def upload(self, image_id: str, source: Any, as_user: bool = False) -> int:
+        size: int = source.seek(0, os.SEEK_END)
+        self.fill(image_id, size)
+        return size
 
     def show(self, image_id: str, as_user: bool = False) -> Image:
         with self._lock:

@@ -11,6 +11,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from nova.conductor.upkeep import allocation_audit
 from nova.db.claims import amounts_of
 from nova.db.models import api as api_tables
 from nova.db.models import cell as cell_tables
@@ -184,3 +185,10 @@ def _leftovers(cloud: LivingCloud, live: list[Any]) -> Iterator[str]:
         yield from (f"{host} keeps a snapshot: {path.name}" for path in (compute.path / "fake").glob("snapshots/*"))
         yield from (f"{host} has room for {path.name}, which does not come"
                     for path in (compute.path / "fake").glob("arrivals/*"))
+
+
+def audited(cloud: LivingCloud) -> list[str]:
+    """What nova-manage placement audit finds."""
+    stores = allocation_audit.Stores(cloud.api, cloud.cell)
+    return [f"audit: {one.words()}" for uuid in allocation_audit.review(stores)
+            for one in allocation_audit.judge(stores, uuid).differences]

@@ -12,10 +12,10 @@ import functools
 import random
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import MappingProxyType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any
 
 import sqlalchemy as sa
@@ -33,6 +33,7 @@ from nova.conf import fake as fake_options
 from nova.console.service import ConsoleAuthService
 from nova.db.models import cell as cell_tables
 from nova.model.consoles import ConsoleType
+from nova.model.security_groups import HostFirewall
 from nova.model.services import Heartbeat
 from nova.rpc.contracts.compute import ComputeRPC
 from nova.rpc.contracts.conductor_host import ConductorHostRPC
@@ -46,7 +47,7 @@ from nova.virt.fake.knobs import Knobs, Rule
 from tests.fakes import claims
 from tests.fakes.compute import options
 from tests.fakes.scheduling import filter_options
-from tests.fakes.small_cloud import SmallCloud, until
+from tests.fakes.small_cloud import NOVA_NETWORK, Networks, SmallCloud, until
 
 SETTLED_S = 20.0
 WORKING_POLLS = 8
@@ -144,6 +145,20 @@ class MortalDriver(FakeDriver):
         return object.__getattribute__(self, name)
 
 
+class Kernel:
+    """A host's packet filters: they outlive its nova-compute."""
+
+    def __init__(self) -> None:
+        self.state = HostFirewall(host="")
+
+    def apply(self, state: HostFirewall) -> bool:
+        changed, self.state = state != self.state, state
+        return changed
+
+    def lacks(self) -> str:
+        return ""
+
+
 class ComputeProcess:
     """One nova-compute: its service and driver, and the door that its calls come through."""
 
@@ -162,9 +177,10 @@ class ComputeProcess:
         """Start it (again): what is in files is found, what was in memory is gone."""
         self.driver, self.dead = self._driver(), False
         client = self.cloud.bus.client(ConductorHostRPC, self.name)
-        settings = options(compute_options, resume_guests_state_on_host_boot=True, cpu_allocation_ratio=self.ratio,
-                           **self.cloud.compute_options)
-        self.service = ComputeService(Parts(self.driver, client, None, settings, store=self.cloud.images,
+        settings = options(compute_options, resume_guests_state_on_host_boot=True, cpu_allocation_ratio=self.ratio)
+        if self.cloud.networks.neutron:
+            settings.set_override("vif_plugging_timeout", 0)  # nobody sends events here
+        self.service = ComputeService(Parts(self.driver, client, None, settings, store=self.cloud.image_service,
                                             consoles=OFFERS, filters=self.cloud.filters(self.name)),
                                       Host(self.name, self.path))
         try:
@@ -218,18 +234,17 @@ class ComputeProcess:
 
 
 class LivingCloud(SmallCloud):
-    """``fake``: options of the fake driver. Hosts are of the size it says."""
+    """``fake``: options of the fake driver. Hosts are of the size it says. ``kernels``: of hosts that filter."""
 
     computes: dict[str, ComputeProcess]  # type: ignore[assignment]
-    compute_options: Mapping[str, Any] = MappingProxyType({})  # of nova-compute, beyond those that are needed
 
     def __init__(self, folder: Path, templates: Path, computes: tuple[str, ...] = ("host1", "host2", "host3"),
-                 seed: int = 1, images: Any = None, **fake: Any) -> None:
-        self.folder, self.images = folder, images
+                 seed: int = 1, networks: Networks = NOVA_NETWORK, **fake: Any) -> None:
+        self.folder = folder
+        self.kernels: dict[str, Kernel] = {}
         self.on_point: Callable[[str, str, str], None] = lambda action, step, when: None
         self.fake = {"vcpus": 64, "memory_mb": 65536, "local_gb": 1000, **fake}
-        super().__init__(folder, templates, ())
-        self.deps.images = images
+        super().__init__(folder, templates, (), networks)
         self.conductor_process()
         self.living = SchedulerService(self.control, SchedulerSettings(
             SimpleNamespace(host_state_sweep_interval=3600), filter_options(), 90), rng=random.Random(seed))
@@ -246,9 +261,9 @@ class LivingCloud(SmallCloud):
         made = self.computes[host] = ComputeProcess(self, host, path)
         return made.start()
 
-    def filters(self, host: str) -> Any:
+    def filters(self, host: str) -> Kernel | None:
         """The host's packet filters; None where nobody looks at them."""
-        return None
+        return self.kernels.setdefault(host, Kernel()) if self.networks.filtered else None
 
     def set(self, **settings: Any) -> None:
         """Options of the conductor, from now on."""
@@ -257,7 +272,9 @@ class LivingCloud(SmallCloud):
     # -- who dies, and when
 
     def conductor_process(self) -> Runner:
-        """A new conductor takes the work from here on; it takes over what older ones left."""
+        """A new conductor takes the work from here on; it takes over what older ones left, but for what they had in
+        memory."""
+        self.deps.networking = self.make_back_end(self.deps)
         journal = MortalJournal(self.cell, "runner", lease_s=86400)  # nobody renews it here
         journal.open()
         self.deps.runner = Runner(self.deps, journal, ALL, again_s=0.001)

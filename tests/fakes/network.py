@@ -1,12 +1,11 @@
-"""Networks, orders and a conductor for nova-network's tests."""
+"""Networks and orders for nova-network's tests."""
 
 from __future__ import annotations
 
 import ipaddress
 from pathlib import Path
 
-from nova.errors import Unavailable
-from nova.model.networks import DhcpHost, Lease, Network, NetworkOnHost
+from nova.model.networks import DhcpHost, Network, NetworkOnHost
 from nova.network.options import NetworkOptions
 
 
@@ -32,27 +31,3 @@ def options(path: Path, **fields) -> NetworkOptions:
     values = {"networks_path": path / "networks", "state_path": path, "metadata_host": "192.0.2.9",
               "routing_source_ip": "192.0.2.1", "dhcpbridge": "/usr/bin/nova-dhcpbridge"}
     return NetworkOptions(**{**values, **fields})
-
-
-class FakeConductor:
-    """The conductor-host client: what the host should serve, and what it told."""
-
-    def __init__(self, *orders: NetworkOnHost) -> None:
-        self.orders = orders
-        self.leases: list[Lease] = []
-        self.away = False
-        self.refuses: Exception | None = None
-        self.asked = 0
-
-    def networks_on_host(self, host: str) -> tuple[NetworkOnHost, ...]:
-        self.asked += 1
-        if self.away:
-            raise Unavailable("the conductor does not answer")
-        return tuple(self.orders)
-
-    def report_lease(self, host: str, lease: Lease) -> None:
-        if self.away:
-            raise Unavailable("the conductor does not answer")
-        if self.refuses:
-            raise self.refuses
-        self.leases.append(lease)

@@ -4,6 +4,7 @@ demand."""
 
 from __future__ import annotations
 
+import io
 import ipaddress
 import itertools
 import json
@@ -43,6 +44,7 @@ class Trouble:
         self.method, self.path, self.how, self.left = method, path, how, times
 
     def meets(self, method: str, path: str) -> bool:
+        """``path``: with its query."""
         return self.left > 0 and method in (self.method, self.method or method) and self.path in path
 
 
@@ -70,8 +72,9 @@ class FakeNeutron:
         self._turn = threading.RLock()
         self.transport = _Transport(self)
 
-    def client(self, retries: int = 1, extension_sync_s: float = 600, doubts_s: Sequence[float] = ()) -> Neutron:
-        service = session.Service("network", "network", (URL,), retries=retries, retry_wait_s=0.0)
+    def client(self, retries: int = 1, extension_sync_s: float = 600, doubts_s: Sequence[float] = (),
+               **patience: float) -> Neutron:
+        service = session.Service("network", "network", (URL,), retries=retries, **{"retry_wait_s": 0.0, **patience})
         http = requests.Session()
         http.mount(URL, self.transport)
         return Neutron(NeutronCaller(service, session.Credentials(ksession.Session(session=http), None)),
@@ -141,7 +144,7 @@ class FakeNeutron:
         method = str(request.method)
         self.requests.append((method, f"{path}?{parts.query}" if parts.query else path))
         self.headers.append(dict(request.headers))
-        trouble = next((one for one in self.troubles if one.meets(method, path)), None)
+        trouble = next((one for one in self.troubles if one.meets(*self.requests[-1])), None)
         if trouble is not None:
             trouble.left -= 1
             if trouble.how == "refused":
@@ -393,7 +396,7 @@ class _Transport(BaseAdapter):
         status, body = self._fake.answer(request)
         answer = requests.Response()
         answer.status_code, answer.request, answer.url = status, request, str(request.url)
-        answer._content = b"" if body is None else json.dumps(body).encode()
+        answer.raw = io.BytesIO(b"" if body is None else json.dumps(body).encode())
         answer.headers["Content-Type"] = "application/json"
         return answer
 

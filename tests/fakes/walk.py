@@ -21,8 +21,7 @@ from nova.model.aggregates import NewAggregate
 from nova.model.servers import NewServer, ServerOrder
 from nova.model.services import ServiceQuery, ServiceUpdate
 from nova.model.states import API_NAMES
-from tests.fakes.audited import audited
-from tests.fakes.invariants import wrong
+from tests.fakes.invariants import audited, wrong
 from tests.fakes.living_cloud import Killed, LivingCloud
 from tests.fakes.small_cloud import DEMO
 from tests.fakes.walking_consoles import WalkingConsoles

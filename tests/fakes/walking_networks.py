@@ -3,7 +3,6 @@ hosts that do not answer, and what must be true of all of them once nothing runs
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 import random
 from collections import Counter
@@ -14,27 +13,22 @@ import sqlalchemy as sa
 
 from nova import errors
 from nova.conductor.actions.interfaces import Interfaces
-from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.network_options import FloatingOptions, NetworkOptions
-from nova.conductor.nova_network.back_end import NovaNetwork
 from nova.db import networks as network_rows
 from nova.db.models import cell as tables
-from nova.model import addressing
 from nova.model.base import Scope
 from nova.model.floating import FloatingAssociation, FloatingQuery, FloatingRange
 from nova.model.network_managers import VLAN
 from nova.model.networks import NetworkOnHost, NewNetwork, RequestedNetwork
 from nova.model.security_groups import (
     GroupMembership,
-    HostFirewall,
     NewSecurityGroup,
     NewSecurityRule,
     SecurityGroupQuery,
 )
 from nova.model.services import Registration
 from nova.rpc.contracts.network import NetworkRPC
-from tests.fakes.living_cloud import LivingCloud
-from tests.fakes.small_cloud import DEMO
+from tests.fakes.small_cloud import DEMO, Networks
 
 PROJECT = str(DEMO.project_id)
 SCOPE = Scope(project_id=PROJECT)
@@ -42,20 +36,6 @@ ATTACH_S = 0.2  # how long an attach keeps the walk waiting, when somebody it ne
 GROUPS, POOL, NETWORKS = 5, "172.24.4.0/28", 3
 
 Do = Callable[[str], Any]
-
-
-class Kernel:
-    """A host's packet filters: they outlive its nova-compute."""
-
-    def __init__(self) -> None:
-        self.state = HostFirewall(host="")
-
-    def apply(self, state: HostFirewall) -> bool:
-        changed, self.state = state != self.state, state
-        return changed
-
-    def lacks(self) -> str:
-        return ""
 
 
 class NetworkHost:
@@ -85,47 +65,6 @@ class NetworkHost:
 
     def ping(self, host: str) -> str:
         return host
-
-
-class NetworkedCloud(LivingCloud):
-    """A living cloud whose hosts filter packets. Its manager and options are those of ``networking``."""
-
-    networking = NetworkOptions()
-    floating = FloatingOptions()
-    multi_host = False
-
-    def __init__(self, *args: Any, **more: Any) -> None:
-        self.kernels: dict[str, Kernel] = {}
-        super().__init__(*args, **more)
-
-    def make_back_end(self, deps: Deps) -> Any:
-        defaults = addressing.Defaults(manager=self.networking.manager.path, vlan_interface="eth1",
-                                       multi_host=self.multi_host)
-        deps.settings = dataclasses.replace(deps.settings, networking=self.networking, floating=self.floating,
-                                             network_defaults=defaults)
-        return NovaNetwork(deps)
-
-    def conductor_process(self) -> Any:
-        """What the one before it had in memory is gone."""
-        self.deps.networking = self.make_back_end(self.deps)
-        return super().conductor_process()
-
-    def filters(self, host: str) -> Kernel | None:
-        return self.kernels.setdefault(host, Kernel())
-
-
-class WithVlans(NetworkedCloud):
-    networking = NetworkOptions(manager=VLAN)
-
-
-class ManyHosts(NetworkedCloud):
-    """Each compute host serves its own guests' networks."""
-
-    multi_host = True
-
-
-class AutoAssigning(NetworkedCloud):
-    floating = FloatingOptions(auto_assign_floating_ip=True)
 
 
 class WalkingNetworks:
@@ -232,7 +171,7 @@ class NovaNetworks(WalkingNetworks):
             "unrule": self._unrule, "join": lambda uuid: self._member(uuid, True),
             "part": lambda uuid: self._member(uuid, False), "ungroup": self._ungroup}
         self.hosts = {"net": NetworkHost("net")}
-        if cloud.multi_host:
+        if cloud.networks.multi_host:
             self.hosts |= {host: NetworkHost(host) for host in cloud.computes}
         for name, one in self.hosts.items():
             cloud.daemons.register(Registration(host=name, binary="nova-network", topic="network"))
@@ -244,7 +183,7 @@ class NovaNetworks(WalkingNetworks):
 
     def _make(self) -> list[str]:
         control = self.cloud.control
-        if self.cloud.networking.manager.vlans:
+        if self.cloud.networks.networking.manager.vlans:
             control.create_network(NewNetwork(label="vlan", cidr="10.8.0.0/16", num_networks=NETWORKS, network_size=32))
             return [control.add_network_to_project(None, PROJECT).uuid for _ in range(NETWORKS - 1)]
         for number in range(1, NETWORKS):
@@ -458,7 +397,8 @@ def _translated(state: NetworkOnHost) -> Iterator[str]:
     yield from (str(one) for one in state.addresses if not one.elsewhere)
 
 
-KINDS: dict[str, type[NetworkedCloud]] = {
-    "flat": NetworkedCloud, "vlan": WithVlans, "multi-host": ManyHosts, "auto-assign": AutoAssigning}
+KINDS = {"flat": Networks(filtered=True), "vlan": Networks(networking=NetworkOptions(manager=VLAN), filtered=True),
+         "multi-host": Networks(multi_host=True, filtered=True),  # each compute host serves its own guests' networks
+         "auto-assign": Networks(floating=FloatingOptions(auto_assign_floating_ip=True), filtered=True)}
 
-__all__ = ["KINDS", "NetworkedCloud", "NovaNetworks", "WalkingNetworks"]
+__all__ = ["KINDS", "NovaNetworks", "WalkingNetworks"]

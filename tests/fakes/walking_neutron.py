@@ -7,16 +7,11 @@ import random
 from collections.abc import Iterator
 from typing import Any
 
-from nova.conductor.actions.interfaces import detach_at_once
-from nova.conductor.engine.deps import Deps
-from nova.conductor.neutron import proxies as neutron_proxies
-from nova.conductor.neutron.back_end import Neutron
 from nova.model.base import Scope
 from nova.model.networks import RequestedNetwork
 from nova.model.security_groups import GroupMembership
-from tests.fakes.living_cloud import LivingCloud
 from tests.fakes.neutron import FakeNeutron
-from tests.fakes.small_cloud import DEMO, until
+from tests.fakes.small_cloud import DEMO
 from tests.fakes.walking_networks import WalkingNetworks
 
 PROJECT = str(DEMO.project_id)
@@ -28,42 +23,6 @@ TROUBLES = (("", "", "refused"), ("", "", 503), ("POST", "ports", "lost"), ("PUT
             ("PUT", "ports", 503), ("PUT", "ports", 409), ("POST", "ports", 500))
 
 
-class NeutronWalkCloud(LivingCloud):
-    """``neutron`` has two networks of the project's and some groups."""
-
-    compute_options = {"vif_plugging_timeout": 0}  # nobody sends events here
-    furnished = False
-
-    def __init__(self, *args: Any, **more: Any) -> None:
-        self.neutron = FakeNeutron(tokens={str(DEMO.token): PROJECT})
-        self.neutron.add_group("default")
-        self.kernels: dict[str, Any] = {}
-        super().__init__(*args, **more)
-
-    def make_back_end(self, deps: Deps) -> Any:
-        if not self.furnished:  # with a network of nova-network's, which is made once for all clouds
-            return super().make_back_end(deps)
-        client = self.neutron.client()
-        made = Neutron(deps, client, detach_at_once(deps), gather_s=0.0)
-
-        def changed(server_uuid: str) -> None:
-            made.healer.refresh([server_uuid])
-        made.networks = neutron_proxies.Networks(client)
-        made.floating = neutron_proxies.Floating(deps, client, "public", changed)
-        made.groups = neutron_proxies.Groups(deps, client, changed)
-        return made
-
-    def conductor_process(self) -> Any:
-        """What the one before it had in memory is gone."""
-        self.furnished = True
-        self.deps.networking = self.make_back_end(self.deps)
-        return super().conductor_process()
-
-    def close(self) -> None:
-        until(lambda: not self.deps.networking.events.busy, "events are passed on")
-        super().close()
-
-
 class NeutronNetworks(WalkingNetworks):
     weights = {"attach_interface": 3, "detach_interface": 2, "port": 1, "join": 2, "part": 1}
     faults = ("network", "network")
@@ -73,8 +32,7 @@ class NeutronNetworks(WalkingNetworks):
     def __init__(self, cloud: Any, rng: random.Random) -> None:
         super().__init__(cloud, rng)
         self.neutron: FakeNeutron = cloud.neutron
-        self.nets = [self.neutron.add_network("private", ("10.1.0.0/24", "fd00:1::/64")),
-                     self.neutron.add_network("second", ("10.2.0.0/24",))]
+        self.nets = [cloud.net, self.neutron.add_network("second", ("10.2.0.0/24",))]
         for name in ("web", "db"):
             self.neutron.add_group(name)
         self.theirs: list[str] = []
@@ -189,6 +147,3 @@ class NeutronNetworks(WalkingNetworks):
                 yield f"interface {key} of {row.uuid} is the user's: {one.given}"
             if {address.address for address in one.addresses} != {each["ip_address"] for each in port["fixed_ips"]}:
                 yield f"interface {key} of {row.uuid} has {one.addresses}, its port {port['fixed_ips']}"
-
-
-__all__ = ["NeutronNetworks", "NeutronWalkCloud"]

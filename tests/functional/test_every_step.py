@@ -20,10 +20,10 @@ from tests import sampling
 from tests.fakes import living_cloud
 from tests.fakes.invariants import wrong
 from tests.fakes.living_cloud import Killed, LivingCloud
-from tests.fakes.readied import NOT_TAKEN, ordered, prepared
+from tests.fakes.ready_servers import NOT_TAKEN, ordered, prepared
 from tests.fakes.small_cloud import make_templates
 from tests.fakes.walk import Walk
-from tests.fakes.walking import IMAGES, walking_cloud
+from tests.fakes.walking_cloud import IMAGES, walking_cloud
 
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 

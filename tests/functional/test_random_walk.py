@@ -9,12 +9,11 @@ import pytest
 
 from tests import sampling
 from tests.fakes import living_cloud
-from tests.fakes.living_cloud import LivingCloud
-from tests.fakes.small_cloud import make_templates
+from tests.fakes.small_cloud import NEUTRON, Networks, make_templates
 from tests.fakes.walk import Walk
-from tests.fakes.walking import FLAVORS, IMAGES, PINNED, walking_cloud
+from tests.fakes.walking_cloud import FLAVORS, IMAGES, PINNED, walking_cloud
 from tests.fakes.walking_networks import KINDS, NovaNetworks, WalkingNetworks
-from tests.fakes.walking_neutron import NeutronNetworks, NeutronWalkCloud
+from tests.fakes.walking_neutron import NeutronNetworks
 
 pytestmark = [pytest.mark.in_turn(0, 3),
               pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")]
@@ -22,8 +21,8 @@ pytestmark = [pytest.mark.in_turn(0, 3),
 HOSTS = ("host1", "host2", "host3", "host4", "host5")
 SERVERS, ACTIONS, ALL_ACTIONS = 20, 400, 2000
 FEWER = 6  # as many fewer with networks of each kind, but in long walks
-CLOUDS: dict[str, tuple[type[LivingCloud], type[WalkingNetworks]]] = {
-    **{name: (cloud, NovaNetworks) for name, cloud in KINDS.items()}, "neutron": (NeutronWalkCloud, NeutronNetworks)}
+CLOUDS: dict[str, tuple[Networks, type[WalkingNetworks]]] = {
+    **{name: (kind, NovaNetworks) for name, kind in KINDS.items()}, "neutron": (NEUTRON, NeutronNetworks)}
 
 
 @pytest.mark.parametrize("walked", sampling.seeds(2 if sampling.LONG else 1))
@@ -55,9 +54,9 @@ def test_walk_with_networks_when_faults_come_at_random_then_all_of_them_are_as_t
     (tmp_path / "schemas").mkdir()
     templates = make_templates(tmp_path / "schemas")
     print(f"seed {seed}")
-    cloud_of, networks = CLOUDS[kind]
+    kept_by, networks = CLOUDS[kind]
     try:
-        with walking_cloud(tmp_path, templates, HOSTS, seed, cloud_of) as cloud, cloud.mortal():
+        with walking_cloud(tmp_path, templates, HOSTS, seed, kept_by) as cloud, cloud.mortal():
             walk = Walk(cloud, seed, (*FLAVORS, *PINNED), IMAGES, SERVERS, networks)
             for _ in range(ALL_ACTIONS if request.config.getoption("--long") else ACTIONS // FEWER):
                 walk.step()

@@ -52,14 +52,14 @@ FOLDER = "tests/unit/conductor"
 
 
 @pytest.mark.parametrize(("changed", "matrix", "whole"), [
-    (f"{FOLDER}/test_shelved_images.py", "test_shelved_images", True),  # the matrix itself
-    ("nova/conductor/actions/shelve.py", "test_shelved_images", True),  # imported by it
-    ("nova/conductor/actions/evacuate.py", "test_neutron_moves", True),  # imported by name
-    ("nova/conductor/actions/evacuate.py", "test_neutron_moves", True),  # imported by that
-    ("nova/conductor/actions/evacuate.py", "test_shelved_images", False),
-    ("nova/conductor/actions/evacuate.py", "test_move_kills", True),  # names none: all
-    ("nova/conductor/engine/runner.py", "test_shelved_images", True),
-    ("doc/contributing.rst", "test_move_kills", False)])
+    (f"{FOLDER}/actions/test_shelved_images.py", "actions/test_shelved_images", True),  # the matrix itself
+    ("nova/conductor/actions/shelve.py", "actions/test_shelved_images", True),  # imported by it
+    ("nova/conductor/actions/evacuate.py", "neutron/test_neutron_moves", True),  # imported by name
+    ("nova/conductor/actions/evacuate.py", "neutron/test_neutron_moves", True),  # imported by that
+    ("nova/conductor/actions/evacuate.py", "actions/test_shelved_images", False),
+    ("nova/conductor/actions/evacuate.py", "actions/test_move_kills", True),  # names none: all
+    ("nova/conductor/engine/runner.py", "actions/test_shelved_images", True),
+    ("doc/contributing.rst", "actions/test_move_kills", False)])
 def test_matrix_when_what_it_tries_changed_then_it_runs_whole(
         changed: str, matrix: str, whole: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     assert (sampling.TOP / changed).exists()

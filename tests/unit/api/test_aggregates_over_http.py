@@ -46,7 +46,7 @@ def test_create_answers_without_hosts_and_metadata(client: ApiClient) -> None:
     ({"availability_zone": None}, AggregateUpdate(id=1, changes_zone=True))])
 def test_update_asks_for_what_the_body_has(client: ApiClient, body: Any, asked: AggregateUpdate) -> None:
     answer = client.put("/os-aggregates/1", {"aggregate": body})
-    assert answer.status_int == 200 and client.conductor.updates_of_aggregates == [asked]
+    assert answer.status_int == 200 and client.conductor.asked("update_aggregate") == [asked]
     assert answer.json["aggregate"]["updated_at"] == "2026-01-03T03:04:05.000000"
 
 
@@ -97,20 +97,20 @@ def test_action_that_does_not_fit_is_400(client: ApiClient, body: Any) -> None:
 @pytest.mark.parametrize(("error", "status"), [(errors.Conflict("x"), 409), (errors.Invalid("x"), 400),
                                                (errors.NotFound("x"), 404)])
 def test_refusals_keep_their_kind(client: ApiClient, error: errors.NovaError, status: int) -> None:
-    client.conductor.refusal = error
+    client.conductor.given(add_aggregate_host=error)
     assert client.post("/os-aggregates/1/action", {"add_host": {"host": "a"}}).status_int == status
 
 
 def test_images_are_cached_from_2_81_on(client: ApiClient) -> None:
     body = {"cache": [{"id": IMAGE}]}
     answer = client.post("/os-aggregates/1/images", body)
-    assert (answer.status_int, answer.body, client.conductor.cached) == (202, b"", [(1, (IMAGE,))])
+    assert (answer.status_int, answer.body, client.conductor.asked("cache_images")) == (202, b"", [(1, (IMAGE,))])
     assert client.post("/os-aggregates/1/images", body, version="2.80").status_int == 404
     assert client.post("/os-aggregates/9/images", body).status_int == 404
     for bad in ({"cache": []}, {"cache": [{"id": "x"}]}, {"cache": [{"id": IMAGE}, {"id": IMAGE}]},
                 {"cache": [{"id": IMAGE}, {"id": IMAGE.upper()}]}, {"cache": [{"id": IMAGE, "x": 1}]}):
         assert client.post("/os-aggregates/1/images", bad).status_int == 400
-    assert len(client.conductor.cached) == 1
+    assert {*client.conductor.asked("cache_images")} == {(1, (IMAGE,)), (9, (IMAGE,))}
 
 
 @pytest.mark.parametrize(("method", "path", "body"), [
@@ -123,4 +123,4 @@ def test_images_are_cached_from_2_81_on(client: ApiClient) -> None:
 def test_aggregates_are_for_admins(client: ApiClient, method: str, path: str, body: Any) -> None:
     before = dict(client.conductor.aggregates)
     assert client.request(method, path, body, token=DEMO).status_int == 403
-    assert client.conductor.aggregates == before and not client.conductor.cached
+    assert client.conductor.aggregates == before and not client.conductor.asked("cache_images")

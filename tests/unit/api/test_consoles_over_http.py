@@ -44,7 +44,8 @@ def test_old_action_when_the_server_runs_then_type_and_address(client: Client, a
     answer = client.post(path, {action: {"type": type}}, version="2.5")
     assert answer.status_int == 200 and answer.json["console"]["type"] == type
     assert answer.json["console"]["url"].endswith(TOKEN)
-    assert client.consoles.wishes == [ConsoleWish(server_uuid=client.server.uuid, type=ConsoleType(type))]
+    wish = ConsoleWish(server_uuid=client.server.uuid, type=ConsoleType(type))
+    assert client.consoles.asked("open_console") == [wish]
     client.prefix = "/v2"
     assert client.post(path, {action: {"type": type}}, version=None).status_int == 200
     client.prefix = "/v2.1"
@@ -71,7 +72,7 @@ def test_novnc_console_then_its_token_stands_in_the_path_that_novnc_hands_on(cli
 def test_remote_console_when_protocol_and_type_do_not_fit_then_400_names_both(client: Client, protocol: str,
                                                                               type: str) -> None:
     answer = remote(client, protocol, type)
-    assert answer.status_int == 400 and client.consoles.wishes == []
+    assert answer.status_int == 400 and client.consoles.asked("open_console") == []
     message = answer.json["badRequest"]["message"]
     assert f"type {type}" in message and f"protocol {protocol}" in message
 
@@ -84,7 +85,7 @@ def test_rdp_console_then_always_400_at_once(client: Client) -> None:
     assert client.post(f"/servers/{NOWHERE}/action", {"os-getRDPConsole": {}}, version="2.6").status_int == 404
     answer = remote(client, "rdp", "rdp-html5")
     assert (answer.status_int, answer.json["badRequest"]["message"]) == (400, "Unavailable console type rdp-html5.")
-    assert client.consoles.wishes == []
+    assert client.consoles.asked("open_console") == []
 
 
 @pytest.mark.parametrize(("error", "status"), [
@@ -93,7 +94,7 @@ def test_rdp_console_then_always_400_at_once(client: Client) -> None:
     (errors.Unavailable("nova-consoleauth did not answer"), 503)])
 def test_remote_console_when_it_can_not_be_opened_then_the_error_s_code_and_words(client: Client, error: Exception,
                                                                                   status: int) -> None:
-    client.consoles.error = error
+    client.consoles.given(open_console=error)
     answer = remote(client, "vnc", "novnc")
     assert answer.status_int == status
     assert next(iter(answer.json.values()))["message"] == str(error)
@@ -102,9 +103,9 @@ def test_remote_console_when_it_can_not_be_opened_then_the_error_s_code_and_word
 def test_remote_console_as_others_then_404_or_403_and_none_is_opened(client: Client) -> None:
     assert remote(client, "vnc", "novnc", token="joe:other").status_int == 404
     assert remote(client, "vnc", "novnc", token=READER).status_int in (200, 403)  # noauth2 has no roles to refuse by
-    client.consoles.wishes.clear()
+    client.consoles.calls.clear()
     assert remote(client, "vnc", "novnc", server=NOWHERE).status_int == 404
-    assert client.consoles.wishes == []
+    assert client.consoles.asked("open_console") == []
 
 
 def test_remote_console_of_a_locked_server_then_an_address(client: Client) -> None:
@@ -161,6 +162,6 @@ def test_token_in_a_path_then_it_is_in_no_log(client: Client, caplog: pytest.Log
         client.prefix = prefix
         for version in ("2.30", "2.104"):
             shown(client, int(version[2:]))
-    client.consoles.error = RuntimeError("unexpected")
+    client.consoles.given(show_token=RuntimeError("unexpected"))
     assert shown(client, 104).status_int == 500
     assert "/os-console-auth-tokens/***" in caplog.text and TOKEN not in caplog.text

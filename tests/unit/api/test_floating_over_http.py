@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from nova import errors
 from tests.fakes.api import ADMIN, DEMO, READER, ApiClient, configuration
 
 OTHER = "eve:other"
@@ -51,7 +52,7 @@ def test_floating_when_no_pool_is_named_then_it_is_the_configured_one(client: Ap
 def test_floating_when_it_can_not_be_then_the_code_says_why(client: ApiClient) -> None:
     assert client.post("/os-floating-ips", {"pool": "none"}).status_int == 404
     stocked(client)
-    client.conductor.floating_limit = 0
+    client.conductor.given(allocate_floating_address=errors.OverQuota("Maximum number of floating IPs exceeded"))
     refused = client.post("/os-floating-ips", {})
     assert refused.status_int == 403 and "forbidden" in refused.json
     assert client.get("/os-floating-ips/x").status_int == 400

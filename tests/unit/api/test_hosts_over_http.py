@@ -41,11 +41,11 @@ def test_update_switches_the_service_and_maintenance(client: ApiClient) -> None:
     assert answer.json == {"host": "host1", "status": "disabled", "maintenance_mode": "on_maintenance"}
     assert client.conductor.services[0].disabled
     assert client.put("/os-hosts/host1", {"status": "enable"}).json == {"host": "host1", "status": "enabled"}
-    assert client.conductor.power_changes == [HostPowerChange(host="host1", action="maintenance_on")]
+    assert client.conductor.asked("change_host_power") == [HostPowerChange(host="host1", action="maintenance_on")]
 
 
 def test_update_when_the_driver_can_not_then_nothing_is_changed(client: ApiClient) -> None:
-    client.conductor.power_error = errors.NotSupported("the driver can not")
+    client.conductor.given(change_host_power=errors.NotSupported("the driver can not"))
     answer = client.put("/os-hosts/host1", {"status": "disable", "maintenance_mode": "enable"})
     assert answer.status_int == 501 and not client.conductor.services[0].disabled
 
@@ -57,15 +57,15 @@ def test_update_when_the_driver_can_not_then_nothing_is_changed(client: ApiClien
 def test_update_that_does_not_fit_is_refused(client: ApiClient, host: str, body: Any, status: int) -> None:
     before = list(client.conductor.services)
     assert client.put(f"/os-hosts/{host}", body).status_int == status
-    assert client.conductor.services == before and not client.conductor.power_changes
+    assert client.conductor.services == before and not client.conductor.asked("change_host_power")
 
 
 @pytest.mark.parametrize("action", ["startup", "shutdown", "reboot"])
 def test_power_actions_are_the_drivers(client: ApiClient, action: str) -> None:
     assert client.get(f"/os-hosts/host1/{action}").json == {"host": "host1", "power_action": action}
-    assert client.conductor.power_changes == [HostPowerChange(host="host1", action=action)]
+    assert client.conductor.asked("change_host_power") == [HostPowerChange(host="host1", action=action)]
     for error, status in ((errors.NotSupported("x"), 501), (errors.NotFound("x"), 404), (errors.Invalid("x"), 400)):
-        client.conductor.power_error = error
+        client.conductor.given(change_host_power=error)
         assert client.get(f"/os-hosts/host1/{action}").status_int == status
 
 

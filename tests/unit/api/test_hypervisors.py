@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.fakes.api import ADMIN, DEMO, ApiClient
-from tests.fakes.conductor_hosts import numbered
+from tests.fakes.conductor import numbered
 
 FIRST = numbered(2, 1)
 
@@ -117,9 +117,9 @@ def test_state_and_status_are_the_services(client: ApiClient) -> None:
 def test_hosts_are_asked_for_their_uptime_only_where_it_is_shown(client: ApiClient, version: str, asked: bool) -> None:
     shown = client.get("/os-hypervisors/detail", version=version).json["hypervisors"][0]
     assert ("uptime" in shown) is asked
-    assert client.conductor.hypervisor_queries[-1].with_uptime is asked
+    assert client.conductor.asked("list_hypervisors")[-1].with_uptime is asked
     client.get("/os-hypervisors", version=version)
-    assert client.conductor.hypervisor_queries[-1].with_uptime is False
+    assert client.conductor.asked("list_hypervisors")[-1].with_uptime is False
 
 
 def test_uptime_a_driver_does_not_tell_is_501_and_null_from_2_88(client: ApiClient) -> None:

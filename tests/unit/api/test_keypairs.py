@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from nova import errors
 from nova.api import keys
 from tests.fakes.api import ADMIN, DEMO, ApiClient
 
@@ -73,7 +74,7 @@ def test_name_under_v2_loses_the_blanks_at_its_ends(client: ApiClient) -> None:
 
 
 def test_create_over_quota_is_403(client: ApiClient) -> None:
-    client.conductor.most_keypairs = 0
+    client.conductor.given(create_keypair=errors.OverQuota("Quota exceeded, too many key pairs."))
     answer = imported(client)
     assert answer.status_int == 403
     assert "Quota exceeded" in answer.json["forbidden"]["message"]

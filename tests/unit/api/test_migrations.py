@@ -25,7 +25,7 @@ def test_list_passes_every_filter_on(client):
     path = ("/os-migrations?host=h&instance_uuid=i&source_compute=s&status=error&migration_type=resize&user_id=u"
             "&project_id=p&changes-since=2026-01-01T00:00:00Z&changes-before=2026-01-02T00:00:00Z&limit=3")
     assert client.get(path).json == {"migrations": []}
-    query, = client.conductor.migration_queries
+    query, = client.conductor.asked("list_migrations")
     assert (query.host, query.server_uuid, query.source_compute, query.status, query.type, query.user_id,
             query.project_id, query.page.limit) == ("h", "i", "s", "error", "resize", "u", "p", 3)
     assert query.changes_since.day == 1 and query.changes_before == datetime.datetime(2026, 1, 2, 0, 0, 0, 999_999)
@@ -60,7 +60,7 @@ def test_list_of_hidden_ones_is_empty(client):
 
 def test_list_is_for_admins(client):
     assert client.get("/os-migrations", token=DEMO).status_int == 403
-    assert client.conductor.migration_queries == []
+    assert client.conductor.asked("list_migrations") == []
 
 
 def test_links_are_those_of_live_migrations_that_are_under_way(client):
@@ -100,9 +100,8 @@ def tell(client: ApiClient, action: str, id: str = "1", **at: str) -> int:
 def test_telling_one_that_runs_orders_it(client, action):
     client.conductor.add_migration(server_uuid=UUID)
     assert tell(client, action) == 202
-    order, = client.conductor.asked
-    assert order == MigrationOrder(uuid=UUID, migration_id=1)
-    assert client.conductor.told == ["abort_live_migration" if action == "abort" else "force_live_migration"]
+    call = "abort_live_migration" if action == "abort" else "force_live_migration"
+    assert client.conductor.asked(call) == [MigrationOrder(uuid=UUID, migration_id=1)]
 
 
 @pytest.mark.parametrize("action", ["abort", "force_complete"])
@@ -113,7 +112,7 @@ def test_telling_one_that_can_not_be_told_is_refused(client, action):
     assert tell(client, action, token=DEMO) == 403
     client.conductor.servers[UUID] = client.conductor.add_server(uuid=UUID, task_state=None)
     assert tell(client, action) == 409
-    assert client.conductor.asked == []
+    assert client.conductor.asked("abort_live_migration", "force_live_migration") == []
 
 
 @pytest.mark.parametrize(("version", "code"), [("2.64", 400), ("2.65", 202)])

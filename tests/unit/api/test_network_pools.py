@@ -72,7 +72,7 @@ def test_create_with_texts_and_numbers_then_all_of_it_is_asked_for(client: ApiCl
             "unknown": "is ignored"}
     answer = client.post("/os-networks", {"network": body})
     assert answer.status_int == 200, answer.text
-    [asked] = client.conductor.wanted
+    [asked] = client.conductor.asked("create_network")
     assert (asked.mtu, asked.enable_dhcp, asked.share_address, asked.vlan) == (9000, False, True, 12)
     assert asked.dns2 is None and asked.gateway is None and not asked.by_project
     assert answer.json["network"]["label"] == "new net 111"
@@ -84,14 +84,14 @@ def test_create_with_texts_and_numbers_then_all_of_it_is_asked_for(client: ApiCl
                                      {"label": "n", "multi_host": "perhaps"}])
 def test_create_with_a_bad_body_is_400(client: ApiClient, network: dict[str, Any]) -> None:
     assert client.post("/os-networks", {"network": network}).status_int == 400
-    assert not client.conductor.wanted
+    assert not client.conductor.asked("create_network")
 
 
 def test_create_delete_and_actions_when_refused_then_the_conductors_word_counts(client: ApiClient) -> None:
     network = client.conductor.add_network()
     for error, code in ((errors.Conflict("in use"), 409), (errors.NotSupported("not here"), 501),
                         (errors.Invalid("bad"), 400)):
-        client.conductor.refuses_networks = error
+        client.conductor.given(create_network=error, delete_network=error, change_network=error)
         assert client.post("/os-networks", {"network": {"label": "n", "cidr": "10.0.0.0/24"}}).status_int == code
         assert client.delete(f"/os-networks/{network.uuid}").status_int == code
         assert client.post(f"/os-networks/{network.uuid}/action", {"disassociate": None}).status_int == code
@@ -103,7 +103,7 @@ def test_create_delete_and_actions_when_refused_then_the_conductors_word_counts(
 def test_action_changes_whose_it_is(client: ApiClient, body: Any, fields: tuple[str, ...], host: str | None) -> None:
     network = client.conductor.add_network(project_id="demo", host="net")
     assert client.post(f"/os-networks/{network.uuid}/action", body).status_int == 202
-    [change] = client.conductor.changes
+    [change] = client.conductor.asked("change_network")
     assert (change.fields, change.host, change.forced) == (fields, host, False)
     assert client.post("/os-networks/nothing/action", body).status_int == 404
 
@@ -114,7 +114,7 @@ def test_add_takes_a_free_network_for_the_caller_and_400_without_one(client: Api
     assert client.conductor.networks[network.uuid].project_id == "admin"
     assert client.post("/os-networks/add", {"id": network.uuid}).status_int == 400
     assert client.post("/os-networks/add", {}).status_int == 400
-    client.conductor.refuses_networks = errors.NotSupported("of everybody")
+    client.conductor.given(add_network_to_project=errors.NotSupported("of everybody"))
     assert client.post("/os-networks/add", {"id": None}).status_int == 501
 
 
@@ -123,7 +123,7 @@ def test_network_of_a_project_as_it_sees_it_made_and_deleted(client: ApiClient) 
         "label": "public", "cidr": "172.0.0.0/24", "num_networks": 1, "network_size": 255, "bridge": "",
         "project_id": "another"}}, token=DEMO)
     assert made.status_int == 200 and set(made.json["network"]) == {"id", "cidr", "label"}
-    [asked] = client.conductor.wanted
+    [asked] = client.conductor.asked("create_network")
     assert (asked.project_id, asked.by_project, asked.network_size) == ("demo", True, 255)
     uuid = made.json["network"]["id"]
     assert client.get("/os-tenant-networks", token=DEMO).json["networks"] == [made.json["network"]]
@@ -141,15 +141,15 @@ def test_network_of_a_project_when_it_asks_for_what_hosts_have_then_an_administr
         client: ApiClient, field: str, value: Any, code: int) -> None:
     body = {"network": {"label": "n", "cidr": "10.0.0.0/16", field: value}}
     assert client.post("/os-tenant-networks", body, token=DEMO).status_int == code
-    assert client.conductor.wanted == []
+    assert client.conductor.asked("create_network") == []
     assert client.post("/os-tenant-networks", body).status_int == 200
-    assert str(getattr(client.conductor.wanted[0], field)) == str(value)
+    assert str(getattr(client.conductor.asked("create_network")[0], field)) == str(value)
 
 
 @pytest.mark.parametrize(("error", "code"), [(errors.OverQuota("too many"), 403), (errors.Conflict("cidr"), 503),
                                              (errors.Invalid("cidr"), 400)])
 def test_network_of_a_project_when_it_can_not_be_made(client: ApiClient, error: errors.NovaError, code: int) -> None:
-    client.conductor.refuses_networks = error
+    client.conductor.given(create_network=error)
     body = {"network": {"label": "n", "cidr": "10.0.0.0/24"}}
     assert client.post("/os-tenant-networks", body, token=DEMO).status_int == code
     assert client.post("/os-tenant-networks", {"network": {"label": "n"}}, token=DEMO).status_int == 400
@@ -169,7 +169,7 @@ def test_fixed_address_shows_reserved_from_2_4_and_is_set_aside(client: ApiClien
 
 
 def test_virtual_interfaces_show_their_network_from_2_12(client: ApiClient) -> None:
-    from tests.fakes.conductor_interfaces import PORT
+    from tests.fakes.conductor_networks import PORT
 
     server = client.conductor.add_server(interfaces=(PORT,))
     path = f"/servers/{server.uuid}/os-virtual-interfaces"

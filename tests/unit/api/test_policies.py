@@ -5,13 +5,14 @@ from __future__ import annotations
 import logging
 import os
 import pathlib
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from nova import errors
 from nova.context import RequestContext
-from nova.policies import Policy
+from nova.policies import Policy, enforcer
 from tests.fakes.api import configuration
 
 SHOW, STOP, HOST = "os_compute_api:servers:show", "os_compute_api:servers:stop", "os_compute_api:os-hypervisors:list"
@@ -43,6 +44,14 @@ def test_system_and_domain_tokens_are_refused() -> None:
     assert not policy.allows(caller("admin", project_id=None, domain_id="d"), HOST, {})
 
 
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    """The policy's; it stands at ``now``."""
+    made = SimpleNamespace(now=0.0)
+    monkeypatch.setattr(enforcer, "time", SimpleNamespace(monotonic=lambda: made.now))
+    return made
+
+
 def with_file(tmp_path: pathlib.Path, text: str, **options: Any) -> Policy:
     path = tmp_path / "policy.yaml"
     path.write_text(text)
@@ -59,12 +68,12 @@ def test_decision_for_one_scope_is_not_another_ones(tmp_path: pathlib.Path) -> N
     assert not policy.allows(caller("admin", project_id=None, domain_id="d"), HOST, {})
 
 
-def test_decision_is_asked_for_anew_after_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_decision_is_asked_for_anew_after_a_second(monkeypatch: pytest.MonkeyPatch, clock: SimpleNamespace) -> None:
     """A rule may ask a server (``http:``), whose answer is not ours to keep."""
     policy, answers = Policy(configuration()), [True, False]
     monkeypatch.setitem(policy.enforcer.rules, HOST, lambda *_: answers.pop(0))
     assert [policy.allows(caller("admin"), HOST, {}) for _ in range(2)] == [True, True]
-    policy._fresh_until = 0.0  # a second later
+    clock.now += 1.0
     assert not policy.allows(caller("admin"), HOST, {})
 
 
@@ -81,13 +90,13 @@ def test_operators_file_with_an_old_name_is_honoured(tmp_path: pathlib.Path) -> 
     assert policy.allows(caller("plumber"), "os_compute_api:os-attach-interfaces:list", target)
 
 
-def test_changed_file_is_seen_within_a_second(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_changed_file_is_seen_within_a_second(tmp_path: pathlib.Path, clock: SimpleNamespace) -> None:
     policy = with_file(tmp_path, f'"{STOP}": "role:stopper"\n')
     assert not policy.allows(caller("member"), STOP, {"project_id": "p"})
     path = tmp_path / "policy.yaml"
     path.write_text(f'"{STOP}": "role:member"\n# longer\n')
     os.utime(path, (path.stat().st_atime, path.stat().st_mtime + 10))
-    policy._fresh_until = 0.0
+    clock.now += 1.0
     assert policy.allows(caller("member"), STOP, {"project_id": "p"})
 
 
@@ -104,24 +113,25 @@ def test_old_base_rule_in_an_operators_file_is_honoured(tmp_path: pathlib.Path) 
     assert policy.allows(caller("cloud_admin"), HOST, {"project_id": "p"})
 
 
-def test_file_in_a_policy_folder_stands_above_the_main_one_and_is_seen_when_it_comes(tmp_path: pathlib.Path) -> None:
+def test_file_in_a_policy_folder_stands_above_the_main_one_and_is_seen_when_it_comes(
+        tmp_path: pathlib.Path, clock: SimpleNamespace) -> None:
     folder = tmp_path / "policy.d"
     folder.mkdir()
     policy = with_file(tmp_path, f'"{STOP}": "role:one"\n', policy_dirs=[str(folder)])
     assert policy.allows(caller("one"), STOP, {"project_id": "p"})
     (folder / "50-stop.yaml").write_text(f'"{STOP}": "role:two"\n')
-    policy._fresh_until = 0.0
+    clock.now += 1.0
     assert policy.allows(caller("two"), STOP, {"project_id": "p"})
     assert not policy.allows(caller("one"), STOP, {"project_id": "p"})
     (folder / "50-stop.yaml").unlink()
-    policy._fresh_until = 0.0
+    clock.now += 1.0
     assert policy.allows(caller("one"), STOP, {"project_id": "p"})
 
 
-def test_file_that_goes_away_leaves_the_defaults(tmp_path: pathlib.Path) -> None:
+def test_file_that_goes_away_leaves_the_defaults(tmp_path: pathlib.Path, clock: SimpleNamespace) -> None:
     policy = with_file(tmp_path, f'"{STOP}": "role:stopper"\n')
     (tmp_path / "policy.yaml").unlink()
-    policy._fresh_until = 0.0
+    clock.now += 1.0
     assert policy.allows(caller("member"), STOP, {"project_id": "p"})
 
 
@@ -146,16 +156,17 @@ def test_broken_file_at_the_start_is_refused_with_its_name_and_reason(tmp_path: 
 
 @pytest.mark.parametrize(("text", "words"), BROKEN)
 def test_broken_file_later_is_logged_once_and_the_rules_stay(tmp_path: pathlib.Path, text: str, words: str,
-                                                             caplog: pytest.LogCaptureFixture) -> None:
+                                                             caplog: pytest.LogCaptureFixture,
+                                                             clock: SimpleNamespace) -> None:
     policy = with_file(tmp_path, f'"{STOP}": "role:stopper"\n')
     (tmp_path / "policy.yaml").write_text(text)
     for _ in range(3):
-        policy._fresh_until = 0.0
+        clock.now += 1.0
         assert policy.allows(caller("stopper"), STOP, {"project_id": "p"})
         assert not policy.allows(caller("member"), STOP, {"project_id": "p"})
     assert [record.levelno for record in caplog.records if "can not be used" in record.message] == [logging.ERROR]
     (tmp_path / "policy.yaml").write_text(f'"{STOP}": "role:mended"\n')
-    policy._fresh_until = 0.0
+    clock.now += 1.0
     assert policy.allows(caller("mended"), STOP, {"project_id": "p"})
 
 

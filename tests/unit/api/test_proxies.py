@@ -79,7 +79,7 @@ def test_offset_is_for_the_first_page(client: ApiClient) -> None:
     ("changes-since=2026-01-01T00:00:00Z", {"updated_at": "gte:2026-01-01T00:00:00Z"})])
 def test_filters_are_the_image_services(client: ApiClient, query: str, filters: dict[str, str]) -> None:
     assert client.get(f"/images/detail?{query}").status_int == 200
-    assert dict(client.conductor.image_queries[-1].filters) == filters
+    assert dict(client.conductor.asked("list_images")[-1].filters) == filters
 
 
 @pytest.mark.parametrize("query", ["limit=0", "limit=x", "offset=-1", "changes-since=yesterday", "marker=nobody",

@@ -30,12 +30,12 @@ def body(**fields: Any) -> dict[str, Any]:
 def ordered(client: ApiClient, version: str | None = None, token: str = DEMO, **fields: Any) -> NewServer:
     answer = client.post("/servers", body(**fields), version=version, token=token)
     assert answer.status_int == 202, answer.text
-    return client.conductor.created[-1]
+    return client.conductor.asked("create_servers")[-1]
 
 
 def refused(client: ApiClient, version: str | None = None, token: str = DEMO, **fields: Any) -> tuple[int, str]:
     answer = client.post("/servers", body(**fields), version=version, token=token)
-    assert client.conductor.created == []
+    assert client.conductor.asked("create_servers") == []
     return answer.status_int, next(iter(answer.json.values()))["message"]
 
 
@@ -46,7 +46,7 @@ def test_create_answers_little_and_where_the_server_is(client: ApiClient) -> Non
     assert set(answer.json["server"]) == {"id", "links", "OS-DCF:diskConfig", "security_groups", "adminPass"}
     assert answer.json["server"]["security_groups"] == [{"name": "default"}]
     assert answer.headers["Location"] == f"http://localhost/v2.1/servers/{uuid}"
-    assert client.conductor.created[0].admin_password == answer.json["server"]["adminPass"]
+    assert client.conductor.asked("create_servers")[0].admin_password == answer.json["server"]["adminPass"]
 
 
 def test_password_is_not_shown_when_switched_off() -> None:
@@ -65,7 +65,8 @@ def test_password_has_its_length_and_every_kind_of_letter() -> None:
 def test_reservation_id_when_asked_is_the_whole_answer(client: ApiClient) -> None:
     answer = client.post("/servers", body(return_reservation_id="True", min_count="2", max_count="3"))
     assert answer.json == {"reservation_id": "r-fake"}
-    assert (client.conductor.created[0].min_count, client.conductor.created[0].max_count) == (2, 3)
+    [asked] = client.conductor.asked("create_servers")
+    assert (asked.min_count, asked.max_count) == (2, 3)
 
 
 def test_counts_must_be_the_right_way_round(client: ApiClient) -> None:
@@ -122,7 +123,7 @@ def test_zone_with_host_is_for_admins_and_forces(client: ApiClient) -> None:
     assert (made.availability_zone, made.host, made.node, made.forced) == ("az1", "h1", "n1", True)
     made = ordered(client, token=ADMIN, availability_zone="az1::n1")
     assert (made.host, made.node, made.forced) == (None, "n1", True)
-    client.conductor.created.clear()
+    client.conductor.calls.clear()
     assert refused(client, availability_zone="az1:h1")[0] == 403
     assert refused(client, token=ADMIN, availability_zone="a:b:c:d")[0] == 400
 
@@ -138,13 +139,13 @@ def test_destination_is_for_admins_from_2_74(client: ApiClient) -> None:
 def test_hints_under_either_name_are_passed_on(client: ApiClient) -> None:
     for name in ("os:scheduler_hints", "OS-SCH-HNT:scheduler_hints"):
         client.post("/servers", {**body(), name: {"group": NET, "own": "x"}})
-        assert client.conductor.created[-1].scheduler_hints == {"group": NET, "own": "x"}
+        assert client.conductor.asked("create_servers")[-1].scheduler_hints == {"group": NET, "own": "x"}
 
 
 def test_files_are_taken_up_to_2_56(client: ApiClient) -> None:
     files = [{"path": "/etc/a", "contents": "YQ=="}]
     assert ordered(client, "2.36", personality=files).files == {"/etc/a": "YQ=="}
-    client.conductor.created.clear()
+    client.conductor.calls.clear()
     assert refused(client, "2.57", personality=files, networks="auto")[0] == 400
     assert "contents" in refused(client, personality=[{"path": "/etc/a"}])[1]
 
@@ -229,7 +230,7 @@ def test_hints_are_of_the_first_object_even_when_it_is_empty(client: ApiClient) 
     old, new = {"OS-SCH-HNT:scheduler_hints": {"same_host": NET}}, {"os:scheduler_hints": {}}
     for objects, hints in ((old, {"same_host": NET}), ({**old, **new}, {}), (new, {})):
         assert client.post("/servers", {**body(), **objects}).status_int == 202
-        assert client.conductor.created[-1].scheduler_hints == hints
+        assert client.conductor.asked("create_servers")[-1].scheduler_hints == hints
 
 
 @pytest.mark.parametrize("hints", [
@@ -240,12 +241,12 @@ def test_hint_of_a_wrong_form_is_400_and_named(client: ApiClient, hints: dict[st
         answer = client.post("/servers", {**body(), key: hints})
         assert answer.status_int == 400
         assert f"{key}.{next(iter(hints))}" in answer.json["badRequest"]["message"]
-    assert client.conductor.created == []
+    assert client.conductor.asked("create_servers") == []
 
 
 def test_hint_nobody_knows_is_kept_for_filters_of_an_operators_own(client: ApiClient) -> None:
     assert client.post("/servers", {**body(), "os:scheduler_hints": {"rack": {"n": [1, 2]}}}).status_int == 202
-    assert client.conductor.created[-1].scheduler_hints == {"rack": {"n": [1, 2]}}
+    assert client.conductor.asked("create_servers")[-1].scheduler_hints == {"rack": {"n": [1, 2]}}
 
 
 def test_disk_config_that_was_not_asked_for_is_the_images_to_say(client: ApiClient) -> None:

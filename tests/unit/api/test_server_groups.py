@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from nova import errors
 from nova.model.server_groups import ServerGroup
 from tests.fakes.api import ADMIN, DEMO, ApiClient
 
@@ -76,6 +77,6 @@ def test_soft_policies_are_hidden_from_versions_that_do_not_know_them(client):
 
 
 def test_create_over_quota_is_403(client):
-    client.conductor.most_groups = 3
+    client.conductor.given(create_server_group=errors.OverQuota("Quota exceeded, too many server groups."))
     answer = client.post("/os-server-groups", {"server_group": {"name": "g", "policy": "affinity"}})
     assert answer.status_int == 403 and "server groups" in answer.json["forbidden"]["message"]

@@ -20,6 +20,7 @@ from nova.model.server_orders import (
 )
 from nova.model.states import VmState
 from tests.fakes.api import ADMIN, DEMO, ApiClient, configuration
+from tests.fakes.conductor_servers import LIFE
 
 UUID = "11111111-2222-4333-8444-555555555555"
 IMAGE = "70a599e0-31e7-49b7-b260-868f441e862b"
@@ -40,7 +41,7 @@ def act(client: ApiClient, body: Any, code: int = 202, **options: Any) -> Any:
 
 
 def asked(client: ApiClient) -> Any:
-    order, = client.conductor.asked
+    order, = client.conductor.asked(*LIFE)
     return order
 
 
@@ -59,35 +60,35 @@ def now(client: ApiClient, state: VmState) -> None:
 def test_plain_action_is_ordered(client: ApiClient, name: str, state: VmState, order: str) -> None:
     now(client, state)
     assert act(client, {name: None}).body == b""
-    made, = client.conductor.orders
+    made, = client.conductor.asked("order_server")
     assert (made.uuid, made.action, made.arguments) == (UUID, order, {})
 
 
 def test_confirm_is_204_and_ordered(client: ApiClient) -> None:
     now(client, VmState.RESIZED)
     act(client, {"confirmResize": None}, 204)
-    assert client.conductor.orders[0].action == "confirmResize"
+    assert client.conductor.asked("order_server")[0].action == "confirmResize"
 
 
 def test_offload_is_for_admins(client: ApiClient) -> None:
     now(client, VmState.SHELVED)
     act(client, {"shelveOffload": None}, 403)
-    assert client.conductor.orders == []
+    assert client.conductor.asked("order_server") == []
     act(client, {"shelveOffload": None}, token=ADMIN)
-    assert client.conductor.orders[0].action == "shelveOffload"
+    assert client.conductor.asked("order_server")[0].action == "shelveOffload"
 
 
 @pytest.mark.parametrize("state", [VmState.SOFT_DELETED, VmState.ACTIVE, VmState.ERROR])
 def test_force_delete_is_a_delete_at_once_in_any_state(client: ApiClient, state: VmState) -> None:
     now(client, state)
     act(client, {"forceDelete": None})
-    made, = client.conductor.orders
+    made, = client.conductor.asked("order_server")
     assert (made.action, made.arguments) == ("delete", {"force": "true"})
 
 
 def test_delete_leaves_it_to_the_conductor_how_soft_it_is(client: ApiClient) -> None:
     assert client.delete(f"/servers/{UUID}").status_int == 204
-    made, = client.conductor.orders
+    made, = client.conductor.asked("order_server")
     assert (made.action, made.arguments) == ("delete", {})
 
 
@@ -99,7 +100,7 @@ def test_crash_dump_is_not_known_below_2_17(client: ApiClient) -> None:
 def test_inject_network_info_is_answered_and_orders_nothing(client: ApiClient) -> None:
     act(client, {"injectNetworkInfo": None}, 403)
     act(client, {"injectNetworkInfo": None}, token=ADMIN)
-    assert client.conductor.orders == [] and client.conductor.asked == []
+    assert client.conductor.asked("order_server", *LIFE) == []
 
 
 # -- passwords
@@ -314,7 +315,7 @@ def test_live_migration_body_that_does_not_fit_is_400(client: ApiClient, body: A
 def test_force_without_a_host_is_400(client: ApiClient, name: str, body: Any) -> None:
     refused = act(client, {name: body}, 400, token=ADMIN, version="2.67")
     assert "non-provided destination" in refused.json["badRequest"]["message"]
-    assert client.conductor.asked == []
+    assert client.conductor.asked(*LIFE) == []
 
 
 @pytest.mark.parametrize(("version", "body", "order"), [
@@ -339,14 +340,14 @@ def test_evacuate_by_version(client: ApiClient, version: str, body: Any, order: 
     ("2.28", {"host": "h", "force": True}), ("2.68", {"host": "h", "force": True}), ("2.104", {"host": "a b"})])
 def test_evacuate_body_that_does_not_fit_is_400(client: ApiClient, version: str, body: Any) -> None:
     act(client, {"evacuate": body}, 400, token=ADMIN, version=version)
-    assert client.conductor.asked == []
+    assert client.conductor.asked(*LIFE) == []
 
 
 @pytest.mark.parametrize("body", [{"evacuate": {}}, {"migrate": None},
                                   {"os-migrateLive": {"host": None, "block_migration": "auto"}}])
 def test_moves_are_not_for_members(client: ApiClient, body: Any) -> None:
     act(client, body, 403, token=DEMO)
-    assert client.conductor.asked == []
+    assert client.conductor.asked(*LIFE) == []
 
 
 # -- managers

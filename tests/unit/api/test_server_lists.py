@@ -20,19 +20,19 @@ def client() -> ApiClient:
 def asked(client: ApiClient, query: str, **options: Any) -> ServerListQuery:
     answer = client.get(f"/servers/detail?{query}", **options)
     assert answer.status_int == 200, answer.text
-    return client.conductor.queries[-1]
+    return client.conductor.asked("list_servers")[-1]
 
 
 def refused(client: ApiClient, query: str, **options: Any) -> int:
-    before = len(client.conductor.queries)
+    before = len(client.conductor.asked("list_servers"))
     status = client.get(f"/servers/detail?{query}", **options).status_int
-    assert len(client.conductor.queries) == before
+    assert len(client.conductor.asked("list_servers")) == before
     return status
 
 
 def test_list_without_a_query_is_of_the_own_project(client: ApiClient) -> None:
     assert asked(client, "") == ServerListQuery(scope=Scope(project_id="demo"), silent_cells="skip",
-                                                page=client.conductor.queries[-1].page)
+                                                page=client.conductor.asked("list_servers")[-1].page)
     assert asked(client, "", token=ADMIN).scope == Scope(project_id="admin")
 
 

@@ -25,7 +25,7 @@ def client() -> ApiClient:
 def test_server_when_only_a_part_of_it_is_shown_then_the_network_service_is_not_asked(client):
     for path, as_kept in (("/tags", True), ("/metadata", True), ("", False)):
         client.get(f"/servers/{UUID}{path}")
-        assert client.conductor.looked_at[-1].as_kept == as_kept
+        assert client.conductor.asked("get_server")[-1].as_kept == as_kept
 
 
 # tags
@@ -105,7 +105,7 @@ TOLD = Diagnostics(
 
 
 def test_diagnostics_in_the_standard_form(client):
-    client.conductor.diagnostics[UUID] = TOLD
+    client.conductor.given(get_diagnostics=TOLD)
     found = client.get(f"/servers/{UUID}/diagnostics", token=ADMIN).json
     assert found["state"] == "paused" and found["num_cpus"] == 2 and found["num_nics"] == found["num_disks"] == 1
     assert found["memory_details"] == {"maximum": 512, "used": 100}
@@ -114,7 +114,7 @@ def test_diagnostics_in_the_standard_form(client):
 
 
 def test_diagnostics_in_the_old_form_are_flat_and_name_the_devices(client):
-    client.conductor.diagnostics[UUID] = TOLD
+    client.conductor.given(get_diagnostics=TOLD)
     found = client.get(f"/servers/{UUID}/diagnostics", token=ADMIN, version="2.47").json
     assert found["cpu0_time"] == 7 and found["cpu1_time"] == -1 and found["vda_read"] == 3
     assert found["vda_errors"] == -1 and found["tap1_rx"] == 1 and found["memory"] == 512 * 1024
@@ -145,7 +145,7 @@ def test_reset_in_any_state_and_though_locked(client):
     server = client.conductor.add_server(vm_state=VmState.BUILDING, task_state=TaskState.SPAWNING, locked=True,
                                          locked_by="admin", launched_at=None, host=None)
     assert reset(client, server.uuid, "active") == 202
-    assert [one.state for one in client.conductor.resets] == ["active"]
+    assert [one.state for one in client.conductor.asked("reset_state")] == ["active"]
 
 
 @pytest.mark.parametrize("state", ["Active", "deleted", "", None, 1])
@@ -156,7 +156,7 @@ def test_reset_to_another_state_is_400(client, state):
 def test_reset_is_for_admins_and_of_known_servers(client):
     assert reset(client, UUID, "error", token=DEMO) == 403
     assert reset(client, NOBODY, "error") == 404
-    assert client.conductor.resets == []
+    assert client.conductor.asked("reset_state") == []
 
 
 # external events
@@ -175,7 +175,7 @@ def test_events_are_all_accepted_then_200_and_shown_as_sent(client):
 
 
 def test_events_when_one_fails_then_207_and_each_has_its_code(client):
-    client.conductor.event_codes["lost"] = 404
+    client.conductor.given(external_events=(200, 404))
     answer = events(client, {"name": "network-changed", "server_uuid": UUID},
                     {"name": "network-changed", "server_uuid": NOBODY, "tag": "lost"})
     assert answer.status_int == 207 and [one["code"] for one in answer.json["events"]] == [200, 404]
@@ -197,7 +197,7 @@ def test_events_of_a_name_that_the_version_does_not_know_are_400(client, version
     {"name": "network-changed", "server_uuid": UUID, "tag": "x" * 256},
     {"name": "network-changed", "server_uuid": UUID, "colour": "blue"}])
 def test_events_that_are_malformed_are_400(client, item):
-    assert events(client, item).status_int == 400 and client.conductor.events == []
+    assert events(client, item).status_int == 400 and client.conductor.asked("external_events") == []
 
 
 def test_events_by_a_project_member_are_403_and_no_events_are_400(client):

@@ -67,7 +67,7 @@ def test_fault_is_shown_in_error_with_details_for_admins(client: ApiClient) -> N
 def test_action_in_a_right_state_is_ordered(client: ApiClient, server: ServerDetail, action: Any, order: str) -> None:
     answer = client.post(f"/servers/{server.uuid}/action", action)
     assert answer.status_int == 202 and answer.body == b""
-    assert [(made.uuid, made.action) for made in client.conductor.orders] == [(server.uuid, order)]
+    assert [(made.uuid, made.action) for made in client.conductor.asked("order_server")] == [(server.uuid, order)]
 
 
 def test_action_in_a_wrong_state_is_409_with_the_reason(client: ApiClient, server: ServerDetail) -> None:
@@ -75,7 +75,7 @@ def test_action_in_a_wrong_state_is_409_with_the_reason(client: ApiClient, serve
     assert answer.status_int == 409
     assert answer.json["conflictingRequest"]["message"] == (
         f"Cannot 'start' instance {server.uuid} while it is in vm_state active")
-    assert client.conductor.orders == []
+    assert client.conductor.asked("order_server") == []
 
 
 def test_action_on_a_server_without_host_is_409(client: ApiClient) -> None:
@@ -143,7 +143,7 @@ def test_console_output_is_its_last_lines_without_control_characters(
 def test_delete_is_ordered_and_204(client: ApiClient, server: ServerDetail) -> None:
     answer = client.delete(f"/servers/{server.uuid}")
     assert answer.status_int == 204 and answer.body == b""
-    assert client.conductor.orders[0].action == "delete"
+    assert client.conductor.asked("order_server")[0].action == "delete"
     assert client.get(f"/servers/{server.uuid}").status_int == 404
 
 
@@ -151,7 +151,7 @@ def test_update_writes_only_what_was_given(client: ApiClient, server: ServerDeta
     answer = client.put(f"/servers/{server.uuid}", {"server": {"description": None, "accessIPv4": "192.0.2.1"}},
                         version="2.19")
     assert answer.status_int == 200
-    assert client.conductor.updates[0].fields == ("description", "access_ip_v4")
+    assert client.conductor.asked("update_server")[0].fields == ("description", "access_ip_v4")
     assert answer.json["server"]["accessIPv4"] == "192.0.2.1"
     assert "key_name" not in answer.json["server"]
     assert "key_name" in client.put(f"/servers/{server.uuid}", {"server": {}}, version="2.75").json["server"]

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from nova import errors
 from tests.fakes.api import ADMIN, DEMO, ApiClient
 
 COMPUTE = {"host": "host1", "binary": "nova-compute"}
@@ -112,7 +113,7 @@ def test_delete_takes_a_service_out_by_the_versions_id(client: ApiClient) -> Non
 
 
 def test_delete_while_the_host_has_servers_is_409(client: ApiClient) -> None:
-    client.conductor.busy_hosts.add("host1")
+    client.conductor.given(delete_service=errors.Conflict("it is hosting instances"))
     assert client.delete("/os-services/1").status_int == 409
 
 

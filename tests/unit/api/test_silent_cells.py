@@ -21,7 +21,7 @@ def client() -> ApiClient:
 def asked(client: ApiClient, query: str = "", **options: str) -> str:
     """What a list asks to be done about silent cells."""
     assert client.get(f"/servers/detail?{query}", **options).status_int == 200
-    query_: ServerListQuery = client.conductor.queries[-1]
+    query_: ServerListQuery = client.conductor.asked("list_servers")[-1]
     return query_.silent_cells
 
 
@@ -75,4 +75,4 @@ def test_action_on_it_is_refused_at_every_version(client: ApiClient, body: dict[
     for version in ("2.1", "2.69", "2.104"):
         assert client.post(f"/servers/{UUID}/action", body, version=version).status_int == 503
         assert client.request("DELETE", f"/servers/{UUID}", version=version).status_int == 503
-    assert client.conductor.orders == []
+    assert client.conductor.asked("order_server") == []

@@ -10,7 +10,7 @@ import pytest
 from nova.model.base import utcnow
 from nova.model.usage import DONE, RUNNING, HostAudit, UsageAudits
 from tests.fakes.api import ADMIN, DEMO, ApiClient
-from tests.fakes.conductor_usage import server_usage
+from tests.fakes.conductor import server_usage
 
 DAY = datetime.datetime(2026, 1, 1)
 
@@ -40,7 +40,7 @@ def client() -> ApiClient:
 @pytest.mark.parametrize("path", ["/os-simple-tenant-usage", "/os-simple-tenant-usage/demo"])
 def test_times_in_every_form_are_read(client: ApiClient, path: str, text: str, time: datetime.datetime) -> None:
     assert client.get(f"{path}?start={text}").status_int == 200
-    assert client.conductor.usage_queries[-1].start == time
+    assert client.conductor.asked("get_usage")[-1].start == time
 
 
 @pytest.mark.parametrize("query", ["start=yesterday", "end=1", "start=", "start=2026-13-01T00:00:00", "end=2026-01-01T",
@@ -49,13 +49,13 @@ def test_times_in_every_form_are_read(client: ApiClient, path: str, text: str, t
 @pytest.mark.parametrize("path", ["/os-simple-tenant-usage", "/os-simple-tenant-usage/demo"])
 def test_time_that_is_none_or_ends_before_it_starts_is_400(client: ApiClient, path: str, query: str) -> None:
     answer = client.get(f"{path}?{query}")
-    assert answer.status_int == 400 and client.conductor.usage_queries == []
+    assert answer.status_int == 400 and client.conductor.asked("get_usage") == []
     assert "start" in answer.json["badRequest"]["message"] or "end" in answer.json["badRequest"]["message"]
 
 
 def test_time_left_out_is_now(client: ApiClient) -> None:
     assert client.get("/os-simple-tenant-usage").status_int == 200
-    asked = client.conductor.usage_queries[-1]
+    asked = client.conductor.asked("get_usage")[-1]
     assert asked.start == asked.end and abs((utcnow() - asked.end).total_seconds()) < 60
 
 
@@ -68,7 +68,7 @@ def test_list_sums_by_project_and_tells_servers_only_when_asked(client: ApiClien
          "total_hours": 2.0, "total_local_gb_usage": 2.0, "total_memory_mb_usage": 1024.0, "total_vcpus_usage": 2.0},
         {"tenant_id": "other", "start": "2026-01-01T00:00:00.000000", "stop": "2026-01-02T00:00:00.000000",
          "total_hours": 2.0, "total_local_gb_usage": 2.0, "total_memory_mb_usage": 1024.0, "total_vcpus_usage": 6.0}]}
-    assert not client.conductor.usage_queries[-1].servers
+    assert not client.conductor.asked("get_usage")[-1].servers
     full = client.get("/os-simple-tenant-usage?detailed=1").json["tenant_usages"]
     assert [server["instance_id"] for server in full[0]["server_usages"]] == ids(2)
     assert full[0]["server_usages"][0]["ended_at"] == "2026-01-01T00:00:00.000000"
@@ -84,7 +84,7 @@ def test_show_tells_servers_always_and_nothing_of_a_project_without_any(client: 
 def test_usage_of_another_project_is_for_admins(client: ApiClient) -> None:
     assert client.get("/os-simple-tenant-usage", token=DEMO).status_int == 403
     assert client.get("/os-simple-tenant-usage/other", token=DEMO).status_int == 403
-    assert client.conductor.usage_queries == []
+    assert client.conductor.asked("get_usage") == []
     assert client.get("/os-simple-tenant-usage/demo", token=DEMO).status_int == 200
 
 
@@ -110,7 +110,7 @@ def test_show_in_pages_has_links_of_its_own(client: ApiClient) -> None:
 
 def test_pages_begin_at_their_version(client: ApiClient) -> None:
     assert "tenant_usages_links" not in client.get("/os-simple-tenant-usage?limit=1", version="2.39").json
-    assert not client.conductor.usage_queries[-1].paged
+    assert not client.conductor.asked("get_usage")[-1].paged
     assert client.get("/os-simple-tenant-usage?limit=1", version="2.74").status_int == 200
     for path, status in (("limit=x", 400), ("limit=-1", 400), ("marker=nobody", 400), ("limit=0", 200),
                          ("limit=999999999", 200)):
@@ -128,7 +128,7 @@ def audits(**fields: object) -> UsageAudits:
 
 
 def test_audits_tell_how_far_each_host_is(client: ApiClient) -> None:
-    client.conductor.audits = audits()
+    client.conductor.given(get_usage_audits=audits())
     shown = client.get("/os-instance_usage_audit_log").json["instance_usage_audit_logs"]
     assert shown == {
         "period_beginning": "2026-01-01 00:00:00", "period_ending": "2026-02-01 00:00:00", "num_hosts": 2,
@@ -138,10 +138,10 @@ def test_audits_tell_how_far_each_host_is(client: ApiClient) -> None:
 
 
 def test_audits_when_all_are_done_or_one_runs_then_it_is_said(client: ApiClient) -> None:
-    client.conductor.audits = audits(hosts=("a",))
+    client.conductor.given(get_usage_audits=audits(hosts=("a",)))
     shown = client.get("/os-instance_usage_audit_log").json["instance_usage_audit_logs"]
     assert shown["overall_status"] == "ALL hosts done. 1 errors."
-    client.conductor.audits = audits(audits={"b": HostAudit(host="b", state=RUNNING)})
+    client.conductor.given(get_usage_audits=audits(audits={"b": HostAudit(host="b", state=RUNNING)}))
     shown = client.get("/os-instance_usage_audit_log").json["instance_usage_audit_logs"]
     assert (shown["num_hosts_running"], shown["hosts_not_run"], shown["num_hosts_done"]) == (1, ["a"], 0)
 
@@ -150,13 +150,14 @@ def test_audits_when_all_are_done_or_one_runs_then_it_is_said(client: ApiClient)
     ("2026-11-21%2010:00:00", 200), ("2026-11-21%2010:00:00.123456", 200), ("2026-11-21T10:00:00", 200),
     ("invalid_time", 400), ("2026", 400), ("0001-01-01T00:00:00+23:00", 400)])
 def test_audits_before_a_time(client: ApiClient, text: str, status: int) -> None:
-    client.conductor.audits = audits()
+    client.conductor.given(get_usage_audits=audits())
     answer = client.get(f"/os-instance_usage_audit_log/{text}")
     assert answer.status_int == status
-    assert ("instance_usage_audit_log" in answer.json) == (status == 200) == bool(client.conductor.audit_times)
+    asked = client.conductor.asked("get_usage_audits")
+    assert ("instance_usage_audit_log" in answer.json) == (status == 200) == bool(asked)
 
 
 def test_audits_are_for_admins(client: ApiClient) -> None:
     for path in ("/os-instance_usage_audit_log", "/os-instance_usage_audit_log/2026-01-01%2000:00:00"):
         assert client.get(path, token=DEMO).status_int == 403
-    assert client.conductor.audit_times == []
+    assert client.conductor.asked("get_usage_audits") == []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
+import io
 import socket
 import time
 from typing import Any
@@ -178,7 +178,7 @@ def test_post_when_whoever_waits_is_about_to_go_then_it_is_not_begun_and_reads_a
 
 def plain(request: Any, text: str) -> requests.Response:
     answer = requests.Response()
-    answer.status_code, answer.request, answer.url, answer._content = 200, request, request.url, text.encode()
+    answer.status_code, answer.request, answer.url, answer.raw = 200, request, request.url, io.BytesIO(text.encode())
     return answer
 
 
@@ -197,9 +197,7 @@ def test_token_when_keystone_hangs_then_nobody_waits_for_longer_than_the_call_is
 
 def test_call_when_no_time_is_left_for_another_attempt_then_it_is_not_made(fake):
     fake.away()
-    slow = dataclasses.replace(fake.client(retries=3)._caller.service, retry_wait_s=20.0, deadline_s=1.0)
-    client = fake.client()
-    client._caller.service = slow
+    client = fake.client(retries=3, retry_wait_s=20.0, deadline_s=1.0)
     with pytest.raises(errors.Unavailable):
         client.networks()
     assert len(fake.timeouts) == 1

@@ -37,8 +37,8 @@ def test_build_when_200_are_ordered_then_it_takes_well_under_a_second_and_one_qu
     outcomes = world.build(*orders)
     took = time.monotonic() - started
     assert all(outcome.ok for outcome in outcomes)
-    assert world.conductor.calls.count("may_proceed") == 1 and len(world.conductor.asked[0]) == 200
-    assert world.conductor.calls.count("report_outcomes") == 0 or took > batches.FIRST_REPORT_S
+    assert len(world.conductor.asked("may_proceed")) == 1 and len(world.conductor.permissions[0]) == 200
+    assert len(world.conductor.asked("report_outcomes")) == 0 or took > batches.FIRST_REPORT_S
     assert took < 3.0  # 0.2 s on an idle machine; this one may be shared
 
 
@@ -60,21 +60,22 @@ def test_build_when_the_limit_is_two_then_never_more_are_built_at_one_time(make_
 
 def test_snapshot_when_the_limit_is_one_then_the_next_waits_for_its_turn(make_world):
     world = make_world(max_concurrent_snapshots=1).start()
+    built = _orders(5)
+    world.build(*built)
     inside, most = [0], [0]
-    run = world.service._batches._run
+    take = world.driver.snapshots.take_snapshot
 
-    def counted(job, reporter):
+    def counted(order):
         inside[0] += 1
         most[0] = max(most[0], inside[0])
         time.sleep(0.01)
-        run(job, reporter)
         inside[0] -= 1
-    world.service._batches._run = counted
-    orders = tuple(SnapshotOrder(server_uuid=new_uuid(), instance_name=f"vm{number}", image_id=new_uuid(),
-                                 fence=fence(2), build=build_order(number=number))
-                   for number in range(1, 6))
-    world.service.snapshot_guests(HOST, orders)
-    assert most[0] == 1
+        return take(order)
+    world.driver.snapshots.take_snapshot = counted
+    outcomes = world.service.snapshot_guests(HOST, tuple(
+        SnapshotOrder(server_uuid=order.server_uuid, instance_name=order.instance_name, image_id=new_uuid(),
+                      fence=fence(2), build=order) for order in built))
+    assert all(outcome.ok for outcome in outcomes) and most[0] == 1
 
 
 def test_build_when_the_batch_is_slow_then_finished_guests_are_told_before_its_end(world, monkeypatch):
@@ -97,7 +98,7 @@ def test_build_when_the_early_report_is_lost_then_the_answer_has_it_all(world, m
     build, results = beside(world.build, *_orders(2))
     assert block.reached.wait(5)
     world.conductor.away = True
-    wait_until(lambda: "report_outcomes" in world.conductor.calls)
+    wait_until(lambda: world.conductor.asked("report_outcomes"))
     block.release()
     build.join(5)
     assert all(outcome.ok for outcome in results[0])
@@ -122,11 +123,12 @@ def test_build_when_permission_was_asked_long_ago_then_it_is_asked_again_for_the
     block = world.driver.knobs.block("create_disks", name="vm2")
     build, _ = beside(world.build, *_orders(2))
     assert block.reached.wait(5)
-    wait_until(lambda: world.conductor.asked and len(world.service._orders._running) == 1)  # the other one is done
+    # the other one is done
+    wait_until(lambda: world.conductor.permissions and len(world.service._orders._running) == 1)
     clock.advance(seconds=6)
     block.release()
     build.join(5)
-    assert [len(asked) for asked in world.conductor.asked] == [2, 1]
+    assert [len(asked) for asked in world.conductor.permissions] == [2, 1]
     world.close()
 
 
@@ -141,9 +143,9 @@ def test_destroy_start_stop_when_in_batches_then_each_asks_once(world):
     world.build(*orders)
     for epoch, call, questions in ((2, world.service.stop_guests, 0), (3, world.service.start_guests, 1),
                                    (4, world.service.destroy_guests, 1)):
-        world.conductor.asked.clear()
+        world.conductor.forget()
         outcomes = call(HOST, tuple(guest_order(order, epoch) for order in orders))
-        assert all(outcome.ok for outcome in outcomes) and len(world.conductor.asked) == questions
+        assert all(outcome.ok for outcome in outcomes) and len(world.conductor.permissions) == questions
     assert world.leftovers() == []
 
 
@@ -157,11 +159,9 @@ def test_batch_when_the_service_is_stopping_then_nothing_new_begins(world):
 
 
 def test_batch_when_it_calls_the_conductor_then_under_the_callers_request_id(world):
-    seen = []
-    world.conductor.on_ask = lambda asked: seen.append(context.current().request_id)
     with context.entered(context.internal("req-1")):
         world.build(*_orders(3))
-    assert seen == ["req-1"]
+    assert [call.context.request_id for call in world.conductor.calls if call.name == "may_proceed"] == ["req-1"]
 
 
 def test_batch_when_empty_then_no_outcome(world):

@@ -58,7 +58,7 @@ def test_start_when_another_daemon_has_the_folder_then_it_refuses(world):
 
 def test_start_when_the_conductor_knows_another_id_by_this_name_then_its_cure_is_told(tmp_path):
     world = World(tmp_path)
-    world.conductor.refuses_registration = "Host compute1 has another id; run nova-manage host forget compute1."
+    world.conductor.given(register=errors.Conflict("run nova-manage host forget compute1."))
     with pytest.raises(errors.host.Refused, match="nova-manage host forget"):
         world.start()
 
@@ -68,7 +68,7 @@ def test_start_when_the_conductor_is_away_then_it_waits_says_so_and_goes_on(tmp_
     monkeypatch.setattr(service.random, "uniform", lambda low, high: 0.01)  # so that the test need not wait a second
     world.conductor.away = True
     thread, _ = beside(world.start)
-    wait_until(lambda: world.conductor.calls.count("register") > 2)
+    wait_until(lambda: len(world.conductor.asked("register")) > 2)
     world.conductor.away = False
     thread.join(5)
     assert not thread.is_alive() and world.conductor.inventories
@@ -102,10 +102,10 @@ def _debt(order, epoch: int, **fields) -> Debt:
 def test_start_when_a_destroy_is_owed_then_it_is_done_without_asking_and_told(world):
     order = build_order()
     world.build(order)
-    world.conductor.asked.clear()
+    world.conductor.forget()
     world.conductor.debts = (_debt(order, 2),)
     world.restart()
-    assert world.leftovers() == [] and world.conductor.paid == [1] and not world.conductor.asked
+    assert world.leftovers() == [] and world.conductor.paid == [1] and not world.conductor.permissions
     assert world.build(order)[0].error_kind == "overtaken" or world.build(order)[0].error_code == "order.closed"
 
 
@@ -238,12 +238,13 @@ def test_console_and_uptime_when_the_driver_has_none_then_it_says_so(world):
     order = build_order()
     world.build(order)
     world.driver.consoles = world.driver.host_uptime = world.driver.diagnosis = None
+    service = world.service
     with pytest.raises(errors.Conflict):
-        world.service.get_console_output(HOST, order.server_uuid, None)
+        service.get_console_output(HOST, order.server_uuid, None)
     with pytest.raises(errors.NotSupported):
-        world.service.get_host_uptime(HOST)
+        service.get_host_uptime(HOST)
     with pytest.raises(errors.NotSupported):
-        world.service.get_diagnostics(HOST, order.server_uuid)
+        service.get_diagnostics(HOST, order.server_uuid)
 
 
 def test_logs_when_a_guest_is_built_then_no_secret_is_in_them(world, caplog):

@@ -17,7 +17,8 @@ from nova.conf import compute as compute_options
 from nova.model.hosts import Node
 from nova.model.states import PowerState
 from nova.virt.interface import Driver
-from tests.fakes.compute import HOST, FakeClock, FakeConductorHost, build_order, options
+from tests.fakes.compute import HOST, FakeClock, build_order, options
+from tests.fakes.conductor_host import FakeConductorHost
 
 NODE = Node(name=HOST, uuid="6f1c2d0a-58c4-4c55-9f0e-1d0f7d1f9a11", hypervisor_type="fake")
 STAT = "cpu  100 10 50 800 40 0 0 0 0 0\ncpu0 100 10 50 800 40 0 0 0 0 0\nintr 5\n"
@@ -149,8 +150,8 @@ class Nodes(Driver):
 
 def test_metrics_go_with_the_inventory_and_a_failing_monitor_stops_nothing(tmp_path):
     monitor, conductor = Measured(), FakeConductorHost()
-    reports = InventoryReports(Nodes(), conductor, options(compute_options), Host(HOST, tmp_path, "", FakeClock()), (),
-                               Condition([monitor]))
+    reports = InventoryReports(Nodes(), conductor.client(HOST), options(compute_options),
+                               Host(HOST, tmp_path, "", FakeClock()), (), Condition([monitor]))
     assert reports.send("id") and conductor.inventories[-1].nodes[0].metrics == monitor.now
     monitor.now = {"cpu.percent": 0.12, "cpu.user.time": 2.0}
     assert not reports.send("id")

@@ -71,7 +71,8 @@ def test_find_when_the_guest_runs_then_each_has_its_address(world, guest):
 
 @pytest.mark.parametrize("kind", [T.RDP_HTML5, T.UNKNOWN, T.SERIAL])
 def test_find_when_the_configuration_has_no_such_type_then_invalid_in_these_words(world, guest, kind):
-    world.service._offers = offers()
+    world.offers = offers()
+    world.restart()
     with pytest.raises(errors.Invalid, match=f"^Unavailable console type {kind.value}.$") as caught:
         find(world, guest, kind)
     assert caught.value.code == "console.type_unavailable"

@@ -19,7 +19,9 @@ from nova.model.orders import GuestOrder
 from nova.model.security_groups import AllowedTraffic, GuestFirewall, HostFirewall
 from nova.model.security_rules import guarded
 from nova.privileged.runner import Completed
+from nova.rpc.contracts.conductor_host import ConductorHostRPC
 from tests.fakes.compute import build_order
+from tests.fakes.contract import ContractFake
 
 UUID = "11111111-2222-3333-4444-555555555555"
 OTHER = "21111111-2222-3333-4444-555555555555"
@@ -41,15 +43,15 @@ def order(firewall: GuestFirewall | None = None, uuid: str = UUID, devices: tupl
                                    interfaces=tuple(interface(device) for device in devices))
 
 
-class Conductor:
+class Conductor(ContractFake, contract=ConductorHostRPC):
     """``guests``: what it says of the host now; ``on_ask`` runs while it reads."""
 
     def __init__(self, *guests: GuestFirewall) -> None:
-        self.guests, self.asked, self.elsewhere = guests, 0, False
+        super().__init__()
+        self.guests, self.elsewhere = guests, False
         self.on_ask = lambda: None
 
     def host_firewall(self, host: str) -> HostFirewall:
-        self.asked += 1
         answer = HostFirewall(host=host, guests=() if self.elsewhere else self.guests,
                               kept_elsewhere=self.elsewhere)
         self.on_ask()
@@ -85,27 +87,27 @@ class Kept:
 class Host:
     def __init__(self, *guests: GuestFirewall) -> None:
         self.conductor, self.kept, self.here = Conductor(*guests), Kept(), set()
-        self.wall = Firewall(self.conductor, "a", self.kept, lambda: self.here)
+        self.wall = Firewall(self.conductor.client("a"), "a", self.kept, lambda: self.here)
 
 
 def test_guard_when_the_guest_is_new_then_its_order_s_part_is_applied_and_nobody_asked():
     host = Host()
     host.wall.guard(order(part(UUID, SSH)))
-    assert host.kept.guests == {UUID: part(UUID, SSH)} and host.conductor.asked == 0
+    assert host.kept.guests == {UUID: part(UUID, SSH)} and len(host.conductor.calls) == 0
 
 
 def test_guard_when_the_order_says_something_else_than_is_known_then_the_conductor_decides():
     host = Host(part(UUID, SSH))
     host.wall.refresh()
     host.wall.guard(order(part(UUID)))  # an order that was written before the rule was made
-    assert host.kept.guests == {UUID: part(UUID, SSH)} and host.conductor.asked == 2
+    assert host.kept.guests == {UUID: part(UUID, SSH)} and len(host.conductor.calls) == 2
 
 
 def test_guard_when_an_order_brings_nothing_then_what_is_known_holds_or_is_asked_for():
     host = Host(part(UUID, SSH))
     host.wall.guard(order())
     host.wall.guard(order())
-    assert host.kept.guests == {UUID: part(UUID, SSH)} and host.conductor.asked == 1
+    assert host.kept.guests == {UUID: part(UUID, SSH)} and len(host.conductor.calls) == 1
 
 
 def test_guard_when_nobody_knows_the_guest_then_nothing_reaches_it():
@@ -122,7 +124,7 @@ def test_guard_when_the_conductor_says_that_others_filter_then_nothing_is_added_
     host.wall.guard(order(uuid=OTHER))
     host.wall.mend()
     host.wall.refresh()
-    assert host.kept.states == [] and host.conductor.asked == 2
+    assert host.kept.states == [] and len(host.conductor.calls) == 2
 
 
 def test_refresh_when_others_filter_then_what_an_earlier_life_left_goes_once_and_is_tried_until_it_does(caplog):
@@ -171,7 +173,7 @@ def test_guard_when_an_interface_is_new_then_it_is_asked_for_and_guarded_whateve
     host = Host(part(UUID, SSH))
     host.wall.refresh()
     host.wall.guard(order(devices=("tap1", "tap2")))
-    assert host.conductor.asked == 2
+    assert len(host.conductor.calls) == 2
     assert host.kept.guests[UUID] == part(UUID, SSH, devices=("tap1", "tap2"))
 
 
@@ -218,7 +220,7 @@ def test_refresh_when_an_order_comes_while_it_reads_then_the_newer_word_stays():
         host.wall.guard(order(wrong))
     host.conductor.on_ask = late
     host.wall.refresh()  # its first answer is from before the order
-    assert host.kept.guests == {UUID: wrong} and host.conductor.asked == 3
+    assert host.kept.guests == {UUID: wrong} and len(host.conductor.calls) == 3
 
 
 def test_refresh_when_the_answer_has_a_guest_no_more_then_its_rules_stay_while_it_is_here():
@@ -256,7 +258,7 @@ def test_mend_when_nothing_was_heard_yet_then_nothing_is_touched():
     assert host.kept.states == []
     host.wall.refresh()
     host.wall.mend()
-    assert len(host.kept.states) == 2 and host.conductor.asked == 1
+    assert len(host.kept.states) == 2 and len(host.conductor.calls) == 1
 
 
 def test_refresh_when_many_come_at_once_then_they_wait_for_one_asking():
@@ -278,7 +280,7 @@ def test_refresh_when_many_come_at_once_then_they_wait_for_one_asking():
     go.set()
     for thread in threads:
         thread.join(10)
-    assert host.conductor.asked == 2
+    assert len(host.conductor.calls) == 2
 
 
 class Program:

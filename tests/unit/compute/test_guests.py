@@ -45,7 +45,7 @@ def test_build_when_the_conductor_is_back_soon_then_the_host_asks_again_and_goes
     monkeypatch.setattr(permission, "ASK_AGAIN_S", 0.01)
     world.conductor.away = True
     build, results = beside(world.build, build_order())
-    wait_until(lambda: world.conductor.calls.count("may_proceed") > 2)
+    wait_until(lambda: len(world.conductor.asked("may_proceed")) > 2)
     world.conductor.away = False
     build.join(5)
     assert results[0][0].ok

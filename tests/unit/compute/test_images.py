@@ -340,16 +340,17 @@ def test_sweep_when_the_last_guest_went_just_now_then_the_age_counts_from_there(
 def test_sweep_when_an_image_is_wanted_at_that_very_moment_then_it_stays(server, glance, make_cache, monkeypatch):
     cache = make_cache(minimum_age_s=1000)
     image_id = old_image(server, glance, cache)
-    real, looks = cache._is_old, []
+    rename, moved = os.rename, []
 
-    def look(path):
-        looks.append(path)
-        old = real(path)
-        if len(looks) == 1:
+    def wanted(path, to):
+        """Just before it is taken away."""
+        if not moved:
             cache.fetch(glance.show(image_id))  # finds it ready, and marks it as used
-        return old
-    monkeypatch.setattr(cache, "_is_old", look)
-    assert cache.sweep(()) == () and len(looks) == 2 and os.path.exists(cache.path(image_id))
+        moved.append(str(to))
+        rename(path, to)
+    monkeypatch.setattr(os, "rename", wanted)
+    assert cache.sweep(()) == () and os.path.exists(cache.path(image_id))
+    assert len(moved) == 2 and moved[1] == cache.path(image_id)
     assert len(left_over(cache._directory.parent)) == 1
 
 

@@ -13,7 +13,8 @@ from nova.conf import compute as compute_options
 from nova.model.hosts import HostUptime, Node
 from nova.model.traits import is_trait
 from nova.virt import interface
-from tests.fakes.compute import HOST, FakeClock, FakeConductorHost, options
+from tests.fakes.compute import HOST, FakeClock, options
+from tests.fakes.conductor_host import FakeConductorHost
 
 NODE = Node(name=HOST, uuid="6f1c2d0a-58c4-4c55-9f0e-1d0f7d1f9a11", hypervisor_type="fake", vcpus=8, memory_mb=16384,
             local_gb=100, memory_mb_used=1000, local_gb_used=10)
@@ -37,8 +38,8 @@ def make(driver, tmp_path):
     conductor = FakeConductorHost()
 
     def make():
-        reports = InventoryReports(driver, conductor, options(compute_options), Host(HOST, tmp_path, "10.0.0.7",
-                                                                                    FakeClock()))
+        reports = InventoryReports(driver, conductor.client(HOST), options(compute_options),
+                                   Host(HOST, tmp_path, "10.0.0.7", FakeClock()))
         reports.conductor = conductor
         return reports
     return make

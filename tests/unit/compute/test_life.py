@@ -40,7 +40,7 @@ def order(world):
     world.driver.hypervisor.write_mark(made.server_uuid, "mine")
     world.driver.hypervisor.write_mark(made.server_uuid, "kept", "ephemeral")
     world.driver.calls.clear()
-    world.conductor.asked.clear()
+    world.conductor.forget()
     return made
 
 
@@ -213,13 +213,10 @@ def test_rescue_then_its_image_may_be_as_large_as_the_guests_own_disk_and_no_lar
         def fetch(self, image, max_gb=None):
             asked[image.id] = max_gb
             raise errors.image.TooBig(image_id=image.id, needs_gb=9, root_gb=max_gb)
-    world = make_world()
-    world.start()
+    world = make_world(images=Images()).start()
     order = build_order(disks=DISKS)
     world.build(order)
     monkeypatch.setattr(type(world.driver), "needs_images", True)
-    life = world.service.doers.life
-    life._tools = type(life._tools)(**{**vars(life._tools), "images": Images()})
     assert world.one("rescue_guests", rescue_order(order, 2)).error_code == errors.image.TooBig.code
     assert asked == {RESCUE_IMAGE.id: 1}
 
@@ -232,13 +229,10 @@ def test_rescue_when_its_image_is_not_to_be_had_then_the_guest_is_not_stopped(ma
 
         def fetch(self, image, max_gb=None):
             raise ValueError("no image today")
-    world = make_world()
-    world.start()
+    world = make_world(images=NoImages()).start()
     order = build_order()
     world.build(order)
     monkeypatch.setattr(type(world.driver), "needs_images", True)
-    life = world.service.doers.life
-    life._tools = type(life._tools)(**{**vars(life._tools), "images": NoImages()})
     world.driver.calls.clear()
     assert not world.one("rescue_guests", rescue_order(order, 2)).ok
     assert not world.driver.calls

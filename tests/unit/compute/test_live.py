@@ -11,7 +11,8 @@ from nova.compute.guests import live_progress
 from nova.model.migrations import MigrationProgress
 from nova.model.orders import LiveOrder
 from nova.model.states import PowerState
-from tests.fakes.compute import HOST, FakeConductorHost, World, beside, build_order, fence, guest_order, wait_until
+from tests.fakes.compute import HOST, World, beside, build_order, fence, guest_order, wait_until
+from tests.fakes.conductor_host import FakeConductorHost
 from tests.unit.compute.test_guest_moves import marked, move_order
 
 RUNNING = PowerState.RUNNING
@@ -263,14 +264,14 @@ def test_progress_when_the_conductor_is_away_then_the_migration_goes_on(world, o
 
     def away(host, reports):
         raise errors.Unavailable("nobody there")
-    monkeypatch.setattr(world.conductor, "report_progress", away)
+    world.conductor.given(report_progress=away)
     assert world.one("migrate_guests", live).ok
 
 
 def test_progress_when_numbers_come_fast_then_few_are_sent_and_the_newest_wins(world, monkeypatch):
     monkeypatch.setattr(live_progress, "EVERY_S", 60.0)
     conductor = FakeConductorHost()
-    telling = live_progress.Progress(conductor, world.host, "s", 1).start()
+    telling = live_progress.Progress(conductor.client(world.host.name), world.host, "s", 1).start()
     for tenths in range(1001):
         telling.note(tenths // 10, MigrationProgress(memory_processed_bytes=tenths))
     telling.end()
@@ -283,7 +284,7 @@ def test_progress_when_numbers_come_fast_then_few_are_sent_and_the_newest_wins(w
 def test_progress_when_nothing_moves_for_a_while_then_new_numbers_are_told_all_the_same(world, monkeypatch):
     monkeypatch.setattr(live_progress, "EVERY_S", 0.02)
     conductor = FakeConductorHost()
-    telling = live_progress.Progress(conductor, world.host, "s", 1).start()
+    telling = live_progress.Progress(conductor.client(world.host.name), world.host, "s", 1).start()
     telling.note(1, MigrationProgress(memory_processed_bytes=1))
     wait_until(lambda: any(report.progress.memory_processed_bytes == 1 for report in conductor.progress))
     telling.note(1, MigrationProgress(memory_processed_bytes=2))
@@ -319,7 +320,7 @@ def test_migrate_when_its_operation_was_taken_over_then_it_goes_on_under_the_new
     monkeypatch.setattr(live_progress, "LOST_AFTER_S", 0.1)
     live = prepared(slow, other, order)
     newest = {order.server_uuid: 2}
-    monkeypatch.setattr(slow.conductor, "may_proceed", lambda host, asked: tuple(
+    slow.conductor.given(may_proceed=lambda host, asked: tuple(
         type(one)(server_uuid=one.server_uuid, epoch=one.epoch, granted=newest[one.server_uuid] == one.epoch)
         for one in asked))
     first, one = under_way(slow, live)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import shutil
 import threading
 import time
 
@@ -88,7 +89,7 @@ def test_admit_when_destroy_of_the_same_epoch_then_the_build_in_progress_is_told
 
 
 def test_admit_when_the_fence_can_not_be_kept_then_nothing_is_in_progress(orders, tmp_path):
-    orders._fences._directory = tmp_path / "gone"
+    shutil.rmtree(tmp_path)
     with pytest.raises(OSError):
         orders.admit(BUILD, S, fence(1))
     assert not orders.busy(S)

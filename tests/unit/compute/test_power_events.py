@@ -128,7 +128,7 @@ def test_report_when_the_conductor_is_away_then_it_comes_when_it_is_back(world):
     world.build(order)
     world.conductor.away = True
     world.driver.hypervisor.change_power(order.server_uuid, PowerState.SHUTDOWN)
-    wait_until(lambda: world.conductor.calls.count("report_power") > 2)
+    wait_until(lambda: len(world.conductor.asked("report_power")) > 2)
     world.conductor.away = False
     wait_until(lambda: _states(world))
     _rest()
@@ -161,6 +161,6 @@ def test_report_all_when_an_order_ended_while_states_were_read_then_its_guest_is
         world.service.stop_guests(HOST, (guest_order(order, 2),))
         return found
     world.driver.guests = slow_guests
-    world.conductor.reports.clear()
+    world.conductor.forget()
     world.service._events.report_all()
     assert world.conductor.reports == []

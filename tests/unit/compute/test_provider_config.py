@@ -13,7 +13,8 @@ from nova.model.hosts import Node
 from nova.model.providers import ClassInventory
 from nova.model.topology import HostCell, HostTopology
 from nova.virt.interface import Driver
-from tests.fakes.compute import HOST, FakeConductorHost, options
+from tests.fakes.compute import HOST, options
+from tests.fakes.conductor_host import FakeConductorHost
 
 UUID = "6f1c2d0a-58c4-4c55-9f0e-1d0f7d1f9a11"
 NODE = Node(name="node1", uuid=UUID, hypervisor_type="fake", vcpus=8, memory_mb=16384, traits=("HW_NIC_SRIOV",))
@@ -117,7 +118,7 @@ def test_inventory_when_files_add_to_it_then_it_is_sent_with_them(tmp_path):
 
     from nova.compute.host import Host
     conductor = FakeConductorHost()
-    InventoryReports(Nodes(), conductor, options(compute_options), Host(HOST, tmp_path),
+    InventoryReports(Nodes(), conductor.client(HOST), options(compute_options), Host(HOST, tmp_path),
                      load(tmp_path, entry("{name: node1}", GOLD))).send("id")
     (node,) = conductor.inventories[0].nodes
     assert "CUSTOM_SHINY" in node.traits and len(node.inventories) == 2

@@ -115,7 +115,7 @@ def _down(world, **fields):
     world.build(order)
     world.driver.hypervisor.change_power(order.server_uuid, PowerState.SHUTDOWN)
     world.conductor.expected = (_expected(order),)
-    world.conductor.reports.clear()
+    world.conductor.forget()
     return order
 
 
@@ -131,10 +131,10 @@ def test_start_when_a_guest_should_run_and_does_not_then_its_state_is_reported(w
 def test_start_when_guests_are_to_be_resumed_then_the_host_asks_and_starts_them(make_world):
     world = make_world(resume_guests_state_on_host_boot=True).start()
     order = _down(world)
-    world.conductor.asked.clear()
+    world.conductor.forget()
     world.restart()
     assert world.driver.lifecycle.power_state(order.server_uuid) == PowerState.RUNNING
-    assert len(world.conductor.asked) == 1
+    assert len(world.conductor.permissions) == 1
     assert world.conductor.reports[-1].guests[0].power_state == PowerState.RUNNING
 
 
@@ -184,8 +184,8 @@ def test_start_when_guests_are_to_be_resumed_then_they_are_filtered_before_or_no
     card = Interface(id="p", mac="fa:16:3e:00:00:01", network_id="n", label="n", device="tap1", bridge="br1")
     world = make_world(resume_guests_state_on_host_boot=True).start()
     order = _down(world, interfaces=(card,))
-    world.conductor.firewall = HostFirewall(host=HOST, guests=(
-        GuestFirewall(server_uuid=order.server_uuid, id=1, instance_name="i", interfaces=guarded((card,))),))
+    world.conductor.given(host_firewall=HostFirewall(host=HOST, guests=(
+        GuestFirewall(server_uuid=order.server_uuid, id=1, instance_name="i", interfaces=guarded((card,))),)))
     world.service.stop(0.0)
     world.driver = world.new_driver()
     world.driver.kept_orders = Keeping(order)

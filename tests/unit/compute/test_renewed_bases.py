@@ -47,13 +47,10 @@ def cache() -> Cache:
 @pytest.fixture
 def layered(make_world, monkeypatch, cache):
     """A host whose driver's disks lie over PATH."""
-    world = make_world()
-    world.start()
+    world = make_world(images=cache).start()
     monkeypatch.setattr(type(world.driver), "needs_images", True)
     world.driver.image_users = SimpleNamespace(bases=lambda uuid: frozenset({world.over}))
     world.over = PATH
-    for room in (world.service.doers.guests, world.service.doers.life):
-        room._tools = type(room._tools)(**{**vars(room._tools), "images": cache})
     return world
 
 

@@ -10,8 +10,9 @@ import pytest
 from nova import errors
 from nova.manage import doctor, main
 from nova.model.services import Debt
+from nova.rpc import transport
 from nova.rpc.contracts.conductor import ConductorRPC
-from nova.rpc.local import connect
+from nova.rpc.local import LocalBus
 from tests.fakes.conductor import FakeConductor
 from tests.unit.manage.test_doctor import options
 
@@ -24,13 +25,15 @@ def conductor(monkeypatch: pytest.MonkeyPatch) -> FakeConductor:
     fake = FakeConductor()
     fake.debts = [Debt(id=1, host="gone", server_uuid="u-1", epoch=2, step="destroy_guests", created_at=SINCE),
                   Debt(id=2, host="away", server_uuid="u-2", epoch=2, step="destroy_guests", created_at=SINCE)]
-    monkeypatch.setattr(main, "_conductor", lambda _options: connect(ConductorRPC, fake))
+    bus = LocalBus()
+    bus.serve(ConductorRPC, fake)
+    monkeypatch.setattr(transport, "Bus", lambda _options, _host: bus)
     return fake
 
 
 def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str]:
     given = main.parser().parse_args(["cleanup", *words])
-    return given.command.run(argparse.Namespace(), given), capsys.readouterr().out
+    return given.command.run(argparse.Namespace(host="ctl"), given), capsys.readouterr().out
 
 
 def test_list_shows_cleanups_of_all_hosts_or_of_one(conductor: FakeConductor, capsys) -> None:
@@ -75,9 +78,7 @@ class Bus:
      doctor.WARN, "14 cleanups wait for hosts that could not be reached: h0 (2), h1 (2), h2 (2), h3 (2), h4 (2) and 2"
      )])
 def test_doctor_says_where_cleanups_are_pending(monkeypatch: pytest.MonkeyPatch, answer: object, state: str,
-                                                    told: str) -> None:
-    from nova.rpc import transport
-
+                                                told: str) -> None:
     monkeypatch.setattr(transport, "Bus", Bus(answer))  # the broker's client
     finding = doctor.cleanups(options())
     assert finding.state == state and told in finding.what

@@ -13,7 +13,7 @@ from nova.cmd import compute
 from nova.compute.filter.host_filter import PacketFilters
 from nova.manage import doctor, firewall_commands
 from nova.manage.doctor_filter import packet_filter
-from tests.fakes.conductor_security_groups import SecurityGroupsOfFake
+from tests.fakes.conductor import FakeConductor
 
 
 def given(**values: Any) -> argparse.Namespace:
@@ -26,13 +26,15 @@ def given(**values: Any) -> argparse.Namespace:
     ({"protocol": "udp", "from_port": 1, "to_port": 9, "cidr": "192.0.2.0/24"}, "udp 1:9 from 192.0.2.0/24")])
 def test_add_when_ports_are_left_out_then_all_of_the_protocol_is_dropped(values, said):
     lines: list[str] = []
-    assert firewall_commands.add(SecurityGroupsOfFake(), given(**values), lines.append) == 0
+    assert firewall_commands.add(FakeConductor().client(), given(**values), lines.append) == 0
     assert said in lines[0]
 
 
 def test_list_when_nothing_is_dropped_then_it_says_so():
     lines: list[str] = []
-    assert firewall_commands.show(SecurityGroupsOfFake(), lines.append, lambda *_table: None) == 0
+    conductor = FakeConductor()
+    conductor.given(list_provider_rules=())
+    assert firewall_commands.show(conductor.client(), lines.append, lambda *_table: None) == 0
     assert lines
 
 

@@ -14,8 +14,10 @@ from nova import context, errors
 from nova.manage import drain_plan, host_commands, main
 from nova.manage.drain_plan import COLD, LIVE, OFFLOAD, Move, Stay, Wait, Wish, plan
 from nova.manage.host_drain import POLL_S, Drain
+from nova.model.server_orders import LiveMigrateServer
+from nova.model.servers import ServerOrder
 from nova.model.states import TaskState, VmState
-from tests.fakes.draining_cloud import DrainingCloud, MadeUpClock
+from tests.unit.manage.draining import DrainedConductor, MadeUpClock
 
 
 @pytest.fixture(autouse=True)
@@ -30,19 +32,19 @@ def clock() -> MadeUpClock:
 
 
 @pytest.fixture
-def cloud(clock: MadeUpClock) -> DrainingCloud:
-    return DrainingCloud(clock)
+def cloud(clock: MadeUpClock) -> DrainedConductor:
+    return DrainedConductor(clock)
 
 
 class Session:
     """What an operator sees of a drain of h1."""
 
-    def __init__(self, cloud: DrainingCloud, **wish: object) -> None:
-        self.cloud, self.lines, self.rows = cloud, [], []  # type: DrainingCloud, list[str], list[tuple[str, ...]]
+    def __init__(self, cloud: DrainedConductor, **wish: object) -> None:
+        self.cloud, self.lines, self.rows = cloud, [], []  # type: DrainedConductor, list[str], list[tuple[str, ...]]
         self.wish = Wish(**{"host": "h1", **wish})
 
     def run(self) -> int:
-        return host_commands.drain(self.cloud, self.wish, self.lines.append,
+        return host_commands.drain(self.cloud.client(), self.wish, self.lines.append,
                                    lambda _headings, rows: self.rows.extend(rows), self.cloud.clock)
 
     @property
@@ -57,7 +59,7 @@ class Session:
 
 @pytest.mark.parametrize("vm_state", list(VmState))
 @pytest.mark.parametrize("cold", [False, True])
-def test_plan_names_a_way_or_a_reason_for_every_state(cloud: DrainingCloud, vm_state: VmState, cold: bool) -> None:
+def test_plan_names_a_way_or_a_reason_for_every_state(cloud: DrainedConductor, vm_state: VmState, cold: bool) -> None:
     server = cloud.servers[cloud.add(vm_state)]
     found = plan(server, Wish(host="h1", cold=cold))
     moves = {VmState.ACTIVE: COLD if cold else LIVE, VmState.STOPPED: COLD, VmState.SHELVED: OFFLOAD}
@@ -72,7 +74,7 @@ def test_plan_names_a_way_or_a_reason_for_every_state(cloud: DrainingCloud, vm_s
         assert isinstance(found, Stay) and len(found.reason) > 10 and not found.skipped
 
 
-def test_plan_when_a_task_runs_then_it_waits_and_knows_whether_that_is_a_move(cloud: DrainingCloud) -> None:
+def test_plan_when_a_task_runs_then_it_waits_and_knows_whether_that_is_a_move(cloud: DrainedConductor) -> None:
     for task, moving in ((TaskState.REBOOTING, False), (TaskState.MIGRATING, True), (TaskState.RESIZE_PREP, True)):
         server = cloud.servers[cloud.add(task_state=task)]
         assert plan(server, Wish(host="h1")) == Wait(task.value, moving)
@@ -83,7 +85,7 @@ def test_plan_when_a_task_runs_then_it_waits_and_knows_whether_that_is_a_move(cl
 
 @pytest.mark.parametrize("count, limit", [(20, 5), (7, 3), (3, 8), (6, 1)])
 def test_drain_when_servers_are_many_then_the_limit_is_reached_never_passed_and_time_is_that_of_rounds(
-        cloud: DrainingCloud, clock: MadeUpClock, count: int, limit: int) -> None:
+        cloud: DrainedConductor, clock: MadeUpClock, count: int, limit: int) -> None:
     for _ in range(count):
         cloud.add()
     session = Session(cloud, parallel=limit)
@@ -98,19 +100,17 @@ def test_drain_when_moves_take_different_times_then_each_free_place_is_taken_at_
     uuids = [cloud.add() for _ in range(6)]
     for number, uuid in enumerate(uuids):
         cloud.change(uuid, progress=number)
-    real = cloud.live_migrate_server
-
-    def move(order: object) -> None:
+    def move(order: LiveMigrateServer) -> None:
         cloud.seconds = 50.0 if order.uuid == uuids[0] else 10.0
-        real(order)
-    cloud.live_migrate_server = move
+        cloud.own("live_migrate_server")(order)
+    cloud.given(live_migrate_server=move)
     assert Session(cloud, parallel=2).run() == 0
     assert clock.now <= 50 + 5 * 2 * POLL_S + 10  # the five quick ones go one after another beside the slow one
 
 
 # -- who leaves how
 
-def test_drain_of_running_stopped_paused_and_shelved_ones_then_each_leaves_its_way(cloud: DrainingCloud) -> None:
+def test_drain_of_running_stopped_paused_and_shelved_ones_then_each_leaves_its_way(cloud: DrainedConductor) -> None:
     active, stopped = cloud.add(), cloud.add(VmState.STOPPED)
     paused, shelved = cloud.add(VmState.PAUSED), cloud.add(VmState.SHELVED)
     session = Session(cloud)
@@ -126,7 +126,7 @@ def test_drain_of_running_stopped_paused_and_shelved_ones_then_each_leaves_its_w
     assert "h1 -> h2" in session.text
 
 
-def test_drain_when_all_go_cold_and_to_one_host_then_that_is_ordered(cloud: DrainingCloud) -> None:
+def test_drain_when_all_go_cold_and_to_one_host_then_that_is_ordered(cloud: DrainedConductor) -> None:
     cloud.services.append(cloud.services[1].__class__(id=3, uuid="s3", host="h3", binary="nova-compute", up=True))
     uuid, paused = cloud.add(), cloud.add(VmState.PAUSED)
     session = Session(cloud, cold=True, to="h3")
@@ -136,7 +136,7 @@ def test_drain_when_all_go_cold_and_to_one_host_then_that_is_ordered(cloud: Drai
 
 
 @pytest.mark.parametrize("to, told", [("h1", "to be drained"), ("nowhere", "no nova-compute"), ("h2", "disabled")])
-def test_drain_when_the_target_is_no_good_then_nothing_is_begun(cloud: DrainingCloud, to: str, told: str) -> None:
+def test_drain_when_the_target_is_no_good_then_nothing_is_begun(cloud: DrainedConductor, to: str, told: str) -> None:
     cloud.services[1] = cloud.services[1].__class__(id=2, uuid="s2", host="h2", binary="nova-compute", up=True,
                                                     disabled=True)
     cloud.add()
@@ -146,7 +146,7 @@ def test_drain_when_the_target_is_no_good_then_nothing_is_begun(cloud: DrainingC
 
 # -- who stays, and why
 
-def test_drain_when_some_can_not_leave_then_the_others_do_and_each_has_its_reason(cloud: DrainingCloud) -> None:
+def test_drain_when_some_can_not_leave_then_the_others_do_and_each_has_its_reason(cloud: DrainedConductor) -> None:
     failing, refused, error, good = cloud.add(), cloud.add(), cloud.add(VmState.ERROR), cloud.add()
     cloud.fails[failing] = "No valid host was found. 3 hosts: RamFilter refused 3"
     cloud.refuses[refused] = errors.Invalid("it has a device that can not move")
@@ -157,7 +157,7 @@ def test_drain_when_some_can_not_leave_then_the_others_do_and_each_has_its_reaso
     assert "ERROR" in session.why(error) and "3 stay" in session.text
 
 
-def test_drain_when_only_skipped_ones_are_left_then_that_is_success(cloud: DrainingCloud, tmp_path) -> None:
+def test_drain_when_only_skipped_ones_are_left_then_that_is_success(cloud: DrainedConductor, tmp_path) -> None:
     kept, named, good = cloud.add(), cloud.add(), cloud.add()
     path = tmp_path / "skip"
     path.write_text(f"# these stay\n\n{named}   # the mail server\n")
@@ -174,26 +174,24 @@ def test_skip_file_when_it_is_not_there_then_the_command_line_is_bad(tmp_path, c
     assert given.command.run(argparse.Namespace(), given) == 2 and "can not be read" in capsys.readouterr().out
 
 
-def test_drain_when_the_host_is_down_then_nothing_is_begun_and_evacuation_is_named(cloud: DrainingCloud) -> None:
+def test_drain_when_the_host_is_down_then_nothing_is_begun_and_evacuation_is_named(cloud: DrainedConductor) -> None:
     cloud.services[0] = cloud.services[0].__class__(id=1, uuid="s1", host="h1", binary="nova-compute", up=False)
     uuid = cloud.add()
     session = Session(cloud)
     assert session.run() == 1 and "evacuate" in session.why(uuid) and not cloud.orders
 
 
-def test_drain_of_a_host_nobody_knows_then_it_says_so(cloud: DrainingCloud) -> None:
+def test_drain_of_a_host_nobody_knows_then_it_says_so(cloud: DrainedConductor) -> None:
     session = Session(cloud, host="h9")
     assert session.run() == 1 and "No nova-compute" in session.text
 
 
-def test_drain_when_a_move_can_not_be_confirmed_then_that_is_its_reason(cloud: DrainingCloud) -> None:
+def test_drain_when_a_move_can_not_be_confirmed_then_that_is_its_reason(cloud: DrainedConductor) -> None:
     uuid = cloud.add(VmState.STOPPED)
-    real = cloud.order_server
-
-    def confirm(order: object) -> None:
+    def confirm(order: ServerOrder) -> None:
         cloud.fails[uuid] = "the source is away"
-        real(order)
-    cloud.order_server = confirm
+        cloud.own("order_server")(order)
+    cloud.given(order_server=confirm)
     session = Session(cloud)
     assert session.run() == 1
     assert "could not be confirmed: the source is away" in session.why(uuid)
@@ -201,7 +199,7 @@ def test_drain_when_a_move_can_not_be_confirmed_then_that_is_its_reason(cloud: D
 
 # -- others work on the servers too
 
-def test_drain_when_a_server_is_busy_then_it_goes_once_it_is_not(cloud: DrainingCloud, clock: MadeUpClock) -> None:
+def test_drain_when_a_server_is_busy_then_it_goes_once_it_is_not(cloud: DrainedConductor, clock: MadeUpClock) -> None:
     uuid = cloud.add(task_state=TaskState.REBOOTING)
     settle = clock.asleep
 
@@ -230,13 +228,10 @@ def test_drain_when_a_server_is_deleted_meanwhile_then_it_counts_as_gone(cloud, 
 
 def test_drain_when_a_server_changes_right_before_its_order_then_it_is_looked_at_anew(cloud, clock) -> None:
     uuid = cloud.add()
-    real = cloud.live_migrate_server
-
-    def stop_first(order: object) -> None:
-        cloud.live_migrate_server = real
+    def stop_first(order: LiveMigrateServer) -> None:
         cloud.change(uuid, vm_state=VmState.STOPPED)
         raise errors.WrongState("Cannot 'live-migration' while it is in vm_state stopped")
-    cloud.live_migrate_server = stop_first
+    cloud.given(live_migrate_server=stop_first)
     assert Session(cloud).run() == 0 and [order[0] for order in cloud.orders] == ["migrate", "confirmResize"]
 
 
@@ -268,10 +263,10 @@ def test_drain_when_the_first_was_killed_then_the_second_joins_what_is_under_way
     assert cloud.servers[uuids[-1]].vm_state == VmState.STOPPED  # and the second has confirmed it
 
 
-def test_drain_when_the_first_was_killed_before_it_confirmed_then_the_second_does(cloud: DrainingCloud) -> None:
+def test_drain_when_the_first_was_killed_before_it_confirmed_then_the_second_does(cloud: DrainedConductor) -> None:
     uuid = cloud.add(VmState.RESIZED, host="h2")
     cloud.moved(uuid)
-    cloud.done(uuid, "migrate", None)
+    cloud.was_done(uuid, "migrate", None)
     session = Session(cloud)
     assert session.run() == 0 and cloud.orders == [("confirmResize", uuid, None)]
     assert cloud.servers[uuid].vm_state == VmState.STOPPED
@@ -281,7 +276,7 @@ def test_drain_when_the_first_was_killed_while_the_last_step_ran_then_the_second
     """The row is the new host's already: it is found by its move."""
     uuid = cloud.add(VmState.STOPPED, host="h2", task_state=TaskState.RESIZE_FINISH)
     cloud.moved(uuid, status="migrating")
-    cloud.done(uuid, "migrate", None)
+    cloud.was_done(uuid, "migrate", None)
     settle = clock.asleep
 
     def asleep() -> None:
@@ -297,7 +292,7 @@ def test_drain_when_a_user_has_moved_a_server_away_then_it_is_not_confirmed_over
                                                                                             ) -> None:
     uuid = cloud.add(VmState.RESIZED, host="h2")
     cloud.moved(uuid, kind)
-    cloud.done(uuid, action, user)
+    cloud.was_done(uuid, action, user)
     session = Session(cloud)
     assert session.run() == 1 and not cloud.orders and "its disks stay here" in session.why(uuid)
 
@@ -314,7 +309,7 @@ def test_drain_when_an_order_gets_no_answer_then_it_is_given_once_or_again(cloud
     assert len([order for order in cloud.orders if order[0] == call]) == (2 if lost else 1)
 
 
-def test_drain_when_the_conductor_is_away_for_a_while_then_it_goes_on(cloud: DrainingCloud) -> None:
+def test_drain_when_the_conductor_is_away_for_a_while_then_it_goes_on(cloud: DrainedConductor) -> None:
     cloud.add()
     cloud.silent = ["list_servers"] * 4
     session = Session(cloud)
@@ -387,7 +382,7 @@ def test_drain_when_ctrl_c_is_pressed_until_it_gives_up_then_the_table_comes_all
 
 # -- the service
 
-def test_drain_disables_the_host_and_undrain_enables_it_again(cloud: DrainingCloud) -> None:
+def test_drain_disables_the_host_and_undrain_enables_it_again(cloud: DrainedConductor) -> None:
     session = Session(cloud)
     assert session.run() == 0
     service = cloud.services[0]
@@ -399,7 +394,7 @@ def test_drain_disables_the_host_and_undrain_enables_it_again(cloud: DrainingClo
     assert host_commands.undrain(cloud, "h9", said.append) == 1
 
 
-def test_undrain_when_somebody_else_disabled_the_host_then_it_stays_so(cloud: DrainingCloud) -> None:
+def test_undrain_when_somebody_else_disabled_the_host_then_it_stays_so(cloud: DrainedConductor) -> None:
     cloud.services[0] = cloud.services[0].__class__(id=1, uuid="s1", host="h1", binary="nova-compute", up=True,
                                                     disabled=True, disabled_reason="a broken fan")
     assert Session(cloud).run() == 0 and cloud.services[0].disabled_reason == "a broken fan"
@@ -408,7 +403,7 @@ def test_undrain_when_somebody_else_disabled_the_host_then_it_stays_so(cloud: Dr
     assert cloud.services[0].disabled and "a broken fan" in said[0]
 
 
-def test_dry_run_shows_what_would_be_done_and_does_nothing(cloud: DrainingCloud) -> None:
+def test_dry_run_shows_what_would_be_done_and_does_nothing(cloud: DrainedConductor) -> None:
     live, busy, stays = cloud.add(), cloud.add(task_state=TaskState.REBOOTING), cloud.add(VmState.RESCUED)
     rows: list[tuple] = []
     assert host_commands.dry_run(cloud, Wish(host="h1"), print, lambda _headings, found: rows.extend(found)) == 1
@@ -416,7 +411,7 @@ def test_dry_run_shows_what_would_be_done_and_does_nothing(cloud: DrainingCloud)
     assert not cloud.orders and not cloud.services[0].disabled
 
 
-def test_show_tells_of_servers_moves_and_debts(cloud: DrainingCloud) -> None:
+def test_show_tells_of_servers_moves_and_debts(cloud: DrainedConductor) -> None:
     from nova.model.services import Debt
 
     cloud.add(), cloud.add(), cloud.add(VmState.STOPPED)

@@ -64,7 +64,7 @@ def test_create_asks_for_all_that_was_said(shell: Shell) -> None:
               "--vpn 1100 --gateway 10.0.0.9 --bridge br7 --bridge_interface eth1 --multi_host T --dns1 9.9.9.9 "
               "--project_id p --priority 3 --fixed_range_v6 fd00:1::/64 --gateway_v6 fd00:1::9 "
               "--fixed_cidr 10.0.0.0/26")
-    [asked] = shell.conductor.wanted
+    [asked] = shell.conductor.asked("create_network")
     assert (asked.cidr, asked.cidr_v6, asked.vlan, asked.vpn_start) == ("10.0.0.0/16", "fd00:1::/64", 7, 1100)
     assert (asked.multi_host, asked.priority, asked.project_id, asked.num_networks) == (True, 3, "p", 1)
     assert (asked.gateway, asked.gateway_v6, asked.fixed_cidr, asked.dns1) == ("10.0.0.9", "fd00:1::9",
@@ -75,7 +75,7 @@ def test_create_asks_for_all_that_was_said(shell: Shell) -> None:
 def test_create_with_little_said_leaves_the_rest_to_the_configuration(shell: Shell) -> None:
     shell.run("network create --label n --cidr 10.0.0.0/16",
               types.SimpleNamespace(num_networks=2, use_ipv6=True, fixed_range_v6="fd00::/48"))
-    [asked] = shell.conductor.wanted
+    [asked] = shell.conductor.asked("create_network")
     assert (asked.num_networks, asked.cidr_v6, asked.multi_host, asked.single_host) == (
         2, "fd00::/48", False, False)
     assert len(shell.lines) == 2
@@ -107,7 +107,7 @@ def test_modify_changes_what_is_said_whatever_the_manager(shell: Shell, words: s
                                                           host: Any) -> None:
     network = shell.conductor.add_network(cidr="10.1.0.0/24", project_id="old", host="old")
     shell.run(f"network modify --fixed_range 10.1.0.0/24 {words}")
-    [change] = shell.conductor.changes
+    [change] = shell.conductor.asked("change_network")
     assert (change.uuid, change.fields, change.project_id, change.host) == (network.uuid, fields, project, host)
     assert change.forced
 
@@ -117,7 +117,7 @@ def test_modify_when_it_is_not_clear_what_is_meant_says_so(shell: Shell, words: 
     shell.conductor.add_network(cidr="10.1.0.0/24")
     with pytest.raises(errors.Invalid):
         shell.run(f"network modify --fixed_range 10.1.0.0/24 {words}")
-    assert not shell.conductor.changes
+    assert not shell.conductor.asked("change_network")
 
 
 def test_fixed_addresses_are_listed_and_set_aside(shell: Shell) -> None:

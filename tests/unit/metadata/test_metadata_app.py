@@ -25,8 +25,8 @@ from nova.metadata.options import MetadataOptions, from_conf
 from nova.model import guest_tree
 from nova.model.guests import GuestFacts, GuestPassword, GuestQuery
 from nova.model.networks import FixedAddress, Interface
-from nova.rpc import codec
 from nova.rpc.contracts.conductor_host import ConductorHostRPC
+from tests.fakes.contract import ContractFake
 
 SECRET, UUID = "s3cret", "6f70656e-7374-4163-8b00-000000000001"
 FACTS = GuestFacts(
@@ -36,28 +36,27 @@ FACTS = GuestFacts(
                           addresses=(FixedAddress(address="10.0.0.5"),)),))
 
 
-class Conductor:
-    """The two methods of ConductorHostRPC that count here; values go through the codec."""
+class Conductor(ContractFake, contract=ConductorHostRPC):
+    """It knows one guest, and its password."""
 
     def __init__(self) -> None:
-        self.queries: list[GuestQuery] = []
+        super().__init__()
         self.password = ""
-        self.fails: Exception | None = None
 
     def guest_facts(self, host: str, query: GuestQuery) -> GuestFacts:
-        assert host == "meta1"
-        self.queries.append(codec.unpack(codec.pack(query), GuestQuery))
-        if self.fails:
-            raise self.fails
         if query.address != "10.0.0.5" and query.server_uuid != UUID:
             raise NotFound()
-        return msgspec.structs.replace(codec.unpack(codec.pack(FACTS), GuestFacts), password=self.password)
+        return msgspec.structs.replace(FACTS, password=self.password)
 
     def set_guest_password(self, host: str, password: GuestPassword) -> None:
         assert password.server_uuid == UUID
         if self.password:
             raise Conflict("a password is stored already")
         self.password = password.password
+
+    @property
+    def queries(self) -> list[GuestQuery]:
+        return [query for _host, query in self.asked("guest_facts")]
 
 
 class Vendor:
@@ -84,7 +83,8 @@ def vendor() -> Vendor:
 
 @pytest.fixture
 def app(conductor, vendor) -> MetadataApp:
-    return MetadataApp(conductor, "meta1", MetadataOptions(), vendor, today=lambda: datetime.date(2026, 1, 1))
+    return MetadataApp(conductor.client("meta1"), "meta1", MetadataOptions(), vendor,
+                       today=lambda: datetime.date(2026, 1, 1))
 
 
 def ask(app, path: str, address: str = "10.0.0.5", method: str = "GET", headers=None, body: bytes = b"",
@@ -183,7 +183,7 @@ def test_answers_are_remembered_for_a_while(app, conductor):
 
 
 def test_answers_are_not_remembered_when_the_option_says_0(conductor):
-    app = MetadataApp(conductor, "meta1", MetadataOptions(cache_s=0))
+    app = MetadataApp(conductor.client("meta1"), "meta1", MetadataOptions(cache_s=0))
     ask(app, "/latest/meta-data/")
     ask(app, "/latest/meta-data/")
     assert len(conductor.queries) == 2
@@ -192,10 +192,10 @@ def test_answers_are_not_remembered_when_the_option_says_0(conductor):
 def test_address_when_another_server_gets_it_then_it_is_told_nothing_of_the_first_for_long(conductor):
     """A server's own id never becomes another's, so what is known by that is remembered for longer."""
     short = MetadataOptions(address_cache_s=0.05)
-    app = MetadataApp(conductor, "meta1", short)
+    app = MetadataApp(conductor.client("meta1"), "meta1", short)
     assert ask(app, "/latest/user-data").status_int == 200
     other = msgspec.structs.replace(FACTS, uuid="other", id=27, user_data=None)
-    conductor.guest_facts = lambda host, query: other
+    conductor.given(guest_facts=other)
     time.sleep(0.06)
     assert ask(app, "/latest/meta-data/instance-id").body == b"i-0000001b"
     assert ask(app, "/latest/user-data").status_int == 404
@@ -204,15 +204,15 @@ def test_address_when_another_server_gets_it_then_it_is_told_nothing_of_the_firs
 
 def test_vendordata_when_another_server_gets_the_address_then_its_services_are_asked_again(app, conductor, vendor):
     assert ask(app, "/openstack/latest/vendor_data2.json").json["target"] == {"server": UUID}
-    conductor.guest_facts = lambda host, query: msgspec.structs.replace(FACTS, uuid="other")
+    conductor.given(guest_facts=msgspec.structs.replace(FACTS, uuid="other"))
     app._by_address.forget(GuestQuery(address="10.0.0.5"))
     assert ask(app, "/openstack/latest/vendor_data2.json").json["target"] == {"server": "other"}
 
 
 def test_unknown_guests_are_asked_for_again(app, conductor):
-    conductor.fails = NotFound()
+    conductor.given(guest_facts=NotFound())
     assert ask(app, "/latest/").status_int == 404
-    conductor.fails = None
+    conductor.given(guest_facts=FACTS)
     assert ask(app, "/latest/").status_int == 200
 
 
@@ -226,8 +226,7 @@ def test_password_is_kept_once(app, conductor):
 
 def test_password_when_two_come_at_once_then_one_is_kept(app, conductor):
     """Both looked before either wrote: the conductor says which came first."""
-    look = conductor.guest_facts
-    conductor.guest_facts = lambda host, query: msgspec.structs.replace(look(host, query), password="")
+    conductor.given(guest_facts=FACTS)
     answers = [ask(app, "/openstack/latest/password", method="POST", body=body).status_int
                for body in (b"eA==", b"eQ==")]
     assert answers == [200, 409] and conductor.password == "eA=="
@@ -253,13 +252,13 @@ def test_password_with_a_lying_length_is_400(app, length):
 
 
 def test_conductor_away_is_503_with_a_time_to_come_again(app, conductor):
-    conductor.fails = Unavailable("rabbit at 10.9.9.9 is away")
+    conductor.given(guest_facts=Unavailable("rabbit at 10.9.9.9 is away"))
     reply = ask(app, "/latest/")
     assert reply.status_int == 503 and reply.headers["Retry-After"] and "10.9.9.9" not in reply.text
 
 
 def test_our_own_fault_is_500_without_its_text(app, conductor):
-    conductor.fails = RuntimeError("secret innards")
+    conductor.given(guest_facts=RuntimeError("secret innards"))
     reply = ask(app, "/latest/")
     assert reply.status_int == 500 and "innards" not in reply.text
 
@@ -286,7 +285,7 @@ SIGNED = {"X-Instance-ID": UUID, "X-Tenant-ID": "p1", "X-Instance-ID-Signature":
 
 @pytest.fixture
 def behind(conductor) -> MetadataApp:
-    return MetadataApp(conductor, "meta1", MetadataOptions(behind_proxy=True, secret=SECRET))
+    return MetadataApp(conductor.client("meta1"), "meta1", MetadataOptions(behind_proxy=True, secret=SECRET))
 
 
 def test_signed_guest_gets_its_metadata(behind, conductor):
@@ -367,13 +366,13 @@ def test_provider_that_signs_when_it_asks_then_the_conductor_is_asked_for_its_gu
 
 def test_answer_of_another_server_than_was_asked_for_then_404(behind, conductor):
     """Nobody's word alone gives a guest's secrets away."""
-    conductor.guest_facts = lambda host, query: msgspec.structs.replace(FACTS, uuid="another")
+    conductor.given(guest_facts=msgspec.structs.replace(FACTS, uuid="another"))
     assert ask(behind, "/latest/", headers=SIGNED).status_int == 404
 
 
 @pytest.mark.parametrize(("forwarded", "status"), [("10.0.0.5", 200), ("10.0.0.9", 404), ("a, b", 400), ("", 404)])
 def test_forwarded_address_when_the_option_says_so_then_it_is_the_guests(conductor, forwarded, status):
-    app = MetadataApp(conductor, "meta1", MetadataOptions(forwarded_for=True))
+    app = MetadataApp(conductor.client("meta1"), "meta1", MetadataOptions(forwarded_for=True))
     assert ask(app, "/latest/", "10.9.9.9", headers={"X-Forwarded-For": forwarded}).status_int == status
 
 
@@ -384,24 +383,23 @@ class Slow(Conductor):
 
     def __init__(self) -> None:
         super().__init__()
-        self.asked, self.go = threading.Event(), threading.Event()
+        self.reached, self.go = threading.Event(), threading.Event()
 
     def guest_facts(self, host: str, query: GuestQuery) -> GuestFacts:
         if query.address == "10.0.0.7":
-            self.queries.append(query)
-            self.asked.set()
+            self.reached.set()
             assert self.go.wait(10)
             return msgspec.structs.replace(FACTS, id=7, name="busy")
-        return super().guest_facts(host, query)
+        return Conductor.guest_facts.own(self, host, query)
 
 
 def test_busy_guest_when_it_asks_too_much_then_it_is_turned_away_and_others_are_not():
     slow = Slow()
-    app = MetadataApp(slow, "meta1", MetadataOptions(in_flight=4))
+    app = MetadataApp(slow.client("meta1"), "meta1", MetadataOptions(in_flight=4))
     with ThreadPoolExecutor(4) as pool:
         waiting = [pool.submit(ask, app, "/latest/meta-data/instance-id", "10.0.0.7") for _ in range(4)]
         try:
-            assert slow.asked.wait(5)
+            assert slow.reached.wait(5)
             _until(lambda: app._turnstile._inside[GuestQuery(address="10.0.0.7")] == 4)
             turned_away = ask(app, "/latest/", "10.0.0.7")
             assert turned_away.status_int == 429 and turned_away.headers["Retry-After"]

@@ -14,7 +14,7 @@ import pytest
 from nova import errors
 from nova.network import dnsmasq, processes
 from nova.network.dnsmasq import Dnsmasq, Lease
-from tests.fakes.host import FakeRunner
+from tests.fakes.host_machinery import FakeRunner
 from tests.fakes.network import guest, network, options
 
 

@@ -10,7 +10,7 @@ from nova.network import drivers, ipv6, manager
 from nova.network.gateway import Gateway
 from nova.network.manager import Flat, Manager, Vlans
 from nova.privileged.links import Address
-from tests.fakes.host import FakeLinks, FakeRunner
+from tests.fakes.host_machinery import FakeLinks, FakeRunner
 from tests.fakes.network import network, options
 
 UPLINK = Address("192.0.2.7", 24, "192.0.2.255")

@@ -14,7 +14,7 @@ from nova.network.local_network import here
 from nova.network.translation import Translated, translated
 from nova.privileged.iptables import Table
 from nova.privileged.links import Address
-from tests.fakes.host import FakeLinks, FakeRunner
+from tests.fakes.host_machinery import FakeLinks, FakeRunner
 from tests.fakes.network import network, options
 
 WEB = FloatingOnHost(address="192.0.2.80", fixed_address="10.0.1.3")

@@ -5,7 +5,7 @@ import pytest
 from nova import errors
 from nova.network.gateway import Gateway
 from nova.privileged.links import Address, Route
-from tests.fakes.host import FakeLinks, FakeRunner
+from tests.fakes.host_machinery import FakeLinks, FakeRunner
 from tests.fakes.network import network, options
 
 UPLINK = Address("192.0.2.7", 24, "192.0.2.255")

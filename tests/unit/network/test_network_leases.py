@@ -13,7 +13,8 @@ import pytest
 from nova.errors import NotFound
 from nova.network import dhcpbridge, spool
 from nova.network.leases import Held, LeaseBook, LeaseCourier, LeaseEvent, LeaseSocket, init_lines, latest
-from tests.fakes.network import FakeConductor, guest
+from tests.fakes.conductor_host import FakeConductorHost
+from tests.fakes.network import guest
 
 MAC, ADDRESS = "fa:16:3e:00:01:03", "10.0.1.3"
 
@@ -32,16 +33,16 @@ def bridge(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def conductor() -> FakeConductor:
-    return FakeConductor()
+def conductor() -> FakeConductorHost:
+    return FakeConductorHost()
 
 
 @pytest.fixture
 def courier(tmp_path, conductor) -> LeaseCourier:
-    return LeaseCourier(conductor, "host1", tmp_path, LeaseBook(tmp_path / "leases.json"))
+    return LeaseCourier(conductor.client("host1"), "host1", tmp_path, LeaseBook(tmp_path / "leases.json"))
 
 
-def told(conductor: FakeConductor) -> list[tuple[str, str]]:
+def told(conductor: FakeConductorHost) -> list[tuple[str, str]]:
     return [(lease.action, lease.address) for lease in conductor.leases]
 
 
@@ -75,9 +76,9 @@ def test_lease_when_killed_after_taking_it_is_told_by_the_next(bridge, tmp_path,
 
 def test_lease_the_conductor_does_not_know_is_told_once(bridge, courier, conductor):
     bridge("add", MAC, ADDRESS)
-    conductor.refuses = NotFound()
+    conductor.given(report_lease=NotFound())
     courier.deliver()
-    conductor.refuses = None
+    conductor.given(report_lease=None)
     courier.deliver()
     assert conductor.leases == []
 

@@ -17,15 +17,16 @@ from nova.privileged.ebtables import frame_filter
 from nova.privileged.iptables import IPV6, PacketFilter
 from nova.rpc import local
 from nova.rpc.contracts.network import NetworkRPC
-from tests.fakes.host import FakeLinks, FakeRunner
-from tests.fakes.network import FakeConductor, guest, network, options, order
+from tests.fakes.conductor_host import FakeConductorHost
+from tests.fakes.host_machinery import FakeLinks, FakeRunner
+from tests.fakes.network import guest, network, options, order
 
 
 class Host:
     """A service on fake machinery, with everything that was done laid open."""
 
     def __init__(self, path, *orders: NetworkOnHost, **fields) -> None:
-        self.path, self.conductor = path, FakeConductor(*orders)
+        self.path, self.conductor = path, FakeConductorHost(*orders)
         self.options = options(path, **fields)
         self.options.networks_path.mkdir(exist_ok=True)
         self.links, self.runner, self.forwarding = FakeLinks(["lo", "eth0"]), FakeRunner(), 0
@@ -38,7 +39,7 @@ class Host:
                           frame_filter(self.runner, self.path))
         self.side = NetworkHost(self.options, Machine(
             self.links, self.runner, filters, self._forward, lambda: None), self.book)
-        self.service = NetworkService(self.conductor, "host1", self.options, self.side, self.book)
+        self.service = NetworkService(self.conductor.client("host1"), "host1", self.options, self.side, self.book)
 
     def _forward(self) -> None:
         self.forwarding += 1
@@ -119,7 +120,7 @@ def test_serve_networks_when_another_known_network_is_broken_serves_the_ordered_
 
 
 def test_serve_networks_of_two_on_one_bridge_serves_the_older(host):
-    host.conductor.orders = order(1, guest(3)), order(2, bridge="br1")
+    host.conductor.networks = order(1, guest(3)), order(2, bridge="br1")
     with pytest.raises(Conflict, match="already serves network net1") as caught:
         host.serve(order(1, guest(3)), order(2, bridge="br1"))
     assert caught.value.code == errors.network.BridgeTaken.code
@@ -130,7 +131,7 @@ def test_serve_networks_of_two_on_one_bridge_serves_the_older(host):
 def test_serve_networks_on_a_bridge_whose_network_is_gone_serves_the_new_one_and_leaves_nothing_of_the_old(host):
     host.serve(order(1, guest(3)))
     new = order(2, guest(3, 2), bridge="br1")
-    host.conductor.orders = (new,)  # and net-1 no more
+    host.conductor.networks = (new,)  # and net-1 no more
     host.serve(new)
     assert [address.address for address in host.links.addresses("br1")] == ["10.0.2.1"]
     assert host.hosts_file() == "fa:16:3e:00:02:03,vm3.novalocal,10.0.2.3\n"
@@ -139,18 +140,18 @@ def test_serve_networks_on_a_bridge_whose_network_is_gone_serves_the_new_one_and
 
 
 def test_serve_networks_on_a_bridge_that_is_taken_of_a_network_the_conductor_forgot_is_refused_all_the_same(host):
-    host.conductor.orders = (order(1, guest(3)),)
+    host.conductor.networks = (order(1, guest(3)),)
     host.serve(order(1, guest(3)))
     with pytest.raises(Conflict, match="already serves network net1"):
         host.serve(order(2, guest(3, 2), bridge="br1"))
 
 
 def test_refresh_networks_ends_what_is_this_hosts_no_more(host):
-    host.conductor.orders = order(1, guest(3)), order(2, guest(3, 2))
+    host.conductor.networks = order(1, guest(3)), order(2, guest(3, 2))
     network_host = local.connect(NetworkRPC, host.service)
     network_host.refresh_networks("host1")
     assert host.links.exists("br1") and host.links.exists("br2")
-    host.conductor.orders = (order(2, guest(3, 2)),)
+    host.conductor.networks = (order(2, guest(3, 2)),)
     network_host.refresh_networks("host1")
     assert not host.links.exists("br1") and host.links.exists("br2")
     with pytest.raises(Conflict, match="host2"):
@@ -207,7 +208,7 @@ def test_sync_serves_what_the_conductor_says_and_ends_the_rest(tmp_path):
     host = Host(tmp_path, order(1, guest(3)), order(2))
     host.service.sync()
     assert host.side.dnsmasq.bridges() == {"br1", "br2"}
-    host.conductor.orders = (order(2),)
+    host.conductor.networks = (order(2),)
     host.service.sync()
     assert host.side.dnsmasq.bridges() == {"br2"}
     assert not host.links.exists("br1") and host.links.exists("br2")
@@ -217,7 +218,7 @@ def test_sync_serves_what_the_conductor_says_and_ends_the_rest(tmp_path):
 def test_sync_after_a_restart_ends_what_was_deleted_meanwhile(tmp_path):
     host = Host(tmp_path, order(1, guest(3)), order(2))
     host.service.sync()
-    host.conductor.orders = (order(2),)
+    host.conductor.networks = (order(2),)
     host.restart()
     host.service.sync()
     assert host.side.dnsmasq.bridges() == {"br2"} and not host.links.exists("br1")
@@ -227,11 +228,11 @@ def test_sync_when_an_order_comes_meanwhile_keeps_it(tmp_path):
     host = Host(tmp_path)
     host.service.sync()
 
-    def answer(name):
+    def answer(**_asked):
         host.serve(order(1, guest(3)))  # while the (older) answer is on its way
         return ()
 
-    host.conductor.networks_on_host = answer
+    host.conductor.given(networks_on_host=answer)
     host.service.sync()
     assert host.side.dnsmasq.bridges() == {"br1"}
 
@@ -276,7 +277,8 @@ def test_ping_answers_with_the_hosts_name(host):
 
 
 def test_assemble_with_fake_network_touches_nothing(tmp_path):
-    made = network_service.assemble(FakeConductor(order(1, guest(3))), "host1", options(tmp_path, fake_network=True))
+    conductor = FakeConductorHost(order(1, guest(3))).client("host1")
+    made = network_service.assemble(conductor, "host1", options(tmp_path, fake_network=True))
     made.serve_networks("host1", (order(1, guest(3)),))
     assert isinstance(made._side, NoHost)
     assert sorted(path.name for path in (tmp_path / "networks").iterdir()) == []

@@ -7,7 +7,7 @@ import pytest
 from nova.model.networks import NetworkOnHost
 from nova.network.device_records import Standing, Standings
 from nova.privileged.links import Address
-from tests.fakes.host import FakeLinks
+from tests.fakes.host_machinery import FakeLinks
 from tests.fakes.network import guest, network, options
 from tests.unit.network.test_network_service import Host
 
@@ -41,7 +41,7 @@ def test_deleted_network_leaves_nothing(tmp_path):
     host = vlan_host(tmp_path, vlan_order(guest(3)))
     host.service.sync()
     assert host.links.masters == {"vlan100": "br100"}
-    host.conductor.orders = ()
+    host.conductor.networks = ()
     host.restart()
     host.service.sync()
     assert set(host.links.devices) == {"lo", "eth0"} and left(host) == set()
@@ -53,7 +53,7 @@ def test_deleted_network_whose_bridge_a_guest_is_on_keeps_it_until_the_guest_has
     host = vlan_host(tmp_path, vlan_order(guest(3)))
     host.service.sync()
     host.links.masters["tap1"] = "br100"
-    host.conductor.orders = ()
+    host.conductor.networks = ()
     host.service.sync()
     assert host.links.exists("br100") and host.links.exists("vlan100")
     assert host.links.addresses("br100") == ()

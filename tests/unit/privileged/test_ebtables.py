@@ -7,7 +7,7 @@ import pytest
 from nova import errors
 from nova.privileged.ebtables import ETHERNET, frame_filter
 from nova.privileged.iptables import Foreign, Table, changes, parse
-from tests.fakes.host import FakeRunner
+from tests.fakes.host_machinery import FakeRunner
 
 RULE = "-p IPv4 -i eth0 --ip-proto udp --ip-dport 67:68 -j DROP"
 SAVED = f"""*filter

@@ -7,7 +7,7 @@ import pytest
 from nova import errors
 from nova.privileged import iptables
 from nova.privileged.iptables import Foreign, PacketFilter, Table, changes, parse
-from tests.fakes.host import FakeRunner
+from tests.fakes.host_machinery import FakeRunner
 
 WANTED = Table("filter",
                chains={"nova-network-FORWARD": ("-i br100 -j ACCEPT", "-o br100 -j ACCEPT"), "nova-network-local": ()},

@@ -11,22 +11,23 @@ from nova import errors
 from nova.model.hosts import HostStates
 from nova.model.scheduling import Refusal
 from nova.rpc import local
+from nova.rpc.contracts.conductor import ConductorRPC
 from nova.rpc.contracts.scheduler import SchedulerRPC
 from nova.scheduler import service
+from tests.fakes.contract import ContractFake
 from tests.fakes.scheduling import NOW, Clock, filter_options, host_state, later, placement_request
 
 
-class FakeConductor:
+class FakeConductor(ContractFake, contract=ConductorRPC):
     """Answers ``get_host_states`` with its hosts; ``fail`` has errors to raise first."""
 
     def __init__(self, *states) -> None:
+        super().__init__()
         self.states = states
         self.fail = []
-        self.asked = []
         self.answered = threading.Semaphore(0)
 
     def get_host_states(self, known, everything):
-        self.asked.append((known, everything))
         if self.fail:
             raise self.fail.pop(0)
         self.answered.release()
@@ -35,7 +36,8 @@ class FakeConductor:
 
 def make(*states, sweep_s=60, clock=None, conductor=None):
     settings = service.Settings(SimpleNamespace(host_state_sweep_interval=sweep_s), filter_options(), 90)
-    made = service.SchedulerService(conductor or FakeConductor(*states), settings, clock or Clock(), random.Random(1))
+    made = service.SchedulerService((conductor or FakeConductor(*states)).client(), settings, clock or Clock(),
+                                    random.Random(1))
     if conductor is None:
         assert made.sweep()
     return made
@@ -110,8 +112,8 @@ def test_sweep_when_the_conductor_is_away_then_it_asks_for_everything_until_it_g
     conductor.fail = [errors.Unavailable("conductor is away"), RuntimeError("odd")]
     scheduler = make(conductor=conductor)
     assert [scheduler.sweep() for _ in range(4)] == [False, False, True, True]
-    assert [everything for _, everything in conductor.asked] == [True, True, True, False]
-    assert [(stamp.host, stamp.generation) for stamp in conductor.asked[3][0]] == [("cn1", 1)]
+    assert [everything for _, everything in conductor.asked("get_host_states")] == [True, True, True, False]
+    assert [(stamp.host, stamp.generation) for stamp in conductor.asked("get_host_states")[3][0]] == [("cn1", 1)]
     assert chosen(scheduler.select_hosts(placement_request())) == ["cn1"]
 
 
@@ -123,7 +125,7 @@ def test_start_feeds_and_sweeps_until_stopped():
     for _ in range(3):
         assert conductor.answered.acquire(timeout=10)
     scheduler.stop()
-    assert len(conductor.asked) >= 4
+    assert len(conductor.calls) >= 4
 
 
 def test_busy_hosts_are_the_last_requests_and_weigh():
@@ -136,7 +138,7 @@ def test_busy_hosts_are_the_last_requests_and_weigh():
 def test_limit_of_busy_hosts_when_it_is_reached_then_no_more_until_they_rest():
     options = filter_options(enabled_filters=["IoOpsFilter"], max_io_ops_per_host=2)
     settings = service.Settings(SimpleNamespace(host_state_sweep_interval=60), options, 90)
-    scheduler = service.SchedulerService(FakeConductor(host_state("cn1")), settings, Clock(), random.Random(1))
+    scheduler = service.SchedulerService(FakeConductor(host_state("cn1")).client(), settings, Clock(), random.Random(1))
     assert scheduler.sweep()
     assert chosen(scheduler.select_hosts(placement_request(server_uuids=("s1",), busy={"cn1": 2}))) == [None]
     assert chosen(scheduler.select_hosts(placement_request(server_uuids=("s1",), busy={"cn1": 1, "cn9": 5}))) == ["cn1"]
@@ -146,7 +148,7 @@ def test_limit_of_busy_hosts_when_it_is_reached_then_no_more_until_they_rest():
 def test_rebuild_counts_as_no_server_more():
     options = filter_options(enabled_filters=["NumInstancesFilter"], max_instances_per_host=1)
     settings = service.Settings(SimpleNamespace(host_state_sweep_interval=60), options, 90)
-    scheduler = service.SchedulerService(FakeConductor(host_state("cn1")), settings, Clock(), random.Random(1))
+    scheduler = service.SchedulerService(FakeConductor(host_state("cn1")).client(), settings, Clock(), random.Random(1))
     assert scheduler.sweep()
     rebuild = placement_request(vcpus=0, memory_mb=0, disk_gb=0, server_uuids=("old",), rebuild=True, host="cn1")
     assert chosen(scheduler.select_hosts(rebuild)) == ["cn1"]

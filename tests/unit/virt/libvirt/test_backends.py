@@ -279,13 +279,11 @@ def test_pool_gets_each_image_once_and_guests_get_clones(folder, tmp_path):
 
 
 def test_base_that_another_host_brought_meanwhile_is_taken(folder):
-    ceph, disks = FakeCeph(), plan.plan(ONE, RBD, RAW)[:1]
-    bring = ceph._import
-
-    def race(file, at):
-        bring(file, at)
-        ceph.images["vms/nova-base-abc"] = (64 * MIB, None)
-    ceph._import = race
+    class Race(FakeCeph):
+        def _import(self, file, at):
+            super()._import(file, at)
+            self.images["vms/nova-base-abc"] = (64 * MIB, None)
+    ceph, disks = Race(), plan.plan(ONE, RBD, RAW)[:1]
     maker(RBD, ceph).make(ONE, folder, disks, RAW)
     assert set(ceph.images) == {"vms/nova-base-abc", f"vms/{UUID}_disk"}
 

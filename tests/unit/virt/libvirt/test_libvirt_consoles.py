@@ -13,6 +13,7 @@ from nova.model.consoles import ConsoleType
 from nova.model.images import Image
 from nova.model.orders import Fence, RescueOrder
 from nova.virt.libvirt import LibvirtDriver, from_conf
+from nova.virt.libvirt.guest import serial_ports
 from nova.virt.libvirt.settings.consoles import ConsoleSettings, SerialSettings
 from nova.virt.libvirt.xml.consoles import lines_of
 from nova.virt.libvirt.xml.specs import SerialLine, SpiceSpec
@@ -48,12 +49,12 @@ class Host(MoveRig):
         """A nova-compute that starts with another configuration."""
         settings = dataclasses.replace(self.driver.tools.settings, consoles=consoles, **changes)
         self.driver = LibvirtDriver(settings, self.hypervisor)
-        self.driver.tools.lines._free = lambda address, port: True
         self.driver.connect()
 
 
 @pytest.fixture
-def rig(tmp_path, links):
+def rig(tmp_path, links, monkeypatch):
+    monkeypatch.setattr(serial_ports, "is_free", lambda address, port: True)
     made = two(Host(tmp_path / "a", links, consoles_of(10000)), Host(tmp_path / "b", links, consoles_of(20000)))
     yield made
     for host in (made, made.other):

@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import threading
+import types
 from pathlib import Path
 
 import msgspec
@@ -525,7 +526,8 @@ def test_storage_that_is_not_shared_is_refused_unless_blocks_may_be_copied(rig, 
 def test_space_counts_unless_it_may_be_promised_twice(rig, order, monkeypatch):
     build(rig, order)
     source = rig.driver.live_moves.describe(order.server_uuid)
-    monkeypatch.setattr("nova.virt.libvirt.moves.live._free", lambda path: 100 << 20)  # no test fills a disk
+    space = types.SimpleNamespace(f_bavail=100, f_bfree=100, f_blocks=100, f_frsize=1 << 20)
+    monkeypatch.setattr(os, "statvfs", lambda path: space)  # no test fills a disk
     with pytest.raises(errors.HostRefused, match="no space"):
         rig.other.driver.live_moves.prepare_arrival(move_order(order, source), rig.other.images)
     assert rig.other.driver.live_moves.prepare_arrival(move_order(order, source, over_commit=True), rig.other.images)

@@ -85,8 +85,6 @@ def test_call_when_the_guest_is_not_there_or_libvirt_says_no_then_it_is_told_the
         link.on_domain("ask", GUEST, lambda domain: domain.setMemory(1 << 40), lasts=lasts)
 
 
-def test_call_that_lasts_when_there_is_no_libvirt_then_it_is_down(link, monkeypatch):
-    link.call("ask", lambda connection: None)
-    monkeypatch.setattr(link, "_uri", "qemu+unix:///system?socket=/nonexistent")
+def test_call_that_lasts_when_there_is_no_libvirt_then_it_is_down():
     with pytest.raises(errors.host.LibvirtDown):
-        link.call_apart("ask", lambda connection: None)
+        Opened("qemu+unix:///system?socket=/nonexistent").call_apart("ask", lambda connection: None)

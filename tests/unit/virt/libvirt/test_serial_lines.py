@@ -22,8 +22,9 @@ RUNNING, SHUTDOWN = PowerState.RUNNING, PowerState.SHUTDOWN
 class Host:
     """``busy``: ports that other programs listen on."""
 
-    def __init__(self, path, first=10, last=15, busy=(), sockets=None) -> None:
-        self.hypervisor, self.folders, self.busy = FakeHypervisor(), Folders(path / "instances"), set(busy)
+    def __init__(self, path, first=10, last=15, busy=(), sockets=None, hypervisor=None) -> None:
+        self.hypervisor, self.busy = hypervisor or FakeHypervisor(), set(busy)
+        self.folders = Folders(path / "instances")
         settings = SerialSettings(listen="127.0.0.1", first=first, last=last, sockets=sockets)
         self.lines = SerialLines(settings, self.hypervisor, self.folders, lambda address, port: port not in self.busy)
 
@@ -92,8 +93,7 @@ def test_choose_when_the_range_has_changed_then_a_new_definition_is_within_it(tm
     (first,) = uuids(1)
     host = Host(tmp_path)
     host.define(first, power=RUNNING)
-    new = Host(tmp_path, first=30, last=33)
-    new.hypervisor = new.lines._hypervisor = host.hypervisor
+    new = Host(tmp_path, first=30, last=33, hypervisor=host.hypervisor)
     assert new.define(first) == (30,)
 
 

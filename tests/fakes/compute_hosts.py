@@ -1,0 +1,261 @@
+"""Compute hosts of the conductor's tests: ComputeRPC over dictionaries, done at once, or as a test says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from nova import context, errors
+from nova.model.aggregates import CachedImage
+from nova.model.consoles import ConsoleAddress
+from nova.model.diagnostics import Diagnostics
+from nova.model.guests import DevicePlace
+from nova.model.orders import (
+    BuildOrder,
+    ConsoleOutput,
+    GuestArrival,
+    GuestOnSource,
+    NetworkEvent,
+    Outcome,
+    Snapshot,
+)
+from nova.model.states import PowerState
+from nova.rpc.contracts.compute import ComputeRPC
+from tests.fakes.contract import ContractFake
+
+Answer = Callable[[str, Any], Outcome]
+
+#: Call -> kind of its orders: the first word of its name, mostly.
+KINDS = {name: {"set": "password"}.get(word := name.partition("_")[0], word)
+         for name, method in ComputeRPC.methods.items() if "orders" in method.arguments.__struct_fields__}
+#: Kinds that MovingGuests does.
+MOVES = ("leave", "fetch", "finish", "return", "forget", "describe", "prepare", "migrate", "land")
+#: Kind of order -> power state after it, where it is not running. Some tell none.
+POWER_AFTER = {"pause": PowerState.PAUSED, "suspend": PowerState.SUSPENDED, "password": PowerState.NOSTATE,
+               "crash": PowerState.NOSTATE}
+
+
+class FakeCompute(ContractFake, contract=ComputeRPC):
+    """One host. ``answers``: kind of order -> what is done with one (an Outcome, or it raises). ``before``: kind ->
+    what happens ahead of a call's orders."""
+
+    def __init__(self, host: str) -> None:
+        super().__init__()
+        self.host = host
+        self.guests: dict[str, BuildOrder] = {}
+        self.moving = MovingGuests(host, self.guests)
+        self.answers: dict[str, Answer] = {}
+        self.before: dict[str, Callable[[Sequence[Any]], None]] = {}
+        self.ports: dict[str, int] = {}
+        self.snapshots: set[tuple[str, str]] = set()  # (server, image)
+        self.plugged: dict[str, list[str]] = {}  # server -> ids of interfaces plugged in while it lived
+        self.on_upload: Callable[[str], None] = lambda image_id: None
+        self.on_find: Callable[[], None] | None = None  # ahead of each answer to where a console is
+        self.given(get_console_output=ConsoleOutput(text=""), get_host_uptime="up 1 day", ping=host,
+                   change_host_power=lambda host, action: action,
+                   **{call: self._doer(kind) for call, kind in KINDS.items()})
+
+    # -- what came
+
+    @property
+    def orders(self) -> list[tuple[str, Any]]:
+        """(kind, order) of all."""
+        return [(KINDS[call.name], order) for call in [*self.calls] if call.name in KINDS
+                for order in call.arguments["orders"]]
+
+    @property
+    def contexts(self) -> list[context.RequestContext]:
+        """Of the calls with orders."""
+        return [call.context for call in self.calls if call.name in KINDS]
+
+    @property
+    def events(self) -> list[NetworkEvent]:
+        return [event for _host, events in self.asked("network_events") for event in events]
+
+    @property
+    def cached(self) -> list[str]:
+        """Ids of images that it was to have ready."""
+        return [image.id for _host, images in self.asked("cache_images") for image in images]
+
+    def built(self) -> list[BuildOrder]:
+        return [order for kind, order in self.orders if kind == "build"]
+
+    # -- what is answered
+
+    def find_console(self, host: str, server_uuid: str, type: Any) -> ConsoleAddress:
+        if self.on_find:
+            self.on_find()
+        self._guest(server_uuid)
+        return ConsoleAddress(access_url_base=f"http://proxy/{type}", host=self.host,
+                              port=self.ports.setdefault(server_uuid, 5900 + len(self.ports)))
+
+    def device_places(self, host: str, server_uuid: str) -> Mapping[str, DevicePlace]:
+        return {one.mac: DevicePlace(bus="pci", address="0000:00:03.0")
+                for one in self._guest(server_uuid).interfaces}
+
+    def get_diagnostics(self, host: str, server_uuid: str) -> Diagnostics:
+        self._guest(server_uuid)
+        return Diagnostics(power_state=PowerState.RUNNING, driver="libvirt", memory_max_mb=64)
+
+    def cache_images(self, host: str, images: Any) -> tuple[CachedImage, ...]:
+        return tuple(CachedImage(image_id=image.id, state="cached") for image in images)
+
+    def _guest(self, server_uuid: str) -> BuildOrder:
+        if server_uuid not in self.guests:
+            raise errors.NotFound("no such guest")
+        return self.guests[server_uuid]
+
+    # -- orders
+
+    def _doer(self, kind: str) -> Callable[..., tuple[Outcome, ...]]:
+        def do(host: str, orders: Sequence[Any]) -> tuple[Outcome, ...]:
+            if kind in self.before:
+                self.before[kind](orders)
+            return tuple(self._one(kind, order) for order in orders)
+        return do
+
+    def _one(self, kind: str, order: Any) -> Outcome:
+        outcome = self.answers[kind](kind, order) if kind in self.answers else self._done(kind, order)
+        if kind in ("attach", "detach") and outcome.ok:
+            others = [one for one in self.plugged.get(order.server_uuid, []) if one != order.interface.id]
+            self.plugged[order.server_uuid] = [*others, *([order.interface.id] if kind == "attach" else [])]
+        return outcome
+
+    def _done(self, kind: str, order: Any) -> Outcome:
+        if kind == "build":
+            self.guests[order.server_uuid] = order
+        if kind in ("rebuild", "attach", "detach"):
+            self.guests[order.server_uuid] = order.build
+        if kind in MOVES:
+            return self.moving.one(kind, order)
+        if kind == "destroy":
+            self.moving.destroy(order)
+            self.guests.pop(order.server_uuid, None)
+            self.snapshots = {one for one in self.snapshots if one[0] != order.server_uuid}
+        if kind in ("snapshot", "upload", "drop"):
+            return self._snapshot(kind, order)
+        off = kind in ("stop", "destroy") or (kind == "rebuild" and not order.start)
+        power = PowerState.SHUTDOWN if off else POWER_AFTER.get(kind, PowerState.RUNNING)
+        return Outcome(server_uuid=order.server_uuid, power_state=power)
+
+    def _snapshot(self, kind: str, order: Any) -> Outcome:
+        key = (order.server_uuid, order.image_id)
+        if kind == "snapshot":
+            self.snapshots.add(key)
+            kept = Snapshot(format="qcow2", size_bytes=1 << 20, virtual_size_bytes=1 << 30)
+            return Outcome(server_uuid=order.server_uuid, snapshot=kept)
+        if kind == "upload" and key in self.snapshots:
+            self.on_upload(order.image_id)
+        self.snapshots.discard(key)
+        return Outcome(server_uuid=order.server_uuid)
+
+
+def refused(error: errors.NovaError) -> Answer:
+    """An answer of a host that reports this error."""
+    return lambda _kind, order: Outcome(server_uuid=order.server_uuid, ok=False, error_kind=error.kind,
+                                        error_code=error.code, error_message=error.message)
+
+
+def silent(_kind: str, _order: Any) -> Outcome:
+    """A host that does not answer."""
+    raise errors.Unavailable("host did not answer")
+
+
+class MovingGuests:
+    """One host's part in moves: guests are put aside, fetched, sent and kept, beside ``guests`` (those that it has).
+    ``peers``: all hosts by name."""
+
+    def __init__(self, host: str, guests: dict[str, BuildOrder]) -> None:
+        self.host, self.guests = host, guests
+        self.peers: dict[str, Any] = {}
+        self.aside: dict[str, BuildOrder] = {}  # put aside
+        self.fetched: set[str] = set()  # disks of one that comes
+        self.ready: set[str] = set()  # prepared for one that comes alive
+        self.left: set[str] = set()  # disks of one that went alive
+        self.kept_disks: list[bool] = []  # of each destroy
+        self.shared = False
+        self.starts: list[bool] = []
+
+    def things(self) -> list[tuple[str, str, str]]:
+        """(host, server, what) of all that is here, but for guests."""
+        found = {"aside": self.aside, "fetched": self.fetched, "ready": self.ready, "left": self.left}
+        return [(self.host, uuid, what) for what, uuids in found.items() for uuid in uuids]
+
+    def destroy(self, order: Any) -> None:
+        self.kept_disks.append(order.keep_disks)
+        self.aside.pop(order.server_uuid, None)
+        for those in (self.fetched, self.ready, self.left):
+            those.discard(order.server_uuid)
+
+    def one(self, kind: str, order: Any) -> Outcome:
+        act: Callable[[Any], dict[str, Any]] = getattr(self, f"_{kind}")
+        try:
+            return Outcome(**{"server_uuid": order.server_uuid, "power_state": PowerState.RUNNING, **act(order)})
+        except errors.NovaError as error:
+            return Outcome(server_uuid=order.server_uuid, ok=False, error_kind=error.kind, error_code=error.code,
+                           error_message=error.message)
+
+    def _leave(self, order: Any) -> dict[str, Any]:
+        uuid = order.server_uuid
+        if uuid in self.guests:
+            self.aside[uuid] = self.guests.pop(uuid)
+        if uuid not in self.aside:
+            raise errors.NotFound("there is no such guest")
+        return {"source": GuestOnSource(host=self.host, port=1), "power_state": PowerState.SHUTDOWN}
+
+    def _fetch(self, order: Any) -> dict[str, Any]:
+        uuid = order.server_uuid
+        source = self if order.source is None else self.peers[order.source.host].moving
+        if uuid not in source.aside and uuid not in self.guests:
+            raise errors.HostRefused("there is nothing to fetch")
+        assert source is self or order.source.host != self.host
+        self.fetched.add(uuid)
+        return {"power_state": PowerState.SHUTDOWN}
+
+    def _finish(self, order: Any) -> dict[str, Any]:
+        uuid = order.server_uuid
+        if uuid not in self.fetched and uuid not in self.guests:
+            raise errors.NotFound("its disks are not here")
+        self.fetched.discard(uuid)
+        self.guests[uuid] = order.build
+        self.starts.append(order.start)
+        return {"power_state": PowerState.RUNNING if order.start else PowerState.SHUTDOWN}
+
+    def _return(self, order: Any) -> dict[str, Any]:
+        uuid = order.server_uuid
+        if uuid in self.aside:
+            self.aside.pop(uuid)
+            self.fetched.discard(uuid)
+            self.guests[uuid] = order.build
+        self.starts.append(order.start)
+        return {"power_state": PowerState.RUNNING if order.start else PowerState.SHUTDOWN}
+
+    def _forget(self, order: Any) -> dict[str, Any]:
+        self.aside.pop(order.server_uuid, None)
+        return {}
+
+    def _describe(self, order: Any) -> dict[str, Any]:
+        if order.server_uuid not in self.guests:
+            raise errors.NotFound("there is no such guest")
+        return {"source": GuestOnSource(host=self.host, cpu="<cpu/>")}
+
+    def _prepare(self, order: Any) -> dict[str, Any]:
+        self.ready.add(order.server_uuid)
+        return {"arrival": GuestArrival(uri=self.host, shared=self.shared)}
+
+    def _migrate(self, order: Any) -> dict[str, Any]:
+        uuid = order.server_uuid
+        destination = self.peers[order.arrival.uri]
+        if uuid in self.guests:
+            if uuid not in destination.moving.ready:
+                raise errors.Conflict("the destination is not ready")
+            destination.moving.ready.discard(uuid)
+            destination.guests[uuid] = self.guests.pop(uuid)
+            self.left.add(uuid)
+        return {}
+
+    def _land(self, order: Any) -> dict[str, Any]:
+        if order.server_uuid not in self.guests:
+            raise errors.NotFound("it is not here")
+        self.guests[order.server_uuid] = order.build
+        return {}

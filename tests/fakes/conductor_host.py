@@ -1,0 +1,86 @@
+"""The conductor as hosts see it: ConductorHostRPC, answered from what a test puts in; what hosts report is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from nova.model.migrations import ProgressReport
+from nova.model.networks import Lease, NetworkOnHost
+from nova.model.orders import ExpectedGuest, Outcome, Permission, PowerReport
+from nova.model.security_groups import HostFirewall
+from nova.model.services import Alive, Debt, Registered, Registration
+from nova.rpc.contracts.conductor_host import ConductorHostRPC
+from tests.fakes.contract import ContractFake
+
+
+class FakeConductorHost(ContractFake, contract=ConductorHostRPC):
+    """``overtaken``: servers whose permission is refused. ``networks``: what the host should serve."""
+
+    def __init__(self, *networks: NetworkOnHost) -> None:
+        super().__init__()
+        self.overtaken: set[str] = set()
+        self.debts: tuple[Debt, ...] = ()
+        self.expected: tuple[ExpectedGuest, ...] = ()
+        self.networks = networks
+        self.given(heartbeat=Alive(), host_firewall=lambda host: HostFirewall(host=host))
+
+    # -- what is answered
+
+    def register(self, host: str, registration: Registration) -> Registered:
+        return Registered(service_id=1, debts=self.debts)
+
+    def may_proceed(self, host: str, asked: Iterable[Permission]) -> tuple[Permission, ...]:
+        return tuple(Permission(server_uuid=each.server_uuid, epoch=each.epoch,
+                                granted=each.server_uuid not in self.overtaken) for each in asked)
+
+    def expected_guests(self, host: str, have: tuple[str, ...]) -> tuple[ExpectedGuest, ...]:
+        return tuple(guest for guest in self.expected if not guest.gone or guest.server_uuid in have)
+
+    def networks_on_host(self, host: str) -> tuple[NetworkOnHost, ...]:
+        return tuple(self.networks)
+
+    # -- what was told
+
+    def _told(self, name: str) -> list[Any]:
+        """What hosts said in calls of this name that were answered, but for their own names."""
+        return [call.said[-1] for call in [*self.done] if call.name == name]
+
+    @property
+    def registrations(self) -> list[Registration]:
+        return self._told("register")
+
+    @property
+    def inventories(self) -> list[Any]:
+        return self._told("report_inventory")
+
+    @property
+    def reports(self) -> list[PowerReport]:
+        return self._told("report_power")
+
+    @property
+    def outcomes(self) -> list[tuple[tuple[int, ...], tuple[Outcome, ...]]]:
+        """(operations, outcomes) of each report."""
+        return [call.said[1:] for call in [*self.done] if call.name == "report_outcomes"]
+
+    @property
+    def permissions(self) -> list[tuple[Permission, ...]]:
+        """What each question asked for."""
+        return self._told("may_proceed")
+
+    @property
+    def have(self) -> tuple[str, ...]:
+        """The guests that the host has, as it said last."""
+        return self._told("expected_guests")[-1]  # type: ignore[no-any-return]
+
+    @property
+    def paid(self) -> list[int]:
+        return self._told("debt_paid")
+
+    @property
+    def progress(self) -> list[ProgressReport]:
+        return [report for reports in self._told("report_progress") for report in reports]
+
+    @property
+    def leases(self) -> list[Lease]:
+        return self._told("report_lease")

@@ -1,0 +1,60 @@
+"""Servers made ready for an action, and the action ordered: every one of the table, on a living cloud."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+from nova import context, errors
+from nova.model.networks import RequestedNetwork
+from nova.model.server_orders import CreateBackup, LiveMigrateServer, MigrateServer
+from nova.model.servers import ServerOrder
+from tests.fakes.small_cloud import DEMO
+from tests.fakes.walk import ACTIONS, Walk
+from tests.fakes.walking_cloud import IMAGES
+
+#: action -> what is done before it
+BEFORE: dict[str, tuple[str, ...]] = {
+    "start": ("stop",), "unpause": ("pause",), "resume": ("suspend",), "unrescue": ("rescue",),
+    "confirmResize": ("resize",), "revertResize": ("resize",), "restore": ("soft_delete",),
+    "stop_deleted": ("soft_delete",),
+    "shelveOffload": ("shelve",), "unshelve": ("shelve",), "detach_interface": ("attach_interface",)}
+#: action -> options that make it, and what is before it, what they are
+OPTIONS: dict[str, dict[str, int]] = {
+    "soft_delete": {"reclaim_instance_interval": 3600}, "restore": {"reclaim_instance_interval": 3600},
+    "stop_deleted": {"reclaim_instance_interval": 3600},
+    "shelveOffload": {"shelved_offload_time": -1}, "shelve": {"shelved_offload_time": 0}}
+
+
+def attach(walk: Walk, uuid: str) -> None:
+    [first, *_] = walk.cloud.server(uuid).interfaces
+    with contextlib.suppress(errors.NovaError):  # the caller waits for the guest, and hears of what went wrong
+        walk.networks.attach(uuid, RequestedNetwork(network_id=first.network_id))
+
+
+#: As the walk has them, but for chance.
+OWN: dict[str, Any] = {"soft_delete": ACTIONS["delete"],
+       "stop_deleted": lambda walk, uuid: walk.cloud.control.order_server(
+           ServerOrder(uuid=uuid, action="stop_deleted")),
+       "createBackup": lambda walk, uuid: walk.cloud.control.create_backup(CreateBackup(
+           uuid=uuid, name="daily", backup_type="daily", rotation=1)),
+       "migrate": lambda walk, uuid: walk.cloud.control.migrate_server(MigrateServer(uuid=uuid)),
+       "attach_interface": attach, "detach_interface": lambda walk, uuid: walk.networks.detach(uuid),
+       "live-migration": lambda walk, uuid: walk.cloud.control.live_migrate_server(LiveMigrateServer(uuid=uuid))}
+#: (action, what a step of it is for) that does not come up here.
+NOT_TAKEN = {("unshelve", "on_host"), ("migrate", "flavor")}
+
+
+def prepared(walk: Walk, action: str) -> str:
+    """A server that the action may begin on; what has to be before it is settled."""
+    walk.cloud.set(**OPTIONS.get(action, {}))
+    [uuid] = walk.cloud.active(image_id=IMAGES[0])
+    for earlier in BEFORE.get(action, ()):
+        ordered(walk, uuid, earlier)
+        walk.cloud.settle(uuid)
+    return uuid
+
+
+def ordered(walk: Walk, uuid: str, action: str) -> None:
+    with context.entered(DEMO):
+        {**ACTIONS, **OWN}[action](walk, uuid)

@@ -1,0 +1,260 @@
+"""What one host can say and ask through ConductorHostRPC, and what it cannot."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from nova import errors
+from nova.conductor.hosts.registration import HostSecrets
+from nova.db import services
+from nova.db.models import cell as tables
+from nova.model.guests import GuestPassword, GuestQuery
+from nova.model.services import (
+    Alive,
+    ContractVersion,
+    Heartbeat,
+    Registration,
+    ServiceQuery,
+    ServiceUpdate,
+)
+from nova.rpc import host_secret
+from nova.rpc.client import Peers
+from nova.rpc.contracts.conductor import ConductorRPC
+from nova.rpc.contracts.conductor_host import ConductorHostRPC
+from tests.fakes.compute_hosts import silent
+from tests.fakes.small_cloud import SmallCloud, node_id, until
+
+SECRET, OTHER = "1" * 64, "2" * 64
+
+
+def compute(host: str, **fields: Any) -> Registration:
+    return Registration(**{"host": host, "binary": "nova-compute", "topic": "compute", "host_id": node_id(host),
+                           **fields})
+
+
+# -- registration
+
+def test_register_when_a_host_says_it_runs_a_control_daemon_then_forbidden(cloud: SmallCloud) -> None:
+    with pytest.raises(errors.Forbidden, match="nova-conductor"):
+        cloud.hosts.register("a", Registration(host="a", binary="nova-conductor", topic="conductor"))
+    with pytest.raises(errors.Forbidden):
+        cloud.hosts.register("a", compute("b"))
+
+
+@pytest.mark.parametrize("name, version", [
+    ("ConductorRPC", "1.0"), ("ComputeRPC", "0.9"), ("ComputeRPC", "2.0"), ("ComputeRPC", "one"), ("ComputeRPC", "")])
+def test_register_when_a_host_would_pull_versions_down_then_refused_and_all_others_go_on(cloud, name, version) -> None:
+    contracts = (ContractVersion(name=name, version=version),)
+    with pytest.raises(errors.PeerTooOld):
+        cloud.hosts.register("a", compute("a", contracts=contracts))
+    cloud.daemons.refresh()
+    peers = Peers()
+    peers.learn(cloud.daemons.heartbeat(Heartbeat(host="a", binary="nova-compute")).lowest)
+    assert peers.speak(ConductorRPC) == ConductorRPC.version
+
+
+def test_register_when_two_machines_of_a_name_come_at_once_then_one_is_refused(cloud, monkeypatch) -> None:
+    """The other's row is written between our look and our insert."""
+    insert = services.insert_ignoring
+
+    def late(tx: Any, table: Any, rows: Any) -> None:
+        insert(tx, table, [{**rows[0], "uuid": node_id("xx"), "host_id": node_id("other")}])
+        insert(tx, table, rows)
+    monkeypatch.setattr(services, "insert_ignoring", late)
+    with pytest.raises(errors.host.WrongIdentity):
+        cloud.hosts.register("new", compute("new"))
+
+
+def test_inventory_when_it_is_of_another_machine_then_refused(cloud: SmallCloud) -> None:
+    cloud.report("a", ("a",), version=2)
+    for host, known in (("a", "stranger"), ("never", "never")):
+        cloud.computes[host] = cloud.computes["a"]
+        with pytest.raises(errors.Conflict, match="not registered"):
+            _report_as(cloud, host, node_id(known))
+
+
+def _report_as(cloud: SmallCloud, host: str, host_id: str) -> None:
+    from nova.model.hosts import Inventory
+
+    cloud.hosts.report_inventory(host, Inventory(host=host, host_id=host_id, nodes=(), version=9))
+
+
+# -- guests of others
+
+def test_facts_when_the_guest_is_elsewhere_then_a_compute_host_learns_nothing(cloud: SmallCloud) -> None:
+    uuid, = cloud.active(user_data="c2VjcmV0")
+    query = GuestQuery(server_uuid=uuid)
+    assert cloud.hosts.guest_facts("a", query).user_data == "c2VjcmV0"
+    by_address = GuestQuery(address=cloud.addresses()[uuid])
+    for asked in (query, by_address):
+        with pytest.raises(errors.NotFound):
+            cloud.hosts.guest_facts("b", asked)
+    with pytest.raises(errors.NotFound):
+        cloud.hosts.set_guest_password("b", GuestPassword(server_uuid=uuid, password="x"))
+    cloud.hosts.set_guest_password("a", GuestPassword(server_uuid=uuid, password="x"))
+    with pytest.raises(errors.Conflict):
+        cloud.hosts.set_guest_password("a", GuestPassword(server_uuid=uuid, password="y"))
+
+
+@pytest.mark.parametrize("binary, host", [
+    ("nova-metadata", "meta"), ("nova-conductor", "b"), ("nova-scheduler", "b"), ("nova-conductor", "c")])
+def test_facts_when_a_control_or_metadata_host_asks_then_it_gets_them(cloud: SmallCloud, binary, host) -> None:
+    cloud.daemons.register(Registration(host=host, binary=binary, topic="control"))
+    uuid, = cloud.active()
+    assert cloud.hosts.guest_facts(host, GuestQuery(server_uuid=uuid)).uuid == uuid
+
+
+@pytest.mark.parametrize("binary, host", [("", "unheard-of"), ("nova-network", "other"), ("nova-metadata", "b")])
+def test_facts_when_a_host_has_nothing_to_do_with_the_guest_then_it_learns_nothing(
+        cloud: SmallCloud, binary, host) -> None:
+    uuid, = cloud.active(user_data="c2VjcmV0")
+    if binary:
+        cloud.daemons.register(Registration(host=host, binary=binary, topic="x"))
+    with pytest.raises(errors.NotFound):
+        cloud.hosts.guest_facts(host, GuestQuery(server_uuid=uuid))
+    with pytest.raises(errors.NotFound):
+        cloud.hosts.set_guest_password(host, GuestPassword(server_uuid=uuid, password="x"))
+
+
+def test_facts_when_a_host_was_taken_from_the_cloud_then_its_metadata_service_learns_nothing(cloud: SmallCloud) -> None:
+    uuid, = cloud.active()
+    cloud.daemons.register(Registration(host="b", binary="nova-metadata", topic="metadata"))
+    cloud.write("cell", tables.services.update().where(
+        tables.services.c.host == "b", tables.services.c.binary == "nova-compute").values(deleted=tables.services.c.id))
+    with pytest.raises(errors.NotFound):
+        cloud.hosts.guest_facts("b", GuestQuery(server_uuid=uuid))
+
+
+def test_facts_when_a_compute_host_serves_the_network_then_it_gets_them(cloud: SmallCloud) -> None:
+    uuid, = cloud.active()
+    cloud.write("cell", tables.networks.update().values(host="b"))
+    assert cloud.hosts.guest_facts("b", GuestQuery(server_uuid=uuid)).uuid == uuid
+
+
+# -- proofs
+
+@pytest.fixture
+def proven(cloud: SmallCloud) -> SmallCloud:
+    cloud.bus.serve(ConductorHostRPC, cloud.hosts, secrets_of=cloud.daemons.secrets)
+    return cloud
+
+
+def voice(cloud: SmallCloud, host: str, secret: str) -> Any:
+    return cloud.bus.client(ConductorHostRPC, host, secret=secret)
+
+
+def introduce(cloud: SmallCloud, host: str, secret: str, **fields: Any) -> Any:
+    client = voice(cloud, host, secret)
+    return host_secret.introduce(lambda said: client.register(host, said), compute(host, **fields), secret)
+
+
+def test_first_registration_is_trusted_and_every_later_call_must_be_proven(proven: SmallCloud) -> None:
+    beat = Heartbeat(host="new", binary="nova-compute")
+    with pytest.raises(errors.Forbidden) as error:
+        voice(proven, "new", SECRET).heartbeat("new", beat)
+    assert error.value.code == errors.daemon.RpcForged.code
+    introduce(proven, "new", SECRET)
+    assert voice(proven, "new", SECRET).heartbeat("new", beat) == Alive(known=True,
+                                                                        lowest=proven.daemons._lowest)
+    for wrong in ("", OTHER):
+        with pytest.raises(errors.Forbidden) as error:
+            voice(proven, "new", wrong).heartbeat("new", beat)
+        assert error.value.code == errors.daemon.RpcNotProven.code
+
+
+def test_registration_of_a_known_host_without_its_secret_is_refused_with_the_cure(proven: SmallCloud) -> None:
+    introduce(proven, "new", SECRET)
+    for wrong in ("", OTHER):
+        with pytest.raises(errors.Forbidden, match=r"host_secret.*compute service delete"):
+            introduce(proven, "new", wrong)
+    assert not introduce(proven, "new", SECRET).wants_secret
+
+
+def test_registration_when_its_answers_were_lost_then_it_may_be_said_again(proven: SmallCloud) -> None:
+    client = voice(proven, "new", SECRET)
+    assert client.register("new", compute("new")).wants_secret  # lost before it was read
+    assert client.register("new", compute("new", secret=SECRET))  # lost, too
+    assert not introduce(proven, "new", SECRET).wants_secret
+
+
+def test_hosts_of_the_time_before_are_asked_for_their_secret(cloud: SmallCloud) -> None:
+    assert introduce(cloud, "a", SECRET).service_id and introduce(cloud, "b", OTHER).service_id
+    cloud.bus.serve(ConductorHostRPC, cloud.hosts, secrets_of=cloud.daemons.secrets)
+    assert voice(cloud, "a", SECRET).may_proceed("a", ()) == ()
+    with pytest.raises(errors.Forbidden):
+        voice(cloud, "a", OTHER).may_proceed("a", ())
+
+
+def test_second_daemon_of_a_host_proves_itself_with_the_same_secret(proven: SmallCloud) -> None:
+    introduce(proven, "new", SECRET)
+    network = Registration(host="new", binary="nova-network", topic="network")
+    client = voice(proven, "new", SECRET)
+    assert host_secret.introduce(lambda said: client.register("new", said), network, SECRET)
+    with pytest.raises(errors.Forbidden):
+        voice(proven, "new", OTHER).register("new", network)
+
+
+def test_secret_when_the_service_was_deleted_then_the_host_may_come_with_a_new_one(proven: SmallCloud) -> None:
+    introduce(proven, "new", SECRET)
+    key = {one.host: one.uuid for one in proven.control.list_services(services.ServiceQuery())}["new"]
+    proven.control.delete_service(services.ServiceQuery(uuid=key))
+    proven.daemons.refresh()
+    introduce(proven, "new", OTHER, host_id=node_id("newer"))
+    assert voice(proven, "new", OTHER).may_proceed("new", ()) == ()
+    with pytest.raises(errors.Forbidden):
+        voice(proven, "new", SECRET).may_proceed("new", ())
+
+
+def test_secrets_are_read_once_and_again_when_they_do_not_fit(cloud: SmallCloud) -> None:
+    introduce(cloud, "a", SECRET)
+    known = HostSecrets(cloud.cell)
+    assert list(known("a")) == [SECRET] and known._known == {"a": (SECRET,)}
+    first = known("a")
+    assert next(first) == SECRET  # no statement so far
+    assert list(known("nobody")) == [] and "nobody" not in known._known
+
+
+def test_metadata_service_is_in_no_list(cloud: SmallCloud) -> None:
+    cloud.hosts.register("api", Registration(host="api", binary="nova-metadata", topic="metadata"))
+    assert "nova-metadata" not in {one.binary for one in cloud.control.list_services(services.ServiceQuery())}
+
+
+# -- heartbeats
+
+def test_heartbeat_when_a_debt_was_just_made_then_the_host_is_told(cloud: SmallCloud) -> None:
+    beat = Heartbeat(host="a", binary="nova-compute")
+    assert not cloud.daemons.heartbeat(beat).owes
+    cloud.computes["a"].answers = {"build": silent, "destroy": silent}
+    cloud.active()
+    cloud.clock_s += 2
+    assert cloud.daemons.heartbeat(beat).owes
+    cloud.hosts.still_here("a", beat)  # which only tells: so it is told
+    cloud.hosts.still_here("b", Heartbeat(host="b", binary="nova-compute"))
+    until(lambda: len(cloud.computes["a"].asked("look_for_debts")) == 1, "the host is told")
+    assert cloud.computes["b"].asked("look_for_debts") == []
+    assert not cloud.daemons.heartbeat(Heartbeat(host="b", binary="nova-compute")).owes
+    [service] = cloud.control.list_services(ServiceQuery(host="a", binary="nova-compute"))
+    for down in (True, False):  # it counts as up again: what it owes is due before it is a destination
+        cloud.control.update_service(ServiceUpdate(uuid=service.uuid, forced_down=down))
+    until(lambda: len(cloud.computes["a"].asked("look_for_debts")) == 2, "the host is reminded")
+    cloud.hosts.debt_paid("a", cloud.debts()[0].id)
+    cloud.clock_s += 2
+    assert not cloud.daemons.heartbeat(beat).owes
+
+
+def test_heartbeats_when_the_database_is_away_then_they_are_written_later(cloud: SmallCloud, monkeypatch) -> None:
+    from nova.db.engine import DatabaseAway
+
+    def away(_work: Any) -> None:
+        raise DatabaseAway(reason="restarts")
+    beat = Heartbeat(host="a", binary="nova-compute")
+    cloud.daemons.heartbeat(beat)
+    with monkeypatch.context() as patched:
+        patched.setattr(cloud.cell, "transact", away)
+        with pytest.raises(errors.Unavailable):
+            cloud.daemons.flush()
+    cloud.scheduler.calls.clear()
+    cloud.daemons.flush()
+    assert [host for told in cloud.scheduler.told for host, _seen in told.alive] == ["a"]

@@ -1,0 +1,159 @@
+"""What hosts say of their guests' power: when it counts, and what it changes."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import threading
+
+import pytest
+import sqlalchemy as sa
+
+from nova import errors
+from nova.db.models.cell import servers
+from nova.model.base import utcnow
+from nova.model.orders import GuestState, PowerReport
+from nova.model.states import PowerState
+from tests.fakes.compute_hosts import refused
+from tests.fakes.small_cloud import SmallCloud
+
+
+def report(cloud: SmallCloud, uuid: str, state: PowerState, epoch: int, host: str = "a") -> None:
+    cloud.hosts.report_power(host, PowerReport(host=host, guests=(
+        GuestState(server_uuid=uuid, power_state=state, epoch=epoch),)))
+
+
+def write(cloud: SmallCloud, uuid: str, **values: object) -> None:
+    cloud.write("cell", sa.update(servers).where(servers.c.uuid == uuid).values(**values))
+
+
+@pytest.fixture
+def stopped(cloud: SmallCloud) -> str:
+    """Active at epoch 1, stopped by its owner at epoch 2."""
+    uuid, = cloud.active()
+    cloud.order(uuid, "stop")
+    assert cloud.ended(uuid).vm_state == "stopped"
+    return uuid
+
+
+def test_report_when_it_was_under_way_while_an_order_ended_then_it_counts_for_nothing(cloud, stopped) -> None:
+    report(cloud, stopped, PowerState.RUNNING, epoch=1)
+    row = cloud.server(stopped)
+    assert (row.vm_state, row.power_state) == ("stopped", PowerState.SHUTDOWN)
+
+
+def stops(cloud: SmallCloud, host: str = "a") -> int:
+    return len([kind for kind, _order in cloud.computes[host].orders if kind == "stop"])
+
+
+def test_report_when_a_stopped_servers_guest_runs_then_it_is_stopped_again(cloud, stopped, caplog) -> None:
+    before = stops(cloud)
+    report(cloud, stopped, PowerState.RUNNING, epoch=2)
+    row = cloud.ended(stopped)
+    assert (row.vm_state, row.power_state) == ("stopped", PowerState.SHUTDOWN) and stops(cloud) == before + 1
+    done = cloud.journal(stopped)[-1]
+    assert (done.action, done.outcome, done.user_id) == ("stop", "success", None)
+    assert "it is stopped again" in caplog.text
+
+
+def test_report_when_the_guest_can_not_be_stopped_again_then_the_server_says_that_it_runs(cloud, stopped) -> None:
+    cloud.computes["a"].answers["stop"] = refused(errors.Conflict("no"))
+    report(cloud, stopped, PowerState.RUNNING, epoch=2)
+    row = cloud.ended(stopped)
+    assert (row.vm_state, row.power_state) == ("active", PowerState.RUNNING)
+
+
+def test_report_when_two_conductors_hear_it_then_one_stop_is_ordered(cloud, stopped) -> None:
+    before, barrier = stops(cloud), threading.Barrier(4)
+
+    def hear() -> None:
+        barrier.wait(5)
+        report(cloud, stopped, PowerState.RUNNING, epoch=2)
+    threads = [threading.Thread(target=hear) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(20)
+    assert cloud.ended(stopped).vm_state == "stopped" and stops(cloud) == before + 1
+
+
+def test_report_when_the_host_never_saw_the_newest_operation_then_it_counts_after_a_while(cloud, stopped) -> None:
+    before = stops(cloud)
+    write(cloud, stopped, epoch=7, updated_at=utcnow() - datetime.timedelta(minutes=2))
+    report(cloud, stopped, PowerState.RUNNING, epoch=2)
+    assert cloud.ended(stopped).vm_state == "stopped" and stops(cloud) == before + 1
+
+
+@pytest.fixture
+def deleted(cloud: SmallCloud) -> str:
+    """Deleted at epoch 2, and kept; its host was away, so that its guest runs on."""
+    cloud.deps.settings = dataclasses.replace(cloud.deps.settings, reclaim_instance_interval=3600)
+    uuid, = cloud.active()
+    cloud.computes["a"].answers["stop"] = refused(errors.Unavailable("away"))
+    cloud.order(uuid, "delete")
+    assert cloud.ended(uuid).vm_state == "soft-delete"
+    cloud.computes["a"].answers.clear()
+    return uuid
+
+
+def test_report_when_a_deleted_servers_guest_runs_then_it_is_stopped_and_stays_deleted(cloud, deleted) -> None:
+    before, memo = stops(cloud), cloud.server(deleted).memo
+    report(cloud, deleted, PowerState.RUNNING, epoch=2)
+    row = cloud.ended(deleted)
+    assert (row.vm_state, row.power_state, row.memo) == ("soft-delete", PowerState.SHUTDOWN, memo)
+    assert memo.soft_deleted_at and stops(cloud) == before + 1
+    assert (cloud.journal(deleted)[-1].action, cloud.journal(deleted)[-1].outcome) == ("stop_deleted", "success")
+    report(cloud, deleted, PowerState.SHUTDOWN, epoch=3)
+    assert stops(cloud) == before + 1
+
+
+def test_report_when_a_deleted_servers_guest_can_not_be_stopped_then_the_next_report_orders_it_again(
+        cloud, deleted) -> None:
+    cloud.computes["a"].answers["stop"] = refused(errors.Conflict("no"))
+    report(cloud, deleted, PowerState.RUNNING, epoch=2)
+    row = cloud.ended(deleted)
+    assert (row.vm_state, row.power_state) == ("soft-delete", PowerState.RUNNING)
+    cloud.computes["a"].answers.clear()
+    report(cloud, deleted, PowerState.RUNNING, epoch=row.epoch)
+    row = cloud.ended(deleted)
+    assert (row.vm_state, row.power_state) == ("soft-delete", PowerState.SHUTDOWN)
+
+
+def test_report_when_the_server_was_restored_meanwhile_then_its_guest_runs_on(cloud, deleted) -> None:
+    cloud.order(deleted, "restore")
+    assert cloud.ended(deleted).vm_state == "active"
+    before = stops(cloud)
+    report(cloud, deleted, PowerState.RUNNING, epoch=2)
+    assert cloud.ended(deleted).vm_state == "active" and stops(cloud) == before
+
+
+@pytest.mark.parametrize("vm_state, state, after", [
+    ("active", PowerState.CRASHED, "stopped"), ("paused", PowerState.SHUTDOWN, "stopped"),
+    ("active", PowerState.PAUSED, "paused"), ("active", PowerState.SUSPENDED, "suspended"),
+    ("suspended", PowerState.SHUTDOWN, "suspended"), ("rescued", PowerState.SHUTDOWN, "rescued"),
+    ("paused", PowerState.RUNNING, "active"), ("suspended", PowerState.RUNNING, "active"),
+    ("soft-delete", PowerState.SHUTDOWN, "soft-delete")])
+def test_report_when_a_guest_does_something_by_itself_then_its_server_shows_it(cloud, vm_state, state, after) -> None:
+    uuid, = cloud.active()
+    write(cloud, uuid, vm_state=vm_state, power_state=9)
+    report(cloud, uuid, state, epoch=1)
+    row = cloud.ended(uuid)
+    assert (row.vm_state, row.power_state) == (after, state) and stops(cloud) == 0
+
+
+def test_report_when_it_says_what_is_known_then_the_server_counts_as_unchanged(cloud) -> None:
+    uuid, = cloud.active()
+    before = cloud.server(uuid).updated_at
+    report(cloud, uuid, PowerState.RUNNING, epoch=1)
+    assert cloud.server(uuid).updated_at == before
+    report(cloud, uuid, PowerState.PAUSED, epoch=1)
+    row = cloud.server(uuid)
+    assert row.updated_at > before and (row.vm_state, row.power_state) == ("paused", PowerState.PAUSED)
+
+
+@pytest.mark.parametrize("values", [{"task_state": "rebooting"}, {"host": "b"}])
+def test_report_when_the_server_is_busy_or_elsewhere_then_nothing_changes(cloud, values) -> None:
+    uuid, = cloud.active()
+    write(cloud, uuid, **values)
+    report(cloud, uuid, PowerState.SHUTDOWN, epoch=9)
+    assert cloud.server(uuid).vm_state == "active"

@@ -1,0 +1,75 @@
+"""What schedulers are told: claims, facts and removals, in whatever order they come."""
+
+from __future__ import annotations
+
+import itertools
+
+import msgspec
+
+from nova.model.hosts import HostStates
+from nova.scheduler.snapshot import HostTable
+from tests.fakes.small_cloud import SmallCloud
+
+
+def table(*told: HostStates) -> HostTable:
+    made = HostTable(90.0)
+    for states in told:
+        made.update(states)
+    return made
+
+
+def state(hosts: HostTable, host: str):
+    """What is stamped; when a host was seen is kept apart."""
+    return msgspec.structs.replace(hosts._rows[host, host].state, last_seen_at=None)
+
+
+def test_claim_when_it_is_told_then_the_hosts_totals_stay(cloud: SmallCloud) -> None:
+    before = cloud.control.get_host_states((), True)
+    cloud.scheduler.calls.clear()
+    cloud.active()
+    after = state(table(before, *cloud.scheduler.told), "a")
+    assert (after.vcpus_used, after.vcpus_total, after.memory_mb_total) == (1, 100, 100_000)
+
+
+def test_claim_when_it_is_told_of_an_unknown_host_then_none_is_made_up(cloud: SmallCloud) -> None:
+    cloud.scheduler.calls.clear()
+    cloud.active()
+    claims = [told for told in cloud.scheduler.told if told.claimed]
+    assert claims and len(table(*claims)) == 0
+
+
+def test_inventory_when_facts_change_then_schedulers_take_them(cloud: SmallCloud) -> None:
+    """The service's own row did not change; its stamp stands for the host's facts too."""
+    first = cloud.control.get_host_states((), True)
+    cloud.report("a", ("a",), version=2, traits=("HW_NEW",), hypervisor_version=9)
+    hosts = table(first, *cloud.scheduler.told)
+    assert state(hosts, "a").traits == ("HW_NEW",)
+    swept = table(first)
+    swept.update(cloud.control.get_host_states(swept.stamps(), False))
+    assert state(swept, "a").hypervisor_version == 9
+
+
+def test_states_in_any_order_then_the_newest_stands(cloud: SmallCloud) -> None:
+    cloud.scheduler.calls.clear()
+    cloud.report("a", ("a",), version=2, vcpus=50)
+    uuid, = cloud.active()
+    cloud.report("a", ("a",), version=3, vcpus=60)
+    cloud.delete(uuid)
+    told = [*cloud.scheduler.told, cloud.control.get_host_states((), True)]
+    newest = state(table(told[-1]), "a")
+    for order in itertools.islice(itertools.permutations(told), 200):
+        found = table(*order)
+        found.update(cloud.control.get_host_states(found.stamps(), False))
+        assert state(found, "a") == newest, [len(one.states) for one in order]
+
+
+def test_host_when_it_alone_changed_then_nothing_else_is_read_or_told(cloud: SmallCloud) -> None:
+    uuid, = cloud.active()
+    cloud.scheduler.calls.clear()
+    cloud.deps.feed.host_changed("a")
+    told, = cloud.scheduler.told
+    assert [one.host for one in told.states] == ["a"] and not told.complete and told.now is not None
+    whole = {one.host: one for one in cloud.control.get_host_states((), True).states}
+    assert told.states[0] == whole["a"] and whole["a"].instances == 1
+    cloud.deps.feed.host_changed("nobody")
+    assert len(cloud.scheduler.told) == 1 and cloud.server(uuid).host == "a"
