@@ -15,7 +15,8 @@ HasServers = kinds.Invalid.row("aggregate.has_servers",
 HostExists = kinds.Conflict.row("aggregate.host_exists", "Aggregate {id} already has host {host}.")
 HostInZone = kinds.Conflict.row("aggregate.host_in_zone",
     "Cannot add host {host} to aggregate {id}. Reason: the host is in availability zone {zone} already, by another "
-    "aggregate, and would get {wanted} too.")
+    "aggregate, and would get {wanted} too.",
+    "A host is in one zone: take it out of the other aggregate first (`openstack aggregate remove host`).")
 HostNotFound = kinds.NotFound.row("aggregate.host_not_found", "Host {host} is not in aggregate {id}.")
 ImageDoubled = kinds.Invalid.row("aggregate.image_doubled",
     "Invalid input for field/attribute cache: image {id} is in it twice.")
@@ -25,12 +26,15 @@ NotEmpty = kinds.Invalid.row("aggregate.not_empty",
 NotFound = kinds.NotFound.row("aggregate.not_found", "Aggregate {id} could not be found.")
 PinnedServers = kinds.Conflict.row("aggregate.pinned_servers",
     "Cannot {act} host {host}, aggregate {id}. Reason: a server on it asked for availability zone {zone}, which the "
-    "host would leave; migrate it first.")
+    "host would leave; migrate it first.",
+    "Move or unpin those servers first (unshelve with another zone), or let the host keep its zone.")
 SecondZone = kinds.Invalid.row("aggregate.second_zone",
     "Cannot update aggregate {id}. Reason: its host {host} is in availability zone {zone} already, by another "
     "aggregate.")
 
 #: Its words may end up in a fault that users read: they name no host.
 ZoneHostMoved = kinds.HostRefused.row("zone.host_moved",
-    "The chosen host is in availability zone {zone} now, not in {wanted}.")
-ZoneNotAvailable = kinds.Invalid.row("zone.not_available", "The requested availability zone is not available: {zone}")
+    "The chosen host is in availability zone {zone} now, not in {wanted}.",
+    "The next host is tried.")
+ZoneNotAvailable = kinds.Invalid.row("zone.not_available", "The requested availability zone is not available: {zone}",
+    "`openstack availability zone list --compute`.")

@@ -40,7 +40,8 @@ PageMarkerNotFound = kinds.Invalid.row("page.marker_not_found", "marker [{marker
 
 ExtensionNotFound = kinds.NotFound.row("extension.not_found", "There is no extension with the alias {alias}.")
 
-PolicyBadFile = kinds.NovaError.row("policy.bad_file", "{path} is no policy file: {reason}")
+PolicyBadFile = kinds.NovaError.row("policy.bad_file", "{path} is no policy file: {reason}",
+    "The reason names line and rule; `nova-policy` checks a file before it is used.")
 PolicyBadTarget = kinds.Invalid.row("policy.bad_target", "--target {word}: write KEY=VALUE, with KEY one of {known}.")
 PolicyNoSuchRule = kinds.Invalid.row("policy.no_such_rule",
     "No rule's name contains '{part}'. nova-policy sample lists them all.")

@@ -12,9 +12,11 @@ Ended = kinds.NotFound.row("console.ended",
     "out. Ask for a new one.")
 Expired = kinds.NotFound.row("console.expired", "This console address has expired: ask for a new one.")
 HostAway = kinds.Unavailable.row("console.host_away",
-    "The host of instance {server} does not answer: ask for its console again later.")
+    "The host of instance {server} does not answer: ask for its console again later.",
+    "See whether nova-compute of that host runs (`openstack compute service list`).")
 HostTooOld = kinds.Unavailable.row("console.host_too_old",
-    "The host of instance {server} runs an older release, which can not show consoles: it has to be upgraded.")
+    "The host of instance {server} runs an older release, which can not show consoles: it has to be upgraded.",
+    "Upgrade nova-compute of that host.")
 Moving = kinds.WrongState.row("console.moving",
     "Instance {server} is being changed or moved just now: ask for its console again when that is done.")
 NotReady = kinds.Conflict.row("console.not_ready", "Instance {server} has no {type} console now: {reason}")

@@ -7,16 +7,21 @@ from nova.errors import kinds
 DbSchemaBehind = kinds.Unavailable.row("db.schema_behind",
     "the {schema} database is at schema {have}, this release needs {want}: run 'nova-manage {command} sync'")
 DbSyncUnderWay = kinds.Unavailable.row("db.sync_under_way",
-    "another sync of the {schema} database has been under way for ten minutes: see whether it still is")
+    "another sync of the {schema} database has been under way for ten minutes: see whether it still is",
+    "See whether that `nova-manage db sync` still runs; if not, say it again.")
 
 RpcBrokerAway = kinds.Unavailable.row("rpc.broker_away",
-    "The message broker does not answer, so {method} could not be sent: {reason}")
+    "The message broker does not answer, so {method} could not be sent: {reason}",
+    "rabbitmqctl status; [DEFAULT]transport_url says where the broker is looked for.")
 RpcForged = kinds.Forbidden.row("rpc.forged", "The sender '{sender}' has no right to make this call.")
-RpcMalformed = kinds.Bug.row("rpc.malformed", "The message does not keep the contract: {reason}")
+RpcMalformed = kinds.Bug.row("rpc.malformed", "The message does not keep the contract: {reason}",
+    "A peer of another release sent it: upgrade it, or pin [upgrade_levels].")
 RpcNoAnswer = kinds.Unavailable.row("rpc.no_answer",
-    "{topic}{where} did not answer {method} within {seconds} s: is it running, and connected to the broker?")
+    "{topic}{where} did not answer {method} within {seconds} s: is it running, and connected to the broker?",
+    "See whether the daemon runs (`openstack compute service list`), and its log for what it does.")
 RpcNotDelivered = kinds.Unavailable.row("rpc.not_delivered",
-    "{topic}{where} has no queue on the broker for {method}: it has never started, or is gone.")
+    "{topic}{where} has no queue on the broker for {method}: it has never started, or is gone.",
+    "Start the daemon on that host.")
 RpcNotProven = RpcForged.row("rpc.not_proven",
     "'{sender}' is known, and this call does not prove that it comes from there: state_path/host_secret is missing, "
     "or another's. Restore that file; or, if the host was installed anew, delete its services (openstack compute "
@@ -40,8 +45,11 @@ LedgerOpen = kinds.Conflict.row("ledger.open", "These servers were asked for alr
 SchedulerBadRatio = kinds.Invalid.row("scheduler.bad_ratio", "{option}: {given!r} is not NAME=NUMBER")
 SchedulerHostsExhausted = kinds.Bug.row("scheduler.hosts_exhausted",
     "Exceeded maximum number of retries. Exhausted all hosts available for retrying build failures for instance "
-    "{server}. Last error: {last}")
-SchedulerNoValidHost = kinds.Bug.row("scheduler.no_valid_host", "No valid host was found. {reason}")
+    "{server}. Last error: {last}",
+    "`nova-manage request show` tells which hosts were tried, and why each failed.")
+SchedulerNoValidHost = kinds.Bug.row("scheduler.no_valid_host", "No valid host was found. {reason}",
+    "`nova-manage request show` tells which filter took which host out.")
 SchedulerNotReady = kinds.Unavailable.row("scheduler.not_ready",
-    "The scheduler has not been told of the hosts yet: is nova-conductor running?")
+    "The scheduler has not been told of the hosts yet: is nova-conductor running?",
+    "Start nova-conductor; a scheduler that was just started waits some seconds for the hosts' states.")
 SchedulerUnknownPlugin = kinds.Invalid.row("scheduler.unknown_plugin", "[filter_scheduler]{option}: {problem}")

@@ -5,69 +5,94 @@ from __future__ import annotations
 from nova.errors import kinds
 
 BadPacking = kinds.HostRefused.row("host.bad_packing",
-    "What guest {uuid} holds of this host does not fit what it is: {reason}.")
-CanNot = kinds.NotSupported.row("host.can_not", "The hypervisor driver of host {host} can not {what}.")
-CommandFailed = kinds.Unavailable.row("host.command_failed", "`{command}` failed on {where}: {reason}")
+    "What guest {uuid} holds of this host does not fit what it is: {reason}.",
+    "The host's topology changed (BIOS, hw options): move the server, or restore [compute]cpu_dedicated_set.")
+CanNot = kinds.NotSupported.row("host.can_not", "The hypervisor driver of host {host} can not {what}.",
+    "Use a host with another hypervisor driver for this.")
+CommandFailed = kinds.Unavailable.row("host.command_failed", "`{command}` failed on {where}: {reason}",
+    "Run the command by hand on the host, as nova's user; the reason is its own words.")
 ComputeId = kinds.Invalid.row("host.compute_id",
     "{path} does not hold a uuid; restore it, or remove it on a host without guests.")
-CouldNot = kinds.HostRefused.row("host.could_not", "{reason}")
-CpuUnfit = kinds.HostRefused.row("host.cpu_unfit", "Guest {uuid} needs a processor {needed}; host {host} has {has}.")
+CouldNot = kinds.HostRefused.row("host.could_not", "{reason}",
+    "nova-compute's log on the host has the command that failed.")
+CpuUnfit = kinds.HostRefused.row("host.cpu_unfit", "Guest {uuid} needs a processor {needed}; host {host} has {has}.",
+    "Choose a host with the same processor, or give all hosts a common [libvirt]cpu_models.")
 DamagedId = kinds.Conflict.row("host.damaged_id",
     "{path} does not hold a uuid. It is this host's identity: restore it from a backup, or, when the host is new or "
     "has no guests, remove it and delete the host's nova-compute service.")
 DamagedSecret = kinds.Conflict.row("host.damaged_secret",
     "{path} does not hold this host's secret: {reason}. Restore it from a backup; or remove it, delete this host's "
     "services (openstack compute service delete), and start its daemons again.")
-DiskFull = kinds.HostRefused.row("host.disk_full", "There is no space left for {what} on {host}.")
+DiskFull = kinds.HostRefused.row("host.disk_full", "There is no space left for {what} on {host}.",
+    "Free space under [DEFAULT]instances_path, or take the host out of scheduling until then.")
 Down = kinds.Invalid.row("host.down", "Compute service of {host} is unavailable at this time.")
-Export = kinds.HostRefused.row("host.export", "This host can not offer the guest's disks: {reason}")
+Export = kinds.HostRefused.row("host.export", "This host can not offer the guest's disks: {reason}",
+    "See whether [libvirt]live_migration_inbound_addr is an address of this host, and its certificates readable.")
 GroupsNotHeld = kinds.HostRefused.row("host.groups_not_held",
     "Security groups do not hold between guests on one bridge of host {host} ({reason}): {cure}.")
-ImageTool = kinds.HostRefused.row("host.image_tool", "The image tool could not {task}: {reason}")
+ImageTool = kinds.HostRefused.row("host.image_tool", "The image tool could not {task}: {reason}",
+    "Run qemu-img by hand on the file that the log names.")
 LibvirtDown = kinds.Unavailable.row("host.libvirt_down",
-    "libvirt on {host} does not answer at {uri}: {reason}. Is libvirtd running?")
-LibvirtRefused = kinds.HostRefused.row("host.libvirt_refused", "libvirt could not {task}: {reason}")
-Link = kinds.Unavailable.row("host.link", "The network device {device} could not be set up: {reason}")
-LockBusy = kinds.Unavailable.row("host.lock_busy", "Another process has held the lock {path} for {seconds} s")
-Lvm = kinds.HostRefused.row("host.lvm", "LVM could not {task}: {reason}")
-Misaddressed = kinds.HostRefused.row("host.misaddressed", "This is host {host}; the order is for {given}.")
+    "libvirt on {host} does not answer at {uri}: {reason}. Is libvirtd running?",
+    "systemctl status libvirtd; [libvirt]connection_uri says where nova-compute looks for it.")
+LibvirtRefused = kinds.HostRefused.row("host.libvirt_refused", "libvirt could not {task}: {reason}",
+    "libvirtd's log on the host has more; `nova-manage doctor` there checks its set-up.")
+Link = kinds.Unavailable.row("host.link", "The network device {device} could not be set up: {reason}",
+    "`ip link` on the host: is the interface there, and is the name in nova.conf right?")
+LockBusy = kinds.Unavailable.row("host.lock_busy", "Another process has held the lock {path} for {seconds} s",
+    "See which process has the file open (`fuser`); it may hang.")
+Lvm = kinds.HostRefused.row("host.lvm", "LVM could not {task}: {reason}",
+    "vgs and lvs on the host: is the group [libvirt]images_volume_group there, with space left?")
+Misaddressed = kinds.HostRefused.row("host.misaddressed", "This is host {host}; the order is for {given}.",
+    "Two hosts have the same queue: give each its own [DEFAULT]host.")
 #: The host itself said nothing (an error of this kind in its answer is another thing).
 NoAnswer = kinds.Unavailable.row("host.no_answer")
 NoBackend = kinds.HostRefused.row("host.no_backend",
-    "A disk of the guest is kept as {store} ({place}), which this host does not have.")
-NoBridge = kinds.HostRefused.row("host.no_bridge", "The bridge {bridge} of network {network} is not on this host.")
+    "A disk of the guest is kept as {store} ({place}), which this host does not have.",
+    "The host's [libvirt]images_type changed: set it back, or move what it has by hand.")
+NoBridge = kinds.HostRefused.row("host.no_bridge", "The bridge {bridge} of network {network} is not on this host.",
+    "Make the bridge, or see whether nova-network (or Neutron's agent) runs on the host.")
 NoConsoles = kinds.NotSupported.row("host.no_consoles",
     "The hypervisor driver of host {host} does not serve its guests' consoles.")
 NoDiagnostics = kinds.NotSupported.row("host.no_diagnostics",
     "The hypervisor driver of host {host} does not tell what its guests use.")
 NoEmulator = kinds.Unavailable.row("host.no_emulator",
-    "libvirt on this host can not run {virt_type} guests: is qemu-system installed?")
+    "libvirt on this host can not run {virt_type} guests: is qemu-system installed?",
+    "Install qemu-system for the host's architecture, or set [libvirt]virt_type=qemu where there is no KVM.")
 NoHostDaemon = kinds.Forbidden.row("host.no_host_daemon",
     "'{host}' can not register a {binary}: that is none of a host's daemons.")
-NoImageService = kinds.NotSupported.row("host.no_image_service", "Host {host} has no way to the image service.")
+NoImageService = kinds.NotSupported.row("host.no_image_service", "Host {host} has no way to the image service.",
+    "Set [glance]api_servers, or credentials that find it in Keystone's catalog.")
 NoIsoMaker = kinds.HostRefused.row("host.no_iso_maker",
-    "This host can not make config drives: none of {programs} is installed.")
+    "This host can not make config drives: none of {programs} is installed.",
+    "Install genisoimage, mkisofs or xorriso, or set [DEFAULT]config_drive_format=vfat.")
 NoMonitor = kinds.Invalid.row("host.no_monitor",
     "[DEFAULT]compute_monitors: there is no monitor {name!r}; there are: {known}")
 NoPowerActions = kinds.NotSupported.row("host.no_power_actions",
     "The hypervisor driver of host {host} can not turn the host on or off, reboot it or put it in maintenance.")
 NoSerialPort = kinds.HostRefused.row("host.no_serial_port",
-    "All ports of [serial_console]port_range = {first}:{last} are taken on this host; a guest needs {count} of them.")
+    "All ports of [serial_console]port_range = {first}:{last} are taken on this host; a guest needs {count} of them.",
+    "Make [serial_console]port_range wider.")
 NoSuchAction = kinds.NotSupported.row("host.no_such_action", "A fake host can not do {action}.")
 NoSuchConsole = kinds.NotSupported.row("host.no_such_console",
     "Guests of this hypervisor have no consoles of type {type}.")
-NoSuchGuest = kinds.HostRefused.row("host.no_such_guest", "This host can not give {name}={value}: {reason}.")
+NoSuchGuest = kinds.HostRefused.row("host.no_such_guest", "This host can not give {name}={value}: {reason}.",
+    "Another host may; the image or the flavor says what is needed.")
 NoUplink = kinds.HostRefused.row("host.no_uplink",
     "Network {network} has VLAN {vlan}, and this host no interface to carry it: set [DEFAULT]vlan_interface in "
     "nova.conf, or the network's bridge_interface.")
 NoUptime = kinds.NotSupported.row("host.no_uptime", "The hypervisor driver of host {host} does not tell the uptime.")
-NotFound = kinds.NotFound.row("host.not_found", "Compute host {host} could not be found.")
+NotFound = kinds.NotFound.row("host.not_found", "Compute host {host} could not be found.",
+    "`openstack compute service list`, as an administrator.")
 NotPlugged = kinds.HostRefused.row("host.not_plugged", "Interface {id} can not be {what} {bridge}: {reason}.")
 NotRegistered = kinds.Conflict.row("host.not_registered",
-    "nova-compute on '{host}' is not registered with id {host_id}.")
+    "nova-compute on '{host}' is not registered with id {host_id}.",
+    "Start nova-compute there: it registers at its start.")
 NotYours = kinds.Forbidden.row("host.not_yours", "'{host}' may not speak for '{other}'.")
-PlaceTaken = kinds.HostRefused.row("host.place_taken", "Guest {uuid} can not have its place on host {host}: {reason}.")
-Rbd = kinds.HostRefused.row("host.rbd", "Ceph could not {task}: {reason}")
+PlaceTaken = kinds.HostRefused.row("host.place_taken", "Guest {uuid} can not have its place on host {host}: {reason}.",
+    "The next host is tried; it was taken in the same moment.")
+Rbd = kinds.HostRefused.row("host.rbd", "Ceph could not {task}: {reason}",
+    "ceph -s, and the key of [libvirt]rbd_user.")
 #: The conductor doesn't know this host as who it says it is; its message has the cure.
 Refused = kinds.Conflict.row("host.refused")
 Renamed = kinds.Conflict.row("host.renamed",
@@ -75,22 +100,30 @@ Renamed = kinds.Conflict.row("host.renamed",
     "{known}; or, if its state_path was copied from there, remove state_path/host_id.")
 SerialAddress = kinds.HostRefused.row("host.serial_address",
     "This host can not listen on [serial_console]proxyclient_address = {address}, where its guests' serial ports "
-    "shall be: {reason}.")
+    "shall be: {reason}.",
+    "[serial_console]proxyclient_address must be an address of this host.")
 SerialSockets = kinds.HostRefused.row("host.serial_sockets",
     "[serial_console]socket_dir = {path} can not be made on this host: {reason}.")
-Stopping = kinds.HostRefused.row("host.stopping", "nova-compute on {host} is stopping and begins nothing new.")
+Stopping = kinds.HostRefused.row("host.stopping", "nova-compute on {host} is stopping and begins nothing new.",
+    "The next host is tried, or the order comes again when the daemon is back.")
 TwoDaemons = kinds.Conflict.row("host.two_daemons",
     "Another nova-compute runs with {path}: stop it, or give this one a state_path of its own.")
-VifData = kinds.HostRefused.row("host.vif_data", "Interface {id} can not be plugged: {reason}.")
+VifData = kinds.HostRefused.row("host.vif_data", "Interface {id} can not be plugged: {reason}.",
+    "Look at the port in Neutron: its binding profile and details are from its mechanism driver.")
 VifNotBridged = kinds.HostRefused.row("host.vif_not_bridged",
-    "Interface {id} is of type {type}, which this host can not plug.")
+    "Interface {id} is of type {type}, which this host can not plug.",
+    "This network's mechanism driver does not fit this host: bind the port elsewhere, or install its agent here.")
 VifNotPlugged = kinds.HostRefused.row("host.vif_not_plugged",
     "The network service did not say within {seconds} s that interface {interface} of guest {uuid} is connected "
-    "(vif_plugging_timeout): look at its agent on host {host}.")
+    "(vif_plugging_timeout): look at its agent on host {host}.",
+    "Look at the network agent of the host; [DEFAULT]vif_plugging_timeout and vif_plugging_is_fatal say how long, "
+    "and whether it matters.")
 VifPlugFailed = kinds.HostRefused.row("host.vif_plug_failed",
-    "The network service could not connect interface {interface} of guest {uuid} on host {host}.")
+    "The network service could not connect interface {interface} of guest {uuid} on host {host}.",
+    "Look at the network agent's log on that host.")
 VifType = kinds.HostRefused.row("host.vif_type",
-    "Interface {id} is of type {type} ({vnic}), which this host can not plug.")
+    "Interface {id} is of type {type} ({vnic}), which this host can not plug.",
+    "This network's mechanism driver does not fit this host: bind the port elsewhere, or install its agent here.")
 WrongIdentity = kinds.Conflict.row("host.wrong_identity",
     "host '{host}' is known with id {known}, but this machine says {given}. If it was installed anew, restore "
     "state_path/host_id (put {known} into it) or delete the old service first (openstack compute service delete); if "
@@ -118,7 +151,8 @@ BaremetalUnavailable = kinds.NotSupported.row("baremetal.unavailable",
 
 OrderBadUuid = kinds.Invalid.row("order.bad_uuid", "'{given}' is not the uuid of a server.")
 OrderCannotAsk = kinds.HostRefused.row("order.cannot_ask",
-    "Host {host} could not ask the conductor whether to go on, so it did not: {reason}")
+    "Host {host} could not ask the conductor whether to go on, so it did not: {reason}",
+    "The broker or the conductors were away for longer than 20 s; the operation goes on elsewhere.")
 OrderClosed = kinds.HostRefused.row("order.closed",
     "Guest {uuid} was ordered away at epoch {epoch}; this order of epoch {asked} came late.")
 OrderIncomplete = kinds.Invalid.row("order.incomplete",
@@ -129,11 +163,14 @@ OrderOvertaken = kinds.Overtaken.row("order.overtaken",
     "Server {uuid} is at epoch {newest} here; an order of epoch {epoch} is too old.")
 OrderStale = kinds.HostRefused.row("order.stale",
     "The order to {kind} {uuid} came {late:.0f} s after the time it had to begin by (if many do, compare the clocks "
-    "of this host and the conductor's).")
+    "of this host and the conductor's).",
+    "Compare the clocks of the host and the conductors (`nova-manage doctor`).")
 OrderStopped = kinds.Overtaken.row("order.stopped", "The order to {kind} {uuid} was stopped by a newer one.")
 
-ClaimGroup = kinds.ClaimConflict.row("claim.group", "Server group {group} has the policy {policy}, and {why}.")
-ClaimHeld = kinds.Conflict.row("claim.held", "These servers hold something of their providers already.")
+ClaimGroup = kinds.ClaimConflict.row("claim.group", "Server group {group} has the policy {policy}, and {why}.",
+    "The next host is tried. If none is left, the group's policy can not be kept: add hosts, or use a soft policy.")
+ClaimHeld = kinds.Conflict.row("claim.held", "These servers hold something of their providers already.",
+    "Nothing: somebody else finished this claim.")
 ClaimNotEnough = kinds.ClaimConflict.row("claim.not_enough",
     "The chosen host has {free} {resource_class} left, {wanted} are needed.")
 ClaimUnfit = kinds.ClaimConflict.row("claim.unfit", "The chosen host can not take it: {why}.")
@@ -142,6 +179,7 @@ PciBadAlias = kinds.Invalid.row("pci.bad_alias", "[pci]alias {alias}: {problem}"
 PciBadRequest = kinds.Invalid.row("pci.bad_request",
     "pci_passthrough:alias={value} is not possible: it must have the form <alias>:<count>,<alias>:<count>.")
 PciNoSuchAlias = kinds.Invalid.row("pci.no_such_alias",
-    "PCI alias {alias} is not defined: pci_passthrough:alias={value}.")
+    "PCI alias {alias} is not defined: pci_passthrough:alias={value}.",
+    "The flavor names an alias that [pci]alias of the conductors does not have.")
 PciTooManyDevices = kinds.Invalid.row("pci.too_many_devices",
     "pci_passthrough:alias={value} is not possible: a server gets {most} devices at most.")

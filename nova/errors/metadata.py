@@ -18,6 +18,7 @@ Template = kinds.Invalid.row("metadata.template",
     "nova.conf: [DEFAULT]injected_network_template = {path} can not be used: {reason}")
 
 VendordataFailed = kinds.Unavailable.row("vendordata.failed",
-    "The vendordata service {name} did not give a JSON object: {reason}")
+    "The vendordata service {name} did not give a JSON object: {reason}",
+    "See the service at [api]vendordata_dynamic_targets.")
 VendordataProvider = kinds.Invalid.row("vendordata.provider",
     "nova.conf, [api]vendordata_providers: {name} is not one of StaticJSON, DynamicJSON")

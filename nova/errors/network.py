@@ -16,7 +16,8 @@ BadId = kinds.Invalid.row("network.bad_id", "{what} id should be uuid")
 BadPort = kinds.Invalid.row("network.bad_port", "Port id {port_id} could not be found.")
 BindingFailed = kinds.HostRefused.row("network.binding_failed",
     "Binding failed for port {port_id}, please check neutron logs for more information: host {host} has no way to "
-    "its network.")
+    "its network.",
+    "`openstack network agent list`: is the host's agent alive, and does it serve the network's physnet?")
 BridgeHasNetwork = kinds.Conflict.row("network.bridge_has_network",
     "Network {label}: the bridge {bridge} has network {other} already, and a bridge serves one network with DHCP. "
     "Name another bridge, or delete network {other} first.")
@@ -28,7 +29,8 @@ CidrConflict = kinds.Conflict.row("network.cidr_conflict",
     "Requested cidr ({cidr}) conflicts with existing cidr ({other})")
 CreationFailed = kinds.Unavailable.row("network.creation_failed", "Create networks failed: {reason}")
 DaemonStillRunning = kinds.Unavailable.row("network.daemon_still_running",
-    "{program} (pid {pid}) of {device} does not end")
+    "{program} (pid {pid}) of {device} does not end",
+    "End that process by hand; nova-network starts its own again.")
 DemandingPort = kinds.Invalid.row("network.demanding_port",
     "Port {port_id} takes resources of its host (a device, or a share of bandwidth), and can not be given to a "
     "server that lives: create the server with it.")
@@ -38,16 +40,19 @@ GroupAmbiguous = kinds.Conflict.row("network.group_ambiguous",
     "Multiple security groups found matching '{name}'. Use an ID to be more specific.")
 HasProject = kinds.Conflict.row("network.has_project",
     "Network must be disassociated from project {project_id} before it can be deleted.")
-HostDown = kinds.Unavailable.row("network.host_down", "nova-network on '{host}' does not report.")
+HostDown = kinds.Unavailable.row("network.host_down", "nova-network on '{host}' does not report.",
+    "Start nova-network there, or give the network to another host (`nova-manage network modify --host`).")
 HostLate = kinds.Unavailable.row("network.host_late",
-    "nova-network on '{host}' has not done what it was told in {seconds:.0f} s.")
+    "nova-network on '{host}' has not done what it was told in {seconds:.0f} s.",
+    "nova-network's log there says what takes long, iptables mostly.")
 InUse = kinds.Conflict.row("network.in_use", "Network {network_id} is still in use: {count} addresses are a server's.")
 InterfaceDriver = kinds.NotSupported.row("network.interface_driver",
     "nova.conf, [DEFAULT]linuxnet_interface_driver = {name}: there is no such class. There are {known}.")
 Invalid = kinds.Invalid.row("network.invalid", "Invalid input for field {field}. {reason}")
 Manager = kinds.NotSupported.row("network.manager",
     "nova.conf, [DEFAULT]network_manager = {name}: there is no such class. There are {known}.")
-NoAddress = kinds.Conflict.row("network.no_address", "Zero fixed ips available in network {network}.")
+NoAddress = kinds.Conflict.row("network.no_address", "Zero fixed ips available in network {network}.",
+    "Make another network, or free addresses (`nova-manage fixed list`).")
 NoAutoAllocation = kinds.Invalid.row("network.no_auto_allocation",
     "Unable to automatically allocate a network for project {project_id}")
 NoCidr = kinds.Invalid.row("network.no_cidr", "No CIDR requested")
@@ -56,7 +61,8 @@ NoHost = kinds.Unavailable.row("network.no_host", "Network {network} has no host
 #: Of /v2 alone, where what is well formed and says too little is another code.
 NoId = kinds.Invalid.row("network.no_id",
     "The request needs id: a network's, or null for any that is nobody's.", status=422)
-NoMac = kinds.Unavailable.row("network.no_mac", "No free MAC address was found in {attempts} attempts.")
+NoMac = kinds.Unavailable.row("network.no_mac", "No free MAC address was found in {attempts} attempts.",
+    "[DEFAULT]create_unique_mac_address_attempts; more likely the pool of this prefix is used up.")
 NoOwners = kinds.NotSupported.row("network.no_owners",
     "The networks of {manager} are everybody's: they have no project or host of their own to change.")
 NoPortSecurity = kinds.Invalid.row("network.no_port_security",

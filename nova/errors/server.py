@@ -14,12 +14,15 @@ BadBlockDevice = kinds.Invalid.row("server.bad_block_device",
 BadCreate = kinds.Invalid.row("server.bad_create")
 BadFixedIp = kinds.Invalid.row("server.bad_fixed_ip",
     "Invalid fixed_ip: {address} is not an address of network {network} ({cidr}).")
-BadFlavor = kinds.Invalid.row("server.bad_flavor", "Flavor {flavor_id} could not be found.")
+BadFlavor = kinds.Invalid.row("server.bad_flavor", "Flavor {flavor_id} could not be found.",
+    "`openstack flavor list` has those that you may use.")
 BadGroup = kinds.Invalid.row("server.bad_group",
     "ServerGroup {group} in the scheduler hint 'group' could not be found.")
-BadImage = kinds.Invalid.row("server.bad_image", "Can not find requested image {image_id}: {reason}")
+BadImage = kinds.Invalid.row("server.bad_image", "Can not find requested image {image_id}: {reason}",
+    "`openstack image list` has those that you may use.")
 BadImageProperty = kinds.Invalid.row("server.bad_image_property", "Image {image_id} can not be used: {reason}.")
-BadKeypair = kinds.Invalid.row("server.bad_keypair", "Invalid key_name provided.")
+BadKeypair = kinds.Invalid.row("server.bad_keypair", "Invalid key_name provided.",
+    "`openstack keypair list`: keys are each user's own.")
 BadNetwork = kinds.Invalid.row("server.bad_network", "Network {network_id} could not be found.")
 BadTag = kinds.Invalid.row("server.bad_tag", "Tag '{tag}' is invalid. {reason}")
 DiskConfigDisabled = kinds.Invalid.row("server.disk_config_disabled",
@@ -35,7 +38,8 @@ ForcedNowhere = kinds.Invalid.row("server.forced_nowhere",
 Going = kinds.WrongState.row("server.going", "Instance {server} is being deleted.")
 #: Its disks may be gone: what would start it would give its owner an empty server.
 HalfDestroyed = kinds.WrongState.row("server.half_destroyed",
-    "Instance {server} was deleted in part, and can only be deleted: delete it again.")
+    "Instance {server} was deleted in part, and can only be deleted: delete it again.",
+    "`openstack server delete SERVER` again; what is left of it is removed then.")
 HasOwnCall = kinds.Bug.row("server.has_own_call", "'{action}' takes arguments: there is a call for it.")
 HostForcedDown = kinds.WrongState.row("server.host_forced_down",
     "Cannot '{action}' instance {server}: an operator said that its host is down. Wait until it is back, or until "
@@ -48,7 +52,8 @@ InterfacesBusy = kinds.Conflict.row("server.interfaces_busy",
 InterfacesUnsettled = kinds.Conflict.row("server.interfaces_unsettled",
     "An interface could not be attached to instance {server}, and will be taken back when its host answers again: "
     "until then its address stays taken, and no other can be attached or detached.")
-Locked = kinds.Conflict.row("server.locked", "Instance {uuid} is locked")
+Locked = kinds.Conflict.row("server.locked", "Instance {uuid} is locked",
+    "`openstack server unlock SERVER`, by who locked it or an administrator.")
 LockedMeanwhile = kinds.Conflict.row("server.locked_meanwhile",
     "Instance {server} is locked by its {by} by now; ask again.")
 MetadataKeyMismatch = kinds.Invalid.row("server.metadata_key_mismatch",
@@ -59,12 +64,16 @@ NeedsVolumes = kinds.Invalid.row("server.needs_volumes",
 NetworkOfNobody = kinds.Invalid.row("server.network_of_nobody",
     "Network {network_id} is no project's yet. Ask for none, and the project gets one at its first server; or let an "
     "administrator give it to the project (os-networks/add).")
-NoGuest = kinds.Conflict.row("server.no_guest", "Instance {server} is not ready: its host has no guest of it.")
-NoHost = kinds.Conflict.row("server.no_host", "Instance {server} is not ready: it is on no host.")
+NoGuest = kinds.Conflict.row("server.no_guest", "Instance {server} is not ready: its host has no guest of it.",
+    "See the server's host: its guest may have been removed by hand. Rebuild or delete the server.")
+NoHost = kinds.Conflict.row("server.no_host", "Instance {server} is not ready: it is on no host.",
+    "A server that failed to build, or is shelved, has no host: delete or unshelve it.")
 NoNetworks = kinds.Invalid.row("server.no_networks", "No network is available to the project.")
 NoShelvedImage = kinds.Conflict.row("server.no_shelved_image",
-    "Instance {server} stays on its host: {reason}, and its disk is nowhere else.")
-NoSuchHost = kinds.Invalid.row("server.no_such_host", "Compute host {host} could not be found.")
+    "Instance {server} stays on its host: {reason}, and its disk is nowhere else.",
+    "Wait until the image is active, or unshelve the server and shelve it again.")
+NoSuchHost = kinds.Invalid.row("server.no_such_host", "Compute host {host} could not be found.",
+    "`openstack compute service list --service nova-compute`.")
 NoSuchInterface = kinds.NotFound.row("server.no_such_interface", "Instance {server} has no interface {interface}.")
 NoSuchMetadata = kinds.NotFound.row("server.no_such_metadata", "Metadata item was not found")
 NoSuchNetwork = kinds.NotFound.row("server.no_such_network",
@@ -101,7 +110,8 @@ ServerGroupRules = kinds.Invalid.row("server_group.rules",
     "Invalid input for field/attribute rules. Only anti-affinity policy supports rules, not {policy}.")
 
 #: A host that fails in an unforeseen way: another may do better.
-BuildFailed = kinds.HostRefused.row("build.failed", "The host could not {kind} the guest ({reason}).")
+BuildFailed = kinds.HostRefused.row("build.failed", "The host could not {kind} the guest ({reason}).",
+    "The next host is tried. nova-compute's log on this host has the cause under the request id.")
 
 RebuildOtherTopology = kinds.Invalid.row("rebuild.other_topology",
     "Image {image_id} can not be used: it asks for other NUMA nodes, dedicated processors or pages than the server "
@@ -122,4 +132,5 @@ SnapshotName = kinds.Invalid.row("snapshot.name", "'{image_id}' can not be an im
 SnapshotNotFound = kinds.Conflict.row("snapshot.not_found",
     "There is no snapshot of guest {uuid} for image {image_id} on host {host} (any more).")
 SnapshotStalled = kinds.HostRefused.row("snapshot.stalled",
-    "The copy of the disk of guest {uuid} did not get on for {seconds} s.")
+    "The copy of the disk of guest {uuid} did not get on for {seconds} s.",
+    "The host's storage is too slow or hangs: see its kernel log.")

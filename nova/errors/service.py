@@ -9,14 +9,17 @@ CanNotStart = kinds.NovaError.row("service.can_not_start", "{reason}")
 Conflict = kinds.Conflict.row("service.conflict", "The {service} service refused: {reason}.")
 #: Nothing that whoever asks us could help.
 Credentials = kinds.Unavailable.row("service.credentials",
-    "The network service refuses our own credentials, those of [neutron]: {reason}.")
-Forbidden = kinds.Forbidden.row("service.forbidden", "The {service} service refused: {reason}.")
+    "The network service refuses our own credentials, those of [neutron]: {reason}.",
+    "Set username, password and project of [neutron] in nova.conf.")
+Forbidden = kinds.Forbidden.row("service.forbidden", "The {service} service refused: {reason}.",
+    "The credentials nova.conf has for that service lack a role, or its policy forbids it.")
 HasMigrations = kinds.Conflict.row("service.has_migrations",
     "Unable to delete compute service that has in-progress migrations. Complete the migrations or delete the "
     "instances first.")
 HasServers = kinds.Conflict.row("service.has_servers",
     "Unable to delete compute service that is hosting instances. Migrate or delete the instances first.")
-Invalid = kinds.Invalid.row("service.invalid", "The {service} service refused the request: {reason}.")
+Invalid = kinds.Invalid.row("service.invalid", "The {service} service refused the request: {reason}.",
+    "The reason is that service's own: change what it names.")
 MissingField = kinds.Invalid.row("service.missing_field", "Missing required field {name}: {word} needs it.")
 NoSuchWord = kinds.NotFound.row("service.no_such_word", "Unknown action {word}")
 NotACompute = kinds.Invalid.row("service.not_a_compute",
@@ -31,6 +34,7 @@ OwesCleanups = kinds.Conflict.row("service.owes_cleanups",
 ReasonWithoutDisable = kinds.Invalid.row("service.reason_without_disable",
     "Specifying disabled_reason requires the status to be disabled.")
 ResourceNotFound = kinds.NotFound.row("service.resource_not_found", "The {service} service has no {what}.")
-Unavailable = kinds.Unavailable.row("service.unavailable", "The {service} service does not answer: {reason}.")
+Unavailable = kinds.Unavailable.row("service.unavailable", "The {service} service does not answer: {reason}.",
+    "See that service's own log and endpoint (`openstack catalog list`).")
 
 CertProject = kinds.Invalid.row("cert.project", "{project_id!r} can not be a project's id.")

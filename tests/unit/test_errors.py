@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import string
 from collections import Counter
 from collections.abc import Iterator
@@ -106,3 +107,15 @@ def _raised() -> Iterator[tuple[str, type[errors.NovaError], set[str]]]:
                               keywords=given) if all(one.arg for one in given):
                     row = getattr(getattr(errors, noun), name)
                     yield f"{path.name}:{node.lineno}", row, {str(one.arg) for one in given}
+
+
+def test_messages_and_cures_when_they_name_an_option_then_there_is_one():
+    sample = Path(errors.__file__).parents[2] / "etc" / "nova" / "nova.conf.sample"
+    section, known = "DEFAULT", {("oslo_messaging_notifications", "driver")}  # a library's own
+    for line in sample.read_text().splitlines():
+        if match := re.fullmatch(r"\[(\w+)\]", line):
+            section = match.group(1)
+        elif match := re.match(r"#?(\w+) = ?", line):
+            known.add((section, match.group(1)))
+    named = {(row.code, *found) for row in ROWS for found in re.findall(r"\[(\w+)\](\w+)", f"{row.message} {row.cure}")}
+    assert len(named) > 30 and {one for one in named if one[1:] not in known} == set()
