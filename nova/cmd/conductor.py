@@ -168,7 +168,7 @@ class Conductor:
         from nova.conductor.hosts.feed import Feed
         from nova.conductor.hosts.host_calls import HostCalls
         from nova.conductor.hosts.registration import Daemons
-        from nova.conductor.nova_network.network_updates import Teller
+        from nova.conductor.nova_network.network_updates import NetworkUpdates
         from nova.conductor.registry import ALL
         from nova.notifications import oslo
         from nova.rpc.contracts.cert import CertRPC
@@ -188,7 +188,7 @@ class Conductor:
                          images=glance.of_groups(options.glance, session.load(options, "glance")),
                          notifier=oslo.make(options, options.host), quotas=quotas(options))
         self.deps.feed = Feed(self.deps)
-        self.deps.teller = Teller(cell, self.deps.network, options.service_down_time)
+        self.deps.network_updates = NetworkUpdates(cell, self.deps.network, options.service_down_time)
         self.deps.networking = networking(options, self.deps)
         self.journal = Journal(cell, f"{options.host}:{os.getpid()}", options.conductor.lease_seconds,
                                leases=cell.alone())

@@ -24,7 +24,7 @@ from nova.conductor.hosts.registration import Daemons
 from nova.conductor.neutron import proxies
 from nova.conductor.neutron.back_end import Neutron
 from nova.conductor.nova_network.back_end import NovaNetwork
-from nova.conductor.nova_network.network_updates import Teller
+from nova.conductor.nova_network.network_updates import NetworkUpdates
 from nova.conductor.registry import ALL
 from nova.conductor.service import conductor_service
 from nova.db import flavors, hosts, migrate, services
@@ -165,7 +165,7 @@ class SmallCloud:
                                       floating=self.networks.floating, network_defaults=self.networks.defaults),
                     scheduler=self.bus.client(SchedulerRPC, name), compute=self.bus.client(ComputeRPC, name),
                     network=self.bus.client(NetworkRPC, name))
-        deps.feed, deps.teller = Feed(deps), Teller(self.cell, deps.network)
+        deps.feed, deps.network_updates = Feed(deps), NetworkUpdates(self.cell, deps.network)
         deps.networking = self.make_back_end(deps)
         journal = Journal(self.cell, name, clock=self.clock)
         journal.open()

@@ -45,7 +45,7 @@ def deps(backends: Any, request: pytest.FixtureRequest) -> Iterator[Deps]:
     host: Any = SimpleNamespace(check_floating_interface=lambda host, interface: None)
     deps = Deps(api=made[0], cell=made[1], settings=Settings(quota_defaults=limits), host="ctl", scheduler=None,
                 certs=None, compute=None, network=host, images=None)
-    deps.teller = SimpleNamespace(tell=lambda networks: None)
+    deps.network_updates = SimpleNamespace(tell=lambda networks: None)
     yield deps
     for database in made:
         database.dispose()

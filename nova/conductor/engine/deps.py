@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from nova.conductor.engine.network_back_end import NetworkBackEnd
     from nova.conductor.engine.runner import Runner
     from nova.conductor.hosts.feed import Feed
-    from nova.conductor.nova_network.network_updates import Teller
+    from nova.conductor.nova_network.network_updates import NetworkUpdates
 
 NO_VPN = "0"  # vpn_image_id of a cloud that has no VPN servers
 
@@ -95,7 +95,7 @@ class Deps:
     certs: CertRPC
     feed: Feed = dataclasses.field(init=False)
     runner: Runner = dataclasses.field(init=False)
-    teller: Teller = dataclasses.field(init=False)
+    network_updates: NetworkUpdates = dataclasses.field(init=False)
     networking: NetworkBackEnd = dataclasses.field(init=False)
     notifier: Silent = dataclasses.field(default_factory=Silent)
     quotas: Limits = dataclasses.field(default_factory=Written)

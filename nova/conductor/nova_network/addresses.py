@@ -144,7 +144,7 @@ class Addresses:
 
     def tell_taken(self, ops: Sequence[Op]) -> None:
         """Unavailable: a host that these servers need does not serve them."""
-        self.deps.teller.tell({uuid for op in ops for uuid in op.progress.networks},
+        self.deps.network_updates.tell({uuid for op in ops for uuid in op.progress.networks},
                                self._hosts(op.progress.host for op in ops))
 
     def give_back(self, tx: Connection, ops: Sequence[Op]) -> None:
@@ -163,7 +163,7 @@ class Addresses:
         """These networks' hosts, and of multi-host ones these, which give back their own addresses if they may: those
         that were told, for on others the address stands still."""
         wanted, at = set(uuids), set(hosts)
-        late = self.deps.teller.told(wanted, at, self.options.update_dns_entries)
+        late = self.deps.network_updates.told(wanted, at, self.options.update_dns_entries)
         for message in sorted({error.message for error in late.values()}):
             LOG.warning("a network host was not told of addresses that changed: %s", message,
                         extra={"server": server} if server else {})
@@ -204,7 +204,7 @@ class Addresses:
             return interfaces
         own = self.deps.cell.transact(
             lambda tx: self._own(tx, list(rows.rows_of(tx, uuids).values()), host))
-        self.deps.teller.tell(uuids, self._hosts({host}))
+        self.deps.network_updates.tell(uuids, self._hosts({host}))
         return _behind(interfaces, own)
 
     def abandon_arrival(self, op: Op, host: str) -> None:
@@ -252,7 +252,7 @@ class Addresses:
     def make_interface(self, op: Op, wish: RequestedNetwork) -> Interface:
         id = rows.interface_id(_key(op))
         [made] = [one for one in op.server.interfaces or () if one.id == id]
-        self.deps.teller.tell({made.network_id}, self._hosts({op.server.host}))
+        self.deps.network_updates.tell({made.network_id}, self._hosts({op.server.host}))
         return made
 
     def drop_interface(self, tx: Connection, op: Op, interface: Interface) -> None:

@@ -78,7 +78,7 @@ class NovaNetwork:
     def unbind(self, ops: Sequence[Op]) -> None:
         # The addresses are free by now. A host that is not told here lets them in until its next look, which may be
         # after another server has got them.
-        self.groups.teller.tell(_rule_hosts(ops))
+        self.groups.firewall_updates.tell(_rule_hosts(ops))
         self.addresses.tell_left(ops)
         self.floating.left(ops)
         self.floating.forget_servers(ops)
@@ -93,7 +93,7 @@ class NovaNetwork:
     def bind_to(self, op: Op, host: str) -> None:
         self.addresses.bind_to(op, host)
         if any(one.multi_host for one in op.server.interfaces or ()):  # whom it may take DHCP's answers from is new
-            self.groups.teller.tell({host})
+            self.groups.firewall_updates.tell({host})
 
     def prepare_arrival(self, op: Op, host: str) -> tuple[Interface, ...]:
         return self.addresses.prepare_arrival(op, host)
@@ -142,7 +142,7 @@ class NovaNetwork:
             return {}
         with self.deps.cell.reading() as tx:
             found = host_rules.of_guests(tx, with_interfaces, self.deps.settings.instance_name_template)
-        self.groups.teller.begin(found.let_in_on)  # they need not wait for it, nor it for them
+        self.groups.firewall_updates.begin(found.let_in_on)  # they need not wait for it, nor it for them
         return found.guests
 
     def groups_shown(self, servers: Sequence[ServerDetail]) -> Mapping[str, tuple[str, ...]]:

@@ -118,7 +118,7 @@ class Cloudpipes:
                 raise errors.network.CloudpipeNoNetwork(project_id=project_id)
             networks.set_vpn(tx, [one.id for one in mine], address, port)
             return {one.uuid for one in mine}
-        self.deps.teller.tell(self.deps.cell.transact(write))
+        self.deps.network_updates.tell(self.deps.cell.transact(write))
 
     # -- inside
 

@@ -1,42 +1,37 @@
 """Tells compute hosts that what may reach their guests changed: each asks for it whole, so many changes are one call.
 
-A host has a lane of its own: while one call to it is on its way, those who come wait together for the next, which
-begins after all their changes are committed; and a host that is away keeps nobody from telling the others. It is not
-asked again for that: a compute reads the whole state at its start, and now and then.
+A host that is away is not told again: a compute reads the whole state at its start, and now and then.
 """
 
 from __future__ import annotations
 
-import contextvars
 import logging
-import threading
 import time
 from collections.abc import Iterable
 
-from nova import concurrency, errors
-from nova.conf.base import Options
+from nova import errors
+from nova.conductor.nova_network.coalescing import Batch, Coalescer
+from nova.rpc.contracts.compute import ComputeRPC
 
 LOG = logging.getLogger(__name__)
 
 PATIENCE_S = 10.0  # how long whoever changed something waits for hosts that are slow
 
 
-class _Round:
-    """One call to come, and its end."""
+class _Round(Batch):
+    """One call to come, and whether the host has taken it."""
 
     def __init__(self) -> None:
-        self.done = threading.Event()
+        super().__init__()
         self.told = False
 
 
-class RulesTeller:
+class FirewallUpdates:
     """``compute``: a ComputeRPC client."""
 
-    def __init__(self, compute: Options, patience_s: float = PATIENCE_S) -> None:
+    def __init__(self, compute: ComputeRPC, patience_s: float = PATIENCE_S) -> None:
         self._compute, self._patience_s = compute, patience_s
-        self._lock = threading.Lock()
-        self._next: dict[str, _Round] = {}
-        self._under_way: set[str] = set()
+        self._queues = Coalescer(_Round, self._refresh, "firewall-updates")
 
     def tell(self, hosts: Iterable[str]) -> frozenset[str]:
         """Come back when the hosts have what is committed now, or were waited for long enough; those that may not."""
@@ -50,28 +45,11 @@ class RulesTeller:
 
     def begin(self, hosts: Iterable[str]) -> dict[str, _Round]:
         """Have them told, without waiting for it."""
-        rounds: dict[str, _Round] = {}
-        with self._lock:
-            for host in sorted(set(hosts)):
-                rounds[host] = self._next.setdefault(host, _Round())
-                if host not in self._under_way:
-                    self._under_way.add(host)
-                    concurrency.spawn(contextvars.copy_context().run, self._lead, host, name="rules-teller")
-        return rounds
+        return {host: self._queues.join(host)[0] for host in sorted(set(hosts))}
 
-    def _lead(self, host: str) -> None:
-        while True:
-            with self._lock:
-                current = self._next.pop(host, None)
-                if current is None:
-                    self._under_way.discard(host)
-                    return
-            try:
-                self._compute.refresh_firewall(host)
-                current.told = True
-            except errors.NovaError as error:
-                LOG.info("host %s was not told of changed security groups: %s", host, error.message)
-            except Exception:  # the next round must come whatever happened in this one
-                LOG.exception("host %s could not be told of changed security groups", host)
-            finally:
-                current.done.set()
+    def _refresh(self, host: str, current: _Round) -> None:
+        try:
+            self._compute.refresh_firewall(host)
+            current.told = True
+        except errors.NovaError as error:
+            LOG.info("host %s was not told of changed security groups: %s", host, error.message)

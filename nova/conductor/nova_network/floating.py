@@ -116,7 +116,7 @@ class Floating(Names):
             return
         changed, before = done
         try:
-            self.deps.teller.tell(changed.networks)
+            self.deps.network_updates.tell(changed.networks)
         except errors.NovaError as error:
             if error.code.startswith(AWAY):
                 LOG.warning("a network host was not told of %s: %s", association.address, error.message)
@@ -238,7 +238,7 @@ class Floating(Names):
     def tell(self, networks: Sequence[str]) -> None:
         """Network hosts learn what is so now; one that is away, when it is back."""
         try:
-            self.deps.teller.tell(networks)
+            self.deps.network_updates.tell(networks)
         except errors.NovaError as error:
             LOG.warning("a network host was not told of floating addresses that changed: %s", error.message)
 

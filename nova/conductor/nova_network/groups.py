@@ -11,7 +11,7 @@ import msgspec
 from nova import context, errors
 from nova.conductor.engine import quota
 from nova.conductor.engine.deps import Deps
-from nova.conductor.nova_network.firewall_updates import RulesTeller
+from nova.conductor.nova_network.firewall_updates import FirewallUpdates
 from nova.db import network_quota, servers, services
 from nova.db import security_groups as rows
 from nova.db.engine import Connection
@@ -39,9 +39,9 @@ REMEMBERED = 10_000  # projects whose default group's key is
 class Groups:
     """The calls of SecurityGroupCalls, and what the rest of nova-network asks of groups."""
 
-    def __init__(self, deps: Deps, teller: RulesTeller | None = None) -> None:
+    def __init__(self, deps: Deps, firewall_updates: FirewallUpdates | None = None) -> None:
         self.deps = deps
-        self.teller = teller or RulesTeller(deps.compute)
+        self.firewall_updates = firewall_updates or FirewallUpdates(deps.compute)
         self._defaults: dict[str, int] = {}
 
     # -- groups
@@ -133,7 +133,7 @@ class Groups:
                 raise errors.security_group.RulesOverQuota(limit=limit)
             return rows.rule(tx, rows.insert_rule(tx, wanted)), rows.hosts_of(tx, [key])
         made, hosts = self.deps.cell.transact(write)
-        self.teller.tell(hosts)
+        self.firewall_updates.tell(hosts)
         return made
 
     def delete_security_rule(self, id: str, scope: Scope) -> None:
@@ -142,7 +142,7 @@ class Groups:
             group = rows.locked(tx, _key(found.group_id), scope)
             rows.delete_rule(tx, _key(found.id))
             return rows.hosts_of(tx, [group.id])
-        self.teller.tell(self.deps.cell.transact(write))
+        self.firewall_updates.tell(self.deps.cell.transact(write))
 
     # -- what new projects are given, and what is dropped everywhere
 
@@ -178,7 +178,7 @@ class Groups:
     def _tell_all(self) -> None:
         with self.deps.cell.reading() as tx:
             computes = services.select(tx, ServiceQuery(binary=services.COMPUTE))
-        self.teller.tell(row.host for row, _clock in computes)
+        self.firewall_updates.tell(row.host for row, _clock in computes)
 
     def _add_common(self, kind: str, rule: NewSecurityRule) -> SecurityRule:
         wanted = security_rules.checked(msgspec.structs.replace(rule, source_id=None))
@@ -207,7 +207,7 @@ class Groups:
             (rows.join if change.member else rows.leave)(tx, group, server)
             own = {server.host} if server.host else set()
             return own | rows.hosts_letting_in(tx, [group.id])
-        self.teller.tell(self.deps.cell.transact(write))
+        self.firewall_updates.tell(self.deps.cell.transact(write))
 
     # -- what the rest of nova-network asks
 
@@ -246,7 +246,7 @@ class Groups:
         with self.deps.cell.reading() as tx:
             hosts = rows.hosts_letting_in_servers(tx, uuids) | \
                 {row.host for row in servers.places(tx, uuids).values() if row.host}
-        self.teller.tell(hosts)
+        self.firewall_updates.tell(hosts)
 
     def _limit(self, resource: str, project: str, user: str | None) -> int:
         """The user's, in the project. Asked for before the cell's transaction: limits are elsewhere."""

@@ -1,31 +1,29 @@
-"""A lane a host for what network hosts are told: one that is slow or hangs keeps nobody from telling the others.
-
-While one message to a host is on its way, what comes meanwhile is put together to the next: of a network, the newest
-state. States, not deltas: a state that a newer one overtook need not be told.
-"""
+"""What network hosts are told: one message a host at a time, and in the next one the newest state of each network."""
 
 from __future__ import annotations
 
-import contextvars
 import logging
-import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
-from nova import concurrency, errors
-from nova.db.types import AnyColumn
+from nova import errors
+from nova.conductor.nova_network.coalescing import Batch, Coalescer
 from nova.model.networks import NetworkOnHost
+from nova.rpc.contracts.network import NetworkRPC
 
 LOG = logging.getLogger(__name__)
 
 
-class Message:
+class Message(Batch):
     """What a host is to be told at once, and how that ended. ``anew``: it shall ask for all of its networks."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.states: dict[str, NetworkOnHost] = {}
         self.anew = False
-        self.done = threading.Event()
         self.error: errors.NovaError | None = None  # of the states
+
+    def ask_anew(self) -> None:
+        self.anew = True
 
     def put(self, states: Iterable[NetworkOnHost]) -> None:
         for state in states:
@@ -34,50 +32,24 @@ class Message:
                 self.states[state.network.uuid] = state
 
 
-class HostLanes:
+class HostQueues:
     """``network``: a NetworkRPC client."""
 
-    def __init__(self, network: AnyColumn) -> None:
+    def __init__(self, network: NetworkRPC) -> None:
         self.network = network
-        self._lock = threading.Lock()
-        self._next: dict[str, Message] = {}
-        self._under_way: set[str] = set()
+        self._queues = Coalescer(Message, self._send, "network-updates")
 
     def serve(self, host: str, states: Iterable[NetworkOnHost]) -> tuple[Message, bool]:
         """The message that will tell this, and whether nothing else is before it."""
-        return self._add(host, states, False)
+        return self._queues.join(host, lambda message: message.put(states))
 
     def look_anew(self, host: str) -> Message:
-        return self._add(host, (), True)[0]
+        """The message by which the host will ask for all of its networks."""
+        return self._queues.join(host, Message.ask_anew)[0]
 
     def waiting(self, host: str) -> bool:
         """Whether a message is to go there when the one before it has come back."""
-        with self._lock:
-            return host in self._next
-
-    def _add(self, host: str, states: Iterable[NetworkOnHost], anew: bool) -> tuple[Message, bool]:
-        with self._lock:
-            message = self._next.setdefault(host, Message())
-            message.put(states)
-            message.anew = message.anew or anew
-            begins = host not in self._under_way
-            if begins:
-                self._under_way.add(host)
-                concurrency.spawn(contextvars.copy_context().run, self._lead, host, name="network-teller")
-        return message, begins
-
-    def _lead(self, host: str) -> None:
-        """Until nothing is to be told: in a thread of its own."""
-        while True:
-            with self._lock:
-                message = self._next.pop(host, None)
-                if message is None:
-                    self._under_way.discard(host)
-                    return
-            try:
-                self._send(host, message)
-            finally:
-                message.done.set()
+        return self._queues.waiting(host)
 
     def _send(self, host: str, message: Message) -> None:
         if message.anew:
@@ -90,7 +62,7 @@ class HostLanes:
             message.error = _error_of(lambda: self.network.serve_networks(host, states))
 
 
-def _error_of(work: AnyColumn) -> errors.NovaError | None:
+def _error_of(work: Callable[[], object]) -> errors.NovaError | None:
     try:
         work()
     except errors.NovaError as error:
@@ -101,4 +73,4 @@ def _error_of(work: AnyColumn) -> errors.NovaError | None:
     return None
 
 
-__all__ = ["HostLanes", "Message"]
+__all__ = ["HostQueues", "Message"]

@@ -1,41 +1,41 @@
 """Tells network hosts their networks' states: whole, stamped, and many changes in one message.
 
-While one telling is on its way, those who come wait together for the next, which begins after all their changes are
-committed: a burst of a hundred boots costs a few tellings, not a hundred. Each host has a lane of its own
-(:mod:`nova.conductor.nova_network.host_queues`); a round waits a moment for its hosts, so that the next
-one gathers more, and no longer: who told a host that hangs waits for it alone.
+A round reads the states of all networks that somebody changed since the last one; each host is told by a queue of its
+own (:mod:`nova.conductor.nova_network.host_queues`). A round waits a moment for its hosts, so that the next one gathers
+more, and no longer: who told a host that hangs waits for it alone.
 """
 
 from __future__ import annotations
 
-import contextvars
 import logging
-import threading
 import time
 from collections.abc import Iterable
 
-from nova import concurrency, errors
-from nova.conductor.nova_network.host_queues import HostLanes, Message
+from nova import errors
+from nova.conductor.nova_network.coalescing import Batch, Coalescer
+from nova.conductor.nova_network.host_queues import HostQueues, Message
 from nova.db import networks, services
 from nova.db.engine import Database
 from nova.model.networks import NetworkOnHost
+from nova.rpc.contracts.network import NetworkRPC
 
 LOG = logging.getLogger(__name__)
 
 PATIENCE_S = 130.0  # of who waits for hosts: two calls to one, of which the first was on its way
 LOOK_S = 15.0  # of who has taken something from a host, and could go on without its knowing
 GRACE_S = 1.0  # of a round
+ALL = ""  # states are read for all hosts at once: one reading at a time
 Failures = dict[tuple[str, str | None], errors.NovaError]  # by network, and host of a multi-host one
 
 
-class _Round:
+class _Round(Batch):
     """One reading of states: of which networks, and what became of it. Of networks that each host serves for its own
     guests, the hosts that are to be told (``everywhere``: those where all are, besides)."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.hosts: dict[str, set[str]] = {}
         self.everywhere: set[str] = set()
-        self.read = threading.Event()
         self.failures: Failures = {}
         self.messages: dict[tuple[str, str | None], tuple[str, Message]] = {}  # with the host
 
@@ -52,15 +52,14 @@ class _Round:
         self.failures = {(uuid, None): error for uuid in self.hosts}
 
 
-class Teller:
+class NetworkUpdates:
     """``down_after_s``: silence after which a host is not waited for; it is told all when it is back."""
 
-    def __init__(self, cell: Database, network: object, down_after_s: int = 90, patience_s: float = PATIENCE_S) -> None:
+    def __init__(self, cell: Database, network: NetworkRPC, down_after_s: int = 90,
+                 patience_s: float = PATIENCE_S) -> None:
         self.cell, self._down_after_s, self._patience_s = cell, down_after_s, patience_s
-        self.lanes = HostLanes(network)
-        self._lock = threading.Lock()
-        self._next: _Round | None = None
-        self._leading = False
+        self.queues = HostQueues(network)
+        self._rounds = Coalescer(_Round, self._read, "network-updates")
 
     def tell(self, uuids: Iterable[str], hosts: Iterable[str] | None = None) -> None:
         """Come back when the hosts of these networks (of multi-host ones: these hosts, or all) know what is committed
@@ -76,7 +75,7 @@ class Teller:
             return {}
         end = time.monotonic() + self._patience_s
         mine = self._join(wanted, at, everywhere)
-        if not mine.read.wait(self._patience_s):
+        if not mine.done.wait(self._patience_s):
             return {(uuid, None): errors.network.TellingLate(seconds=self._patience_s) for uuid in wanted}
         def concerns(key: tuple[str, str | None]) -> bool:
             return key[0] in wanted and (key[1] is None or everywhere or key[1] in at)
@@ -94,7 +93,7 @@ class Teller:
         """Networks are these hosts' no more: they ask what they have still. Those that are down or slow find it out by
         themselves."""
         wanted, end = set(hosts), time.monotonic() + LOOK_S
-        messages = {host: self.lanes.look_anew(host) for host in sorted(wanted - self._down(wanted))}
+        messages = {host: self.queues.look_anew(host) for host in sorted(wanted - self._down(wanted))}
         for host, message in messages.items():
             if not message.done.wait(max(0.0, end - time.monotonic())):
                 LOG.warning("host %s has not looked yet which networks are its still", host)
@@ -102,35 +101,22 @@ class Teller:
     # --- inside -------------------------------------------------------------------------------------------------------
 
     def _join(self, uuids: set[str], hosts: set[str], everywhere: bool) -> _Round:
-        with self._lock:
-            mine = self._next = self._next or _Round()
-            mine.add(uuids, hosts, everywhere)
-            lead, self._leading = not self._leading, True
-        if lead:
-            concurrency.spawn(contextvars.copy_context().run, self._lead, name="teller")
-        return mine
+        return self._rounds.join(ALL, lambda one: one.add(uuids, hosts, everywhere))[0]
 
-    def _lead(self) -> None:
-        """Run rounds until nobody waits for one: in a thread of its own, so that who came first need not stay."""
-        while True:
-            with self._lock:
-                current, self._next = self._next, None
-                if current is None:
-                    self._leading = False
-                    return
-            begun: list[Message] = []
-            try:
-                begun = self._tell(current)
-            except errors.NovaError as error:
-                current.fail(error)
-            except Exception as error:  # the next round must come whatever happened in this one
-                LOG.exception("network hosts could not be told")
-                current.fail(errors.Bug(type(error).__name__))
-            finally:
-                current.read.set()
-            end = time.monotonic() + GRACE_S
-            for message in begun:
-                message.done.wait(max(0.0, end - time.monotonic()))
+    def _read(self, _all: str, current: _Round) -> None:
+        begun: list[Message] = []
+        try:
+            begun = self._tell(current)
+        except errors.NovaError as error:
+            current.fail(error)
+        except Exception as error:
+            LOG.exception("network hosts could not be told")
+            current.fail(errors.Bug(type(error).__name__))
+        finally:
+            current.done.set()
+        end = time.monotonic() + GRACE_S
+        for message in begun:
+            message.done.wait(max(0.0, end - time.monotonic()))
 
     def _tell(self, current: _Round) -> list[Message]:
         """Begin to tell the hosts; the messages of those that had nothing to do before."""
@@ -147,7 +133,7 @@ class Teller:
             if host in down:
                 current.failures.update(dict.fromkeys(keys, errors.network.HostDown(host=host)))
                 continue
-            message, begins = self.lanes.serve(host, served)
+            message, begins = self.queues.serve(host, served)
             current.messages.update(dict.fromkeys(keys, (host, message)))
             if begins:
                 begun.append(message)
@@ -161,4 +147,4 @@ class Teller:
             return hosts - services.up(tx, services.NETWORK, self._down_after_s, hosts)
 
 
-__all__ = ["Teller"]
+__all__ = ["NetworkUpdates"]

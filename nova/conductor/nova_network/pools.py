@@ -72,7 +72,7 @@ class Networks(FixedAddresses):
 
     def delete_network(self, uuid: str) -> None:
         """Whoever comes next may use its bridge and range at once: its hosts give them up first, if they can."""
-        self.deps.teller.look_anew(self.deps.cell.transact(lambda tx: networks.delete(tx, uuid)))
+        self.deps.network_updates.look_anew(self.deps.cell.transact(lambda tx: networks.delete(tx, uuid)))
 
     def delete_own_network(self, uuid: str, project_id: str) -> None:
         def remove(tx: Connection) -> set[str]:
@@ -80,7 +80,7 @@ class Networks(FixedAddresses):
                 raise errors.network.NotFound(network_id=uuid)  # it is nobody's, and so not the project's to delete
             network_pools.change(tx, uuid, {"project_id": None})
             return networks.delete(tx, uuid)
-        self.deps.teller.look_anew(self.deps.cell.transact(remove))
+        self.deps.network_updates.look_anew(self.deps.cell.transact(remove))
 
     def change_network(self, change: NetworkChange) -> Network:
         """Hosts that are away learn it when they next ask for all of their networks."""
@@ -95,7 +95,7 @@ class Networks(FixedAddresses):
             return before, after
         before, after = self.deps.cell.transact(write)
         if before.host and before.host != after.host:  # before the new one has the same addresses
-            self.deps.teller.look_anew({before.host})
+            self.deps.network_updates.look_anew({before.host})
         if "host" in fields and after.host:
             self.addresses.tell({after.uuid}, {after.host})
         return after

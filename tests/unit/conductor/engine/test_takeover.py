@@ -9,7 +9,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from nova import context, errors
-from nova.conductor.nova_network.network_updates import Teller
+from nova.conductor.nova_network.network_updates import NetworkUpdates
 from nova.db import runners
 from nova.db.models.cell import operations, servers
 from tests.fakes.small_cloud import SmallCloud, until
@@ -119,12 +119,12 @@ class Breaks:
 
 def test_telling_when_one_fails_unforeseen_then_the_next_one_works(cloud: SmallCloud) -> None:
     network = cloud.control.list_networks(states_scope())[0].uuid
-    teller = Teller(cloud.cell, Breaks(1))
+    network_updates = NetworkUpdates(cloud.cell, Breaks(1))
     outcomes: list[Any] = []
 
     def tell() -> None:
         try:
-            teller.tell([network])
+            network_updates.tell([network])
             outcomes.append("told")
         except errors.NovaError as error:
             outcomes.append(error.kind)

@@ -280,7 +280,8 @@ def test_associate_when_the_host_is_down_then_the_database_alone_changes(pool):
 
     [uuid], one = pool.active(), allocate(pool)
     away = errors.daemon.RpcNoAnswer(topic="network", where=" on net", method="serve_networks", seconds=60)
-    pool.deps.teller.lanes.network = type("Away", (), {"serve_networks": lambda self, host, networks: _raise(away)})()
+    updates = pool.deps.network_updates
+    updates.queues.network = type("Away", (), {"serve_networks": lambda self, host, networks: _raise(away)})()
     associate(pool, uuid, one.address)
     assert shown(pool, uuid) == [one.address]
     disassociate(pool, uuid, one.address)

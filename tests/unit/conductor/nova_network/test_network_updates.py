@@ -11,7 +11,7 @@ import pytest
 import sqlalchemy as sa
 
 from nova import errors
-from nova.conductor.nova_network.network_updates import Teller
+from nova.conductor.nova_network.network_updates import NetworkUpdates
 from nova.db.models import cell as tables
 from nova.model.base import Scope
 from nova.model.networks import NetworkOnHost, NewNetwork
@@ -48,10 +48,10 @@ class Two:
         self.second = cloud.control.create_network(NewNetwork(label="two", cidr="10.9.0.0/24", bridge="br2"))[0].uuid
         cloud.write("cell", sa.update(tables.networks).where(tables.networks.c.uuid == self.second)
                     .values(host="other"))
-        self.teller = Teller(cloud.cell, self.hosts, patience_s=patience_s)
+        self.network_updates = NetworkUpdates(cloud.cell, self.hosts, patience_s=patience_s)
 
     def told(self, *uuids: str) -> dict[Any, errors.NovaError]:
-        return self.teller.told(uuids, ())
+        return self.network_updates.told(uuids, ())
 
 
 @pytest.fixture
@@ -80,9 +80,9 @@ def test_host_that_is_down_is_not_called_and_who_needs_it_learns_it_at_once(two:
     two.cloud.write("cell", sa.update(tables.services).where(tables.services.c.host == "other")
                     .values(last_seen_at=None))
     with pytest.raises(errors.Unavailable, match="nova-network on 'other' does not report"):
-        two.teller.tell([two.first, two.second])
+        two.network_updates.tell([two.first, two.second])
     assert [host for host, _states in two.hosts.told] == ["net"]
-    two.teller.look_anew({"other"})
+    two.network_updates.look_anew({"other"})
     assert two.hosts.looked == []
 
 
@@ -91,7 +91,7 @@ def test_host_that_never_answers_is_waited_for_so_long_and_no_longer(cloud: Smal
     two.hosts.hanging.add("other")
     try:
         with pytest.raises(errors.Unavailable, match="'other' has not done what it was told in 0 s"):
-            two.teller.tell([two.second])
+            two.network_updates.tell([two.second])
     finally:
         two.hosts.go_on.set()
 
@@ -104,7 +104,7 @@ def test_what_comes_while_a_host_is_busy_is_one_message_with_the_newest_states(t
     threads += [threading.Thread(target=lambda: two.told(two.first), daemon=True) for _ in range(10)]
     for thread in threads[1:]:
         thread.start()
-    until(lambda: two.teller.lanes.waiting("net"), "the next message waits")
+    until(lambda: two.network_updates.queues.waiting("net"), "the next message waits")
     two.hosts.go_on.set()
     for thread in threads:
         thread.join(10)
@@ -114,6 +114,6 @@ def test_what_comes_while_a_host_is_busy_is_one_message_with_the_newest_states(t
 
 
 def test_host_that_fails_to_look_is_told_states_all_the_same(two: Two) -> None:
-    two.teller.look_anew({"net"})
+    two.network_updates.look_anew({"net"})
     assert two.hosts.looked == ["net"]
     assert two.told(two.first) == {}
