@@ -6,6 +6,7 @@ import datetime
 import types
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -23,6 +24,8 @@ from nova.model.hosts import HostUptime, Inventory, Node
 from nova.model.networks import NewNetwork
 from nova.model.quotas import NETWORK_RESOURCES, RESOURCES
 from nova.model.services import Registration
+from nova.rpc.contracts.conductor import ConductorRPC
+from nova.rpc.local import connect
 from tests.fakes.api import ADMIN, DEMO, ApiClient
 
 NODE = "22222222-2222-2222-2222-222222222222"
@@ -55,7 +58,7 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiClient]:
     api.transact(lambda tx: reports.write_providers(tx, inventory))
     service: Any = conductor_service(deps, daemons)
     service.create_network(NewNetwork(label="private", cidr="10.0.0.0/24", bridge="br100"))
-    yield ApiClient(service, token=ADMIN)
+    yield ApiClient(SimpleNamespace(client=lambda: connect(ConductorRPC, service)), token=ADMIN)
     api.dispose()
     cell.dispose()
 

@@ -92,7 +92,7 @@ def test_allocations_when_one_consumer_is_written_by_many_then_one_generation_wi
     for generation in (None, 1):
         results = together([lambda generation=generation, amount=amount: write(
             api, wish(consumer, {uuid: {"VCPU": amount}}, generation)) for amount in range(1, WRITERS + 1)])
-        assert codes(results) == {None: 1, "placement.concurrent_update": WRITERS - 1}
+        assert codes(results) == {None: 1, "placement.consumer.changed": WRITERS - 1}
         with api.reading() as tx:
             found = allocations.of_consumer(tx, consumer)
         assert used(api, uuid) == dict(found.allocations[0].resources)
