@@ -30,7 +30,7 @@ class Endpoint(NamedTuple):
     region_id: str | None
 
 
-class Wanted(NamedTuple):
+class WantedEndpoint(NamedTuple):
     """Which endpoint that is: by its id, or by all else."""
 
     id: str | None
@@ -42,15 +42,15 @@ class Wanted(NamedTuple):
 
 def of_groups(oslo_limit: Json, credentials: Credentials) -> Keystone:
     """A client as the ``[oslo_limit]`` group says."""
-    wanted = Wanted(oslo_limit.endpoint_id, oslo_limit.endpoint_service_type, oslo_limit.endpoint_service_name,
-                    oslo_limit.endpoint_interface.removesuffix("URL"), oslo_limit.endpoint_region_name)
+    wanted = WantedEndpoint(oslo_limit.endpoint_id, oslo_limit.endpoint_service_type, oslo_limit.endpoint_service_name,
+                            oslo_limit.endpoint_interface.removesuffix("URL"), oslo_limit.endpoint_region_name)
     return Keystone(credentials, wanted, oslo_limit.read_timeout)
 
 
 class Keystone:
     """Unavailable (or what else Keystone makes of our credentials) when there is no answer."""
 
-    def __init__(self, credentials: Credentials, wanted: Wanted, read_timeout_s: float = 10.0) -> None:
+    def __init__(self, credentials: Credentials, wanted: WantedEndpoint, read_timeout_s: float = 10.0) -> None:
         self._credentials, self._wanted, self._timeout_s = credentials, wanted, read_timeout_s
         self._caller: Caller | None = None
         self._endpoint: Endpoint | None = None
@@ -121,4 +121,4 @@ def _by_name(rows: Iterable[Mapping[str, Json]], field: str, endpoint: Endpoint)
     return found
 
 
-__all__ = ["Endpoint", "Keystone", "ProjectLimits", "Wanted", "of_groups"]
+__all__ = ["Endpoint", "Keystone", "ProjectLimits", "WantedEndpoint", "of_groups"]

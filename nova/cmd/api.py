@@ -43,7 +43,7 @@ def _placement(options: Options, bus: Library) -> Library:
     return app.from_conf(bus.client(PlacementRPC), options)
 
 
-class Kind(NamedTuple):
+class ApiKind(NamedTuple):
     """An API that a process can serve. The options' names are those of ``section``."""
 
     make: Callable[[Any, Any], Any]
@@ -63,15 +63,16 @@ class Kind(NamedTuple):
 
 
 #: by name in enabled_apis
-APIS = {OSAPI: Kind(_osapi, "nova.api.app", "DEFAULT", "osapi_compute_listen", "osapi_compute_listen_port",
-                    "osapi_compute_workers"),
-        METADATA: Kind(_metadata, "nova.metadata.app", "DEFAULT", "metadata_listen", "metadata_listen_port",
-                       "metadata_workers", GUEST_HEAD_S)}
+APIS = {OSAPI: ApiKind(_osapi, "nova.api.app", "DEFAULT", "osapi_compute_listen", "osapi_compute_listen_port",
+                       "osapi_compute_workers"),
+           METADATA: ApiKind(_metadata, "nova.metadata.app", "DEFAULT", "metadata_listen", "metadata_listen_port",
+                             "metadata_workers", GUEST_HEAD_S)}
 #: and those that are a program of their own only
-ALL = {**APIS, PLACEMENT: Kind(_placement, "nova.placement.app", "placement_api", "listen", "listen_port", "workers")}
+ALL = {**APIS,
+       PLACEMENT: ApiKind(_placement, "nova.placement.app", "placement_api", "listen", "listen_port", "workers")}
 
 
-def bind(options: Options, names: list[str], known: dict[str, Kind] | None = None) -> dict[str, Library]:
+def bind(options: Options, names: list[str], known: dict[str, ApiKind] | None = None) -> dict[str, Library]:
     """Listening sockets, made once before workers fork. service.CanNotStart names address and option.
 
     ``known``: what may be named; what ``enabled_apis`` may name, if not given.

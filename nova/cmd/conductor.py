@@ -25,7 +25,7 @@ BINARY = "nova-conductor"
 def settings(options: Options) -> Library:
     """Options as the conductor's rooms read them."""
     from nova.conductor.engine import network_options
-    from nova.conductor.engine.deps import Settings, VpnSettings
+    from nova.conductor.engine.deps import ConductorSettings, VpnSettings
     from nova.conf import quota
     from nova.model import pci_aliases, periods
     from nova.model.ratios import ratios
@@ -49,17 +49,18 @@ def settings(options: Options) -> Library:
     vpn = VpnSettings(**{name: options[name] for name in (
         "vpn_image_id", "vpn_flavor", "vpn_key_suffix", "boot_script_template", "dmz_net", "dmz_mask",
         "cnt_vpn_clients")}, cc_dmz=options.my_ip)
-    return Settings(**{name: options[name] for name in names}, max_limit=options.api.max_limit,
-                    non_inheritable_image_properties=tuple(options.non_inheritable_image_properties),
-                    max_attempts=options.scheduler.max_attempts, dhcp_domain=options.api.dhcp_domain,
-                    pci_aliases=aliases, vpn=vpn,
-                    deleted_retention_s=options.deleted_retention * 86400,
-                    precache_concurrency=options.image_cache.precache_concurrency,
-                    limit_tenants_to_placement_aggregate=options.scheduler.limit_tenants_to_placement_aggregate,
-                    image_props_weight_multiplier=options.filter_scheduler.image_props_weight_multiplier,
-                    image_props_weight_setting=counted,
-                    quota_defaults={**_network_limits(options), **limits}, networking=networking, floating=floating,
-                    network_defaults=network_options.defaults_from_conf(options))
+    return ConductorSettings(**{name: options[name] for name in names}, max_limit=options.api.max_limit,
+                             non_inheritable_image_properties=tuple(options.non_inheritable_image_properties),
+                             max_attempts=options.scheduler.max_attempts, dhcp_domain=options.api.dhcp_domain,
+                             pci_aliases=aliases, vpn=vpn,
+                             deleted_retention_s=options.deleted_retention * 86400,
+                             precache_concurrency=options.image_cache.precache_concurrency,
+                             limit_tenants_to_placement_aggregate=options.scheduler.limit_tenants_to_placement_aggregate,
+                             image_props_weight_multiplier=options.filter_scheduler.image_props_weight_multiplier,
+                             image_props_weight_setting=counted,
+                             quota_defaults={**_network_limits(options), **limits}, networking=networking,
+                             floating=floating,
+                             network_defaults=network_options.defaults_from_conf(options))
 
 
 def _network_limits(options: Options) -> dict[str, int]:
@@ -112,7 +113,7 @@ def networking(options: Options, deps: Library) -> Library:
     from nova.clients import neutron, session
     from nova.conductor.actions.interfaces import detach_at_once
     from nova.conductor.neutron import proxies as neutron_proxies
-    from nova.conductor.neutron.back_end import Neutron
+    from nova.conductor.neutron.back_end import NeutronBackEnd
     from nova.conductor.nova_network.back_end import NovaNetwork
     from nova.conf.network import neutron_in_use
 
@@ -127,7 +128,7 @@ def networking(options: Options, deps: Library) -> Library:
                                          "it is: set "
                                          "[neutron]auth_type, auth_url, username, password and project_name")
     client = neutron.of_groups(options.neutron, credentials)
-    back_end = Neutron(deps, client, detach_at_once(deps), options.neutron.ovs_bridge)
+    back_end = NeutronBackEnd(deps, client, detach_at_once(deps), options.neutron.ovs_bridge)
 
     def changed(server_uuid: str) -> None:
         back_end.healer.refresh([server_uuid])

@@ -80,7 +80,7 @@ def spelt(arguments: Sequence[str]) -> list[str]:
 class Parts:
     """What a proxy serves, read and checked before it listens. BadSetting, NoTerminal."""
 
-    def __init__(self, options: Options, kind: kinds.Kind) -> None:
+    def __init__(self, options: Options, kind: kinds.ConsoleKind) -> None:
         from nova.console import kinds, paper
 
         self.kind, self.raw = kind, kind is kinds.XVPVNC  # raw: for a viewer that is no browser, and has no pages
@@ -91,7 +91,7 @@ class Parts:
         record(options.record)
 
 
-def web(given: str | None, kind: kinds.Kind) -> Library:
+def web(given: str | None, kind: kinds.ConsoleKind) -> Library:
     """The directory of pages; None for a proxy that has its own. BadSetting."""
     from nova.console.static import Files
 
@@ -140,7 +140,7 @@ def _no_password() -> str:
     raise BadSetting("the key is encrypted, and nobody is there to be asked for its password")
 
 
-def bind(options: Options, kind: kinds.Kind) -> socket.socket:
+def bind(options: Options, kind: kinds.ConsoleKind) -> socket.socket:
     """The listening socket. service.CanNotStart names address and option."""
     from nova import http_server
 
@@ -168,12 +168,12 @@ def more_files(sessions: int) -> None:
                         "may have %d: raise its limit (LimitNOFILE)", sessions, wanted, most)
 
 
-def settings(options: Options, kind: kinds.Kind) -> Library:
+def settings(options: Options, kind: kinds.ConsoleKind) -> Library:
     """The gate's. errors.Invalid names a wrong option."""
     from nova.console import gate, rfb, target
 
     group = options.console
-    return gate.Settings(
+    return gate.GateSettings(
         reach=target.Reach.from_conf(options), allowed_origins=tuple(group.allowed_origins),
         security=rfb.Security.from_conf(options) if kind.secures else rfb.Security(),
         idle_s=group.session_idle_timeout, total_s=group.session_timeout,
@@ -191,7 +191,7 @@ class Proxy:
         kind = parts.kind
         self.parts, self.sock = parts, sock
         self.bus = Bus(options, options.host, patience_s=CHECK_S)
-        self.sessions = sessions.Sessions(sessions.Limits.of(options.console, kind.channels), kind.exclusive)
+        self.sessions = sessions.Sessions(sessions.SessionLimits.of(options.console, kind.channels), kind.exclusive)
         self.gate = gate.Gate(kind, self.bus.client(ConsoleAuthRPC), self.sessions, settings(options, kind),
                               xvp.STEPS if parts.raw else None)
         self.server: Any = None

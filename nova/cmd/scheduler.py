@@ -17,11 +17,11 @@ class Scheduler:
     def __init__(self, options: Options, index: int) -> None:
         from nova.rpc.contracts.conductor import ConductorRPC
         from nova.rpc.transport import Bus
-        from nova.scheduler.service import SchedulerService, Settings
+        from nova.scheduler.service import SchedulerService, SchedulerSettings
 
         self.bus = Bus(options, options.host)
         self.conductor = self.bus.client(ConductorRPC)
-        self.service = SchedulerService(self.conductor, Settings(
+        self.service = SchedulerService(self.conductor, SchedulerSettings(
             scheduler=options.scheduler, filter_scheduler=options.filter_scheduler, metrics=options.metrics,
             service_down_time=options.service_down_time))
         self.reporting = Reporting(options, BINARY, "scheduler", self.bus, self.conductor) if index == 0 else None

@@ -15,7 +15,7 @@ from nova.compute.guests.interfaces import Plugging
 from nova.compute.guests.lifecycle import Guests
 from nova.compute.guests.live_moves import LiveGuests
 from nova.compute.guests.snapshots import SnapshotsOfGuests
-from nova.compute.orders.kind import Kind, Place
+from nova.compute.orders.kind import OrderKind, PlaceOnHost
 from nova.model.base import HostName
 from nova.model.orders import Outcome
 from nova.rpc.contracts.compute import ComputeRPC
@@ -33,50 +33,52 @@ class Doers(NamedTuple):
     plugging: Plugging
 
 
-BUILD = Kind("build", ComputeRPC.build_guests, lambda by: by.guests.build, pool="builds", makes=True, chosen=True,
-             plugs=True, counts=True, place=Place.NEW)
-DESTROY = Kind("destroy", ComputeRPC.destroy_guests, lambda by: by.guests.destroy, pool="destroys", undoes=True,
-               closes=True)
-START = Kind("start", ComputeRPC.start_guests, lambda by: by.guests.start, starts=True, plugs=True, place=Place.SAME,
-             settles=True)
-STOP = Kind("stop", ComputeRPC.stop_guests, lambda by: by.guests.stop, asks=True)
-REBOOT = Kind("reboot", ComputeRPC.reboot_guests, lambda by: by.guests.reboot, asks=True, starts=True, plugs=True,
-              place=Place.SAME, in_memory=lambda order: order.reboot == "soft")
-PAUSE = Kind("pause", ComputeRPC.pause_guests, lambda by: by.life.pause)
-UNPAUSE = Kind("unpause", ComputeRPC.unpause_guests, lambda by: by.life.unpause, starts=True, plugs=True,
-               place=Place.SAME, in_memory=lambda order: True)
-SUSPEND = Kind("suspend", ComputeRPC.suspend_guests, lambda by: by.life.suspend)
-RESUME = Kind("resume", ComputeRPC.resume_guests, lambda by: by.life.resume, starts=True, plugs=True,
-              place=Place.SAME)
-RESCUE = Kind("rescue", ComputeRPC.rescue_guests, lambda by: by.life.rescue, asks=True, starts=True, plugs=True,
-              place=Place.SAME)
-UNRESCUE = Kind("unrescue", ComputeRPC.unrescue_guests, lambda by: by.life.unrescue, starts=True, plugs=True,
-                place=Place.SAME)
-REBUILD = Kind("rebuild", ComputeRPC.rebuild_guests, lambda by: by.life.rebuild, pool="builds", makes=True,
-               starts=True, plugs=True, place=Place.NEW)
-SET_PASSWORD = Kind("set the password of", ComputeRPC.set_passwords, lambda by: by.life.set_password)
-CRASH = Kind("crash", ComputeRPC.crash_guests, lambda by: by.life.crash)
-SNAPSHOT = Kind("snapshot", ComputeRPC.snapshot_guests, lambda by: by.snapshots.take, pool="snapshots", lasts=True)
-UPLOAD = Kind("upload a snapshot of", ComputeRPC.upload_snapshots, lambda by: by.snapshots.upload, pool="snapshots",
-              lasts=True)
-DROP_SNAPSHOT = Kind("drop a snapshot of", ComputeRPC.drop_snapshots, lambda by: by.snapshots.drop, undoes=True)
-LEAVE = Kind("leave", ComputeRPC.leave_guests, lambda by: by.moves.leave, asks=True)
-FETCH = Kind("fetch", ComputeRPC.fetch_guests, lambda by: by.moves.fetch, pool="copies", makes=True, lasts=True,
-             chosen=True, place=Place.NEW)
-FINISH = Kind("finish the move of", ComputeRPC.finish_guests, lambda by: by.moves.finish, makes=True, chosen=True,
-              starts=True, plugs=True, place=Place.NEW)
-RETURN = Kind("take back", ComputeRPC.return_guests, lambda by: by.moves.take_back, makes=True, undoes=True,
-              returns=True, starts=True, plugs=True)
-FORGET = Kind("forget", ComputeRPC.forget_guests, lambda by: by.moves.forget)
-DESCRIBE = Kind("describe", ComputeRPC.describe_guests, lambda by: by.live.describe)
-PREPARE = Kind("prepare for", ComputeRPC.prepare_arrivals, lambda by: by.live.prepare, makes=True, chosen=True,
-               starts=True, place=Place.NEW)
-MIGRATE = Kind("migrate", ComputeRPC.migrate_guests, lambda by: by.live.migrate, pool="migrations", lasts=True,
-               migrates=True)
-LAND = Kind("land", ComputeRPC.land_guests, lambda by: by.live.land, makes=True, starts=True, plugs=True)
-ATTACH = Kind("plug an interface into", ComputeRPC.attach_interfaces, lambda by: by.plugging.attach, starts=True,
-              plugs=True)
-DETACH = Kind("unplug an interface of", ComputeRPC.detach_interfaces, lambda by: by.plugging.detach)
+BUILD = OrderKind("build", ComputeRPC.build_guests, lambda by: by.guests.build, pool="builds", makes=True, chosen=True,
+                  plugs=True, counts=True, place=PlaceOnHost.NEW)
+DESTROY = OrderKind("destroy", ComputeRPC.destroy_guests, lambda by: by.guests.destroy, pool="destroys", undoes=True,
+                    closes=True)
+START = OrderKind("start", ComputeRPC.start_guests, lambda by: by.guests.start, starts=True, plugs=True,
+                  place=PlaceOnHost.SAME,
+                        settles=True)
+STOP = OrderKind("stop", ComputeRPC.stop_guests, lambda by: by.guests.stop, asks=True)
+REBOOT = OrderKind("reboot", ComputeRPC.reboot_guests, lambda by: by.guests.reboot, asks=True, starts=True, plugs=True,
+                   place=PlaceOnHost.SAME, in_memory=lambda order: order.reboot == "soft")
+PAUSE = OrderKind("pause", ComputeRPC.pause_guests, lambda by: by.life.pause)
+UNPAUSE = OrderKind("unpause", ComputeRPC.unpause_guests, lambda by: by.life.unpause, starts=True, plugs=True,
+                    place=PlaceOnHost.SAME, in_memory=lambda order: True)
+SUSPEND = OrderKind("suspend", ComputeRPC.suspend_guests, lambda by: by.life.suspend)
+RESUME = OrderKind("resume", ComputeRPC.resume_guests, lambda by: by.life.resume, starts=True, plugs=True,
+                   place=PlaceOnHost.SAME)
+RESCUE = OrderKind("rescue", ComputeRPC.rescue_guests, lambda by: by.life.rescue, asks=True, starts=True, plugs=True,
+                   place=PlaceOnHost.SAME)
+UNRESCUE = OrderKind("unrescue", ComputeRPC.unrescue_guests, lambda by: by.life.unrescue, starts=True, plugs=True,
+                     place=PlaceOnHost.SAME)
+REBUILD = OrderKind("rebuild", ComputeRPC.rebuild_guests, lambda by: by.life.rebuild, pool="builds", makes=True,
+                    starts=True, plugs=True, place=PlaceOnHost.NEW)
+SET_PASSWORD = OrderKind("set the password of", ComputeRPC.set_passwords, lambda by: by.life.set_password)
+CRASH = OrderKind("crash", ComputeRPC.crash_guests, lambda by: by.life.crash)
+SNAPSHOT = OrderKind("snapshot", ComputeRPC.snapshot_guests, lambda by: by.snapshots.take, pool="snapshots", lasts=True)
+UPLOAD = OrderKind("upload a snapshot of", ComputeRPC.upload_snapshots, lambda by: by.snapshots.upload,
+                   pool="snapshots",
+                   lasts=True)
+DROP_SNAPSHOT = OrderKind("drop a snapshot of", ComputeRPC.drop_snapshots, lambda by: by.snapshots.drop, undoes=True)
+LEAVE = OrderKind("leave", ComputeRPC.leave_guests, lambda by: by.moves.leave, asks=True)
+FETCH = OrderKind("fetch", ComputeRPC.fetch_guests, lambda by: by.moves.fetch, pool="copies", makes=True, lasts=True,
+                  chosen=True, place=PlaceOnHost.NEW)
+FINISH = OrderKind("finish the move of", ComputeRPC.finish_guests, lambda by: by.moves.finish, makes=True, chosen=True,
+                   starts=True, plugs=True, place=PlaceOnHost.NEW)
+RETURN = OrderKind("take back", ComputeRPC.return_guests, lambda by: by.moves.take_back, makes=True, undoes=True,
+                   returns=True, starts=True, plugs=True)
+FORGET = OrderKind("forget", ComputeRPC.forget_guests, lambda by: by.moves.forget)
+DESCRIBE = OrderKind("describe", ComputeRPC.describe_guests, lambda by: by.live.describe)
+PREPARE = OrderKind("prepare for", ComputeRPC.prepare_arrivals, lambda by: by.live.prepare, makes=True, chosen=True,
+                    starts=True, place=PlaceOnHost.NEW)
+MIGRATE = OrderKind("migrate", ComputeRPC.migrate_guests, lambda by: by.live.migrate, pool="migrations", lasts=True,
+                    migrates=True)
+LAND = OrderKind("land", ComputeRPC.land_guests, lambda by: by.live.land, makes=True, starts=True, plugs=True)
+ATTACH = OrderKind("plug an interface into", ComputeRPC.attach_interfaces, lambda by: by.plugging.attach, starts=True,
+                   plugs=True)
+DETACH = OrderKind("unplug an interface of", ComputeRPC.detach_interfaces, lambda by: by.plugging.detach)
 
 KINDS = (BUILD, DESTROY, START, STOP, REBOOT, PAUSE, UNPAUSE, SUSPEND, RESUME, RESCUE, UNRESCUE, REBUILD,
          SET_PASSWORD, CRASH, SNAPSHOT, UPLOAD, DROP_SNAPSHOT, LEAVE, FETCH, FINISH, RETURN, FORGET, DESCRIBE,
@@ -87,11 +89,11 @@ class TakesOrders:
     """The part of the service that takes orders: a call of the contract for each row, made below from it. Base of
     ``ComputeService``."""
 
-    def _order(self, kind: Kind, host: HostName, orders: tuple[object, ...]) -> tuple[Outcome, ...]:
+    def _order(self, kind: OrderKind, host: HostName, orders: tuple[object, ...]) -> tuple[Outcome, ...]:
         raise NotImplementedError
 
 
-def _call(kind: Kind) -> Callable[[TakesOrders, HostName, tuple[object, ...]], tuple[Outcome, ...]]:
+def _call(kind: OrderKind) -> Callable[[TakesOrders, HostName, tuple[object, ...]], tuple[Outcome, ...]]:
     def call(self: TakesOrders, host: HostName, orders: tuple[object, ...]) -> tuple[Outcome, ...]:
         return self._order(kind, host, orders)
     return call

@@ -28,9 +28,9 @@ from nova.compute.guests.snapshots import SnapshotsOfGuests
 from nova.compute.guests.starting import Patience
 from nova.compute.host import Host
 from nova.compute.order_table import Doers, TakesOrders
-from nova.compute.orders.batches import Batches, Do, Limits
+from nova.compute.orders.batches import Batches, Do, OrderLimits
 from nova.compute.orders.fences import Fences
-from nova.compute.orders.kind import Kind
+from nova.compute.orders.kind import OrderKind
 from nova.compute.orders.orders import Orders
 from nova.compute.orders.resource_claims import Holds, holding
 from nova.compute.orders.with_firewall import NoGuard, guarding
@@ -41,7 +41,7 @@ from nova.compute.reports import identity
 from nova.compute.reports.build_stats import Condition, counting
 from nova.compute.reports.cleanups import Cleanups
 from nova.compute.reports.consoles import Offers, Screens
-from nova.compute.reports.host_info import Told
+from nova.compute.reports.host_info import HostInfo
 from nova.compute.reports.inventory import InventoryReports
 from nova.compute.reports.monitors import monitors
 from nova.compute.reports.power_events import PowerEvents
@@ -88,7 +88,7 @@ class Parts:
     live_waits: bool = True  # guests that come while they run: until the network service has seen their interfaces
 
 
-class ComputeService(TakesOrders, Told, Screens):
+class ComputeService(TakesOrders, HostInfo, Screens):
     """ComputeRPC for one host. Every error of a guest is an outcome of its own; calls raise for the caller's only."""
 
     def __init__(self, parts: Parts, host: Host) -> None:
@@ -120,7 +120,7 @@ class ComputeService(TakesOrders, Told, Screens):
         by = self.doers = Doers(guests, Life(tools, guests), SnapshotsOfGuests(tools), moves, self._live,
                                 Plugging(tools))
 
-        def around(kind: Kind, do: Do) -> Do:
+        def around(kind: OrderKind, do: Do) -> Do:
             """What is to be seen to around an order of this kind, the outermost last."""
             done = guarding(self._firewall, kind, reflecting(parts.hairpins, kind, do))
             return holding(holds, kind, counting(self._condition, kind, done))
@@ -210,7 +210,7 @@ class ComputeService(TakesOrders, Told, Screens):
 
     # --- within
 
-    def _order(self, kind: Kind, host: HostName, orders: tuple[object, ...]) -> tuple[Outcome, ...]:
+    def _order(self, kind: OrderKind, host: HostName, orders: tuple[object, ...]) -> tuple[Outcome, ...]:
         self._check_host(host)
         return self._batches.run(kind, orders)
 
@@ -298,9 +298,9 @@ def _patience(parts: Parts) -> Patience:
                     live=parts.live_waits)
 
 
-def _limits(options: Options) -> Limits:
-    return Limits(builds=options.max_concurrent_builds, migrations=options.max_concurrent_live_migrations,
-                  snapshots=options.max_concurrent_snapshots)
+def _limits(options: Options) -> OrderLimits:
+    return OrderLimits(builds=options.max_concurrent_builds, migrations=options.max_concurrent_live_migrations,
+                       snapshots=options.max_concurrent_snapshots)
 
 
 class _ToldToStop(Exception):

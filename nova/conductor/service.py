@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nova.conductor.actions.create import Admission
+from nova.conductor.actions.create import CreateAdmission
 from nova.conductor.actions.evacuate import Evacuations
 from nova.conductor.actions.interfaces import Interfaces
 from nova.conductor.actions.live_migrate import LiveMigrations
@@ -43,7 +43,7 @@ def announced(deps: Deps, contract: type[Interface], whole: Assembled) -> Assemb
 
 def conductor_service(deps: Deps, daemons: Daemons) -> Assembled:
     """The service behind the topic ``conductor``."""
-    servers, admission = Servers(deps), Admission(deps)
+    servers, admission = Servers(deps), CreateAdmission(deps)
     actions = (admission, Passwords(deps), Rescues(deps), Unshelving(deps), ImagesOfServers(deps),
                Rebuilds(deps, servers.get_server), Resizes(deps), Evacuations(deps), LiveMigrations(deps),
                Interfaces(deps))

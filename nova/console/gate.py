@@ -21,7 +21,7 @@ from wsgiref.types import WSGIEnvironment
 
 from nova import concurrency, errors
 from nova.console import codes, origins, relay, rfb, stream, target, tokens, websocket
-from nova.console.kinds import Kind
+from nova.console.kinds import ConsoleKind
 from nova.console.masking import masked
 from nova.console.recording import recorded
 from nova.console.sessions import Full, Session, Sessions
@@ -51,7 +51,7 @@ class UsedUp(Refused):
     """The token serves once, and has."""
 
 
-class Settings(NamedTuple):
+class GateSettings(NamedTuple):
     """What the gate reads of the configuration."""
 
     reach: target.Reach = target.Reach()
@@ -72,7 +72,7 @@ class Steps(NamedTuple):
     accept: Callable[..., Any] = websocket.BrowserSocket.accept  # (socket, environ) -> the user's side
 
 
-class Admission(NamedTuple):
+class ConsoleAdmission(NamedTuple):
     grant: ConsoleConnection
     token_hash: str
 
@@ -117,8 +117,8 @@ def _in_cookies(header: str) -> str:
 class Gate:
     """Checks for one kind of proxy. ``auth``: a client of ConsoleAuthRPC."""
 
-    def __init__(self, kind: Kind, auth: Json, sessions: Sessions, settings: Settings,
-                 steps: Steps | None = None) -> None:
+    def __init__(self, kind: ConsoleKind, auth: Json, sessions: Sessions, settings: GateSettings,
+                            steps: Steps | None = None) -> None:
         self.kind, self.auth, self.sessions, self.settings = kind, auth, sessions, settings
         self.steps = steps or Steps()
 
@@ -126,7 +126,7 @@ class Gate:
         """What a token opens, unused. Refused."""
         return self._checked(token_hash(token), redeem=False)
 
-    def admit(self, environ: WSGIEnvironment) -> Admission:
+    def admit(self, environ: WSGIEnvironment) -> ConsoleAdmission:
         """Check a request for a connection. Its token is not used up before the connection stands. Refused."""
         if self.sessions.draining:
             raise Refused(503, STOPPING)
@@ -140,7 +140,7 @@ class Gate:
                         masked(environ.get("HTTP_ORIGIN", "")), masked(environ.get("HTTP_HOST", "")),
                         tokens.short(hashed), words)
             raise Refused(403, words)
-        return Admission(grant, hashed)
+        return ConsoleAdmission(grant, hashed)
 
     def _joined(self, hashed: str, redeem: bool) -> ConsoleConnection:
         """The same for a connection: a page's further channels belong to its first one, which used the token up."""
@@ -167,7 +167,7 @@ class Gate:
             raise Refused(403, "This address is for another kind of console.")
         return grant
 
-    def serve(self, sock: object, environ: WSGIEnvironment, admission: Admission) -> None:
+    def serve(self, sock: object, environ: WSGIEnvironment, admission: ConsoleAdmission) -> None:
         """Make the connection a WebSocket and carry its console to the end. Closes it with a code and words."""
         try:
             front = self.steps.accept(sock, environ)

@@ -9,7 +9,7 @@ from nova.model.consoles import ConsoleType
 T = ConsoleType
 
 
-class Kind(NamedTuple):
+class ConsoleKind(NamedTuple):
     """One proxy. ``host`` and ``port`` are options of ``[section]``."""
 
     binary: str
@@ -26,23 +26,23 @@ class Kind(NamedTuple):
     secures: bool = False  # VNC's security may have to be negotiated with the host
 
 
-NOVNC = Kind(
+NOVNC = ConsoleKind(
     binary="nova-novncproxy",
     about="Shows the screens of servers in browsers: noVNC's pages, and the way to QEMU's VNC.", flag="--novnc",
     section="vnc", host="novncproxy_host", port="novncproxy_port", types=(T.NOVNC,), web="/usr/share/novnc",
     entries=("vnc_auto.html", "vnc_lite.html", "vnc.html"), secures=True)
-SPICE = Kind(
+SPICE = ConsoleKind(
     binary="nova-spicehtml5proxy",
     about="Shows the screens of servers in browsers: the pages of spice-html5, and the way to QEMU's SPICE.",
     flag="--spice",
     section="spice", host="html5proxy_host", port="html5proxy_port", types=(T.SPICE_HTML5,),
     web="/usr/share/spice-html5", entries=("spice_auto.html", "spice.html"), channels=8)
-SERIAL = Kind(
+SERIAL = ConsoleKind(
     binary="nova-serialproxy", about="Lets users type into the serial ports of servers: a page with a terminal, and a "
                                      "WebSocket for programs.",
     flag="--serial",
     section="serial_console", host="serialproxy_host", port="serialproxy_port", types=(T.SERIAL,), exclusive=True)
-XVPVNC = Kind(
+XVPVNC = ConsoleKind(
     binary="nova-xvpvncproxy", about="Lets the OpenStack-specific VNC viewer reach the screens of servers.",
     flag="--xvpvnc",
     section="vnc", host="xvpvncproxy_host", port="xvpvncproxy_port", types=(T.XVPVNC,))

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from nova.console import static, terminal
-from nova.console.kinds import Kind
+from nova.console.kinds import ConsoleKind
 
 #: Where our own scripts and styles are, beside a proxy's pages. No package's files begin with a dot.
 OWN = ".nova/"
@@ -46,7 +46,7 @@ def asset(name: str, content: bytes) -> Asset:
     return Asset(type_, content, f'"{hashlib.sha256(content).hexdigest()[:24]}"')
 
 
-def assets(kind: Kind, xterm_path: str) -> dict[str, Asset]:
+def assets(kind: ConsoleKind, xterm_path: str) -> dict[str, Asset]:
     """What is served under :data:`OWN`, by name. NoTerminal: a page with a terminal, and no xterm.js for it."""
     if kind.web:
         return {name: asset(name, _package(name)) for name in ("why.js", "session.js")}
@@ -76,7 +76,7 @@ def with_session(page: bytes, depth: int) -> bytes:
 class Words:
     """Pages that say something in words."""
 
-    def __init__(self, kind: Kind) -> None:
+    def __init__(self, kind: ConsoleKind) -> None:
         self.kind = kind
         self.template = string.Template(_package("error.html").decode())
 

@@ -31,7 +31,7 @@ class Full(Exception):
         self.code, self.words = code, words
 
 
-class Limits(NamedTuple):
+class SessionLimits(NamedTuple):
     """Sessions open at a time; each is a connection, of which a console's page may need several."""
 
     process: int
@@ -40,7 +40,7 @@ class Limits(NamedTuple):
     user: int
 
     @classmethod
-    def of(cls, group: Options, channels: int = 1) -> Limits:
+    def of(cls, group: Options, channels: int = 1) -> SessionLimits:
         """What ``[console]`` says, for consoles that open so many connections each."""
         return cls(group.max_sessions * channels, group.max_sessions_per_token * channels,
                    group.max_sessions_per_server * channels, group.max_sessions_per_user * channels)
@@ -69,8 +69,8 @@ WORDS = {
 class Sessions:
     """The registry. ``tell``: who is told the state in words, for sd_notify(3)."""
 
-    def __init__(self, limits: Limits, exclusive: bool = False,
-                 tell: Callable[[str], None] = service.notify) -> None:
+    def __init__(self, limits: SessionLimits, exclusive: bool = False,
+                        tell: Callable[[str], None] = service.notify) -> None:
         self.limits, self.exclusive, self.tell = limits, exclusive, tell
         self.draining = False
         self._open: set[Session] = set()

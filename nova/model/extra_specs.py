@@ -14,7 +14,7 @@ from nova.model.traits import RESOURCE_CLASSES, TRAITS, is_resource_class, is_tr
 
 
 @dataclass(frozen=True)
-class Rule:
+class ExtraSpecRule:
     """What a value may be. ``type``: boolean, integer or string (values are text all the same)."""
 
     type: str
@@ -45,13 +45,13 @@ class Rule:
         return None
 
 
-def one_of(*allowed: str) -> Rule:
-    return Rule("string", allowed)
+def one_of(*allowed: str) -> ExtraSpecRule:
+    return ExtraSpecRule("string", allowed)
 
 
-def text(pattern: str) -> Rule:
+def text(pattern: str) -> ExtraSpecRule:
     """Text that matches ``pattern`` as a whole."""
-    return Rule("string", pattern=pattern)
+    return ExtraSpecRule("string", pattern=pattern)
 
 
 _BOOLEANS = frozenset({"1", "t", "true", "on", "y", "yes", "0", "f", "false", "off", "n", "no"})
@@ -59,13 +59,13 @@ MOST = 0x7FFF_FFFF_FFFF_FFFF  # bytes a second, say
 MOST_PARTS = 0x7FFF_FFFF  # as many as a flavor can have vCPUs
 #: Specs that count parts of a guest.
 PARTS = ("hw:numa_nodes", "hw:numa_mem.", "hw:cpu_", "hw:serial_port_count")
-FLAG, TEXT, NUMBER = Rule("boolean"), Rule("string"), Rule("integer")
-COUNT, POSITIVE = Rule("integer", min=0), Rule("integer", min=1)
+FLAG, TEXT, NUMBER = ExtraSpecRule("boolean"), ExtraSpecRule("string"), ExtraSpecRule("integer")
+COUNT, POSITIVE = ExtraSpecRule("integer", min=0), ExtraSpecRule("integer", min=1)
 CPU_MASK = text(r"\^?\d+(-\d+|,\^?\d+)*")  # written so that no text can be matched in two ways
 TRAIT_WANTED = one_of("required", "forbidden")
 
 #: Name -> (rule, meaning). ``{num}`` stands for digits, ``{key}`` for anything.
-SPECS: dict[str, tuple[Rule, str]] = {
+SPECS: dict[str, tuple[ExtraSpecRule, str]] = {
     "accel:device_profile": (TEXT, "name of the accelerator device profile to request"),
     "aggregate_instance_extra_specs:{key}": (TEXT,
         "value an aggregate of the host must carry under this key (AggregateInstanceExtraSpecsFilter)"),
@@ -111,7 +111,7 @@ SPECS: dict[str, tuple[Rule, str]] = {
     "hw:sound_model": (one_of("sb16", "es1370", "pcspk", "ac97", "ich6", "ich9", "usb", "virtio"),
         "sound device model"),
     "hw:usb_model": (one_of("none", "nec-xhci", "qemu-xhci"), "USB controller model"),
-    "hw:redirected_usb_ports": (Rule("integer", min=0, max=15), "number of USB redirection ports"),
+    "hw:redirected_usb_ports": (ExtraSpecRule("integer", min=0, max=15), "number of USB redirection ports"),
     "hw:ephemeral_encryption": (FLAG, "encrypt ephemeral disks"),
     "hw:ephemeral_encryption_format": (one_of("plain", "luks", "luksv2"), "format of that encryption"),
     "hw_rng:allowed": (FLAG, "false takes the random number device away"),
@@ -212,7 +212,7 @@ def beyond(key: str, value: str) -> str | None:
         f"the value {value!r} of extra spec {key} is beyond {most}"
 
 
-def _rule(key: str) -> Rule | None:
+def _rule(key: str) -> ExtraSpecRule | None:
     if key in SPECS and "{" not in key:
         return SPECS[key][0]
     return next((rule for pattern, rule in _PATTERNS if pattern.fullmatch(key)), None)
@@ -222,7 +222,7 @@ def _is_capability(name: str) -> bool:
     return name in CAPABILITIES or name.partition(":")[0] in NESTED_CAPABILITIES
 
 
-def _told(key: str, rule: Rule, value: str) -> str | None:
+def _told(key: str, rule: ExtraSpecRule, value: str) -> str | None:
     wrong = rule.problem(value)
     return None if wrong is None else f"the value {value!r} of extra spec {key} {wrong}"
 

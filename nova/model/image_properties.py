@@ -11,7 +11,7 @@ import re
 import uuid
 from collections.abc import Callable, Mapping
 
-from nova.model.extra_specs import FLAG, NUMBER, Rule, one_of
+from nova.model.extra_specs import FLAG, NUMBER, ExtraSpecRule, one_of
 
 ARCHITECTURES = ("alpha", "armv6", "armv7l", "armv7b", "aarch64", "cris", "i686", "ia64", "lm32", "m68k",
                  "microblaze", "microblazeel", "mips", "mipsel", "mips64", "mips64el", "openrisc", "parisc",
@@ -121,7 +121,7 @@ def _are_cpus(value: str) -> str | None:
     return None if re.fullmatch(_CPUS, value) else "must be a set of CPUs, as 0-3,^2"
 
 
-def _by(rule: Rule) -> Callable[[str], str | None]:
+def _by(rule: ExtraSpecRule) -> Callable[[str], str | None]:
     return lambda value: rule.problem(value.strip())
 
 

@@ -23,7 +23,7 @@ from nova.model.networks import DhcpHost, Network
 from nova.network import processes
 from nova.network.options import NetworkOptions
 from nova.privileged.files import write_whole
-from nova.privileged.runner import Runner
+from nova.privileged.runner import CommandRunner
 
 LOG = logging.getLogger(__name__)
 
@@ -172,7 +172,7 @@ def _others_may_enter(directory: Path) -> bool:
 class Dnsmasq:
     """The dnsmasq of each network of this host. Calls repeat harmlessly; one at a time."""
 
-    def __init__(self, options: NetworkOptions, runner: Runner) -> None:
+    def __init__(self, options: NetworkOptions, runner: CommandRunner) -> None:
         self._options, self._runner = options, runner
         self._told: dict[str, tuple[str, ...]] = {}  # bridge -> files' contents that its dnsmasq was told to read
 

@@ -14,7 +14,7 @@ from nova.model.networks import Network
 from nova.network.gateway import Links
 from nova.network.ipv6 import spoken
 from nova.network.options import NetworkOptions
-from nova.privileged.runner import Runner
+from nova.privileged.runner import CommandRunner
 from nova.privileged.taps import Tap
 
 ID_CHARACTERS = 11  # of the network's id; a device's name has 15 at most
@@ -23,7 +23,7 @@ ID_CHARACTERS = 11  # of the network's id; a device's name has 15 at most
 class InterfaceDriver(Protocol):
     """Each call repeats harmlessly."""
 
-    def __init__(self, options: NetworkOptions, links: Links, runner: Runner) -> None: ...
+    def __init__(self, options: NetworkOptions, links: Links, runner: CommandRunner) -> None: ...
 
     def device(self, network: Network) -> str:
         """Where the host's address for the network stands."""
@@ -44,7 +44,7 @@ class InterfaceDriver(Protocol):
 class LinuxBridge:
     """The network's bridge."""
 
-    def __init__(self, options: NetworkOptions, links: Links, runner: Runner) -> None:
+    def __init__(self, options: NetworkOptions, links: Links, runner: CommandRunner) -> None:
         self._host, self._links = options.host, links
 
     def device(self, network: Network) -> str:
@@ -66,7 +66,7 @@ class LinuxBridge:
 class OpenVSwitch:
     """An internal port of the integration bridge, which an agent of others wires to the guests."""
 
-    def __init__(self, options: NetworkOptions, links: Links, runner: Runner) -> None:
+    def __init__(self, options: NetworkOptions, links: Links, runner: CommandRunner) -> None:
         self._options, self._links, self._runner = options, links, runner
 
     def device(self, network: Network) -> str:
@@ -97,7 +97,7 @@ class OpenVSwitch:
 class NeutronLinuxBridge:
     """A tap on the bridge that Neutron's Linux bridge agent has for a network."""
 
-    def __init__(self, options: NetworkOptions, links: Links, runner: Runner) -> None:
+    def __init__(self, options: NetworkOptions, links: Links, runner: CommandRunner) -> None:
         self._options, self._links = options, links
 
     def device(self, network: Network) -> str:

@@ -19,7 +19,7 @@ from nova.network.options import NetworkOptions
 from nova.network.translation import Translated
 from nova.privileged.files import write_whole
 from nova.privileged.links import Address
-from nova.privileged.runner import Runner
+from nova.privileged.runner import CommandRunner
 
 LOG = logging.getLogger(__name__)
 
@@ -39,7 +39,7 @@ class Carried(msgspec.Struct, frozen=True):
 class FloatingOnDevices:
     """Brings the host's devices to what is wanted. Calls repeat harmlessly; one at a time."""
 
-    def __init__(self, options: NetworkOptions, links: Links, runner: Runner) -> None:
+    def __init__(self, options: NetworkOptions, links: Links, runner: CommandRunner) -> None:
         self._options, self._links, self._runner = options, links, runner
         self._path = options.networks_path / RECORD
 

@@ -16,7 +16,7 @@ from nova.network.firewall import METADATA_ADDRESS
 from nova.network.options import NetworkOptions
 from nova.privileged.files import write_whole
 from nova.privileged.links import SCOPES, Address, Route, Vlan
-from nova.privileged.runner import Runner
+from nova.privileged.runner import CommandRunner
 from nova.privileged.taps import Tap
 
 LOG = logging.getLogger(__name__)
@@ -53,7 +53,7 @@ class Moving(msgspec.Struct, frozen=True):
 class Gateway:
     """Puts addresses where they belong; each call repeats harmlessly and ends what a killed forerunner began."""
 
-    def __init__(self, options: NetworkOptions, links: Links, runner: Runner) -> None:
+    def __init__(self, options: NetworkOptions, links: Links, runner: CommandRunner) -> None:
         self._options, self._links, self._runner = options, links, runner
 
     def ensure_metadata_address(self) -> None:

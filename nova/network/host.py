@@ -24,7 +24,7 @@ from nova.network.translation import translated
 from nova.privileged.files import enable_forwarding, enable_forwarding_v6
 from nova.privileged.iptables import PacketFilter, Table
 from nova.privileged.links import Address
-from nova.privileged.runner import Runner
+from nova.privileged.runner import CommandRunner
 
 LOG = logging.getLogger(__name__)
 FAULTS = "network"  # fault points are named network:STEP:before and :after
@@ -42,7 +42,7 @@ class Machine(NamedTuple):
     """The parts of a host that need root."""
 
     links: Links
-    runner: Runner
+    runner: CommandRunner
     filters: Filters
     enable_forwarding: Callable[[], None] = enable_forwarding
     enable_forwarding_v6: Callable[[], None] = enable_forwarding_v6
@@ -66,7 +66,7 @@ class HostSide(Protocol):
         ``public_interface``)."""
 
 
-class NoHost:
+class NoHostSide:
     """``fake_network``: networks in the records alone."""
 
     def prepare(self, orders: Sequence[NetworkOnHost], again: bool = False) -> None: ...

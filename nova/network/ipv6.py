@@ -19,7 +19,7 @@ from nova.network.gateway import Links
 from nova.network.options import NetworkOptions
 from nova.privileged.files import write_whole
 from nova.privileged.links import SCOPES, Address, Route
-from nova.privileged.runner import Runner
+from nova.privileged.runner import CommandRunner
 
 LOG = logging.getLogger(__name__)
 
@@ -60,7 +60,7 @@ def addresses(network: Network, options: NetworkOptions) -> Iterator[Address]:
 class IPv6:
     """Calls repeat harmlessly; one at a time."""
 
-    def __init__(self, options: NetworkOptions, links: Links, runner: Runner) -> None:
+    def __init__(self, options: NetworkOptions, links: Links, runner: CommandRunner) -> None:
         self._options, self._links, self._runner = options, links, runner
         self._told: dict[str, str] = {}
 

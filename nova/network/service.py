@@ -18,7 +18,7 @@ from nova.conf.base import Options
 from nova.model.base import HostName
 from nova.model.networks import NetworkOnHost
 from nova.network import options as network_options
-from nova.network.host import Filters, HostSide, Machine, NetworkHost, NoHost
+from nova.network.host import Filters, HostSide, Machine, NetworkHost, NoHostSide
 from nova.network.leases import LeaseBook, LeaseCourier, LeaseSocket, init_lines
 from nova.network.options import NetworkOptions
 from nova.rpc.contracts.conductor_host import ConductorHostRPC
@@ -227,7 +227,7 @@ def build(conductor: ConductorHostRPC, host: HostName, conf: Options) -> Network
 def assemble(conductor: ConductorHostRPC, host: HostName, options: NetworkOptions) -> NetworkService:
     options.networks_path.mkdir(parents=True, exist_ok=True)
     book = LeaseBook(options.networks_path / "leases.json")
-    side: HostSide = NoHost() if options.fake_network else NetworkHost(options, _machine(options), book)
+    side: HostSide = NoHostSide() if options.fake_network else NetworkHost(options, _machine(options), book)
     return NetworkService(conductor, host, options, side, book)
 
 

@@ -20,7 +20,7 @@ GUARDED = ("start", "end", "error")
 FAILED = ("error",)
 
 
-class Kind(NamedTuple):
+class EventKind(NamedTuple):
     """``source``: the binary it is published for; ``name`` without the phase."""
 
     name: str
@@ -39,16 +39,16 @@ def event_type(name: str, phase: str) -> str:
 
 
 def _servers(phases: tuple[str, ...], names: str, payload: Payload = servers.INSTANCE_ACTION, source: str = COMPUTE
-             ) -> tuple[Kind, ...]:
-    return tuple(Kind(f"instance.{name}", phases, source, payload) for name in names.split())
+             ) -> tuple[EventKind, ...]:
+    return tuple(EventKind(f"instance.{name}", phases, source, payload) for name in names.split())
 
 
 def _resource(what: str, phases: tuple[str, ...], names: str, payload: Payload, source: str = API
-              ) -> tuple[Kind, ...]:
-    return tuple(Kind(f"{what}.{name}", phases, source, payload) for name in names.split())
+              ) -> tuple[EventKind, ...]:
+    return tuple(EventKind(f"{what}.{name}", phases, source, payload) for name in names.split())
 
 
-_ROWS: tuple[Kind, ...] = (
+_ROWS: tuple[EventKind, ...] = (
     *_servers(GUARDED, "create", servers.INSTANCE_CREATE),
     *_servers(AROUND, "delete soft_delete restore shutdown"),
     *_servers(AROUND, "power_on power_off pause unpause suspend resume trigger_crash_dump unrescue"),
@@ -82,11 +82,11 @@ _ROWS: tuple[Kind, ...] = (
 )
 
 #: name without phase -> its row. The progress of cached images has a name of its own: it tells something else.
-KINDS: dict[str, Kind] = {row.name: row for row in _ROWS}
-PROGRESS = Kind("aggregate.cache_images", ("progress",), CONDUCTOR, resources.AGGREGATE_CACHE)
+KINDS: dict[str, EventKind] = {row.name: row for row in _ROWS}
+PROGRESS = EventKind("aggregate.cache_images", ("progress",), CONDUCTOR, resources.AGGREGATE_CACHE)
 
 #: event type -> its row
-TYPES: dict[str, Kind] = {one: row for row in (*_ROWS, PROGRESS) for one in row.types}
+TYPES: dict[str, EventKind] = {one: row for row in (*_ROWS, PROGRESS) for one in row.types}
 
 #: What the reference has and this cloud does not tell, and why.
 NOT_TOLD: dict[str, str] = {

@@ -11,13 +11,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from nova.privileged.iptables import Dialect, PacketFilter
-from nova.privileged.runner import Runner
+from nova.privileged.runner import CommandRunner
 
 ETHERNET = Dialect(save=("ebtables-save",), restore=("ebtables-restore", "--noflush"), new_chain="RETURN",
                    counted=False)
 LOCK = "ebtables.lock"  # in state_path: one for all of our programs on the host
 
 
-def frame_filter(runner: Runner, state_path: Path) -> PacketFilter:
+def frame_filter(runner: CommandRunner, state_path: Path) -> PacketFilter:
     """Applies tables (``sparse`` ones, lest empty chains be made on hosts without such rules)."""
     return PacketFilter(runner, state_path / LOCK, dialect=ETHERNET)

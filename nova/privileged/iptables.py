@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from nova import errors
 from nova.privileged import files
-from nova.privileged.runner import Runner
+from nova.privileged.runner import CommandRunner
 
 LOG = logging.getLogger(__name__)
 
@@ -98,7 +98,8 @@ _RULE = re.compile(r"(?:(\[\d+:\d+\]) )?-A (\S+)(?: (.*))?")
 class PacketFilter:
     """Applies tables to the kernel of this network namespace, one process at a time."""
 
-    def __init__(self, runner: Runner, lock: Path, foreign: Foreign | None = None, dialect: Dialect = IPV4) -> None:
+    def __init__(self, runner: CommandRunner, lock: Path, foreign: Foreign | None = None,
+                 dialect: Dialect = IPV4) -> None:
         self._runner, self._lock, self._foreign, self._dialect = runner, lock, foreign or Foreign(), dialect
 
     def apply(self, tables: Sequence[Table]) -> bool:

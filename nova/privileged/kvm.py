@@ -16,7 +16,7 @@ import tempfile
 from pathlib import Path
 
 from nova import errors
-from nova.privileged.runner import Runner
+from nova.privileged.runner import CommandRunner
 
 LOG = logging.getLogger(__name__)
 
@@ -60,14 +60,14 @@ SENTENCES = {
 }
 
 
-def choose(virt_type: str, arch: str, state_path: Path, runner: Runner) -> str:
+def choose(virt_type: str, arch: str, state_path: Path, runner: CommandRunner) -> str:
     """kvm or qemu: the operator's word, or (``auto``) what the trial says."""
     if virt_type != "auto":
         return virt_type
     return "kvm" if answer(arch, state_path, runner) is Answer.WORKS else "qemu"
 
 
-def answer(arch: str, state_path: Path, runner: Runner) -> Answer:
+def answer(arch: str, state_path: Path, runner: CommandRunner) -> Answer:
     """The trial's answer, which is kept for as long as the machine is up and has the same /dev/kvm. ``runner`` bounds
     the trial's time."""
     key, kept = _key(), state_path / "kvm.json"
@@ -89,7 +89,7 @@ def answer(arch: str, state_path: Path, runner: Runner) -> Answer:
     return found
 
 
-def trial(emulator: str, runner: Runner, accelerator: str) -> Answer:
+def trial(emulator: str, runner: CommandRunner, accelerator: str) -> Answer:
     """Run the trial guest. On an architecture without one, KVM counts as working where its device is.
     host.CommandFailed: the emulator can not be started."""
     if not emulator:

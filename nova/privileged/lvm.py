@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from nova import errors
-from nova.privileged.runner import Completed, Runner
+from nova.privileged.runner import CommandRunner, Completed
 
 NO_SPACE = "insufficient free space"
 SHRED_PASSES = 3
@@ -23,7 +23,7 @@ class Clearing(NamedTuple):
 class Lvm:
     """The volume group ``group``."""
 
-    def __init__(self, group: str, runner: Runner, clearing: Clearing = Clearing()) -> None:  # noqa: B008 - immutable
+    def __init__(self, group: str, runner: CommandRunner, clearing: Clearing = Clearing()) -> None:  # noqa: B008 - immutable
         self._group, self._runner, self._clearing = group, runner, clearing
 
     def volumes(self) -> Mapping[str, int]:

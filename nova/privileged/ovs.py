@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from nova.privileged.runner import Runner, SystemRunner
+from nova.privileged.runner import CommandRunner, SystemRunner
 
 TIMEOUT_S = 30
 TOOL = ("ovs-vsctl", f"--timeout={TIMEOUT_S}")
@@ -14,7 +14,7 @@ NO_SUCH = 2  # exit code of br-exists
 class OpenVSwitch:
     """``runner`` runs the tool; its failures are host.CommandFailed."""
 
-    def __init__(self, runner: Runner | None = None) -> None:
+    def __init__(self, runner: CommandRunner | None = None) -> None:
         self._runner = runner or SystemRunner(TIMEOUT_S + 5.0)
 
     def has_bridge(self, name: str) -> bool:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from nova import errors
-from nova.privileged.runner import Completed, Runner, SystemRunner, hide
+from nova.privileged.runner import CommandRunner, Completed, SystemRunner, hide
 
 #: Our name of a format -> qemu-img's.
 TOOL_NAMES = {"raw": "raw", "qcow2": "qcow2", "vhd": "vpc", "vhdx": "vhdx", "vdi": "vdi", "vmdk": "vmdk", "iso": "raw",
@@ -26,7 +26,7 @@ WITH_US = ("setpriv", "--pdeathsig", "KILL")
 NO_SPACE = (os.strerror(errno.ENOSPC), os.strerror(errno.EDQUOT))
 
 
-class Limits(NamedTuple):
+class ToolLimits(NamedTuple):
     """Bounds of one run. ``file_bytes``: the longest file it may write; None: no bound."""
 
     cpu_s: int = 600
@@ -53,8 +53,8 @@ class Overlay:
 class QemuImg:
     """``runner_of(timeout_s)`` gives what runs programs; tests hand in one that records."""
 
-    def __init__(self, limits: Limits = Limits(), timeout_s: float = 600.0,  # noqa: B008 - an immutable value
-                 runner_of: Callable[[float], Runner] = SystemRunner) -> None:
+    def __init__(self, limits: ToolLimits = ToolLimits(), timeout_s: float = 600.0,  # noqa: B008 - an immutable value
+                         runner_of: Callable[[float], CommandRunner] = SystemRunner) -> None:
         self._limits, self._runner = limits, runner_of(timeout_s)
 
     def convert(self, source: str, source_format: str, target: str, target_format: str,
@@ -92,7 +92,7 @@ class QemuImg:
         """Let a disk grow to ``size_bytes``."""
         self._run("resize a disk", ["qemu-img", "resize", "-q", "-f", image_format, path, str(size_bytes)])
 
-    def _run(self, task: str, argv: Sequence[str], limits: Limits | None = None) -> None:
+    def _run(self, task: str, argv: Sequence[str], limits: ToolLimits | None = None) -> None:
         for _ in range(ABORT_TRIES):
             done = self._runner.run([*(limits or self._limits).argv(), *argv], ok=range(-64, 256))
             if done.code != -signal.SIGABRT:

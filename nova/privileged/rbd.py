@@ -8,7 +8,7 @@ import os
 from typing import NamedTuple
 
 from nova import errors
-from nova.privileged.runner import Completed, Runner
+from nova.privileged.runner import CommandRunner, Completed
 
 MIB = 1 << 20
 NOT_THERE, THERE, BUSY = 2, 17, 16  # exit codes are errno's: ENOENT, EEXIST, EBUSY
@@ -36,7 +36,7 @@ class Pool(NamedTuple):
 class Rbd:
     """The pool's images."""
 
-    def __init__(self, pool: Pool, runner: Runner) -> None:
+    def __init__(self, pool: Pool, runner: CommandRunner) -> None:
         self.pool, self._runner = pool, runner
 
     def size(self, image: str) -> int | None:

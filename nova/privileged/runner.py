@@ -45,7 +45,7 @@ class Completed(NamedTuple):
     stderr: str = ""
 
 
-class Runner(Protocol):
+class CommandRunner(Protocol):
     """What runs programs; in unit tests, something that records them as data."""
 
     def run(self, argv: Sequence[str], *, stdin: str | None = None, ok: Collection[int] = (0,),

@@ -97,7 +97,7 @@ class ImpliedTraits(Filter):
 
     public = True
 
-    def __init__(self, rule: Rule, options: Options = None) -> None:
+    def __init__(self, rule: PrefilterRule, options: Options = None) -> None:
         super().__init__(options)
         assert rule.implies is not None
         self._name, self._implies = rule.name, rule.implies
@@ -170,7 +170,7 @@ class RequireTenantAggregate(Filter):
 
 # -- the table
 
-class Rule(NamedTuple):
+class PrefilterRule(NamedTuple):
     """``switch``: the option of ``[scheduler]`` that switches it on; None: it is always on. ``met``: why there is
     nothing to do here. ``of_image``: about the image alone, so that it is looked at in a rebuild as well."""
 
@@ -184,23 +184,24 @@ class Rule(NamedTuple):
 
 
 _ANY_HOST = "the networks of this cloud have no segments: every host is near each of them"
-RULES: tuple[Rule, ...] = (
-    Rule("isolate_aggregates", "enable_isolated_aggregate_filtering", filter=IsolateAggregates),
-    Rule("require_tenant_aggregate", "limit_tenants_to_placement_aggregate", filter=RequireTenantAggregate),
-    Rule("map_az_to_placement_aggregate", met="AvailabilityZoneFilter looks at the zone in every decision"),
-    Rule("require_image_type_support", "query_placement_for_image_type_support", require_image_type_support,
-         of_image=True, reads=("image_disk_format",)),
-    Rule("transform_image_metadata", "image_metadata_prefilter", transform_image_metadata, of_image=True),
-    Rule("compute_status_filter", met="ComputeFilter looks at service and trait COMPUTE_STATUS_DISABLED in every "
+RULES: tuple[PrefilterRule, ...] = (
+    PrefilterRule("isolate_aggregates", "enable_isolated_aggregate_filtering", filter=IsolateAggregates),
+    PrefilterRule("require_tenant_aggregate", "limit_tenants_to_placement_aggregate", filter=RequireTenantAggregate),
+    PrefilterRule("map_az_to_placement_aggregate", met="AvailabilityZoneFilter looks at the zone in every decision"),
+    PrefilterRule("require_image_type_support", "query_placement_for_image_type_support", require_image_type_support,
+                  of_image=True, reads=("image_disk_format",)),
+    PrefilterRule("transform_image_metadata", "image_metadata_prefilter", transform_image_metadata, of_image=True),
+    PrefilterRule("compute_status_filter",
+                  met="ComputeFilter looks at service and trait COMPUTE_STATUS_DISABLED in every "
                                       "decision"),
-    Rule("accelerators_filter", implies=accelerators_filter),
-    Rule("packed_virtqueue_filter", implies=packed_virtqueue_filter),
-    Rule("routed_networks_filter", "query_placement_for_routed_network_aggregates", met=_ANY_HOST),
-    Rule("remote_managed_ports_filter", met="no port of this cloud is managed from elsewhere"),
-    Rule("ephemeral_encryption_filter", implies=ephemeral_encryption_filter),
-    Rule("virtio_sound_filter", implies=virtio_sound_filter),
-    Rule("tpm_secret_security_filter", implies=tpm_secret_security_filter),
-    Rule("owner_nova_filter", met="servers get devices that their host itself reported, and no others"),
+    PrefilterRule("accelerators_filter", implies=accelerators_filter),
+    PrefilterRule("packed_virtqueue_filter", implies=packed_virtqueue_filter),
+    PrefilterRule("routed_networks_filter", "query_placement_for_routed_network_aggregates", met=_ANY_HOST),
+    PrefilterRule("remote_managed_ports_filter", met="no port of this cloud is managed from elsewhere"),
+    PrefilterRule("ephemeral_encryption_filter", implies=ephemeral_encryption_filter),
+    PrefilterRule("virtio_sound_filter", implies=virtio_sound_filter),
+    PrefilterRule("tpm_secret_security_filter", implies=tpm_secret_security_filter),
+    PrefilterRule("owner_nova_filter", met="servers get devices that their host itself reported, and no others"),
 )
 
 

@@ -26,7 +26,7 @@ RETRY_S = (1.0, 15.0)  # the first and the longest pause while the conductor is 
 JITTER = 0.2
 
 
-class Settings(NamedTuple):
+class SchedulerSettings(NamedTuple):
     """Option groups, and what else the configuration says. Times in seconds."""
 
     scheduler: Any  # [scheduler]
@@ -38,8 +38,9 @@ class Settings(NamedTuple):
 class SchedulerService:
     """Implements ``SchedulerRPC``. ``conductor`` is a client of ``ConductorRPC``; ``clock`` is monotonic."""
 
-    def __init__(self, conductor: ConductorRPC, settings: Settings, clock: Callable[[], float] = time.monotonic,
-                 rng: random.Random | None = None) -> None:
+    def __init__(self, conductor: ConductorRPC, settings: SchedulerSettings,
+                 clock: Callable[[], float] = time.monotonic,
+                          rng: random.Random | None = None) -> None:
         self._conductor = conductor
         self._clock = clock
         self._rng = rng or random.Random()

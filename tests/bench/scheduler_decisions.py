@@ -19,7 +19,7 @@ from types import SimpleNamespace
 
 from nova.model.hosts import HostState, HostStates
 from nova.model.scheduling import PlacementRequest, Resources
-from nova.scheduler.service import SchedulerService, Settings
+from nova.scheduler.service import SchedulerService, SchedulerSettings
 
 NOW = datetime.datetime(2025, 1, 1)
 SIZES = (10, 100, 1_000, 10_000)
@@ -46,7 +46,7 @@ def service(count: int) -> SchedulerService:
         weight_classes=["nova.scheduler.weights.all_weighers"], host_subset_size=1,
         shuffle_best_same_weighed_hosts=False, image_properties_default_architecture=None)
     conductor = SimpleNamespace(get_host_states=lambda known, everything: states(count))
-    made = SchedulerService(conductor, Settings(SimpleNamespace(host_state_sweep_interval=60), options, 90))
+    made = SchedulerService(conductor, SchedulerSettings(SimpleNamespace(host_state_sweep_interval=60), options, 90))
     made.sweep()
     return made
 

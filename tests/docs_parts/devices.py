@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from nova.model import image_properties
-from nova.model.extra_specs import SPECS, Rule
+from nova.model.extra_specs import SPECS, ExtraSpecRule
 from nova.virt.libvirt.guest import devices, rescue
 from nova.virt.libvirt.guest.disk_devices import THROTTLES
 from nova.virt.libvirt.guest.numa_requirements import PROMISES
@@ -166,7 +166,7 @@ def _image_values(name: str, read: Callable[[str], object]) -> str:
     return "one of the host's" if name == "hw_architecture" else "text"
 
 
-def _spec_values(rule: Rule, read: Callable[[str], object]) -> str:
+def _spec_values(rule: ExtraSpecRule, read: Callable[[str], object]) -> str:
     if rule.allowed:
         return _accepted(rule.allowed, read)
     return "yes or no" if rule.type == "boolean" else _numbers(read)

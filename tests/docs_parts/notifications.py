@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from nova.conductor.engine.announce.calls import CALLS
 from nova.conductor.registry import ALL
 from nova.notifications import legacy
-from nova.notifications.kinds import ACTIONS, KINDS, NOT_TOLD, PROGRESS, TASKS, TYPES, Kind
+from nova.notifications.kinds import ACTIONS, KINDS, NOT_TOLD, PROGRESS, TASKS, TYPES, EventKind
 from tests.docs_parts import rst
 
 INTRO = """\
@@ -34,7 +34,7 @@ def page() -> str:
         rst.table(("Event", "Why"), ((rst.literal(name), why) for name, why in NOT_TOLD.items()), (26, 80))])
 
 
-def _describe(kind: Kind) -> tuple[str, str, str]:
+def _describe(kind: EventKind) -> tuple[str, str, str]:
     """(phases, payload class, unversioned name)."""
     form = legacy.FORMS.get(kind.name)
     phases = ", ".join(phase for phase in kind.phases if phase)

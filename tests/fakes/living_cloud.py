@@ -40,10 +40,10 @@ from nova.rpc.contracts.conductor_host import ConductorHostRPC
 from nova.rpc.contracts.console_auth import ConsoleAuthRPC
 from nova.rpc.contracts.scheduler import SchedulerRPC
 from nova.scheduler.service import SchedulerService
-from nova.scheduler.service import Settings as SchedulerSettings
+from nova.scheduler.service import SchedulerSettings as SchedulerSettings
 from nova.virt import interface
 from nova.virt.fake import FakeDriver
-from nova.virt.fake.knobs import Knobs, Rule
+from nova.virt.fake.knobs import KnobRule, Knobs
 from tests.fakes import claims
 from tests.fakes.compute import options
 from tests.fakes.scheduling import filter_options
@@ -104,10 +104,10 @@ class MortalKnobs(Knobs):
         self._left -= when == "before"
         if self._left == 0 and self._then:
             what, self._then = self._then, ""
-            self._act(Rule(call=call, do="die" if what == "die" else "fail", kind=what), call, names, None)
+            self._act(KnobRule(call=call, do="die" if what == "die" else "fail", kind=what), call, names, None)
         super().apply(call, when, names)
 
-    def _act(self, rule: Rule, call: str, names: tuple[str, ...], block: Any) -> None:
+    def _act(self, rule: KnobRule, call: str, names: tuple[str, ...], block: Any) -> None:
         if rule.do == "die":
             self._kill()
             raise Killed

@@ -14,7 +14,7 @@ import sqlalchemy as sa
 
 from nova import context
 from nova.conductor.actions.interfaces import detach_at_once
-from nova.conductor.engine.deps import Deps, Settings
+from nova.conductor.engine.deps import ConductorSettings, Deps
 from nova.conductor.engine.journal import Journal
 from nova.conductor.engine.network_options import FloatingOptions, NetworkOptions
 from nova.conductor.engine.runner import Runner
@@ -22,7 +22,7 @@ from nova.conductor.host_service import HostService
 from nova.conductor.hosts.feed import Feed
 from nova.conductor.hosts.registration import Daemons
 from nova.conductor.neutron import proxies
-from nova.conductor.neutron.back_end import Neutron
+from nova.conductor.neutron.back_end import NeutronBackEnd
 from nova.conductor.nova_network.back_end import NovaNetwork
 from nova.conductor.nova_network.network_updates import NetworkUpdates
 from nova.conductor.registry import ALL
@@ -155,14 +155,15 @@ class SmallCloud:
         if not (self.networks.neutron and self.furnished):
             return NovaNetwork(deps)
         client = self.neutron.client(doubts_s=doubts_s)
-        return with_proxies(Neutron(deps, client, detach_at_once(deps), gather_s=gather_s), deps, client)
+        return with_proxies(NeutronBackEnd(deps, client, detach_at_once(deps), gather_s=gather_s), deps, client)
 
     def conductor(self, name: str = "ctl") -> Deps:
         """One more conductor process, with a lease of its own."""
         limits = {**dict.fromkeys(RESOURCES, 100), "ram": 100_000, **dict.fromkeys(NETWORK_RESOURCES, -1)}
         deps = Deps(api=self.api, cell=self.cell, host=name, images=self.image_service, certs=None,
-                    settings=Settings(quota_defaults=limits, networking=self.networks.networking,
-                                      floating=self.networks.floating, network_defaults=self.networks.defaults),
+                    settings=ConductorSettings(quota_defaults=limits, networking=self.networks.networking,
+                                               floating=self.networks.floating,
+                                               network_defaults=self.networks.defaults),
                     scheduler=self.bus.client(SchedulerRPC, name), compute=self.bus.client(ComputeRPC, name),
                     network=self.bus.client(NetworkRPC, name))
         deps.feed, deps.network_updates = Feed(deps), NetworkUpdates(self.cell, deps.network)
@@ -300,7 +301,7 @@ def until(condition: Callable[[], Any], what: str, seconds: float = PATIENCE_S) 
     return answer
 
 
-def with_proxies(made: Neutron, deps: Deps, client: Any) -> Neutron:
+def with_proxies(made: NeutronBackEnd, deps: Deps, client: Any) -> NeutronBackEnd:
     """What shows users the networks, floating addresses and groups that Neutron has."""
     def changed(server_uuid: str) -> None:
         made.healer.refresh([server_uuid])

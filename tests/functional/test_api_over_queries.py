@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from nova.conductor.engine.deps import Deps, Settings
+from nova.conductor.engine.deps import ConductorSettings, Deps
 from nova.conductor.hosts.feed import Feed
 from nova.conductor.hosts.registration import Daemons
 from nova.conductor.nova_network.back_end import NovaNetwork
@@ -43,8 +43,9 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiClient]:
     migrate.sync("cell", cell)
     silent: Any = types.SimpleNamespace(update_hosts=lambda *args: None, hosts_alive=lambda *args: None)
     compute = types.SimpleNamespace()
-    settings = Settings(quota_defaults={**dict.fromkeys(RESOURCES, 10), **dict.fromkeys(NETWORK_RESOURCES, -1)},
-                        network_defaults=addressing.Defaults())
+    settings = ConductorSettings(quota_defaults={**dict.fromkeys(RESOURCES, 10),
+                                                 **dict.fromkeys(NETWORK_RESOURCES, -1)},
+                                 network_defaults=addressing.Defaults())
     deps = Deps(api=api, cell=cell, settings=settings, host="control", scheduler=silent, compute=compute,
                 network=silent, images=None, certs=None)
     deps.feed, deps.networking = Feed(deps), NovaNetwork(deps)

@@ -49,12 +49,12 @@ def page(browser: Browser) -> Iterator[Page]:
 class Proxy:
     """A proxy with a guest behind it."""
 
-    def __init__(self, kind: kinds.Kind, talk: Any) -> None:
+    def __init__(self, kind: kinds.ConsoleKind, talk: Any) -> None:
         self.end = FakeEnd(talk)
         self.auth = FakeConsoleAuth(kind.types[0])
         self.auth.give(port=self.end.port)
-        self.sessions = sessions.Sessions(sessions.Limits(9, 9, 9, 9), kind.exclusive, lambda _state: None)
-        door = gate.Gate(kind, self.auth, self.sessions, gate.Settings(reach=HERE))
+        self.sessions = sessions.Sessions(sessions.SessionLimits(9, 9, 9, 9), kind.exclusive, lambda _state: None)
+        door = gate.Gate(kind, self.auth, self.sessions, gate.GateSettings(reach=HERE))
         try:
             assets = paper.assets(kind, "/usr/share/javascript/xterm")
         except terminal.NoTerminal as missing:
@@ -75,7 +75,7 @@ class Proxy:
         self.end.close()
 
 
-def proxy_of(kind: kinds.Kind, talk: Any) -> Iterator[Proxy]:
+def proxy_of(kind: kinds.ConsoleKind, talk: Any) -> Iterator[Proxy]:
     if kind.web and not os.path.isdir(kind.web):
         pytest.skip(f"needs the Debian package of {kind.web}")
     made = Proxy(kind, talk)

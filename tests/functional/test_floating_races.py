@@ -12,7 +12,7 @@ import pytest
 import sqlalchemy as sa
 
 from nova import context, errors
-from nova.conductor.engine.deps import Deps, Settings
+from nova.conductor.engine.deps import ConductorSettings, Deps
 from nova.conductor.nova_network.floating import Floating
 from nova.db import floating, networks, quotas
 from nova.db.engine import Database
@@ -43,8 +43,9 @@ def deps(backends: Any, request: pytest.FixtureRequest) -> Iterator[Deps]:
         models.metadata.create_all(made[-1].engine)
     limits = dict.fromkeys((*RESOURCES, *NETWORK_RESOURCES), -1)
     host: Any = SimpleNamespace(check_floating_interface=lambda host, interface: None)
-    deps = Deps(api=made[0], cell=made[1], settings=Settings(quota_defaults=limits), host="ctl", scheduler=None,
-                certs=None, compute=None, network=host, images=None)
+    deps = Deps(api=made[0], cell=made[1], settings=ConductorSettings(quota_defaults=limits), host="ctl",
+                scheduler=None,
+                         certs=None, compute=None, network=host, images=None)
     deps.network_updates = SimpleNamespace(tell=lambda networks: None)
     yield deps
     for database in made:

@@ -11,10 +11,10 @@ import pytest
 import sqlalchemy as sa
 
 from nova import context, errors
-from nova.conductor.actions.create import Admission
+from nova.conductor.actions.create import CreateAdmission
 from nova.conductor.actions.move_requests import count_resize
 from nova.conductor.engine import quota
-from nova.conductor.engine.deps import Deps, Settings
+from nova.conductor.engine.deps import ConductorSettings, Deps
 from nova.conductor.engine.limits import Unified
 from nova.conductor.nova_network.back_end import NovaNetwork
 from nova.db import flavors, ledger, quotas
@@ -46,8 +46,9 @@ def deps(backends, request: pytest.FixtureRequest) -> Iterator[Deps]:
                                                              root_gb=1)))
     limits = {**dict.fromkeys((*RESOURCES, *NETWORK_RESOURCES), -1), "instances": LIMIT}
     nothing: Any = SimpleNamespace(start=lambda entries, secrets=None: None, journal=SimpleNamespace(runner_id=1))
-    found = Deps(api=made[0], cell=made[1], settings=Settings(quota_defaults=limits), host="ctl", scheduler=None,
-                 certs=None, compute=None, network=None, images=None)
+    found = Deps(api=made[0], cell=made[1], settings=ConductorSettings(quota_defaults=limits), host="ctl",
+                 scheduler=None,
+                          certs=None, compute=None, network=None, images=None)
     found.runner = nothing
     found.networking = NovaNetwork(found)
     yield found
@@ -64,7 +65,8 @@ def project(deps: Deps) -> str:
 
 def create(deps: Deps, project: str, count: int = 1) -> tuple[str, ...]:
     with context.entered(context.RequestContext(request_id="req-x", user_id="joe", project_id=project)):
-        return Admission(deps).create_servers(NewServer(name="vm", flavor_id="1", min_count=count, max_count=count,
+        return CreateAdmission(deps).create_servers(NewServer(name="vm", flavor_id="1", min_count=count,
+                                                              max_count=count,
                                                          networks=())).uuids
 
 

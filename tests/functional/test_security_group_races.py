@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from nova import context, errors
-from nova.conductor.engine.deps import Deps, Settings
+from nova.conductor.engine.deps import ConductorSettings, Deps
 from nova.conductor.nova_network import host_rules
 from nova.conductor.nova_network.groups import Groups
 from nova.db import guest_rules, quotas, security_groups
@@ -52,8 +52,8 @@ def deps(backends: Any, request: pytest.FixtureRequest) -> Iterator[Deps]:
         made.append(Database(server.create(f"group_races_{name}"), pool_size=POOL))
         models.metadata.create_all(made[-1].engine)
     limits = dict.fromkeys((*RESOURCES, *NETWORK_RESOURCES), -1)
-    yield Deps(api=made[0], cell=made[1], settings=Settings(quota_defaults=limits), host="ctl", scheduler=None,
-               certs=None, compute=Deaf(), network=None, images=None)
+    yield Deps(api=made[0], cell=made[1], settings=ConductorSettings(quota_defaults=limits), host="ctl", scheduler=None,
+                        certs=None, compute=Deaf(), network=None, images=None)
     for database in made:
         database.dispose()
 

@@ -16,7 +16,7 @@ from nova import concurrency, errors
 from nova.model.images import Image
 from nova.model.orders import BuildOrder, Disk, Fence, RescueOrder, SnapshotOrder
 from nova.model.states import PowerState
-from nova.virt.libvirt import LibvirtDriver, Settings
+from nova.virt.libvirt import LibvirtDriver, LibvirtSettings
 from nova.virt.libvirt.xml import running
 from tests import sampling
 from tests.contract.driver_conformance import IMAGE_ID, build, eventually, make_order, unbuild
@@ -269,8 +269,8 @@ def test_interrupt_arrives_in_the_guest(rig, living, serial):
 def test_live_snapshot_is_whole_and_boots_with_the_mark(rig, living, serial, image_format):
     serial.run(f"rm -f /root/after; echo live-{image_format} > /root/mark; sync")
     boot = serial.boot_id()
-    driver = LibvirtDriver(Settings(instances_path=rig.instances, state_path=STATE, virt_type="qemu",
-                                    snapshot_format=image_format))
+    driver = LibvirtDriver(LibvirtSettings(instances_path=rig.instances, state_path=STATE, virt_type="qemu",
+                                           snapshot_format=image_format))
     driver.connect()
     try:
         made = driver.snapshots.take_snapshot(snapshot_order(living, quiesce=True))

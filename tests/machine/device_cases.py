@@ -17,7 +17,7 @@ from nova import concurrency, errors
 from nova.model.images import Image
 from nova.model.orders import BuildOrder, Disk
 from nova.model.states import PowerState
-from nova.virt.libvirt import LibvirtDriver, Settings
+from nova.virt.libvirt import LibvirtDriver, LibvirtSettings
 from tests import sampling
 from tests.contract.driver_conformance import build, eventually, make_order, unbuild
 
@@ -46,8 +46,9 @@ class Rig:
 
     def __init__(self, state: Path) -> None:
         self.bridge, self.state, self.images = BRIDGE, state, self
-        self.driver = LibvirtDriver(Settings(instances_path=state / "instances", state_path=state, virt_type="qemu",
-                                             shutdown_retry_s=2, swtpm=True))
+        self.driver = LibvirtDriver(LibvirtSettings(instances_path=state / "instances", state_path=state,
+                                                    virt_type="qemu",
+                                                    shutdown_retry_s=2, swtpm=True))
 
     def path(self, image_id: str) -> str:
         return str(self.state / image_id)

@@ -18,7 +18,7 @@ from nova.model.images import Image
 from nova.model.orders import BuildOrder, Disk
 from nova.model.states import PowerState
 from nova.privileged import links
-from nova.virt.libvirt import LibvirtDriver, Settings
+from nova.virt.libvirt import LibvirtDriver, LibvirtSettings
 from tests.contract.driver_conformance import IMAGE_ID, DriverConformance, build, eventually, make_order, unbuild
 
 concurrency.patch("threads")  # NOVA_CONCURRENCY=eventlet runs the same cases on green threads
@@ -41,8 +41,8 @@ class LibvirtRig:
 
     def __init__(self, state: Path) -> None:
         self.instances = state / "instances"
-        self.driver = LibvirtDriver(Settings(instances_path=self.instances, state_path=state, virt_type="qemu",
-                                             shutdown_retry_s=2))
+        self.driver = LibvirtDriver(LibvirtSettings(instances_path=self.instances, state_path=state, virt_type="qemu",
+                                                    shutdown_retry_s=2))
         base = state / "base"
         subprocess.run(["qemu-img", "create", "-q", "-f", "raw", str(base), "64M"], check=True)
         self.images = Cached(**{IMAGE_ID.replace("-", "_"): base})
@@ -177,8 +177,9 @@ def test_guest_with_image_properties_starts(rig, properties):
 def test_raw_disks_are_copies_without_a_backing_file(rig):
     state = Path("/run/nova-raw")
     state.mkdir()
-    driver = LibvirtDriver(Settings(instances_path=state / "instances", state_path=state, virt_type="qemu", cow=False,
-                                    config_drive_format="vfat", preallocate=True))
+    driver = LibvirtDriver(LibvirtSettings(instances_path=state / "instances", state_path=state, virt_type="qemu",
+                                           cow=False,
+                                           config_drive_format="vfat", preallocate=True))
     driver.connect()
     order = make_order(rig.bridge, disks=(Disk(kind="root", size_gb=1), Disk(kind="swap", size_mb=8)))
     try:

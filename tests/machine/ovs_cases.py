@@ -17,7 +17,7 @@ from nova.model.networks import Interface
 from nova.model.orders import BuildOrder, Disk
 from nova.model.states import PowerState
 from nova.privileged import links
-from nova.virt.libvirt import LibvirtDriver, Settings
+from nova.virt.libvirt import LibvirtDriver, LibvirtSettings
 from tests.contract.driver_conformance import eventually, make_order, unbuild
 from tests.contract.driver_hotplug_cases import attach, detach
 from tests.machine import open_vswitch
@@ -44,8 +44,8 @@ class OvsRig:
         self.driver = self.another()
 
     def another(self) -> LibvirtDriver:
-        driver = LibvirtDriver(Settings(instances_path=STATE / "instances", state_path=STATE, virt_type="qemu",
-                                        shutdown_retry_s=2))
+        driver = LibvirtDriver(LibvirtSettings(instances_path=STATE / "instances", state_path=STATE, virt_type="qemu",
+                                               shutdown_retry_s=2))
         driver.connect()
         return driver
 

@@ -13,7 +13,7 @@ import pytest
 
 from nova.model.numa_fit_recheck import clash
 from nova.model.topology import PackedCell, Packing
-from nova.virt.libvirt import LibvirtDriver, Settings
+from nova.virt.libvirt import LibvirtDriver, LibvirtSettings
 from nova.virt.libvirt.settings.placing import Placing
 from tests.machine.device_cases import LOGIN, Rig, booting, order_of, rig, running, says, xml_of
 
@@ -25,8 +25,8 @@ PAGE_KB = 2048
 @pytest.fixture
 def host(rig):
     """The same host, whose processors are set apart: 0 is shared, 1 for one guest alone."""
-    settings = Settings(instances_path=rig.state / "instances", state_path=rig.state, virt_type="qemu",
-                        placing=Placing(shared=frozenset({0}), dedicated=frozenset({1})))
+    settings = LibvirtSettings(instances_path=rig.state / "instances", state_path=rig.state, virt_type="qemu",
+                               placing=Placing(shared=frozenset({0}), dedicated=frozenset({1})))
     made = Rig(rig.state)
     made.driver = LibvirtDriver(replace(settings, shutdown_retry_s=2))
     made.driver.connect()

@@ -20,7 +20,7 @@ from nova.network.options import NetworkOptions
 from nova.privileged import links
 from nova.privileged.iptables import PacketFilter
 from nova.privileged.runner import Completed
-from nova.virt.libvirt.settings import Settings
+from nova.virt.libvirt.settings import LibvirtSettings
 from nova.virt.libvirt.vifs import bridge
 
 CLONE_NEWNET = 0x40000000
@@ -92,7 +92,7 @@ def end() -> None:
 
 
 def plug() -> None:
-    settings = Settings(instances_path=STATE, state_path=STATE)
+    settings = LibvirtSettings(instances_path=STATE, state_path=STATE)
     for project, vlan in PROJECTS.items():
         bridge.prepare(Interface(id="v", mac="fa:16:3e:00:00:01", network_id=f"net-{project}", label=project,
                                  bridge=f"br{vlan}", bridge_interface="eth0", vlan=vlan, should_create_vlan=True,

@@ -166,7 +166,7 @@ def _network(item: Mapping[str, Json], most: int) -> RequestedNetwork:
 
 
 @dataclass(frozen=True)
-class Place:
+class RequestedPlace:
     """``forced`` skips the scheduler's filters: it came as ``zone:host:node``."""
 
     zone: str | None = None
@@ -175,7 +175,7 @@ class Place:
     forced: bool = False
 
 
-def _place(req: Request, asked: Mapping[str, Json]) -> Place:
+def _place(req: Request, asked: Mapping[str, Json]) -> RequestedPlace:
     """Zone, host and node, from either way of asking for them. Forbidden without the right to choose a host."""
     place = _parse_zone((asked.get("availability_zone") or "").strip())
     host, node = asked.get("host"), asked.get("hypervisor_hostname")
@@ -187,13 +187,13 @@ def _place(req: Request, asked: Mapping[str, Json]) -> Place:
         return place
     if host or node:
         req.authorize(rule=DESTINATION)
-    return Place(place.zone, host, node)
+    return RequestedPlace(place.zone, host, node)
 
 
-def _parse_zone(text: str) -> Place:
+def _parse_zone(text: str) -> RequestedPlace:
     """``zone``, ``zone:host`` or ``zone:host:node``; host or node may be empty (``zone::node``)."""
     parts: Sequence[str] = text.split(":")
     if len(parts) > 3:
         raise errors.server.BadCreate("Invalid availability_zone: use zone, zone:host or zone:host:node.")
     zone, host, node = (*parts, "", "")[:3]
-    return Place(zone or None, host or None, node or None, forced=bool(host or node))
+    return RequestedPlace(zone or None, host or None, node or None, forced=bool(host or node))

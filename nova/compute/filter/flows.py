@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator
 
 from nova import errors
 from nova.model.security_groups import GuestFirewall, HostFirewall
-from nova.privileged.runner import Runner
+from nova.privileged.runner import CommandRunner
 
 LOG = logging.getLogger(__name__)
 
@@ -45,7 +45,7 @@ def _of(guests: Iterable[GuestFirewall]) -> tuple[str, ...]:
                                for address in interface.addresses))
 
 
-def judge_anew(runner: Runner, addresses: Iterable[str], patience_s: float = PATIENCE_S) -> None:
+def judge_anew(runner: CommandRunner, addresses: Iterable[str], patience_s: float = PATIENCE_S) -> None:
     """Connections whose answers come from these addresses. Never fails: the rules hold for all that is new."""
     end = time.monotonic() + patience_s
     for address in addresses:

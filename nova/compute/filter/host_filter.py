@@ -15,7 +15,7 @@ from nova.compute.filter.packet_rules import RuleOptions
 from nova.model.security_groups import HostFirewall
 from nova.privileged.ebtables import frame_filter
 from nova.privileged.iptables import IPV4, IPV6, Foreign, PacketFilter
-from nova.privileged.runner import Runner
+from nova.privileged.runner import CommandRunner
 
 LOG = logging.getLogger(__name__)
 
@@ -42,8 +42,8 @@ class HostFilter(Protocol):
 class PacketFilters:
     """The kernel's. ``switches``: where it says whether bridges ask iptables about what they pass on."""
 
-    def __init__(self, runner: Runner, state_path: Path, options: RuleOptions, foreign: Foreign | None = None,
-                 switches: Path = BRIDGE_SWITCHES) -> None:
+    def __init__(self, runner: CommandRunner, state_path: Path, options: RuleOptions, foreign: Foreign | None = None,
+                        switches: Path = BRIDGE_SWITCHES) -> None:
         lock = state_path / LOCK
         self._packets = {4: PacketFilter(runner, lock, foreign, IPV4), 6: PacketFilter(runner, lock, foreign, IPV6)}
         self._frames, self._runner = frame_filter(runner, state_path), runner

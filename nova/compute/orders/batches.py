@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from nova import concurrency, errors
 from nova.compute.host import Host
-from nova.compute.orders.kind import POOLS, Kind
+from nova.compute.orders.kind import POOLS, OrderKind
 from nova.compute.orders.orders import Orders, Ticket, Work
 from nova.compute.orders.outcomes import failure
 from nova.compute.orders.permission import Gate
@@ -65,7 +65,7 @@ class Reporter:
             pause = min(2 * pause, LONGEST_PAUSE_S)
 
 
-class Limits(NamedTuple):
+class OrderLimits(NamedTuple):
     """How many orders of a pool are carried out at one time; the others wait their turn. 0: nobody set it."""
 
     builds: int = 0
@@ -83,13 +83,13 @@ class Batches:
     """Runs batches of one kind of order each, over the host's orders and pools. ``do``: kind -> who does it;
     ``hurry`` is called with a destroy before it waits for its turn."""
 
-    def __init__(self, do: Mapping[Kind, Do], hurry: Callable[[GuestOrder, Work, Gate], None], orders: Orders,
-                 conductor: ConductorHostRPC, host: Host, limits: Limits) -> None:
+    def __init__(self, do: Mapping[OrderKind, Do], hurry: Callable[[GuestOrder, Work, Gate], None], orders: Orders,
+                      conductor: ConductorHostRPC, host: Host, limits: OrderLimits) -> None:
         self._orders, self._conductor, self._host = orders, conductor, host
         self._do, self._hurry, self._stopping = do, hurry, False
         self._pools = {name: concurrency.Pool(getattr(limits, name, 0) or usual, name) for name, usual in POOLS.items()}
 
-    def run(self, kind: Kind, orders: Sequence[Order]) -> tuple[Outcome, ...]:
+    def run(self, kind: OrderKind, orders: Sequence[Order]) -> tuple[Outcome, ...]:
         """One outcome an order, in the same sequence. Never raises: an error is an outcome."""
         gate = Gate(self._conductor, self._host)
         reporter = Reporter(self._conductor, self._host,
@@ -114,7 +114,7 @@ class Batches:
         self._stopping = True
         return self._orders.wait_idle(patience_s)
 
-    def _admit(self, kind: Kind, order: Order, gate: Gate) -> Ticket | Outcome:
+    def _admit(self, kind: OrderKind, order: Order, gate: Gate) -> Ticket | Outcome:
         try:
             ticket = self._orders.admit(kind, order.server_uuid, order.fence)
         except Exception as error:
@@ -131,7 +131,7 @@ class Batches:
         job.gate.leave(job.order.server_uuid)
         reporter.add(outcome)
 
-    def _outcome(self, kind: Kind, job: _Job) -> Outcome:
+    def _outcome(self, kind: OrderKind, job: _Job) -> Outcome:
         uuid = job.order.server_uuid
         try:
             if self._stopping:

@@ -18,7 +18,7 @@ POOLS = {
 }
 
 
-class Place(enum.Enum):
+class PlaceOnHost(enum.Enum):
     """How an order's guest has its place on this host: NUMA nodes, processors, pages, devices."""
 
     NEW = "new"  # it brings its place along, and what all guests share must be enough, too
@@ -26,7 +26,7 @@ class Place(enum.Enum):
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Kind:
+class OrderKind:
     """A kind of order. ``name``: what is done to a guest, as logs and errors say it. ``call``: ComputeRPC's."""
 
     name: str
@@ -57,7 +57,7 @@ class Kind:
     plugs: bool = False
     #: It counts as a build of this host, whose failures the scheduler hears of.
     counts: bool = False
-    place: Place | None = None
+    place: PlaceOnHost | None = None
     #: Whether the guest goes on in memory where it is, so that its place needs no look.
     in_memory: Callable[[Any], bool] = lambda order: False
     #: Before it, a guest whose place is another now is defined anew.

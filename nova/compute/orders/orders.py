@@ -12,7 +12,7 @@ from typing import NamedTuple
 from nova import errors
 from nova.compute.host import Clock, checked_uuid
 from nova.compute.orders.fences import Fences
-from nova.compute.orders.kind import Kind
+from nova.compute.orders.kind import OrderKind
 from nova.compute.orders.outcomes import failure
 from nova.model.base import Time
 from nova.model.orders import Fence, Outcome
@@ -25,7 +25,7 @@ REMEMBERED_S = 600.0  # a caller whose answer was lost asks again within minutes
 class Key(NamedTuple):
     """What makes two orders the same one."""
 
-    kind: Kind
+    kind: OrderKind
     server_uuid: str
     operation_id: int
     epoch: int
@@ -47,7 +47,7 @@ class Work:
     def __init__(self, key: Key, start_by: Time | None = None) -> None:
         self.key, self.start_by = key, start_by
         self.outcome: Outcome | None = None
-        self.overtook: tuple[Kind, ...] = ()  # kinds of the works it stopped
+        self.overtook: tuple[OrderKind, ...] = ()  # kinds of the works it stopped
         self.aborted = False  # by its owner; whoever does it looks
         self.superseded = False  # it was undone since, or done again
         self._stop, self._done = threading.Event(), threading.Event()
@@ -103,7 +103,7 @@ class Orders:
         self._serial = 0
         self._mutex = threading.RLock()
 
-    def admit(self, kind: Kind, server_uuid: str, fence: Fence) -> Ticket:
+    def admit(self, kind: OrderKind, server_uuid: str, fence: Fence) -> Ticket:
         """Take an order, or join it where it is in progress. Raises host.OrderOvertaken, host.OrderClosed,
         host.OrderStale, Invalid.
 

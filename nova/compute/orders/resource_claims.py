@@ -15,7 +15,7 @@ import msgspec
 
 from nova import errors
 from nova.compute.orders.batches import Do, Order
-from nova.compute.orders.kind import Kind, Place
+from nova.compute.orders.kind import OrderKind, PlaceOnHost
 from nova.compute.orders.orders import Work
 from nova.compute.orders.permission import Gate
 from nova.model.hosts import Node
@@ -71,7 +71,7 @@ class Holds:
         return self._offered(node).topology if node is not None else None
 
 
-def holding(holds: Holds, kind: Kind, do: Do) -> Do:
+def holding(holds: Holds, kind: OrderKind, do: Do) -> Do:
     """What an order does, with its guest's place taken meanwhile. A guest that is there and is ordered without a place
     keeps its own; one that goes on in memory where it is needs no look."""
     if kind.place is None:
@@ -81,14 +81,14 @@ def holding(holds: Holds, kind: Kind, do: Do) -> Do:
         build = order if isinstance(order, BuildOrder) else order.build
         if build is None:
             return do(order, work, gate)
-        if kind.place is Place.SAME:
+        if kind.place is PlaceOnHost.SAME:
             held = holds.held(build.server_uuid)
             if build.packing is None and held is not None:
                 build = msgspec.structs.replace(build, packing=held)
                 order = msgspec.structs.replace(order, build=build)
             if build.packing == held and kind.in_memory(order):
                 return do(order, work, gate)
-        holds.take(build, fresh=kind.place is Place.NEW)
+        holds.take(build, fresh=kind.place is PlaceOnHost.NEW)
         try:
             if kind.settles:
                 holds.settle(build)

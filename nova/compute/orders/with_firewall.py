@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from nova.compute.orders.batches import Do, Order
-from nova.compute.orders.kind import Kind
+from nova.compute.orders.kind import OrderKind
 from nova.compute.orders.orders import Work
 from nova.compute.orders.permission import Gate
 from nova.model.orders import BuildOrder, Outcome
@@ -37,7 +37,7 @@ class NoGuard:
         return ()
 
 
-def guarding(guard: Guard, kind: Kind, do: Do) -> Do:
+def guarding(guard: Guard, kind: OrderKind, do: Do) -> Do:
     """What an order does, with its guest's rules in the kernel before."""
     if not kind.starts:
         return do

@@ -14,7 +14,7 @@ from typing import Any
 
 from nova import errors
 from nova.compute.orders.batches import Do, Order
-from nova.compute.orders.kind import Kind
+from nova.compute.orders.kind import OrderKind
 from nova.compute.orders.orders import Work
 from nova.compute.orders.permission import Gate
 from nova.model.networks import Interface
@@ -34,7 +34,7 @@ def devices(interfaces: Iterable[Interface]) -> tuple[str, ...]:
     return tuple(one.device for one in interfaces if one.device and one.type == "bridge" and one.status is None)
 
 
-def reflecting(how: TurnOn | None, kind: Kind, do: Do) -> Do:
+def reflecting(how: TurnOn | None, kind: OrderKind, do: Do) -> Do:
     """What an order does; after it the guest reaches itself. None: not on this host."""
     if how is None or not kind.plugs:
         return do

@@ -10,7 +10,7 @@ import msgspec
 
 from nova import errors
 from nova.compute.orders.batches import Do
-from nova.compute.orders.kind import Kind
+from nova.compute.orders.kind import OrderKind
 from nova.compute.orders.orders import Work
 from nova.compute.orders.permission import Gate
 from nova.compute.reports.monitors import Monitor
@@ -61,7 +61,7 @@ class Condition:
         return msgspec.structs.replace(node, metrics=metrics, failed_builds=self._failed)
 
 
-def counting(condition: Condition, kind: Kind, do: Do) -> Do:
+def counting(condition: Condition, kind: OrderKind, do: Do) -> Do:
     """What an order does; a build is counted."""
     if not kind.counts:
         return do

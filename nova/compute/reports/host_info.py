@@ -22,7 +22,7 @@ LOG = logging.getLogger(__name__)
 CONSOLE_BYTES = 100 * 1024  # a message's worth of console text
 
 
-class Told:
+class HostInfo:
     """The part of the service that answers questions; base of ``ComputeService``, which sets the attributes."""
 
     _host: Host

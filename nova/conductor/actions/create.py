@@ -97,7 +97,7 @@ class Parts(NamedTuple):
     each: Mapping[str, int]  # what quota counts of one server
 
 
-class Admission:
+class CreateAdmission:
     """``create_servers`` of ConductorRPC."""
 
     def __init__(self, deps: Deps) -> None:

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from nova.conductor.engine.limits import Limits, Written
+from nova.conductor.engine.limits import QuotaLimits, Written
 from nova.conductor.engine.network_options import FloatingOptions, NetworkOptions
 from nova.db.engine import Database
 from nova.model.topology import PciRequest
@@ -42,7 +42,7 @@ class VpnSettings:
 
 
 @dataclasses.dataclass(frozen=True)
-class Settings:
+class ConductorSettings:
     """Options the conductor's rooms read, by their names in nova.conf."""
 
     default_availability_zone: str = "nova"
@@ -86,7 +86,7 @@ class Deps:
 
     api: Database
     cell: Database
-    settings: Settings
+    settings: ConductorSettings
     host: str
     scheduler: SchedulerRPC
     compute: ComputeRPC
@@ -98,4 +98,4 @@ class Deps:
     network_updates: NetworkUpdates = dataclasses.field(init=False)
     networking: NetworkBackEnd = dataclasses.field(init=False)
     notifier: Silent = dataclasses.field(default_factory=Silent)
-    quotas: Limits = dataclasses.field(default_factory=Written)
+    quotas: QuotaLimits = dataclasses.field(default_factory=Written)

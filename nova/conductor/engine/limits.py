@@ -30,7 +30,7 @@ class Known(Protocol):
         ...
 
 
-class Limits(Protocol):
+class QuotaLimits(Protocol):
     """What ``[quota]driver`` stands for."""
 
     unchangeable: str  # why limits can't be written here; empty: they can
@@ -150,4 +150,4 @@ class Unified:
         return {"project": used, "user": used}
 
 
-__all__ = ["Known", "Limits", "Missing", "Unified", "Unlimited", "Written"]
+__all__ = ["Known", "QuotaLimits", "Missing", "Unified", "Unlimited", "Written"]

@@ -23,7 +23,7 @@ ACCELERATED = frozenset({"accelerator-direct", "accelerator-direct-physical"})
 AUTO = "auto"  # the id of a network that is made for the project when the server is bound
 
 
-class Admission:
+class PortAdmission:
     def __init__(self, client: Neutron, known: Known) -> None:
         self._client, self._known = client, known
 
@@ -212,4 +212,4 @@ def _check_subnets(network: NeutronNetwork) -> None:
         raise errors.network.NoSubnet(network_id=network.id)
 
 
-__all__ = ["AUTO", "Admission"]
+__all__ = ["AUTO", "PortAdmission"]

@@ -40,7 +40,7 @@ REST_S = 30.0  # for which nobody waits for them again, after that failed
 MOST_LISTED = 150  # servers that one URL can name
 
 
-class Neutron:
+class NeutronBackEnd:
     """A :class:`nova.conductor.engine.network_back_end.NetworkBackEnd`."""
 
     name = "neutron"

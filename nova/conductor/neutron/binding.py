@@ -17,7 +17,7 @@ from nova.clients.neutron import DNS, IF_MATCH, Neutron
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.workflow import Op, Result
 from nova.conductor.neutron import views
-from nova.conductor.neutron.admission import AUTO, Admission
+from nova.conductor.neutron.admission import AUTO, PortAdmission
 from nova.conductor.neutron.cache import Known
 from nova.conductor.neutron.port_resources import ClaimedPorts, profile_of
 from nova.db.server_row import ServerRow
@@ -32,7 +32,7 @@ AT_ONCE = 20  # ports made by one request, which takes some seconds
 
 
 @dataclasses.dataclass
-class Wanted:
+class WantedPorts:
     """One server's ports to be, by their place among its requested networks."""
 
     op: Op
@@ -53,13 +53,13 @@ class Wanted:
 class Binder:
     def __init__(self, deps: Deps, client: Neutron, known: Known, ovs_bridge: str) -> None:
         self.deps, self.client, self.known, self.ovs_bridge = deps, client, known, ovs_bridge
-        self.admission = Admission(client, known)
+        self.admission = PortAdmission(client, known)
 
     # -- binding
 
     def bind(self, ops: Sequence[Op]) -> list[Result]:
         """Of servers of one host."""
-        wanted = [Wanted(op, tuple(op.server.requested_networks or ())) for op in ops]
+        wanted = [WantedPorts(op, tuple(op.server.requested_networks or ())) for op in ops]
         again = [one.op.uuid for one in wanted if (one.op.progress.ports or 1) > 1 and one.requested]
         self.known.doubt(again)  # what another runner asked for before it died may still be made
         self._adopt(wanted, self.client.ports_of(again))
@@ -73,7 +73,7 @@ class Binder:
         return [one.error or {} for one in wanted]
 
     @staticmethod
-    def _guarded(one: Wanted, part: AnyColumn) -> None:
+    def _guarded(one: WantedPorts, part: AnyColumn) -> None:
         if one.error is not None:
             return
         try:
@@ -81,7 +81,7 @@ class Binder:
         except errors.NovaError as error:
             one.error = error
 
-    def _adopt(self, wanted: Iterable[Wanted], ports: Sequence[Port]) -> None:
+    def _adopt(self, wanted: Iterable[WantedPorts], ports: Sequence[Port]) -> None:
         """What an earlier attempt made, be it that nobody learnt of it."""
         for one in wanted:
             mine = [port for port in ports if port.id not in one.others
@@ -100,7 +100,7 @@ class Binder:
             return port
         return self.client.update_port(port.id, self._given_fields(op, port))
 
-    def _own_network(self, one: Wanted) -> None:
+    def _own_network(self, one: WantedPorts) -> None:
         """A network is made for the project, if it has still none."""
         if any(request.network_id == AUTO for request in one.requested):
             project = one.op.server.project_id
@@ -113,7 +113,7 @@ class Binder:
 
     # -- ports that were given
 
-    def _take_given(self, one: Wanted) -> None:
+    def _take_given(self, one: WantedPorts) -> None:
         for at, request in one.missing():
             if request.port_id:
                 one.found[at] = self.take(one.op, request.port_id)
@@ -160,9 +160,9 @@ class Binder:
 
     # -- ports that are made
 
-    def _make(self, wanted: Iterable[Wanted]) -> None:
+    def _make(self, wanted: Iterable[WantedPorts]) -> None:
         """As many of one request's servers in one call as it bears; one that fails does not take others with it."""
-        batch: list[Wanted] = []
+        batch: list[WantedPorts] = []
         size = 0
         for one in wanted:
             count = sum(1 for _ in one.missing())
@@ -174,7 +174,7 @@ class Binder:
                 size += count
         self._make_some(batch)
 
-    def _make_some(self, batch: Sequence[Wanted]) -> None:
+    def _make_some(self, batch: Sequence[WantedPorts]) -> None:
         try:
             self._post(batch)
         except errors.service.Unavailable:
@@ -187,11 +187,11 @@ class Binder:
             for one in batch:
                 self._make_some([one])
 
-    def _asked(self, batch: Sequence[Wanted]) -> list[tuple[Wanted, int, dict[str, AnyColumn]]]:
+    def _asked(self, batch: Sequence[WantedPorts]) -> list[tuple[WantedPorts, int, dict[str, AnyColumn]]]:
         return [(one, at, self.body(one.op, request, one.with_groups))
                 for one in batch for at, request in one.missing()]
 
-    def _post(self, batch: Sequence[Wanted]) -> None:
+    def _post(self, batch: Sequence[WantedPorts]) -> None:
         asked = self._asked(batch)
         try:
             made = self.client.create_ports([body for _one, _at, body in asked])
@@ -203,7 +203,7 @@ class Binder:
         for (one, at, _body), port in zip(asked, made, strict=True):
             one.found[at] = port
 
-    def _post_again(self, batch: Sequence[Wanted]) -> None:
+    def _post_again(self, batch: Sequence[WantedPorts]) -> None:
         """No answer came: what was made all the same is found, and only the rest is asked for again."""
         try:
             self._adopt(batch, self.client.ports_of(one.op.uuid for one in batch))
@@ -239,7 +239,7 @@ class Binder:
                                                              for one in port.addresses)),
                             floating, self.ovs_bridge)
 
-    def _show(self, wanted: Iterable[Wanted]) -> None:
+    def _show(self, wanted: Iterable[WantedPorts]) -> None:
         bound = list(wanted)
         around = self.around([port for one in bound for port in one.found.values()])
         for one in bound:
@@ -277,7 +277,7 @@ class Binder:
     # -- one interface of a server that lives
 
     def make_one(self, op: Op, wish: RequestedNetwork) -> Interface:
-        one = Wanted(op, (wish,), others=frozenset(known_ids(op) - {wish.port_id or ""}), with_groups=False)
+        one = WantedPorts(op, (wish,), others=frozenset(known_ids(op) - {wish.port_id or ""}), with_groups=False)
         self._adopt([one], self.client.ports_of([op.uuid]))
         self._take_given(one)
         self._make([one])

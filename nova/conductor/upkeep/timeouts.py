@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from nova import context, errors
 from nova.conductor.actions.by_name import begin_order
 from nova.conductor.engine.begin import begin
-from nova.conductor.engine.deps import Deps, Settings
+from nova.conductor.engine.deps import ConductorSettings, Deps
 from nova.conductor.engine.operation import ResetState
 from nova.db import states, timeouts
 from nova.db.engine import Connection
@@ -36,7 +36,7 @@ AGAIN_S = 600.0  # after one that failed: its host may be down for long
 Job = tuple[float, Callable[[Deps], Any], str]
 
 
-class Rule(NamedTuple):
+class TimeoutRule(NamedTuple):
     """After ``seconds`` in a state: an action. ``option`` names both in nova.conf; ``came``: the actions that lead into
     the state; ``since``: the memo's own word for when that was, where it has one."""
 
@@ -47,25 +47,25 @@ class Rule(NamedTuple):
     since: Callable[[ServerMemo], Time | None] = lambda memo: None
     poll: str = ""  # the option that says how often it is looked at, where there is one
 
-    def wait_s(self, settings: Settings) -> int:
+    def wait_s(self, settings: ConductorSettings) -> int:
         """0 or less: never."""
         return int(getattr(settings, self.option))
 
 
 RULES = (
-    Rule("reclaim_instance_interval", VmState.SOFT_DELETED, ("soft_delete",), "delete",
-         lambda memo: memo.soft_deleted_at),
-    Rule("resize_confirm_window", VmState.RESIZED, ("resize", "migrate"), "confirmResize"),
-    Rule("rescue_timeout", VmState.RESCUED, ("rescue",), "unrescue"),
-    Rule("shelved_offload_time", VmState.SHELVED, ("shelve",), "shelveOffload", lambda memo: memo.shelved_at,
-         "shelved_poll_interval"),
+    TimeoutRule("reclaim_instance_interval", VmState.SOFT_DELETED, ("soft_delete",), "delete",
+                lambda memo: memo.soft_deleted_at),
+    TimeoutRule("resize_confirm_window", VmState.RESIZED, ("resize", "migrate"), "confirmResize"),
+    TimeoutRule("rescue_timeout", VmState.RESCUED, ("rescue",), "unrescue"),
+    TimeoutRule("shelved_offload_time", VmState.SHELVED, ("shelve",), "shelveOffload", lambda memo: memo.shelved_at,
+                "shelved_poll_interval"),
 )
 
 
 class Look:
     """One rule's turns. Pages are read one after another, so that none that is due waits behind others for ever."""
 
-    def __init__(self, rule: Rule) -> None:
+    def __init__(self, rule: TimeoutRule) -> None:
         self.rule = rule
         self._after: timeouts.Place | None = None
         self._told: set[str] = set()
@@ -192,7 +192,7 @@ def _close(deps: Deps, move: timeouts.Abandoned) -> bool:
     return True
 
 
-def jobs(settings: Settings) -> Sequence[Job]:
+def jobs(settings: ConductorSettings) -> Sequence[Job]:
     """(seconds, job, name) of what is switched on, for the first worker of each conductor."""
     found: list[Job] = [(_turn_s(rule, settings), Look(rule), rule.option) for rule in RULES
                         if rule.wait_s(settings) > 0 and _turn_s(rule, settings) > 0]
@@ -202,7 +202,7 @@ def jobs(settings: Settings) -> Sequence[Job]:
             (SELDOM_S, close_abandoned_moves, "moves without an operation"))
 
 
-def _turn_s(rule: Rule, settings: Settings) -> float:
+def _turn_s(rule: TimeoutRule, settings: ConductorSettings) -> float:
     """Seconds between two turns; negative: never."""
     if rule.poll:
         pause = float(getattr(settings, rule.poll))

@@ -31,7 +31,7 @@ class _Found(NamedTuple):
 def select(tx: Connection, query: CandidateQuery, disabled: Collection[str] = ()) -> Candidates:
     """Solutions in the order of their trees' making, and all providers of the trees that they are in (where they are
     not ``nested``: those that they name)."""
-    wanted = forest.Wanted(query.request, disabled, query.limit)
+    wanted = forest.WantedProviders(query.request, disabled, query.limit)
     found = list(islice(_once(_all(tx, wanted, query.nested)), query.limit))
     named = {key for one in found for ids in one.solution.mappings.values() for key in ids}
     known: dict[int, ProviderState] = {}
@@ -44,7 +44,7 @@ def select(tx: Connection, query: CandidateQuery, disabled: Collection[str] = ()
                       summaries=tuple(_summary(one, known, roots[key]) for key, one in known.items()))
 
 
-def _all(tx: Connection, wanted: forest.Wanted, nested: bool) -> Iterator[_Found]:
+def _all(tx: Connection, wanted: forest.WantedProviders, nested: bool) -> Iterator[_Found]:
     sharing = forest.sharing(tx, wanted.disabled)
     homes = {one.provider.id: tree for tree in forest.load(tx, sorted({one.root.id for one in sharing}),
                                                            wanted.disabled)

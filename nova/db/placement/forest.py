@@ -30,7 +30,7 @@ BOUND = 15_000
 Tree = list[ProviderState]  # the root comes first
 
 
-class Wanted(NamedTuple):
+class WantedProviders(NamedTuple):
     """What trees are read for. ``disabled``: hosts whose nodes have that trait; ``limit``: about how many are enough.
     """
 
@@ -126,7 +126,7 @@ def sharing(tx: Connection, disabled: Collection[str] = ()) -> list[Sharing]:
 
 # -- trees that may meet a request
 
-def pages(tx: Connection, wanted: Wanted, shared: Sequence[Sharing]) -> Iterator[list[Tree]]:
+def pages(tx: Connection, wanted: WantedProviders, shared: Sequence[Sharing]) -> Iterator[list[Tree]]:
     """Trees that may meet the request, in the order of their making, page by page: what a statement can tell that they
     never will are left out, so that the first few cost little in a cloud of any size."""
     possible = _possible(wanted, shared)
@@ -145,7 +145,7 @@ def pages(tx: Connection, wanted: Wanted, shared: Sequence[Sharing]) -> Iterator
 _root, _child = providers.alias("root"), providers.alias("child")
 
 
-def _possible(wanted: Wanted, shared: Sequence[Sharing]) -> list[Clause]:
+def _possible(wanted: WantedProviders, shared: Sequence[Sharing]) -> list[Clause]:
     request = wanted.request
     found = [has_trait(_root, [trait], wanted.disabled) for trait in request.root_required]
     if request.root_forbidden:
@@ -155,7 +155,7 @@ def _possible(wanted: Wanted, shared: Sequence[Sharing]) -> list[Clause]:
     return found
 
 
-def _of_group(group: RequestGroup, wanted: Wanted, shared: Sequence[Sharing]) -> list[Clause]:
+def _of_group(group: RequestGroup, wanted: WantedProviders, shared: Sequence[Sharing]) -> list[Clause]:
     """Of each thing that the group asks for: a provider of the tree has it, where no sharing one may."""
     found = []
     outside = [one.provider for one in shared]
@@ -186,7 +186,7 @@ def _any(query: sa.Select[Clause], of: Clause) -> Clause:
     return query.limit(1).correlate(of).scalar_subquery().is_not(None)
 
 
-def _has_room(of: AnyColumn, name: str, asked: int, wanted: Wanted) -> AnyRow:
+def _has_room(of: AnyColumn, name: str, asked: int, wanted: WantedProviders) -> AnyRow:
     """By the inventory; and, where a few are enough, by what is used of it. One more than the capacity: a database's
     arithmetic is not Python's, which decides."""
     have = inventories.alias()
@@ -201,4 +201,4 @@ def _has_room(of: AnyColumn, name: str, asked: int, wanted: Wanted) -> AnyRow:
     return _any(sa.select(have.c.provider_id).where(*known, room >= used + asked), of)
 
 
-__all__ = ["Tree", "Wanted", "load", "pages", "sharing"]
+__all__ = ["Tree", "WantedProviders", "load", "pages", "sharing"]

@@ -37,7 +37,7 @@ FILE = "fake-knobs.json"
 LOOK_AGAIN_S = 0.02  # how soon a released call goes on
 
 
-class Rule(Value):
+class KnobRule(Value):
     """What to ``do`` (fail, delay, block, die, power) at a ``call``, for servers whose name or uuid matches ``name``.
 
     ``times`` None means always. ``kind`` is one of ``errors.KINDS``, or ``crash`` for an exception nobody foresaw.
@@ -59,7 +59,7 @@ class Rule(Value):
 
 
 class _File(Value):
-    rules: tuple[Rule, ...] = ()
+    rules: tuple[KnobRule, ...] = ()
 
 
 class Block:
@@ -80,7 +80,7 @@ class Block:
 class _Own:
     """A rule of this process, and how often it was used."""
 
-    def __init__(self, rule: Rule, block: Block | None) -> None:
+    def __init__(self, rule: KnobRule, block: Block | None) -> None:
         self.rule, self.block, self.used = rule, block, 0
 
 
@@ -91,24 +91,24 @@ class Knobs:
         self._file = state_path / FILE if state_path else None
         self._blocked = state_path / "fake" / "blocked" if state_path else None
         self._own: list[_Own] = []
-        self._used: dict[Rule, int] = {}  # of the file's rules
+        self._used: dict[KnobRule, int] = {}  # of the file's rules
         self._lock = threading.Lock()
-        self._last: tuple[Rule, ...] = ()
+        self._last: tuple[KnobRule, ...] = ()
 
     def fail_next(self, call: str, error: str = "bug", name: str = "*", when: str = "before", times: int = 1) -> None:
         """The next ``times`` calls of ``call`` fail; ``when`` after: only once the work is done."""
-        self.add(Rule(call=call, do="fail", kind=error, name=name, when=when, times=times))
+        self.add(KnobRule(call=call, do="fail", kind=error, name=name, when=when, times=times))
 
     def delay(self, call: str, seconds: float, name: str = "*") -> None:
-        self.add(Rule(call=call, do="delay", seconds=seconds, name=name))
+        self.add(KnobRule(call=call, do="delay", seconds=seconds, name=name))
 
     def block(self, call: str, name: str = "*", when: str = "before") -> Block:
         """Calls of ``call`` wait until the answer's ``release()``."""
         block = Block()
-        self.add(Rule(call=call, do="block", name=name, when=when), block)
+        self.add(KnobRule(call=call, do="block", name=name, when=when), block)
         return block
 
-    def add(self, rule: Rule, block: Block | None = None) -> None:
+    def add(self, rule: KnobRule, block: Block | None = None) -> None:
         with self._lock:
             self._own.append(_Own(rule, block))
 
@@ -129,7 +129,7 @@ class Knobs:
             if rule.do != "power" and rule.matches(call, when, names) and self._take(rule):
                 self._act(rule, call, names, None)
 
-    def power_changes(self) -> Iterator[Rule]:
+    def power_changes(self) -> Iterator[KnobRule]:
         """Power rules of the file; each one once, until it leaves the file."""
         for rule in self._from_file():
             if rule.do == "power" and self._take(msgspec.structs.replace(rule, times=1)):
@@ -140,7 +140,7 @@ class Knobs:
             own.used += 1
             return own.rule.times is None or own.used <= own.rule.times
 
-    def _take(self, rule: Rule) -> bool:
+    def _take(self, rule: KnobRule) -> bool:
         """Whether a rule of the file has a time left; takes it."""
         if rule.times is None:
             return True
@@ -149,7 +149,7 @@ class Knobs:
             self._used[rule] = used + 1
             return used < rule.times
 
-    def _act(self, rule: Rule, call: str, names: tuple[str, ...], block: Block | None) -> None:
+    def _act(self, rule: KnobRule, call: str, names: tuple[str, ...], block: Block | None) -> None:
         if rule.do == "delay":
             concurrency.sleep(rule.seconds)
         elif rule.do == "die":
@@ -163,7 +163,7 @@ class Knobs:
         else:
             raise errors.guest.FakeInjected(rule.message, call=call)
 
-    def _wait_for_file(self, rule: Rule, call: str, names: tuple[str, ...]) -> None:
+    def _wait_for_file(self, rule: KnobRule, call: str, names: tuple[str, ...]) -> None:
         """Wait while the file has the rule, and show that we do."""
         assert self._blocked is not None
         sign = self._blocked / f"{call}.{names[0]}"
@@ -175,7 +175,7 @@ class Knobs:
         finally:
             sign.unlink(missing_ok=True)
 
-    def _from_file(self) -> tuple[Rule, ...]:
+    def _from_file(self) -> tuple[KnobRule, ...]:
         if self._file is None:
             return ()
         try:

@@ -1,6 +1,6 @@
 """KVM and QEMU guests, through libvirt."""
 
 from nova.virt.libvirt.driver import LibvirtDriver, from_conf, image_tool
-from nova.virt.libvirt.settings import Settings
+from nova.virt.libvirt.settings import LibvirtSettings
 
-__all__ = ["LibvirtDriver", "Settings", "from_conf", "image_tool"]
+__all__ = ["LibvirtDriver", "LibvirtSettings", "from_conf", "image_tool"]

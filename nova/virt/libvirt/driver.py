@@ -13,8 +13,8 @@ from nova.model.hosts import Node
 from nova.model.orders import GuestState
 from nova.model.states import PowerState
 from nova.privileged.ovs import OpenVSwitch
-from nova.privileged.qemu_img import Limits, QemuImg
-from nova.privileged.runner import Runner, SystemRunner
+from nova.privileged.qemu_img import QemuImg, ToolLimits
+from nova.privileged.runner import CommandRunner, SystemRunner
 from nova.virt import interface
 from nova.virt.libvirt.disks.config_drive import ConfigDrive
 from nova.virt.libvirt.disks.folders import Folders
@@ -33,12 +33,12 @@ from nova.virt.libvirt.guest.rescue import LibvirtRescuing
 from nova.virt.libvirt.guest.serial_ports import SerialLines
 from nova.virt.libvirt.guest.snapshots import LibvirtSnapshots
 from nova.virt.libvirt.host.events import Events
-from nova.virt.libvirt.host.report import Host, node_uuid
+from nova.virt.libvirt.host.report import LibvirtHost, node_uuid
 from nova.virt.libvirt.hypervisor import Hypervisor
 from nova.virt.libvirt.moves.cold import LibvirtColdMoves
 from nova.virt.libvirt.moves.file_transfer import Carrier
 from nova.virt.libvirt.moves.live import LibvirtLiveMoves
-from nova.virt.libvirt.settings import Settings, settings_of
+from nova.virt.libvirt.settings import LibvirtSettings, settings_of
 from nova.virt.libvirt.settings.consoles import console_settings_of
 from nova.virt.libvirt.vifs import Hands
 from nova.virt.libvirt.vifs.interfaces import LibvirtInterfaces
@@ -50,10 +50,10 @@ LOG = logging.getLogger(__name__)
 DISK_TOOL_TIMEOUT_S = 1200.0
 
 
-def image_tool(settings: Settings, timeout_s: float = DISK_TOOL_TIMEOUT_S,
-               runner_of: Callable[[float], Runner] = SystemRunner) -> QemuImg:
+def image_tool(settings: LibvirtSettings, timeout_s: float = DISK_TOOL_TIMEOUT_S,
+                      runner_of: Callable[[float], CommandRunner] = SystemRunner) -> QemuImg:
     """qemu-img within the operator's limits: for guests' disks, and for the host's image cache."""
-    return QemuImg(Limits(cpu_s=settings.tool_cpu_s, memory_mb=settings.tool_memory_mb), timeout_s, runner_of)
+    return QemuImg(ToolLimits(cpu_s=settings.tool_cpu_s, memory_mb=settings.tool_memory_mb), timeout_s, runner_of)
 
 
 def from_conf(conf: Options, host: str) -> LibvirtDriver:
@@ -67,9 +67,9 @@ class Tools:
     """What the parts are made from; each is handed what it works with."""
 
     hypervisor: Hypervisor
-    settings: Settings
+    settings: LibvirtSettings
     folders: Folders
-    host: Host
+    host: LibvirtHost
     disks: DiskMaker
     images: QemuImg
     config_drive: ConfigDrive
@@ -80,14 +80,14 @@ class Tools:
     clock: concurrency.Clock
 
 
-def tools_of(settings: Settings, hypervisor: Hypervisor, runner_of: Callable[[float], Runner],
-             clock: concurrency.Clock) -> Tools:
+def tools_of(settings: LibvirtSettings, hypervisor: Hypervisor, runner_of: Callable[[float], CommandRunner],
+                           clock: concurrency.Clock) -> Tools:
     folders = Folders(settings.instances_path, functools.cache(lambda: node_uuid(settings.state_path)))
     images = image_tool(settings, runner_of=runner_of)
     disks = DiskMaker(settings, images, runner_of(DISK_TOOL_TIMEOUT_S))
     return Tools(
         hypervisor=hypervisor, settings=settings, folders=folders, disks=disks, images=images, clock=clock,
-        host=Host(hypervisor, settings, folders, runner_of(settings.kvm_probe_timeout_s), disks.space),
+        host=LibvirtHost(hypervisor, settings, folders, runner_of(settings.kvm_probe_timeout_s), disks.space),
         config_drive=ConfigDrive(settings.config_drive_format, settings.config_drive_limit_mb, runner_of(120.0)),
         tpms=Tpms(hypervisor, settings.tpm_path),
         carrier=Carrier(settings.moves, settings.tool_memory_mb, runner_of(settings.moves.copy_timeout_s)),
@@ -101,8 +101,9 @@ class LibvirtDriver(interface.Driver):
 
     needs_images = True
 
-    def __init__(self, settings: Settings, hypervisor: Hypervisor | None = None,
-                 runner_of: Callable[[float], Runner] = SystemRunner, clock: concurrency.Clock | None = None) -> None:
+    def __init__(self, settings: LibvirtSettings, hypervisor: Hypervisor | None = None,
+                        runner_of: Callable[[float], CommandRunner] = SystemRunner,
+                 clock: concurrency.Clock | None = None) -> None:
         if hypervisor is None:
             from nova.virt.libvirt.connection import Connection  # the library is loaded where it is needed
             hypervisor = Connection(settings.uri, settings.keepalive_s)

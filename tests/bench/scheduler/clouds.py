@@ -17,7 +17,7 @@ import sqlalchemy as sa
 from sqlalchemy import event
 
 from nova import errors
-from nova.conductor.engine.deps import Deps, Settings
+from nova.conductor.engine.deps import ConductorSettings, Deps
 from nova.conductor.engine.workflow import Op, Step
 from nova.conductor.hosts.feed import Feed
 from nova.conductor.steps.placement import ClaimResources, SelectHosts, TakeNextHost
@@ -44,9 +44,9 @@ def options(module: Any, **fields: Any) -> SimpleNamespace:
     return SimpleNamespace(**{**{one.dest: one.default for one in module.OPTS}, **fields})
 
 
-def scheduler_settings(**fields: Any) -> service.Settings:
+def scheduler_settings(**fields: Any) -> service.SchedulerSettings:
     """``fields`` of ``[filter_scheduler]``."""
-    return service.Settings(options(scheduler), options(filter_scheduler, **fields), 3600.0, options(metrics))
+    return service.SchedulerSettings(options(scheduler), options(filter_scheduler, **fields), 3600.0, options(metrics))
 
 
 def all_filters() -> list[str]:
@@ -121,8 +121,9 @@ class Cloud:
 
     def __init__(self, databases: Any, schedulers: int = 1, **filter_options: Any) -> None:
         self.bus = LocalBus()
-        self.deps = Deps(api=databases.api, cell=databases.cell, settings=Settings(), host="bench",
-                         scheduler=self.bus.client(SchedulerRPC), compute=None, network=None, images=None, certs=None)
+        self.deps = Deps(api=databases.api, cell=databases.cell, settings=ConductorSettings(), host="bench",
+                                  scheduler=self.bus.client(SchedulerRPC), compute=None, network=None, images=None,
+                         certs=None)
         self.deps.feed = Feed(self.deps)
         self.source = FromDatabase(self.deps.feed)
         self.services = [service.SchedulerService(self.source, scheduler_settings(**filter_options))

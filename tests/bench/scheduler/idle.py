@@ -18,7 +18,7 @@ from typing import Any
 from nova.compute.host import Clock, Host
 from nova.compute.reports.heartbeat import Beats
 from nova.compute.service import ComputeService, Parts
-from nova.conductor.engine.deps import Deps, Settings
+from nova.conductor.engine.deps import ConductorSettings, Deps
 from nova.conductor.host_service import HostService
 from nova.conductor.hosts.feed import Feed
 from nova.conductor.hosts.registration import Daemons
@@ -53,8 +53,9 @@ class Fleet:
 
     def __init__(self, databases: fleet.Databases, folder: Path) -> None:
         self.clock, self.bus = JumpingClock(), LocalBus()
-        self.deps = Deps(api=databases.api, cell=databases.cell, settings=Settings(), host="bench",
-                         scheduler=self.bus.client(SchedulerRPC), compute=None, network=None, images=None, certs=None)
+        self.deps = Deps(api=databases.api, cell=databases.cell, settings=ConductorSettings(), host="bench",
+                                  scheduler=self.bus.client(SchedulerRPC), compute=None, network=None, images=None,
+                         certs=None)
         self.deps.feed = Feed(self.deps)
         self.daemons = Daemons(self.deps, clock=self.clock.monotonic)
         self.bus.serve(ConductorHostRPC, HostService(self.deps, self.daemons))

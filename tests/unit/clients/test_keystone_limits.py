@@ -14,7 +14,7 @@ from nova.clients import keystone
 from nova.clients.session import Credentials
 from tests.fakes.keystone import REGION, FakeKeystone
 
-WANTED = keystone.Wanted(None, "compute", None, "public", None)
+WANTED = keystone.WantedEndpoint(None, "compute", None, "public", None)
 
 
 @pytest.fixture
@@ -23,7 +23,8 @@ def server() -> Iterator[FakeKeystone]:
         yield fake
 
 
-def client(url: str, wanted: keystone.Wanted = WANTED, password: str = "secret", **more: Any) -> keystone.Keystone:
+def client(url: str, wanted: keystone.WantedEndpoint = WANTED, password: str = "secret",
+           **more: Any) -> keystone.Keystone:
     auth = v3.Password(f"{url}/v3", username="nova", password=password, project_name="nova",
                        user_domain_id="default", project_domain_id="default")
     return keystone.Keystone(Credentials(ksession.Session(), auth), wanted, **more)
@@ -47,10 +48,10 @@ def test_limits_when_some_are_for_all_regions_then_the_regions_own_stand_above(s
 
 
 @pytest.mark.parametrize("wanted", [
-    keystone.Wanted("compute-internal", "", None, "", None), WANTED._replace(region=REGION),
+    keystone.WantedEndpoint("compute-internal", "", None, "", None), WANTED._replace(region=REGION),
     WANTED._replace(service_name="compute")])
 def test_limits_when_the_endpoint_is_named_otherwise_then_it_is_found(server: FakeKeystone,
-                                                                      wanted: keystone.Wanted) -> None:
+                                                                      wanted: keystone.WantedEndpoint) -> None:
     server.register("servers", 7)
     assert client(server.url, wanted).limits("demo").registered == {"servers": 7}
 
@@ -67,7 +68,7 @@ def test_limits_when_they_are_read_again_then_it_takes_two_requests(server: Fake
 @pytest.mark.parametrize("wanted", [WANTED._replace(service_type="nope"), WANTED._replace(region="nowhere"),
                                     WANTED._replace(id="nope")])
 def test_limits_when_there_is_no_such_endpoint_then_an_error_says_so(server: FakeKeystone,
-                                                                     wanted: keystone.Wanted) -> None:
+                                                                     wanted: keystone.WantedEndpoint) -> None:
     with pytest.raises((errors.quota.LimitsNoEndpoint, errors.NotFound), match="nope|nowhere"):
         client(server.url, wanted).limits("demo")
 

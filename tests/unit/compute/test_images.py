@@ -18,7 +18,7 @@ from nova.clients.glance import Glance
 from nova.compute.guests import images
 from nova.compute.guests.images import CacheSettings, ImageCache
 from nova.model.images import Image
-from nova.privileged.qemu_img import Limits, QemuImg
+from nova.privileged.qemu_img import QemuImg, ToolLimits
 from nova.virt import image_files
 from tests.fakes.glance import FakeGlance
 from tests.unit.compute import crafted
@@ -385,4 +385,4 @@ def test_convert_beyond_its_limits_fails_and_says_so(tmp_path):
     with pytest.raises(errors.host.ImageTool, match="exceeded its limits|File too large"):
         QemuImg().convert(str(source), "qcow2", str(tmp_path / "r"), "raw", max_bytes=MIB)
     with pytest.raises(errors.NovaError):
-        QemuImg(Limits(memory_mb=16)).convert(str(source), "qcow2", str(tmp_path / "r2"), "raw")
+        QemuImg(ToolLimits(memory_mb=16)).convert(str(source), "qcow2", str(tmp_path / "r2"), "raw")

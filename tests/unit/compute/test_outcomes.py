@@ -9,14 +9,14 @@ import pytest
 
 from nova.compute import order_table
 from nova.compute.orders import outcomes
-from nova.compute.orders.kind import Kind
+from nova.compute.orders.kind import OrderKind
 
 UUID = "6a2b9a4e-7a58-4d2f-9b0e-3a5d6c1f2e47"
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
 @pytest.mark.parametrize("kind", [order_table.BUILD, order_table.REBOOT, order_table.RESUME], ids=str)
-def test_failure_when_the_disk_is_full_then_it_says_so(kind: Kind, number: int) -> None:
+def test_failure_when_the_disk_is_full_then_it_says_so(kind: OrderKind, number: int) -> None:
     told = outcomes.failure(UUID, OSError(number, os.strerror(number), "/var/lib/nova/instances/x"), kind)
     assert told.error_code == "host.disk_full" and told.error_kind == "host_refused"
     assert told.error_message == f"There is no space left for the guest's files on {os.uname().nodename}."

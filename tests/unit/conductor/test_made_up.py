@@ -10,9 +10,9 @@ import pytest
 
 from nova import context, errors
 from nova.compute.host import Clock, Host
-from nova.compute.orders.batches import Batches, Limits
+from nova.compute.orders.batches import Batches, OrderLimits
 from nova.compute.orders.fences import Fences
-from nova.compute.orders.kind import Kind
+from nova.compute.orders.kind import OrderKind
 from nova.compute.orders.orders import Orders, Work
 from nova.compute.orders.permission import Gate
 from nova.conductor.actions.endings import powered
@@ -52,7 +52,7 @@ class Polisher:
         return PowerState.RUNNING
 
 
-POLISH = Kind("polish", PolishRPC.polish_guests, lambda by: by.polish)
+POLISH = OrderKind("polish", PolishRPC.polish_guests, lambda by: by.polish)
 
 
 class PolishHost:
@@ -62,7 +62,7 @@ class PolishHost:
         host = Host("a", folder)
         self.by = Polisher()
         self.batches = Batches({POLISH: POLISH.doer(self.by)}, lambda *_: None,
-                               Orders(Fences(folder / "fences", Clock()), Clock()), None, host, Limits())
+                               Orders(Fences(folder / "fences", Clock()), Clock()), None, host, OrderLimits())
 
     def polish_guests(self, host: str, orders: tuple[GuestOrder, ...]) -> tuple[Outcome, ...]:
         return self.batches.run(POLISH, orders)

@@ -24,12 +24,12 @@ NOVNC_PAGE = f"/vnc_auto.html?path=%3Ftoken%3D{GOOD}"
 class Proxy:
     """A proxy of one kind that serves; ``auth`` knows :data:`GOOD`."""
 
-    def __init__(self, kind: kinds.Kind, files: Files | None, assets: dict[str, paper.Asset]) -> None:
+    def __init__(self, kind: kinds.ConsoleKind, files: Files | None, assets: dict[str, paper.Asset]) -> None:
         self.end = FakeEnd(echo if kind is kinds.SERIAL else rfb)
         self.auth = FakeConsoleAuth(kind.types[0])
         self.auth.give(port=self.end.port)
-        self.sessions = sessions.Sessions(sessions.Limits(9, 2, 9, 9), kind.exclusive, lambda _state: None)
-        door = gate.Gate(kind, self.auth, self.sessions, gate.Settings(reach=HERE))
+        self.sessions = sessions.Sessions(sessions.SessionLimits(9, 2, 9, 9), kind.exclusive, lambda _state: None)
+        door = gate.Gate(kind, self.auth, self.sessions, gate.GateSettings(reach=HERE))
         self.server = http_server.Server(http_server.bind("127.0.0.1", 0), app.App(door, files, assets),
                                          http_server.Bounds(20, 5, 5))
         self.server.start()

@@ -80,8 +80,9 @@ class Auth(FakeConsoleAuth):
 class Scene:
     """A gate whose steps are noted. ``steps``: their names, in the order they came."""
 
-    def __init__(self, kind: kinds.Kind = kinds.NOVNC, once: bool = False, limits: sessions.Limits | None = None,
-                 **settings: Any) -> None:
+    def __init__(self, kind: kinds.ConsoleKind = kinds.NOVNC, once: bool = False,
+                 limits: sessions.SessionLimits | None = None,
+                               **settings: Any) -> None:
         self.steps: list[str] = []
         self.front, self.back = Front(), Back()
         self.times: list[relay.Times] = []
@@ -91,9 +92,10 @@ class Scene:
         self.securing: Callable[[], None] = lambda: None
         self.auth = Auth(self.steps, kind.types[0], once)
         self.auth.give()
-        self.sessions = sessions.Sessions(limits or sessions.Limits(9, 9, 9, 9), kind.exclusive, lambda _state: None)
-        self.gate = gate.Gate(kind, self.auth, self.sessions, gate.Settings(**settings),
-                              gate.Steps(self.connect, self.secure, self.carry, self.accept))
+        self.sessions = sessions.Sessions(limits or sessions.SessionLimits(9, 9, 9, 9), kind.exclusive,
+                                          lambda _state: None)
+        self.gate = gate.Gate(kind, self.auth, self.sessions, gate.GateSettings(**settings),
+                                  gate.Steps(self.connect, self.secure, self.carry, self.accept))
 
     def accept(self, _sock: Any, _environ: Any) -> Front:
         self.steps.append("accept")
@@ -116,7 +118,7 @@ class Scene:
         self.times.append(times)
         return self.carrying(control)
 
-    def admit(self, token: str = GOOD, **headers: str) -> gate.Admission:
+    def admit(self, token: str = GOOD, **headers: str) -> gate.ConsoleAdmission:
         return self.gate.admit({"QUERY_STRING": f"token={token}", **headers})
 
     def open(self) -> tuple[int, str]:
@@ -190,7 +192,7 @@ def test_foreign_origin_is_refused_after_the_token_was_checked() -> None:
 
 
 def test_limit_when_reached_then_the_socket_is_closed_with_words_and_nothing_is_connected() -> None:
-    scene = Scene(limits=sessions.Limits(0, 9, 9, 9))
+    scene = Scene(limits=sessions.SessionLimits(0, 9, 9, 9))
     code, words = scene.open()
     assert code == codes.POLICY and words
     assert scene.steps == ["look", "accept"]
@@ -205,7 +207,7 @@ def test_host_when_it_does_not_answer_then_the_words_are_in_the_close() -> None:
 
 @pytest.mark.parametrize("obstacle", ["origin", "limit", "drain", "host", "browser"])
 def test_single_use_token_when_its_console_does_not_open_then_it_is_not_used_up(obstacle: str) -> None:
-    scene = Scene(once=True, limits=sessions.Limits(0 if obstacle == "limit" else 9, 9, 9, 9))
+    scene = Scene(once=True, limits=sessions.SessionLimits(0 if obstacle == "limit" else 9, 9, 9, 9))
     admission = scene.admit()
     if obstacle == "origin":
         refused(scene, HTTP_ORIGIN="http://evil.example", HTTP_HOST="127.0.0.1")
@@ -314,7 +316,7 @@ def test_browser_that_has_gone_before_the_answer_is_no_session() -> None:
 
 def test_single_use_token_when_a_page_has_several_channels_then_they_join_its_first() -> None:
     scene = Scene(kinds.SPICE, once=True)
-    joined: list[gate.Admission] = []
+    joined: list[gate.ConsoleAdmission] = []
 
     def carrying(_control: relay.Control) -> relay.Ending:
         joined.append(scene.admit())

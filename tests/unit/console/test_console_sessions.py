@@ -9,10 +9,10 @@ import time
 import pytest
 
 from nova.console.codes import ELSEWHERE, GOING_AWAY, POLICY
-from nova.console.sessions import Full, Limits, Session, Sessions
+from nova.console.sessions import Full, Session, SessionLimits, Sessions
 from nova.model.consoles import ConsoleAddress, ConsoleConnection, ConsoleType
 
-MANY = Limits(100, 100, 100, 100)
+MANY = SessionLimits(100, 100, 100, 100)
 
 
 class Ended:
@@ -35,16 +35,17 @@ def session(token: str = "t", server: str = "s", user: str = "u") -> Session:
     return Session(grant, token, Ended())
 
 
-def registry(limits: Limits = MANY, exclusive: bool = False) -> tuple[Sessions, list[str]]:
+def registry(limits: SessionLimits = MANY, exclusive: bool = False) -> tuple[Sessions, list[str]]:
     told: list[str] = []
     return Sessions(limits, exclusive, told.append), told
 
 
 @pytest.mark.parametrize(("limits", "third"), [
-    (Limits(2, 9, 9, 9), session("x", "x", "x")), (Limits(9, 2, 9, 9), session("t", "x", "x")),
-    (Limits(9, 9, 2, 9), session("x", "s", "x")), (Limits(9, 9, 9, 2), session("x", "x", "u")),
+    (SessionLimits(2, 9, 9, 9), session("x", "x", "x")), (SessionLimits(9, 2, 9, 9), session("t", "x", "x")),
+    (SessionLimits(9, 9, 2, 9), session("x", "s", "x")), (SessionLimits(9, 9, 9, 2), session("x", "x", "u")),
 ])
-def test_session_when_one_more_than_may_be_then_it_is_refused_until_one_leaves(limits: Limits, third: Session) -> None:
+def test_session_when_one_more_than_may_be_then_it_is_refused_until_one_leaves(limits: SessionLimits,
+                                                                               third: Session) -> None:
     open_, _ = registry(limits)
     first, second = session(), session()
     open_.enter(first)
@@ -60,7 +61,7 @@ def test_session_when_one_more_than_may_be_then_it_is_refused_until_one_leaves(l
 
 
 def test_sessions_of_others_do_not_count_against_one() -> None:
-    open_, _ = registry(Limits(9, 1, 1, 1))
+    open_, _ = registry(SessionLimits(9, 1, 1, 1))
     for number in range(5):
         open_.enter(session(f"t{number}", f"s{number}", f"u{number}"))
     assert len(open_) == 5
@@ -70,7 +71,7 @@ def test_limits_of_pages_with_several_connections_count_pages() -> None:
     class Group:
         max_sessions, max_sessions_per_token, max_sessions_per_server, max_sessions_per_user = 1000, 4, 10, 50
 
-    assert Limits.of(Group, 8) == Limits(8000, 32, 80, 400)
+    assert SessionLimits.of(Group, 8) == SessionLimits(8000, 32, 80, 400)
 
 
 def test_memory_stays_flat_when_many_come_and_go() -> None:
@@ -83,7 +84,7 @@ def test_memory_stays_flat_when_many_come_and_go() -> None:
 
 
 def test_exclusive_when_a_newer_one_comes_then_the_older_of_its_server_ends() -> None:
-    open_, _ = registry(Limits(1, 1, 1, 1), exclusive=True)
+    open_, _ = registry(SessionLimits(1, 1, 1, 1), exclusive=True)
     older, newer = session(), session()
     open_.enter(older)
     open_.enter(newer)
@@ -107,15 +108,16 @@ def entered(open_: Sessions, sessions_: list[Session]) -> int:
 
 
 def test_exclusive_when_those_told_to_end_take_their_time_then_the_limits_hold() -> None:
-    for limits, count in ((Limits(9, 999, 999, 999), 10), (Limits(999, 4, 999, 999), 5), (Limits(999, 999, 7, 999), 8),
-                          (Limits(999, 999, 999, 5), 6)):
+    for limits, count in ((SessionLimits(9, 999, 999, 999), 10), (SessionLimits(999, 4, 999, 999), 5),
+                          (SessionLimits(999, 999, 7, 999), 8),
+                                               (SessionLimits(999, 999, 999, 5), 6)):
         open_, _ = registry(limits, exclusive=True)
         assert entered(open_, [session() for _ in range(500)]) == count, "one takes another's place"
         assert len(open_) == count
 
 
 def test_exclusive_when_another_user_makes_room_then_ones_own_limits_gain_nothing_by_it() -> None:
-    for limits in (Limits(999, 999, 999, 1), Limits(999, 1, 999, 999)):
+    for limits in (SessionLimits(999, 999, 999, 1), SessionLimits(999, 1, 999, 999)):
         open_, _ = registry(limits, exclusive=True)
         open_.enter(session("mine", "elsewhere", "me"))
         open_.enter(session("theirs", "s", "them"))

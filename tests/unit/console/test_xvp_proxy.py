@@ -11,7 +11,7 @@ import pytest
 
 from nova import errors, http_server
 from nova.console import codes, gate, kinds, relay, xvp
-from nova.console.sessions import Limits, Sessions
+from nova.console.sessions import SessionLimits, Sessions
 from nova.console.target import Reach
 from nova.model.consoles import ConsoleAddress, ConsoleConnection, ConsoleType, TokenCheck, token_hash
 from tests.fakes.console_peers import PATIENCE_S, exactly, reset, serving, tcp_pair
@@ -41,10 +41,10 @@ class Auth:
 
 
 class Proxy:
-    def __init__(self, auth: Auth, limits: Limits | None = None) -> None:
+    def __init__(self, auth: Auth, limits: SessionLimits | None = None) -> None:
         self.auth = auth
-        self.sessions = Sessions(limits or Limits(10, 10, 10, 10), tell=lambda state: None)
-        settings = gate.Settings(reach=Reach(timeout_s=1, local_hosts=frozenset(["here"])))
+        self.sessions = Sessions(limits or SessionLimits(10, 10, 10, 10), tell=lambda state: None)
+        settings = gate.GateSettings(reach=Reach(timeout_s=1, local_hosts=frozenset(["here"])))
         self.gate = gate.Gate(kinds.XVPVNC, auth, self.sessions, settings, xvp.STEPS)
         self.server = http_server.Server(http_server.bind("127.0.0.1", 0), xvp.Application(self.gate))
         self.server.start()
@@ -153,7 +153,7 @@ def test_console_that_can_not_be_reached_is_told_in_words_and_not_as_200() -> No
 
 def test_session_beyond_the_limit_is_refused_in_words() -> None:
     with serving(mirror) as port:
-        proxy = Proxy(Auth(port), Limits(10, 1, 10, 10))
+        proxy = Proxy(Auth(port), SessionLimits(10, 1, 10, 10))
         with proxy.ask() as first:
             exactly(first, 31)
             status, words = proxy.answer()

@@ -10,7 +10,7 @@ from nova import errors
 from nova.errors import Conflict, Unavailable
 from nova.model.networks import NetworkOnHost
 from nova.network import service as network_service
-from nova.network.host import Filters, Machine, NetworkHost, NoHost
+from nova.network.host import Filters, Machine, NetworkHost, NoHostSide
 from nova.network.leases import LeaseBook, LeaseEvent
 from nova.network.service import NetworkService
 from nova.privileged.ebtables import frame_filter
@@ -280,7 +280,7 @@ def test_assemble_with_fake_network_touches_nothing(tmp_path):
     conductor = FakeConductorHost(order(1, guest(3))).client("host1")
     made = network_service.assemble(conductor, "host1", options(tmp_path, fake_network=True))
     made.serve_networks("host1", (order(1, guest(3)),))
-    assert isinstance(made._side, NoHost)
+    assert isinstance(made._side, NoHostSide)
     assert sorted(path.name for path in (tmp_path / "networks").iterdir()) == []
 
 

@@ -15,8 +15,8 @@ import pytest
 ROOT = Path(__file__).parents[3]
 STARTER = """\
 import subprocess
-from nova.privileged.qemu_img import Limits
-subprocess.run([*Limits().argv(), "sleep", "61"])
+from nova.privileged.qemu_img import ToolLimits
+subprocess.run([*ToolLimits().argv(), "sleep", "61"])
 """
 
 

@@ -35,7 +35,7 @@ class FakeConductor(ContractFake, contract=ConductorRPC):
 
 
 def make(*states, sweep_s=60, clock=None, conductor=None):
-    settings = service.Settings(SimpleNamespace(host_state_sweep_interval=sweep_s), filter_options(), 90)
+    settings = service.SchedulerSettings(SimpleNamespace(host_state_sweep_interval=sweep_s), filter_options(), 90)
     made = service.SchedulerService((conductor or FakeConductor(*states)).client(), settings, clock or Clock(),
                                     random.Random(1))
     if conductor is None:
@@ -137,7 +137,7 @@ def test_busy_hosts_are_the_last_requests_and_weigh():
 
 def test_limit_of_busy_hosts_when_it_is_reached_then_no_more_until_they_rest():
     options = filter_options(enabled_filters=["IoOpsFilter"], max_io_ops_per_host=2)
-    settings = service.Settings(SimpleNamespace(host_state_sweep_interval=60), options, 90)
+    settings = service.SchedulerSettings(SimpleNamespace(host_state_sweep_interval=60), options, 90)
     scheduler = service.SchedulerService(FakeConductor(host_state("cn1")).client(), settings, Clock(), random.Random(1))
     assert scheduler.sweep()
     assert chosen(scheduler.select_hosts(placement_request(server_uuids=("s1",), busy={"cn1": 2}))) == [None]
@@ -147,7 +147,7 @@ def test_limit_of_busy_hosts_when_it_is_reached_then_no_more_until_they_rest():
 
 def test_rebuild_counts_as_no_server_more():
     options = filter_options(enabled_filters=["NumInstancesFilter"], max_instances_per_host=1)
-    settings = service.Settings(SimpleNamespace(host_state_sweep_interval=60), options, 90)
+    settings = service.SchedulerSettings(SimpleNamespace(host_state_sweep_interval=60), options, 90)
     scheduler = service.SchedulerService(FakeConductor(host_state("cn1")).client(), settings, Clock(), random.Random(1))
     assert scheduler.sweep()
     rebuild = placement_request(vcpus=0, memory_mb=0, disk_gb=0, server_uuids=("old",), rebuild=True, host="cn1")

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 
 from nova import errors
-from nova.privileged.runner import Runner
+from nova.privileged.runner import CommandRunner
 
 LABEL = "config-2"
 VFAT_BYTES = 64 << 20
@@ -21,7 +21,7 @@ ISO_MAKERS = ("xorrisofs", "genisoimage", "mkisofs")
 class ConfigDrive:
     """Writes drives of ``limit_mb`` at most; ``image_format`` is iso9660 or vfat."""
 
-    def __init__(self, image_format: str, limit_mb: int, runner: Runner) -> None:
+    def __init__(self, image_format: str, limit_mb: int, runner: CommandRunner) -> None:
         self._format, self._limit, self._runner = image_format, limit_mb << 20, runner
 
     def write(self, target: Path, files: Mapping[str, bytes]) -> int:

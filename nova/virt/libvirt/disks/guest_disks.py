@@ -18,12 +18,12 @@ from nova.virt.libvirt.disks.maker import DiskMaker
 from nova.virt.libvirt.disks.plan import KERNEL, RAMDISK
 from nova.virt.libvirt.disks.refusals import as_refusals
 from nova.virt.libvirt.disks.tpm import Tpms
-from nova.virt.libvirt.settings import Settings
+from nova.virt.libvirt.settings import LibvirtSettings
 
 
 @dataclass(frozen=True, kw_only=True)
 class LibvirtDisks:
-    settings: Settings
+    settings: LibvirtSettings
     folders: Folders
     maker: DiskMaker
     config_drive: ConfigDrive

@@ -8,19 +8,19 @@ from collections.abc import Collection
 from nova import concurrency
 from nova.model.orders import BuildOrder
 from nova.privileged.qemu_img import QemuImg
-from nova.privileged.runner import Runner
+from nova.privileged.runner import CommandRunner
 from nova.virt.libvirt.disks import filesystems
 from nova.virt.libvirt.disks.backends import Backends, Format, Space
 from nova.virt.libvirt.disks.backends.files import whole
 from nova.virt.libvirt.disks.folders import DiskRecord, Folder
 from nova.virt.libvirt.disks.plan import Base, wanted_disks
-from nova.virt.libvirt.settings import Settings
+from nova.virt.libvirt.settings import LibvirtSettings
 
 
 class DiskMaker:
     """``runner`` runs the tools that make file systems, volumes and pool images."""
 
-    def __init__(self, settings: Settings, tool: QemuImg, runner: Runner) -> None:
+    def __init__(self, settings: LibvirtSettings, tool: QemuImg, runner: CommandRunner) -> None:
         self._settings, self.backends = settings, Backends(settings, tool, runner)
 
     def make(self, order: BuildOrder, folder: Folder, disks: tuple[DiskRecord, ...], base: Base | None) -> None:

@@ -8,7 +8,7 @@ import msgspec
 
 from nova.model.orders import BuildOrder, Disk
 from nova.virt.libvirt.disks.folders import DiskRecord
-from nova.virt.libvirt.settings import Settings
+from nova.virt.libvirt.settings import LibvirtSettings
 
 GIB, MIB = 1 << 30, 1 << 20
 CONFIG_NAME = "disk.config"
@@ -23,7 +23,7 @@ class Base(NamedTuple):
     size_bytes: int
 
 
-def plan(order: BuildOrder, settings: Settings, base: Base | None) -> tuple[DiskRecord, ...]:
+def plan(order: BuildOrder, settings: LibvirtSettings, base: Base | None) -> tuple[DiskRecord, ...]:
     """Root, ephemeral and swap disks, in the order in which the guest sees them."""
     ranks = ("root", "ephemeral", "swap")
     wanted = sorted((disk for disk in wanted_disks(order) if disk.kind in ranks),
@@ -32,7 +32,7 @@ def plan(order: BuildOrder, settings: Settings, base: Base | None) -> tuple[Disk
                       order.server_uuid, settings) for disk in wanted)
 
 
-def kept(disk: DiskRecord, server_uuid: str, settings: Settings) -> DiskRecord:
+def kept(disk: DiskRecord, server_uuid: str, settings: LibvirtSettings) -> DiskRecord:
     """The record with where the operator has disks kept."""
     if settings.store == "file":
         return disk
@@ -52,12 +52,12 @@ def wanted_disks(order: BuildOrder) -> tuple[Disk, ...]:
     return tuple(disks)
 
 
-def config_drive(settings: Settings, size_bytes: int = 0) -> DiskRecord:
+def config_drive(settings: LibvirtSettings, size_bytes: int = 0) -> DiskRecord:
     device = "disk" if settings.config_drive_format == "vfat" else "cdrom"
     return DiskRecord(kind="config", name=CONFIG_NAME, format="raw", size_bytes=size_bytes, device=device)
 
 
-def _root(order: BuildOrder, disk: Disk, settings: Settings, base: Base | None) -> DiskRecord:
+def _root(order: BuildOrder, disk: Disk, settings: LibvirtSettings, base: Base | None) -> DiskRecord:
     size = disk.size_gb * GIB
     if base is None:
         return DiskRecord(kind="root", name="disk", format=_format(settings), size_bytes=size)
@@ -69,13 +69,13 @@ def _root(order: BuildOrder, disk: Disk, settings: Settings, base: Base | None) 
                       backing_format=base.format if overlay else None)
 
 
-def _empty(disk: Disk, settings: Settings) -> DiskRecord:
+def _empty(disk: Disk, settings: LibvirtSettings) -> DiskRecord:
     name = "disk.swap" if disk.kind == "swap" else f"disk.eph{disk.index}"
     return DiskRecord(kind=disk.kind, index=disk.index, name=name, format=_format(settings),
                       size_bytes=disk.size_mb * MIB if disk.kind == "swap" else disk.size_gb * GIB)
 
 
-def _format(settings: Settings) -> str:
+def _format(settings: LibvirtSettings) -> str:
     return "qcow2" if settings.cow else "raw"
 
 

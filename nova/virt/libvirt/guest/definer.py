@@ -16,7 +16,7 @@ from nova.virt.libvirt.guest.firmware import COMMAND_LINE
 from nova.virt.libvirt.guest.serial_ports import SerialLines
 from nova.virt.libvirt.host.facts import HostFacts
 from nova.virt.libvirt.hypervisor import Hypervisor
-from nova.virt.libvirt.settings import Settings
+from nova.virt.libvirt.settings import LibvirtSettings
 from nova.virt.libvirt.xml import specs
 from nova.virt.libvirt.xml.domain import domain_xml
 
@@ -26,7 +26,7 @@ class Definer:
     """``facts`` is called when the host's facts are needed: they need a connection."""
 
     hypervisor: Hypervisor
-    settings: Settings
+    settings: LibvirtSettings
     folders: Folders
     disks: DiskMaker
     tpms: Tpms

@@ -22,7 +22,7 @@ from nova.virt.libvirt.guest.processor import cpu_spec
 from nova.virt.libvirt.host.facts import HostFacts
 from nova.virt.libvirt.host.machines import is_kind
 from nova.virt.libvirt.properties import NO, Wishes, wishes
-from nova.virt.libvirt.settings import Settings
+from nova.virt.libvirt.settings import LibvirtSettings
 from nova.virt.libvirt.xml import specs
 
 MANUFACTURER, PRODUCT, FAMILY = "OpenStack Foundation", "OpenStack Nova", "Virtual Machine"
@@ -36,7 +36,7 @@ POLICIES = {"amd-sev": 0x33, "amd-sev-es": 0x37}
 
 
 def guest_spec(order: BuildOrder, disks: tuple[DiskRecord, ...], folder: Path, host: HostFacts,
-               settings: Settings) -> specs.GuestSpec:
+               settings: LibvirtSettings) -> specs.GuestSpec:
     """The whole guest. Invalid: the image or flavor asks for nonsense; HostRefused: for what isn't here."""
     extra = order.flavor.extra_specs
     properties = order.image.properties if order.image else {}
@@ -90,7 +90,7 @@ def encryption_of(image: Mapping[str, str], extra_specs: Mapping[str, str], mach
     return specs.EncryptionSpec(can.sev_cbit, can.sev_reduced_bits, POLICIES[model])
 
 
-def vif_specs(order: BuildOrder, asked: Wishes, settings: Settings, kvm: bool) -> tuple[specs.VifSpec, ...]:
+def vif_specs(order: BuildOrder, asked: Wishes, settings: LibvirtSettings, kvm: bool) -> tuple[specs.VifSpec, ...]:
     """HostRefused: one that this host has no way to plug."""
     facts = vifs.Asked(asked, settings, kvm, order.flavor.vcpus, order.flavor.extra_specs)
     return tuple(vifs.spec(one, facts) for one in order.interfaces)

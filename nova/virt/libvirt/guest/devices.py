@@ -11,7 +11,7 @@ from nova.virt.libvirt.guest.firmware import check_pcie
 from nova.virt.libvirt.host.facts import HostFacts
 from nova.virt.libvirt.host.machines import SINCE, is_kind
 from nova.virt.libvirt.properties import Wishes
-from nova.virt.libvirt.settings import Settings
+from nova.virt.libvirt.settings import LibvirtSettings
 from nova.virt.libvirt.xml.capabilities import DomainCapabilities
 from nova.virt.libvirt.xml.specs import DeviceSpec, TpmSpec
 
@@ -49,8 +49,8 @@ def check_offers(asked: Wishes, can: DomainCapabilities, host: HostFacts) -> Non
                                           reason=f"it comes with QEMU {version // 1_000_000}.{version // 1000 % 1000}")
 
 
-def device_spec(asked: Wishes, settings: Settings, folder: Path, machine: str | None, host: HostFacts,
-                server_uuid: str) -> DeviceSpec:
+def device_spec(asked: Wishes, settings: LibvirtSettings, folder: Path, machine: str | None, host: HostFacts,
+                       server_uuid: str) -> DeviceSpec:
     spice, can = settings.consoles.spice, host.abilities(machine)
     screen = settings.vnc_listen is not None or spice is not None
     check_offers(asked, can, host)
@@ -94,7 +94,7 @@ def _iommu(asked: Wishes, machine: str | None) -> str | None:
     return AUTO_IOMMU if asked.iommu == "auto" else asked.iommu
 
 
-def _pointer(asked: Wishes, settings: Settings) -> str | None:
+def _pointer(asked: Wishes, settings: LibvirtSettings) -> str | None:
     if asked.input_bus:
         return asked.input_bus
     tablet = asked.pointer == "usbtablet" or settings.pointer == "usbtablet"

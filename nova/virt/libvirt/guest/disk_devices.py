@@ -9,7 +9,7 @@ from pathlib import Path
 from nova import errors
 from nova.virt.libvirt.disks.folders import DiskRecord
 from nova.virt.libvirt.properties import Wishes
-from nova.virt.libvirt.settings import Settings
+from nova.virt.libvirt.settings import LibvirtSettings
 from nova.virt.libvirt.xml.specs import Backing, DiskSpec, RbdAccess
 
 PREFIXES = {"virtio": "vd", "scsi": "sd", "sata": "sd", "usb": "sd", "ide": "hd", "fdc": "fd"}
@@ -48,7 +48,7 @@ class Storage:
     rbd: RbdAccess = RbdAccess()
 
     @staticmethod
-    def of(settings: Settings, host_cache: str) -> Storage:
+    def of(settings: LibvirtSettings, host_cache: str) -> Storage:
         """``host_cache``: the mode that files on this host can have."""
         return Storage(
             cache={"file": host_cache, "block": settings.block_cache_mode, "network": settings.network_cache_mode},

@@ -10,7 +10,7 @@ from nova.virt.libvirt.disks.plan import KERNEL, RAMDISK
 from nova.virt.libvirt.host.facts import HostFacts
 from nova.virt.libvirt.host.machines import is_kind, runnable
 from nova.virt.libvirt.properties import Wishes
-from nova.virt.libvirt.settings import Settings
+from nova.virt.libvirt.settings import LibvirtSettings
 from nova.virt.libvirt.xml.specs import BootSpec
 
 COMMAND_LINE = "root=/dev/vda console=tty0 console=ttyS0"
@@ -27,7 +27,7 @@ def arch_of(asked: Wishes, host: HostFacts) -> str:
     return arch
 
 
-def machine_of(asked: Wishes, settings: Settings, host: HostFacts) -> str | None:
+def machine_of(asked: Wishes, settings: LibvirtSettings, host: HostFacts) -> str | None:
     """The image's, else the operator's, else one that can have what is asked for; None is libvirt's choice."""
     if asked.machine and host.machines and asked.machine not in host.machines:
         raise errors.host.NoSuchGuest(name="hw_machine_type", value=asked.machine,

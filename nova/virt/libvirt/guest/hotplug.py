@@ -23,7 +23,7 @@ from nova.virt.libvirt.guest.definition import vif_specs
 from nova.virt.libvirt.host.facts import HostFacts
 from nova.virt.libvirt.hypervisor import Definitions, Hypervisor
 from nova.virt.libvirt.properties import wishes
-from nova.virt.libvirt.settings import Settings
+from nova.virt.libvirt.settings import LibvirtSettings
 from nova.virt.libvirt.vifs.interfaces import LibvirtInterfaces
 from nova.virt.libvirt.xml import interfaces as xml
 from nova.virt.libvirt.xml.specs import VifSpec
@@ -37,7 +37,7 @@ NOWHERE = Definitions(None, None)
 @dataclass(frozen=True, kw_only=True)
 class LibvirtHotPlug:
     hypervisor: Hypervisor
-    settings: Settings
+    settings: LibvirtSettings
     folders: Folders
     interfaces: LibvirtInterfaces
     facts: Callable[[], HostFacts]

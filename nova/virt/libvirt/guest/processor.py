@@ -12,7 +12,7 @@ from nova.virt.libvirt.guest.numa_placement import threads_of
 from nova.virt.libvirt.host.facts import HostFacts
 from nova.virt.libvirt.host.processors import FEATURES, flags_of, mode_of, usable_models
 from nova.virt.libvirt.properties import Wishes
-from nova.virt.libvirt.settings import Settings
+from nova.virt.libvirt.settings import LibvirtSettings
 from nova.virt.libvirt.xml.capabilities import DomainCapabilities
 from nova.virt.libvirt.xml.specs import CpuSpec, Topology
 
@@ -22,8 +22,8 @@ TUNING = {"quota:cpu_shares": ("shares", 1, 262144), "quota:cpu_period": ("perio
           "quota:cpu_quota": ("quota", -1, 17592186044415)}
 
 
-def cpu_spec(order: BuildOrder, asked: Wishes, settings: Settings, host: HostFacts,
-             abilities: DomainCapabilities) -> CpuSpec:
+def cpu_spec(order: BuildOrder, asked: Wishes, settings: LibvirtSettings, host: HostFacts,
+                    abilities: DomainCapabilities) -> CpuSpec:
     mode, wanted = mode_of(settings, host), wanted_features(order)
     model = choose_model(settings, abilities, host.cpu_features, wanted) if mode == "custom" else None
     flags = () if mode == "none" else settings.cpu_flags
@@ -70,8 +70,8 @@ def wanted_features(order: BuildOrder) -> dict[str, str]:
     return {FEATURES[trait]: trait for trait in traits if trait in FEATURES}
 
 
-def choose_model(settings: Settings, abilities: DomainCapabilities, features_of: Mapping[str, frozenset[str]],
-                 wanted: Mapping[str, str]) -> str:
+def choose_model(settings: LibvirtSettings, abilities: DomainCapabilities, features_of: Mapping[str, frozenset[str]],
+                        wanted: Mapping[str, str]) -> str:
     """The first of ``[libvirt]cpu_models`` that this host can give and that has what is wanted (with the flags set)."""
     usable = usable_models(settings.cpu_models, abilities)
     if not usable:

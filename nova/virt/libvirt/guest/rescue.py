@@ -27,7 +27,7 @@ from nova.virt.libvirt.disks.maker import DiskMaker
 from nova.virt.libvirt.disks.refusals import as_refusals
 from nova.virt.libvirt.guest.definer import Definer
 from nova.virt.libvirt.hypervisor import OFF, Hypervisor, state_of
-from nova.virt.libvirt.settings import Settings
+from nova.virt.libvirt.settings import LibvirtSettings
 from nova.virt.libvirt.xml import running
 
 DISK, CONFIG, KERNEL, RAMDISK = "disk.rescue", "disk.config.rescue", "kernel.rescue", "ramdisk.rescue"
@@ -40,7 +40,7 @@ BUSES_OF = {"floppy": ("fdc",), "cdrom": ("ide", "sata", "scsi", "usb"),
 class LibvirtRescuing:
     hypervisor: Hypervisor
     definer: Definer
-    settings: Settings
+    settings: LibvirtSettings
     folders: Folders
     disks: DiskMaker
     config_drive: ConfigDrive

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from nova import errors
 from nova.model.providers import ChildProvider, ClassInventory
 from nova.model.topology import HostCell, HostTopology, Pages, PciDevice
-from nova.privileged.runner import Runner
+from nova.privileged.runner import CommandRunner
 from nova.virt import cpu_sets
 from nova.virt.libvirt.hypervisor import Hypervisor
 from nova.virt.libvirt.settings.placing import Placing
@@ -44,7 +44,7 @@ class Layout:
 class Resources:
     """Cells and pages are looked at once, as libvirt's capabilities are; devices each time."""
 
-    def __init__(self, hypervisor: Hypervisor, placing: Placing, runner: Runner) -> None:
+    def __init__(self, hypervisor: Hypervisor, placing: Placing, runner: CommandRunner) -> None:
         self._hypervisor, self._placing, self._runner = hypervisor, placing, runner
 
     def look(self, capabilities: str, machines: Collection[DomainCapabilities]) -> Layout:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from nova.virt.libvirt.host.facts import HostFacts
-from nova.virt.libvirt.settings import Settings
+from nova.virt.libvirt.settings import LibvirtSettings
 from nova.virt.libvirt.xml.capabilities import DomainCapabilities
 
 _SAME = ("AVX AVX2 FMA4 F16C MMX SSE SSE2 SSE3 SSSE3 SSE4A XOP 3DNOW AVX512F AVX512CD AVX512PF AVX512ER AVX512VL "
@@ -30,7 +30,7 @@ def traits_of(features: Iterable[str]) -> frozenset[str]:
     return frozenset(trait for trait, feature in FEATURES.items() if feature in have)
 
 
-def mode_of(settings: Settings, host: HostFacts) -> str:
+def mode_of(settings: LibvirtSettings, host: HostFacts) -> str:
     kvm = host.virt_type == "kvm"
     mode = settings.cpu_mode or ("host-model" if kvm else "none")
     if not kvm and mode == "host-passthrough":
@@ -43,8 +43,8 @@ def usable_models(models: Iterable[str], abilities: DomainCapabilities) -> tuple
     return tuple(model for model in models if not abilities.cpu_models or model in abilities.cpu_models)
 
 
-def guest_features(settings: Settings, host: HostFacts, own: frozenset[str],
-                   abilities: DomainCapabilities) -> frozenset[str]:
+def guest_features(settings: LibvirtSettings, host: HostFacts, own: frozenset[str],
+                          abilities: DomainCapabilities) -> frozenset[str]:
     """Features that some guest here can have; ``own`` are those of the host's processor."""
     mode = mode_of(settings, host)
     if mode == "custom":
@@ -56,7 +56,7 @@ def guest_features(settings: Settings, host: HostFacts, own: frozenset[str],
     return frozenset() if mode == "none" else (found | added) - removed
 
 
-def flags_of(settings: Settings) -> tuple[frozenset[str], frozenset[str]]:
+def flags_of(settings: LibvirtSettings) -> tuple[frozenset[str], frozenset[str]]:
     """Features that the operator adds, and takes away."""
     added = frozenset(flag.lstrip("+") for flag in settings.cpu_flags if not flag.startswith("-"))
     return added, frozenset(flag[1:] for flag in settings.cpu_flags if flag.startswith("-"))

@@ -16,7 +16,7 @@ from nova import errors
 from nova.model.base import utcnow
 from nova.model.hosts import HostUptime, Node
 from nova.privileged import kvm
-from nova.privileged.runner import Runner
+from nova.privileged.runner import CommandRunner
 from nova.virt.libvirt.disks import tpm
 from nova.virt.libvirt.disks.folders import Folders
 from nova.virt.libvirt.host import host_traits
@@ -25,7 +25,7 @@ from nova.virt.libvirt.host.host_topology import Layout, Resources, device_child
 from nova.virt.libvirt.host.machines import has_stateless, runnable
 from nova.virt.libvirt.host.processors import guest_features, usable_models
 from nova.virt.libvirt.hypervisor import Hypervisor
-from nova.virt.libvirt.settings import Settings
+from nova.virt.libvirt.settings import LibvirtSettings
 from nova.virt.libvirt.xml import capabilities
 
 GIB = 1 << 30
@@ -37,11 +37,11 @@ PROC, UTMP = Path("/proc"), Path("/run/utmp")
 RECORD_BYTES, USER_PROCESS = (384, 400), 7  # of utmp: by the C library's idea of a long
 
 
-class Host:
+class LibvirtHost:
     """Facts are read from libvirt once a connection; amounts at each call."""
 
-    def __init__(self, hypervisor: Hypervisor, settings: Settings, folders: Folders, runner: Runner,
-                 space: Callable[[], tuple[int, int]]) -> None:
+    def __init__(self, hypervisor: Hypervisor, settings: LibvirtSettings, folders: Folders, runner: CommandRunner,
+                               space: Callable[[], tuple[int, int]]) -> None:
         """``space``: bytes where disks are kept, all and free."""
         self._hypervisor, self._settings, self._folders, self._runner = hypervisor, settings, folders, runner
         self._space = space

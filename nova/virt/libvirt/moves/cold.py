@@ -20,9 +20,9 @@ from nova.virt.libvirt.disks.tpm import Tpms
 from nova.virt.libvirt.hypervisor import OFF, Hypervisor
 from nova.virt.libvirt.moves import source_info as tell
 from nova.virt.libvirt.moves import tpm_transfer
-from nova.virt.libvirt.moves.file_transfer import Carrier, Origin, Wanted, only
-from nova.virt.libvirt.moves.source_info import Told
-from nova.virt.libvirt.settings import Settings
+from nova.virt.libvirt.moves.file_transfer import Carrier, Origin, WantedFile, only
+from nova.virt.libvirt.moves.source_info import SourceInfo
+from nova.virt.libvirt.settings import LibvirtSettings
 from nova.virt.libvirt.vifs.interfaces import LibvirtInterfaces
 
 LOG = logging.getLogger(__name__)
@@ -31,7 +31,7 @@ LOG = logging.getLogger(__name__)
 @dataclass(frozen=True, kw_only=True)
 class LibvirtColdMoves:
     hypervisor: Hypervisor
-    settings: Settings
+    settings: LibvirtSettings
     folders: Folders
     disks: DiskMaker
     tpms: Tpms
@@ -106,22 +106,22 @@ class LibvirtColdMoves:
         folder.keep_copy_of(None)
         os.replace(folder.path, aside.path)
 
-    def _origin(self, order: MoveOrder) -> tuple[Origin, Told, str]:
+    def _origin(self, order: MoveOrder) -> tuple[Origin, SourceInfo, str]:
         """Where the disks come from, what is told of them, and what they are known by."""
         aside, source, carrier = self.folders.aside(order.server_uuid), order.source, self.carrier
         if source is None:
             if not self._has(aside):
                 raise errors.move.NothingAside(uuid=order.server_uuid)
             disks, facts = tell.told(aside, {})
-            told = Told(GuestOnSource(disks=disks, facts=facts))
+            told = SourceInfo(GuestOnSource(disks=disks, facts=facts))
             return carrier.from_folder(aside), told, tell.probe_of(aside)
-        told = Told(source)
+        told = SourceInfo(source)
         if aside.exists() and tell.sees(self.folders.root, source.probe):
             return carrier.from_folder(aside), told, source.probe
         return carrier.from_host(source, told), told, source.probe
 
-    def _bring(self, order: MoveOrder, folder: Folder, origin: Origin, told: Told,
-               images: LocalImages | None) -> tuple[DiskRecord, ...]:
+    def _bring(self, order: MoveOrder, folder: Folder, origin: Origin, told: SourceInfo,
+                     images: LocalImages | None) -> tuple[DiskRecord, ...]:
         """Every disk that the guest had and goes on to have; the records of all that it shall have."""
         wanted, fresh = _wanted(plan.plan(order.build, self.settings, None), told.records)
         carrier, own = self.carrier, only(images, order.build)
@@ -138,7 +138,7 @@ class LibvirtColdMoves:
         return tuple(sorted((*found.values(), *fresh), key=lambda disk: (ranks.index(disk.kind), disk.index)))
 
 
-def _wanted(planned: tuple[DiskRecord, ...], had: tuple[DiskRecord, ...]) -> tuple[list[Wanted], list[DiskRecord]]:
+def _wanted(planned: tuple[DiskRecord, ...], had: tuple[DiskRecord, ...]) -> tuple[list[WantedFile], list[DiskRecord]]:
     """Which of the disks go on, and which begin anew: swap of another size, and what was not there.
     move.DiskShrinks."""
     there = {(disk.kind, disk.index): disk for disk in had}
@@ -150,13 +150,13 @@ def _wanted(planned: tuple[DiskRecord, ...], had: tuple[DiskRecord, ...]) -> tup
             size = shall.size_bytes if shall is not None and disk.device != "cdrom" else 0
             if 0 < size < disk.size_bytes:
                 raise errors.move.DiskShrinks(kind="root", has_bytes=disk.size_bytes, wanted_bytes=size)
-            wanted.append(Wanted(disk, size))
+            wanted.append(WantedFile(disk, size))
         elif disk.kind == "ephemeral":
             if shall is None:
                 raise errors.move.DiskShrinks(kind="ephemeral", has_bytes=disk.size_bytes, wanted_bytes=0)
-            wanted.append(Wanted(disk, shall.size_bytes))
+            wanted.append(WantedFile(disk, shall.size_bytes))
         elif disk.kind == "swap" and shall is not None and shall.size_bytes == disk.size_bytes:
-            wanted.append(Wanted(disk))
+            wanted.append(WantedFile(disk))
     names = {one.disk.name for one in wanted}
     for key, disk in plans.items():
         if disk.kind != "root" and disk.name not in names:

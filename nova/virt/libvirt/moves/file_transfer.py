@@ -17,14 +17,14 @@ import msgspec
 from nova import errors
 from nova.model.orders import BuildOrder, GuestOnSource
 from nova.privileged import disk_exports
-from nova.privileged.qemu_img import Limits, QemuImg
-from nova.privileged.runner import Runner
+from nova.privileged.qemu_img import QemuImg, ToolLimits
+from nova.privileged.runner import CommandRunner
 from nova.virt import image_files
 from nova.virt.interface import LocalImages
 from nova.virt.libvirt.disks import header
 from nova.virt.libvirt.disks.backends.files import whole
 from nova.virt.libvirt.disks.folders import DiskRecord, Folder
-from nova.virt.libvirt.moves.source_info import BASE, Told
+from nova.virt.libvirt.moves.source_info import BASE, SourceInfo
 from nova.virt.libvirt.settings.moves import MoveSettings, is_host
 
 
@@ -38,7 +38,7 @@ class FromFolder:
     """A folder that we see. Bases lie where its records say."""
 
     folder: Folder
-    runner: Runner
+    runner: CommandRunner
 
     def get(self, name: str, target: Path) -> None:
         source = self.folder.file(name)
@@ -53,7 +53,7 @@ class FromHost:
     """Another host's offer."""
 
     source: GuestOnSource
-    told: Told
+    told: SourceInfo
     tool: QemuImg
     certificates: str
 
@@ -86,7 +86,7 @@ def only(images: LocalImages | None, build: BuildOrder) -> LocalImages | None:
     return OnlyImage(images, build.image.id) if images is not None and build.image is not None else None
 
 
-class Wanted(NamedTuple):
+class WantedFile(NamedTuple):
     """A disk as the source has it, and the size that it shall have (0: as it has)."""
 
     disk: DiskRecord
@@ -96,14 +96,14 @@ class Wanted(NamedTuple):
 class Carrier:
     """``runner`` copies files, for as long as the settings say."""
 
-    def __init__(self, settings: MoveSettings, memory_mb: int, runner: Runner) -> None:
+    def __init__(self, settings: MoveSettings, memory_mb: int, runner: CommandRunner) -> None:
         self._settings, self._runner = settings, runner
-        self._tool = QemuImg(Limits(cpu_s=settings.copy_timeout_s, memory_mb=memory_mb), settings.copy_timeout_s)
+        self._tool = QemuImg(ToolLimits(cpu_s=settings.copy_timeout_s, memory_mb=memory_mb), settings.copy_timeout_s)
 
     def from_folder(self, folder: Folder) -> Origin:
         return FromFolder(folder, self._runner)
 
-    def from_host(self, source: GuestOnSource, told: Told) -> Origin:
+    def from_host(self, source: GuestOnSource, told: SourceInfo) -> Origin:
         return FromHost(source, told, self._tool, self._settings.certificates if self._settings.tls else "")
 
     def open(self, folder: Folder, probe: str, uuid: str) -> None:
@@ -116,14 +116,14 @@ class Carrier:
         folder.make()
         folder.keep_copy_of(probe)
 
-    def bring(self, origin: Origin, folder: Folder, told: Told, name: str) -> None:
+    def bring(self, origin: Origin, folder: Folder, told: SourceInfo, name: str) -> None:
         """A file as it is, to the byte."""
         if not folder.file(name).exists():
             with whole(folder.file(name)) as part:
                 self._get(origin, told, name, part)
 
-    def bring_disk(self, origin: Origin, folder: Folder, told: Told, wanted: Wanted,
-                   images: LocalImages | None) -> DiskRecord:
+    def bring_disk(self, origin: Origin, folder: Folder, told: SourceInfo, wanted: WantedFile,
+                             images: LocalImages | None) -> DiskRecord:
         """A disk, over this host's own base, grown; its record here. move.DiskShrinks, move.BadOffer."""
         disk = wanted.disk
         here = self.over_base_here(origin, folder, told, disk, images)
@@ -143,8 +143,8 @@ class Carrier:
                 self._tool.resize(str(part), disk.format, wanted.size_bytes)
         return _sized(here, max(size, wanted.size_bytes))
 
-    def over_base_here(self, origin: Origin, folder: Folder, told: Told, disk: DiskRecord,
-                       images: LocalImages | None) -> DiskRecord:
+    def over_base_here(self, origin: Origin, folder: Folder, told: SourceInfo, disk: DiskRecord,
+                             images: LocalImages | None) -> DiskRecord:
         """The record of a disk with the base that it has on this host: the cached image, else a copy beside it."""
         if not disk.backing:
             return disk
@@ -159,7 +159,7 @@ class Carrier:
                     raise errors.move.BadOffer(reason=f"the base of {disk.name} lies over another file")
         return _over(disk, str(folder.file(name)), disk.backing_format or "raw")
 
-    def _get(self, origin: Origin, told: Told, name: str, part: Path) -> None:
+    def _get(self, origin: Origin, told: SourceInfo, name: str, part: Path) -> None:
         length = told.length(name)
         free = shutil.disk_usage(part.parent).free
         if free < told.used(name):

@@ -33,10 +33,10 @@ from nova.virt.libvirt.moves import source_info as tell
 from nova.virt.libvirt.moves import tpm_transfer
 from nova.virt.libvirt.moves.file_transfer import Carrier, only
 from nova.virt.libvirt.moves.job import Ears, MigrationJob, MigrationJobs
-from nova.virt.libvirt.moves.source_info import Told
+from nova.virt.libvirt.moves.source_info import SourceInfo
 from nova.virt.libvirt.moves.watch import Watch
 from nova.virt.libvirt.properties import wishes
-from nova.virt.libvirt.settings import Settings
+from nova.virt.libvirt.settings import LibvirtSettings
 from nova.virt.libvirt.settings.moves import bracketed, check_destination
 from nova.virt.libvirt.vifs.interfaces import LibvirtInterfaces
 from nova.virt.libvirt.xml.arrival import Places, Wire, arrival_xml, check_alike, copied_disks, cpu_of, shape_of
@@ -51,7 +51,7 @@ MIB = 1 << 20
 @dataclass(frozen=True, kw_only=True)
 class LibvirtLiveMoves:
     hypervisor: Hypervisor
-    settings: Settings
+    settings: LibvirtSettings
     folders: Folders
     facts: Callable[[], HostFacts]
     definer: Definer
@@ -102,7 +102,7 @@ class LibvirtLiveMoves:
 
     def prepare_arrival(self, order: MoveOrder, images: LocalImages | None) -> GuestArrival:
         uuid, source = order.server_uuid, order.source or GuestOnSource()
-        folder, told = self.folders.of(uuid), Told(source)
+        folder, told = self.folders.of(uuid), SourceInfo(source)
         shared = tell.sees(self.folders.root, source.probe)
         if order.block is not None and order.block == shared:
             raise (errors.move.SharedStorage if shared else errors.move.NoSharedStorage)()
@@ -190,8 +190,8 @@ class LibvirtLiveMoves:
         if reason:
             raise errors.move.Cpu(reason=reason)
 
-    def _make_room(self, order: MoveOrder, folder: Folder, told: Told, images: LocalImages | None,
-                   shared: bool) -> None:
+    def _make_room(self, order: MoveOrder, folder: Folder, told: SourceInfo, images: LocalImages | None,
+                         shared: bool) -> None:
         uuid, carrier = order.server_uuid, self.carrier
         if shared:
             folder.keep_order(order.build)
@@ -258,7 +258,7 @@ def devices_held(order: BuildOrder) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*own, *of_ports]))
 
 
-def wires_of(build: BuildOrder, settings: Settings) -> dict[str, Wire]:
+def wires_of(build: BuildOrder, settings: LibvirtSettings) -> dict[str, Wire]:
     """What will be behind each interface here, by MAC."""
     asked = vifs.Asked(wishes({}, {}), settings, False, 1, {})
     found = {one.mac: vifs.spec(one, asked) for one in build.interfaces}

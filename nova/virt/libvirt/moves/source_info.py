@@ -99,7 +99,7 @@ def told(folder: Folder, names: Mapping[str, str]) -> tuple[tuple[DiskOnSource, 
     return tuple(disks), facts
 
 
-class Told:
+class SourceInfo:
     """What a source told, checked. move.BadOffer."""
 
     def __init__(self, source: GuestOnSource) -> None:

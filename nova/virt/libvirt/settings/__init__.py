@@ -17,7 +17,7 @@ CACHE_MODES = ("default", "none", "writethrough", "writeback", "directsync", "un
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings:
+class LibvirtSettings:
     """Paths are absolute; times in seconds. ``virt_type`` auto is decided by :mod:`nova.privileged.kvm`."""
 
     instances_path: Path
@@ -70,10 +70,11 @@ class Settings:
     placing: Placing = field(default_factory=Placing)
 
 
-def settings_of(default: Library, libvirt: Options, vnc: Options, compute: Options, pci: Options = None) -> Settings:
+def settings_of(default: Library, libvirt: Options, vnc: Options, compute: Options,
+                pci: Options = None) -> LibvirtSettings:
     """From the groups ``[DEFAULT]``, ``[libvirt]``, ``[vnc]``, ``[compute]`` and ``[pci]``. Invalid names what can't
     be."""
-    return Settings(
+    return LibvirtSettings(
         instances_path=Path(default.instances_path).absolute(), state_path=Path(default.state_path).absolute(),
         host_ip=str(default.my_ip or ""), uri=libvirt.connection_uri or "qemu:///system", virt_type=libvirt.virt_type,
         keepalive_s=libvirt.keepalive_interval, kvm_probe_timeout_s=libvirt.kvm_probe_timeout,

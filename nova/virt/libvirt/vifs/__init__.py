@@ -15,7 +15,7 @@ from nova import errors
 from nova.model.networks import Interface
 from nova.virt.libvirt.disks.folders import PlugRecord
 from nova.virt.libvirt.vifs import bridge, direct, macvtap, ovs, tap, vhostuser
-from nova.virt.libvirt.vifs.common import Asked, Hands, Kind, Place, tap_name
+from nova.virt.libvirt.vifs.common import Asked, Hands, PlugContext, VifKind, tap_name
 from nova.virt.libvirt.xml.specs import VifSpec
 
 LOG = logging.getLogger(__name__)
@@ -28,7 +28,7 @@ class _Bridge:
     record, spec = staticmethod(bridge.record), staticmethod(bridge.spec)
 
     @staticmethod
-    def prepare(interface: Interface, place: Place) -> None:
+    def prepare(interface: Interface, place: PlugContext) -> None:
         """``status``: nova-network's have none."""
         if interface.status is not None:
             bridge.prepare_neutrons(interface, place)
@@ -41,7 +41,7 @@ class _Bridge:
 
 
 #: By the name that a plug's record keeps.
-KINDS: Mapping[str, Kind] = cast(Mapping[str, Kind], {
+KINDS: Mapping[str, VifKind] = cast(Mapping[str, VifKind], {
     "bridge": _Bridge, "ovs": ovs, "direct": direct, "macvtap": macvtap, "vhostuser": vhostuser, "tap": tap})
 #: (binding's vif type, vnic type) -> kind.
 TABLE: Mapping[tuple[str, str], str] = {
@@ -50,7 +50,7 @@ TABLE: Mapping[tuple[str, str], str] = {
     ("hw_veb", "macvtap"): "macvtap", ("hostdev_physical", "direct-physical"): "direct"}
 
 
-def kind_of(interface: Interface) -> Kind:
+def kind_of(interface: Interface) -> VifKind:
     """host.VifType: none is of that type, or the type and what its owner asks for don't go together."""
     name = TABLE.get((interface.type, interface.vnic_type))
     if name is None:
@@ -75,7 +75,7 @@ def known_records(interfaces: Iterable[Interface]) -> tuple[PlugRecord, ...]:
     return tuple(found)
 
 
-def prepare(interface: Interface, place: Place) -> None:
+def prepare(interface: Interface, place: PlugContext) -> None:
     kind_of(interface).prepare(interface, place)
 
 
@@ -93,5 +93,6 @@ def spec(interface: Interface, asked: Asked) -> VifSpec:
     return kind_of(interface).spec(interface, asked)
 
 
-__all__ = ["KINDS", "TABLE", "Asked", "BadPort", "Hands", "Kind", "NotPluggable", "Place", "kind_of", "known_records",
-           "prepare", "record", "records", "spec", "tap_name", "unplug"]
+__all__ = ["KINDS", "TABLE", "Asked", "BadPort", "Hands", "VifKind", "NotPluggable", "PlugContext", "kind_of",
+           "known_records",
+                    "prepare", "record", "records", "spec", "tap_name", "unplug"]

@@ -9,8 +9,8 @@ from nova import errors
 from nova.model.networks import Interface
 from nova.privileged import links
 from nova.virt.libvirt.disks.folders import PlugRecord
-from nova.virt.libvirt.settings import Settings
-from nova.virt.libvirt.vifs.common import Asked, Place, plain, tap_name
+from nova.virt.libvirt.settings import LibvirtSettings
+from nova.virt.libvirt.vifs.common import Asked, PlugContext, plain, tap_name
 from nova.virt.libvirt.vifs.os_vif_plugs import LINUX_BRIDGE, Port
 from nova.virt.libvirt.xml.specs import VifSpec
 
@@ -23,7 +23,7 @@ def record(interface: Interface) -> PlugRecord:
     return PlugRecord(id=interface.id, device=tap_name(interface), bridge=interface.bridge)
 
 
-def prepare_neutrons(interface: Interface, place: Place) -> None:
+def prepare_neutrons(interface: Interface, place: PlugContext) -> None:
     """os-vif makes the bridge of a network of Neutron's, and the agent joins it to the network. NotPlugged."""
     plug = record(interface)
     place.hands.os_vif.plug(Port(
@@ -32,7 +32,7 @@ def prepare_neutrons(interface: Interface, place: Place) -> None:
         place.server_uuid)
 
 
-def prepare(interface: Interface, settings: Settings, patience_s: float = LOCAL_PATIENCE_S) -> None:
+def prepare(interface: Interface, settings: LibvirtSettings, patience_s: float = LOCAL_PATIENCE_S) -> None:
     """Have the bridge on this host. HostRefused when it is missing and not ours to make.
 
     Of a multi-host network, it is nova-network's on this host, which was told before the guest was; at the host's own
@@ -49,7 +49,7 @@ def prepare(interface: Interface, settings: Settings, patience_s: float = LOCAL_
         raise missing(bridge=wanted.bridge, network=interface.label)
 
 
-def _uplink(interface: Interface, settings: Settings) -> str | None:
+def _uplink(interface: Interface, settings: LibvirtSettings) -> str | None:
     """The bridge's port that leads to other hosts: a VLAN's device, made here, or an interface of the host's."""
     if not interface.should_create_vlan or interface.vlan is None:
         return interface.bridge_interface or settings.flat_interface

@@ -12,7 +12,7 @@ from nova.privileged import links, vfs
 from nova.privileged.ovs import OpenVSwitch
 from nova.virt.libvirt.disks.folders import PlugRecord
 from nova.virt.libvirt.properties import Wishes
-from nova.virt.libvirt.settings import Settings
+from nova.virt.libvirt.settings import LibvirtSettings
 from nova.virt.libvirt.vifs.os_vif_plugs import Plugs
 from nova.virt.libvirt.xml.specs import VifSpec
 
@@ -30,11 +30,11 @@ class Hands(NamedTuple):
     sysfs: Path = vfs.SYSFS
 
 
-class Place(NamedTuple):
+class PlugContext(NamedTuple):
     """Whose interface it is, and on which host."""
 
     server_uuid: str
-    settings: Settings
+    settings: LibvirtSettings
     hands: Hands
 
 
@@ -42,20 +42,20 @@ class Asked(NamedTuple):
     """What the guest's image and flavor ask for, and what this host can."""
 
     wishes: Wishes
-    settings: Settings
+    settings: LibvirtSettings
     kvm: bool
     vcpus: int
     extra_specs: Mapping[str, str]
     sysfs: Path = vfs.SYSFS
 
 
-class Kind(Protocol):
+class VifKind(Protocol):
     """One kind of interface: a module of this package."""
 
     def record(self, interface: Interface) -> PlugRecord:
         """What will be plugged, and how it is found again. host.VifData."""
 
-    def prepare(self, interface: Interface, place: Place) -> None:
+    def prepare(self, interface: Interface, place: PlugContext) -> None:
         """Have all there is on this host before the guest starts. HostRefused. Repeated: the same."""
 
     def unplug(self, plug: PlugRecord, hands: Hands) -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from nova.model.networks import Interface
 from nova.virt.libvirt.disks.folders import PlugRecord
-from nova.virt.libvirt.vifs.common import Asked, Hands, Place, pci_address, plain, vlan_of
+from nova.virt.libvirt.vifs.common import Asked, Hands, PlugContext, pci_address, plain, vlan_of
 from nova.virt.libvirt.xml.specs import VifSpec
 
 WHOLE = "direct-physical"
@@ -17,7 +17,7 @@ def record(interface: Interface) -> PlugRecord:
     return PlugRecord(id=interface.id, device=pci_address(interface), bridge="", kind="direct")
 
 
-def prepare(interface: Interface, place: Place) -> None:
+def prepare(interface: Interface, place: PlugContext) -> None:
     """libvirt does all of it."""
     record(interface)
 

@@ -9,13 +9,13 @@ from nova.model.networks import Interface
 from nova.model.orders import BuildOrder
 from nova.virt.libvirt import vifs
 from nova.virt.libvirt.disks.folders import Folders, PlugRecord
-from nova.virt.libvirt.settings import Settings
-from nova.virt.libvirt.vifs import Hands, Place
+from nova.virt.libvirt.settings import LibvirtSettings
+from nova.virt.libvirt.vifs import Hands, PlugContext
 
 
 @dataclass(frozen=True, kw_only=True)
 class LibvirtInterfaces:
-    settings: Settings
+    settings: LibvirtSettings
     folders: Folders
     hands: Hands
 
@@ -46,7 +46,7 @@ class LibvirtInterfaces:
     def prepare(self, server_uuid: str, interfaces: Iterable[Interface]) -> None:
         """HostRefused."""
         for interface in interfaces:
-            vifs.prepare(interface, Place(server_uuid, self.settings, self.hands))
+            vifs.prepare(interface, PlugContext(server_uuid, self.settings, self.hands))
 
     def unplug_one(self, server_uuid: str, interface: Interface) -> None:
         """As it was plugged, whatever the port says now."""

@@ -9,7 +9,7 @@ from nova import errors
 from nova.model.networks import Interface
 from nova.privileged import vfs
 from nova.virt.libvirt.disks.folders import PlugRecord
-from nova.virt.libvirt.vifs.common import Asked, Hands, Place, detail, named, pci_address, plain, vlan_of
+from nova.virt.libvirt.vifs.common import Asked, Hands, PlugContext, detail, named, pci_address, plain, vlan_of
 from nova.virt.libvirt.xml.specs import VifSpec
 
 OF_FUNCTION = "hw_veb"
@@ -23,7 +23,7 @@ def record(interface: Interface) -> PlugRecord:
                       details={"source": source})
 
 
-def prepare(interface: Interface, place: Place) -> None:
+def prepare(interface: Interface, place: PlugContext) -> None:
     """Of a virtual function: its MAC address and VLAN, which a macvtap's guest can not change."""
     if interface.type != OF_FUNCTION:
         source = _source(interface)

@@ -9,7 +9,7 @@ from dataclasses import replace
 from nova import errors
 from nova.model.networks import Interface
 from nova.virt.libvirt.disks.folders import PlugRecord
-from nova.virt.libvirt.vifs.common import Asked, Hands, Place, detail, named, plain, tap_name
+from nova.virt.libvirt.vifs.common import Asked, Hands, PlugContext, detail, named, plain, tap_name
 from nova.virt.libvirt.vifs.os_vif_plugs import OVS, Port
 from nova.virt.libvirt.xml.specs import VifSpec
 
@@ -41,7 +41,7 @@ def record(interface: Interface) -> PlugRecord:
         SWITCH: switch, PORT: named("qvo", interface), CABLE: named("qvb", interface), **known})
 
 
-def prepare(interface: Interface, place: Place) -> None:
+def prepare(interface: Interface, place: PlugContext) -> None:
     """The switch is not ours to make, nor is what moves its packets ours to change: os-vif would do both."""
     plug, hands = record(interface), place.hands
     switch = plug.details[SWITCH]
@@ -59,7 +59,7 @@ def prepare(interface: Interface, place: Place) -> None:
         raise errors.host.VifData(id=interface.id, reason=error.message) from error
 
 
-def ids_of(interface: Interface, place: Place) -> dict[str, str]:
+def ids_of(interface: Interface, place: PlugContext) -> dict[str, str]:
     """By what the agent knows the port."""
     return {"iface-id": port_id(interface), "iface-status": "active", "attached-mac": interface.mac,
             "vm-uuid": place.server_uuid}

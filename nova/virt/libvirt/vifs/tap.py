@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from nova.model.networks import Interface
 from nova.virt.libvirt.disks.folders import PlugRecord
-from nova.virt.libvirt.vifs.common import Asked, Hands, Place, plain, tap_name
+from nova.virt.libvirt.vifs.common import Asked, Hands, PlugContext, plain, tap_name
 from nova.virt.libvirt.xml.specs import VifSpec
 
 
@@ -14,7 +14,7 @@ def record(interface: Interface) -> PlugRecord:
     return PlugRecord(id=interface.id, device=tap_name(interface), bridge="", kind="tap")
 
 
-def prepare(interface: Interface, place: Place) -> None:
+def prepare(interface: Interface, place: PlugContext) -> None:
     """libvirt makes it."""
 
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from nova import errors
 from nova.model.networks import Interface
 from nova.virt.libvirt.disks.folders import PlugRecord
-from nova.virt.libvirt.vifs.common import Asked, Hands, Place, detail, plain
+from nova.virt.libvirt.vifs.common import Asked, Hands, PlugContext, detail, plain
 from nova.virt.libvirt.vifs.ovs import PORT, SWITCH, ids_of, switch_of
 from nova.virt.libvirt.xml.specs import VifSpec
 
@@ -24,7 +24,7 @@ def record(interface: Interface) -> PlugRecord:
     return PlugRecord(id=interface.id, device=path, bridge="", kind="vhostuser", details=details)
 
 
-def prepare(interface: Interface, place: Place) -> None:
+def prepare(interface: Interface, place: PlugContext) -> None:
     plug, ovs = record(interface), place.hands.ovs
     if not plug.details:
         return

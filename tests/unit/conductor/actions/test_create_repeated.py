@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from nova import context, errors
-from nova.conductor.actions.create import Admission
+from nova.conductor.actions.create import CreateAdmission
 from nova.model.quotas import QuotaUpdate
 from nova.model.servers import CreatedServers, NewServer
 from tests.fakes.small_cloud import DEMO, SmallCloud, until
@@ -19,7 +19,7 @@ KEY = "11111111-2222-4333-8444-555555555555"
 def create(cloud: SmallCloud, deps: Any = None, **fields: Any) -> CreatedServers:
     order = NewServer(**{"name": "vm", "flavor_id": "1", "min_count": 2, "max_count": 3, "key": KEY, **fields})
     with context.entered(DEMO):
-        return Admission(deps or cloud.deps).create_servers(order)
+        return CreateAdmission(deps or cloud.deps).create_servers(order)
 
 
 def test_create_when_its_message_comes_twice_then_the_servers_are_made_once(cloud: SmallCloud) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from nova import context, errors
 from nova.conductor.engine.network_back_end import NetworkWish
-from nova.conductor.neutron.admission import Admission
+from nova.conductor.neutron.admission import PortAdmission
 from nova.conductor.neutron.cache import Known
 from nova.model.networks import RequestedNetwork
 from tests.fakes.neutron import FakeNeutron
@@ -25,7 +25,7 @@ class Desk:
         client = self.neutron.client()
         self.now = 1000.0
         self.known = Known(client, lambda: self.now)
-        self.admission = Admission(client, self.known)
+        self.admission = PortAdmission(client, self.known)
         client.extensions()
 
     def admit(self, *wanted: RequestedNetwork, who: context.RequestContext = JOE, **fields: Any) -> Any:

@@ -264,16 +264,16 @@ def test_statement_finds_its_rows_by_an_index(cloud, name) -> None:
 
 
 def test_jobs_are_those_that_are_switched_on_and_look_often_enough() -> None:
-    from nova.conductor.engine.deps import Settings
+    from nova.conductor.engine.deps import ConductorSettings
 
-    names = {name: seconds for seconds, _job, name in timeouts.jobs(Settings())}
+    names = {name: seconds for seconds, _job, name in timeouts.jobs(ConductorSettings())}
     assert set(names) == {"tasks without an operation", "moves without an operation"}
-    names = {name: seconds for seconds, _job, name in timeouts.jobs(Settings(
+    names = {name: seconds for seconds, _job, name in timeouts.jobs(ConductorSettings(
         resize_confirm_window=3, rescue_timeout=900, shelved_offload_time=5, shelved_poll_interval=0,
         instance_build_timeout=7))}
     assert (names["resize_confirm_window"], names["rescue_timeout"], names["shelved_offload_time"],
             names["instance_build_timeout"]) == (3, timeouts.TURN_S, timeouts.TURN_S, 7)
-    off = Settings(shelved_offload_time=5, shelved_poll_interval=-1)
+    off = ConductorSettings(shelved_offload_time=5, shelved_poll_interval=-1)
     assert "shelved_offload_time" not in {name for _seconds, _job, name in timeouts.jobs(off)}
 
 

@@ -12,7 +12,7 @@ from nova.model.networks import Interface
 from nova.model.orders import BuildOrder, Disk, Fence
 from nova.virt.libvirt.disks.folders import DiskRecord
 from nova.virt.libvirt.host.facts import HostFacts
-from nova.virt.libvirt.settings import Settings
+from nova.virt.libvirt.settings import LibvirtSettings
 from nova.virt.libvirt.xml.capabilities import DomainCapabilities
 
 UUID = "5f1c2d0a-58c4-4c55-9f0e-1d0f7d1f9a11"
@@ -71,6 +71,6 @@ def able(**changes: Any) -> HostFacts:
                     "machines": frozenset({"pc", "q35", "pc-q35-7.2", "pc-i440fx-7.2"}), **changes})
 
 
-def settings(tmp_path: Path = Path("/var/lib/nova"), **changes: Any) -> Settings:
-    return Settings(**{"instances_path": tmp_path / "instances", "state_path": tmp_path, "virt_type": "qemu",
-                       **changes})
+def settings(tmp_path: Path = Path("/var/lib/nova"), **changes: Any) -> LibvirtSettings:
+    return LibvirtSettings(**{"instances_path": tmp_path / "instances", "state_path": tmp_path, "virt_type": "qemu",
+                              **changes})

@@ -12,7 +12,7 @@ import pytest
 from nova import errors
 from nova.model.orders import Disk
 from nova.privileged.lvm import Clearing, Lvm, clearing_argvs
-from nova.privileged.qemu_img import Limits, QemuImg
+from nova.privileged.qemu_img import QemuImg, ToolLimits
 from nova.privileged.rbd import Pool, Rbd
 from nova.privileged.runner import Completed, SystemRunner
 from nova.virt.libvirt import LibvirtDriver
@@ -151,7 +151,7 @@ class FakeCeph:
 
 
 def maker(settings_, runner) -> DiskMaker:
-    return DiskMaker(settings_, QemuImg(Limits(), runner_of=lambda timeout_s: runner), runner)
+    return DiskMaker(settings_, QemuImg(ToolLimits(), runner_of=lambda timeout_s: runner), runner)
 
 
 ONE = order(disks=(Disk(kind="root", size_gb=1), Disk(kind="ephemeral", size_gb=2), Disk(kind="swap", size_mb=8)))

@@ -9,7 +9,7 @@ import pytest
 from nova import errors
 from nova.model.images import Image
 from nova.model.orders import Disk
-from nova.privileged.qemu_img import Limits, QemuImg
+from nova.privileged.qemu_img import QemuImg, ToolLimits
 from nova.privileged.runner import Completed, SystemRunner
 from nova.virt import image_files
 from nova.virt.libvirt.disks import config_drive, filesystems, plan
@@ -38,7 +38,7 @@ class Recorder:
 
 
 def tool(recorder: Recorder) -> QemuImg:
-    return QemuImg(Limits(), runner_of=lambda timeout_s: recorder)
+    return QemuImg(ToolLimits(), runner_of=lambda timeout_s: recorder)
 
 
 def words(recorder: Recorder) -> list[str]:

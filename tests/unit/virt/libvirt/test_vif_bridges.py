@@ -9,7 +9,7 @@ import pytest
 from nova import errors
 from nova.model.networks import Interface
 from nova.privileged import links as real
-from nova.virt.libvirt.settings import Settings
+from nova.virt.libvirt.settings import LibvirtSettings
 from nova.virt.libvirt.vifs import bridge
 
 
@@ -41,8 +41,8 @@ def links(monkeypatch):
     return fake
 
 
-def settings(**fields) -> Settings:
-    return Settings(instances_path=Path("/i"), state_path=Path("/s"), **fields)
+def settings(**fields) -> LibvirtSettings:
+    return LibvirtSettings(instances_path=Path("/i"), state_path=Path("/s"), **fields)
 
 
 def interface(**fields) -> Interface:

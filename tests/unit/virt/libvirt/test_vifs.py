@@ -16,14 +16,14 @@ from nova.privileged.runner import Completed
 from nova.virt.libvirt import vifs
 from nova.virt.libvirt.disks.folders import PlugRecord
 from nova.virt.libvirt.properties import wishes
-from nova.virt.libvirt.settings import Settings
+from nova.virt.libvirt.settings import LibvirtSettings
 from nova.virt.libvirt.vifs.os_vif_plugs import Port
 from nova.virt.libvirt.xml import interfaces as xml
 from nova.virt.libvirt.xml.arrival import Places, Wire, arrival_xml
 
 ID, MAC, UUID = "ce531f90-199f-48c0-816c-13e38010b442", "fa:16:3e:4c:2c:30", "11111111-2222-4333-8444-555555555555"
 TAP, PCI = "tapce531f90-19", "0000:03:10.1"
-SETTINGS = Settings(instances_path=Path("/i"), state_path=Path("/s"))
+SETTINGS = LibvirtSettings(instances_path=Path("/i"), state_path=Path("/s"))
 
 
 class Runner:
@@ -83,9 +83,9 @@ def text_of(one: Interface, **more: Any) -> str:
 
 
 def place(runner: Runner | None = None, links: Any = None, sysfs: Path = Path("/nowhere"),
-          os_vif: OsVif | None = None) -> vifs.Place:
+          os_vif: OsVif | None = None) -> vifs.PlugContext:
     hands = vifs.Hands(OpenVSwitch(runner or Runner()), os_vif or OsVif(), links or Links(), sysfs)
-    return vifs.Place(UUID, SETTINGS, hands)
+    return vifs.PlugContext(UUID, SETTINGS, hands)
 
 
 VIRTIO = '<model type="virtio" /><mtu size="1450" />'

@@ -6,13 +6,13 @@ from nova import errors
 from nova.privileged.lvm import Clearing, Lvm
 from nova.privileged.qemu_img import QemuImg
 from nova.privileged.rbd import Pool, Rbd
-from nova.privileged.runner import Runner
+from nova.privileged.runner import CommandRunner
 from nova.virt.libvirt.disks.backends.files import Qcow2Files, RawFiles
 from nova.virt.libvirt.disks.backends.interface import Backend, Format, Space
 from nova.virt.libvirt.disks.backends.lvm import Volumes
 from nova.virt.libvirt.disks.backends.rbd import Images
 from nova.virt.libvirt.disks.folders import DiskRecord
-from nova.virt.libvirt.settings import Settings
+from nova.virt.libvirt.settings import LibvirtSettings
 
 __all__ = ["Backend", "Backends", "Format", "NoBackend", "Space"]
 
@@ -20,7 +20,7 @@ __all__ = ["Backend", "Backends", "Format", "NoBackend", "Space"]
 class Backends:
     """All of this host's, made when they are needed."""
 
-    def __init__(self, settings: Settings, tool: QemuImg, runner: Runner) -> None:
+    def __init__(self, settings: LibvirtSettings, tool: QemuImg, runner: CommandRunner) -> None:
         self._settings, self._tool, self._runner = settings, tool, runner
 
     def of(self, disk: DiskRecord) -> Backend:

@@ -10,12 +10,12 @@ from pathlib import Path
 
 from nova import errors
 from nova.privileged.qemu_img import Overlay, QemuImg
-from nova.privileged.runner import Runner
+from nova.privileged.runner import CommandRunner
 from nova.virt.libvirt.disks import filesystems
 from nova.virt.libvirt.disks.backends.interface import Format, Space
 from nova.virt.libvirt.disks.folders import DiskRecord, Folder
 from nova.virt.libvirt.disks.plan import Base
-from nova.virt.libvirt.settings import Settings
+from nova.virt.libvirt.settings import LibvirtSettings
 
 PART = ".part"
 
@@ -25,7 +25,7 @@ class Files:
 
     shared = False  # whether ``instances_path`` is, a move finds out by itself
 
-    def __init__(self, settings: Settings, tool: QemuImg, runner: Runner) -> None:
+    def __init__(self, settings: LibvirtSettings, tool: QemuImg, runner: CommandRunner) -> None:
         self._settings, self._tool, self._runner = settings, tool, runner
 
     def exists(self, folder: Folder, disk: DiskRecord) -> bool:
@@ -99,7 +99,7 @@ class Qcow2Files(RawFiles):
             self._take_space(part, disk)
 
 
-def format_file(runner: Runner, path: Path, size_bytes: int, wanted: Format) -> None:
+def format_file(runner: CommandRunner, path: Path, size_bytes: int, wanted: Format) -> None:
     """A new sparse file with a file system in it."""
     with open(path, "xb") as target:
         path.chmod(0o600)

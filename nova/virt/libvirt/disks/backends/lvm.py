@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nova.privileged.lvm import Lvm
 from nova.privileged.qemu_img import QemuImg
-from nova.privileged.runner import Runner
+from nova.privileged.runner import CommandRunner
 from nova.virt.libvirt.disks import filesystems
 from nova.virt.libvirt.disks.backends.interface import Format, Space
 from nova.virt.libvirt.disks.folders import DiskRecord, Folder
@@ -16,7 +16,7 @@ PART = ".part"
 class Volumes:
     shared = False
 
-    def __init__(self, lvm: Lvm, tool: QemuImg, runner: Runner) -> None:
+    def __init__(self, lvm: Lvm, tool: QemuImg, runner: CommandRunner) -> None:
         self._lvm, self._tool, self._runner = lvm, tool, runner
 
     def exists(self, folder: Folder, disk: DiskRecord) -> bool:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from nova.privileged.qemu_img import QemuImg
 from nova.privileged.rbd import Rbd
-from nova.privileged.runner import Runner
+from nova.privileged.runner import CommandRunner
 from nova.virt.libvirt.disks.backends.files import format_file, scratch
 from nova.virt.libvirt.disks.backends.interface import Format, Space
 from nova.virt.libvirt.disks.folders import DiskRecord, Folder
@@ -21,7 +21,7 @@ BASE = "nova-base-"
 class Images:
     shared = True
 
-    def __init__(self, rbd: Rbd, tool: QemuImg, runner: Runner) -> None:
+    def __init__(self, rbd: Rbd, tool: QemuImg, runner: CommandRunner) -> None:
         self._rbd, self._tool, self._runner = rbd, tool, runner
 
     def exists(self, folder: Folder, disk: DiskRecord) -> bool:
