@@ -28,6 +28,7 @@ INIT = """\
 #!/bin/sh
 mount -t proc proc /proc; mount -t sysfs sys /sys; mount -t devtmpfs dev /dev; mount -t tmpfs tmp /tmp
 mount -t tmpfs run /run
+hostname vlans
 for module in {modules}; do modprobe $module || echo "no module $module"; done
 ip link set lo up
 NOVA_CONCURRENCY=threads PYTHONPATH=/checkout:/packages /usr/bin/python3 -S -m {module}
