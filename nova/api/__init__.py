@@ -2,7 +2,7 @@
 
 How a request goes: ``app.build`` stacks the middleware; ``dispatch`` finds the row of ``routes.ROUTES``, checks in
 the contract's order (version, content type, action key, project in the path, operation at this version, schema),
-calls the handler and encodes what it returns.
+calls the handler and encodes what it returns. What runs it, for Placement too, is ``nova.web.dispatch``.
 
 To add a resource, say *things*:
 

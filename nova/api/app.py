@@ -8,16 +8,18 @@ from oslo_config import cfg
 from oslo_middleware import healthcheck
 
 from nova.api import absent, faults, legacy_networks, versions
-from nova.api.discovery import Root
-from nova.api.dispatch import Dispatcher
-from nova.api.request import Options, Site
+from nova.api.discovery import ComputeRoot
+from nova.api.dispatch import ComputeAPI
+from nova.api.request import ComputeSite, Options
 from nova.api.routes import ROUTES
 from nova.api.routing import Route
 from nova.conf.network import neutron_in_use
 from nova.policies import Policy
 from nova.rpc.contracts.conductor import ConductorRPC
 from nova.rpc.contracts.console_auth import ConsoleAuthRPC
+from nova.web import microversions
 from nova.web.access_log import AccessLog
+from nova.web.dispatch import Beside
 from nova.web.errors import Errors
 from nova.web.layers import Application, Middleware, authentication, library_middleware, stacked
 from nova.web.request_id import HEADER, RequestId
@@ -39,16 +41,16 @@ def router(networks: str) -> Router[Route]:
     return Router(table(networks))
 
 
-def build(site: Site, authenticate: Middleware, outer: tuple[Middleware, ...] = (),
+def build(site: ComputeSite, authenticate: Middleware, outer: tuple[Middleware, ...] = (),
           beside: dict[str, Application] | None = None) -> Application:
     """The whole API. ``authenticate`` sets ``environ["nova.context"]``; ``outer``: the first sees a request first.
 
     ``beside`` is served beside the versions: first part of the path -> application.
     """
     routes = router(site.networks)
-    mounted = {"v2.1": authenticate(Dispatcher(routes, site)),
-               "v2": authenticate(Dispatcher(routes, site, legacy=True))}
-    application = Errors(Root(mounted, beside or {}, site.options), faults.SPEECH)
+    mounted = {"v2.1": authenticate(ComputeAPI(routes, site)),
+               "v2": authenticate(ComputeAPI(routes, site, legacy=True))}
+    application = Errors(Beside(ComputeRoot(mounted, site.options), beside or {}), faults.SPEECH)
     return stacked(application, (lambda inner: RequestId(inner, REQUEST_ID_HEADERS), AccessLog, *outer))
 
 
@@ -65,6 +67,6 @@ def from_conf(conductor: ConductorRPC, consoles: ConsoleAuthRPC, conf: cfg.Confi
                       floating_pool=conf.default_floating_pool, public_interface=conf.public_interface)
     health = healthcheck.Healthcheck(None, conf)
     networks = "neutron" if neutron_in_use(conf) else legacy_networks.BACK_END
-    return build(Site(conductor, consoles, policy, options, networks), authentication(conf, policy),
-                 library_middleware(conf, (versions.OLD_HEADER, versions.HEADER)),
+    return build(ComputeSite(conductor, policy, consoles, options, networks), authentication(conf, policy),
+                 library_middleware(conf, (versions.OLD_HEADER, microversions.HEADER)),
                  {"healthcheck": health})

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import urllib.parse
-from collections.abc import Callable, Iterable
-from http.client import responses
-from wsgiref.types import StartResponse, WSGIEnvironment
+from collections.abc import Iterable
+from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
-import msgspec
 import webob
 
 from nova import errors
 from nova.api import versions
-from nova.api.dispatch import JSON, choose_version
+from nova.api.dispatch import JSON
 from nova.api.request import Options
 from nova.model.base import Json
+from nova.web.dispatch import encoded, send
 
 SHOW = "versions/"  # GET /v2.1/versions/v2.1 is the same document
 
@@ -57,24 +56,16 @@ def choices(path: str, base: str) -> dict[str, Json]:
                         for id, part, status, _, _ in KNOWN]}
 
 
-class Root:
-    """The outermost application: /v2.1 and /v2 to what is mounted there, their roots and all else to documents.
+class ComputeRoot:
+    """/v2.1 and /v2 to what is mounted there, their roots and all else to documents."""
 
-    ``beside``: applications for other first parts of the path (the health check).
-    """
-
-    def __init__(self, mounted: dict[str, Callable[..., Json]], beside: dict[str, Callable[..., Json]],
-                 options: Options) -> None:
+    def __init__(self, mounted: dict[str, WSGIApplication], options: Options) -> None:
         self.mounted = mounted
-        self.beside = beside
         self.options = options
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         path = environ.get("PATH_INFO", "")
-        environ["nova.path"] = environ.get("SCRIPT_NAME", "") + path
         part, _, rest = path.removeprefix("/").partition("/")
-        if part in self.beside:
-            return self.beside[part](environ, start_response)
         base = self._base(environ)
         if part in self.mounted:
             environ["nova.base_url"] = base
@@ -83,13 +74,13 @@ class Root:
                 environ["PATH_INFO"] = f"/{rest}" if path != f"/{part}" else ""
                 return self.mounted[part](environ, start_response)
             if part == "v2.1":
-                choose_version(environ, webob.Request(environ))
+                versions.SERIES.choose(environ, webob.Request(environ))
             if rest.removeprefix(SHOW) not in ("", "v2.1"):
                 raise errors.NotFound(f"There is no version {rest.removeprefix(SHOW)}.")
-            return _send(200, document(part, base), start_response)
+            return _documented(200, document(part, base), start_response)
         if not part and not rest:
-            return _send(200, listing(base), start_response)
-        return _send(300, choices(urllib.parse.quote(path, safe="/", encoding="latin-1"), base), start_response)
+            return _documented(200, listing(base), start_response)
+        return _documented(300, choices(urllib.parse.quote(path, safe="/", encoding="latin-1"), base), start_response)
 
     def _base(self, environ: WSGIEnvironment) -> str:
         return (self.options.compute_link_prefix or webob.Request(environ).application_url).rstrip("/")
@@ -100,7 +91,6 @@ def _may_log_in(environ: WSGIEnvironment) -> bool:
     return "HTTP_X_AUTH_USER" in environ and "HTTP_X_AUTH_TOKEN" not in environ
 
 
-def _send(status: int, body: object, start_response: StartResponse) -> Iterable[bytes]:
-    content = msgspec.json.encode(body)
-    start_response(f"{status} {responses[status]}", [("Content-Type", JSON), ("Content-Length", str(len(content)))])
-    return [content]
+def _documented(status: int, document: object, start_response: StartResponse) -> Iterable[bytes]:
+    content = encoded(document)
+    return send(start_response, status, [("Content-Type", JSON), ("Content-Length", str(len(content)))], content)

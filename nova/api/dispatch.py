@@ -3,59 +3,76 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from http.client import responses
-from wsgiref.types import StartResponse, WSGIEnvironment
+from wsgiref.types import WSGIEnvironment
 
-import msgspec
 import webob
 
 from nova import errors
-from nova.api import routing, versions
-from nova.api.request import Answer, Request, Site
+from nova.api import versions
+from nova.api.request import Answer, ComputeSite, Request
+from nova.api.routing import Route
 from nova.context import RequestContext
 from nova.web import bodies, paths
+from nova.web.dispatch import Dispatcher, Headers, check_policy, encoded
 from nova.web.formats import is_uuid
 from nova.web.query import query_pairs
-from nova.web.routing import Router
-from nova.web.schema import Values, shown
+from nova.web.routing import Router, at_version
+from nova.web.schema import shown
 
 JSON = "application/json"
 MEDIA_TYPES = ("", JSON, "application/vnd.openstack.compute+json")
 _PROJECT = re.compile(r"[0-9a-f-]+")
-_encode = msgspec.json.Encoder().encode
 
 
-class Dispatcher:
-    """A WSGI application; SCRIPT_NAME ends in the version's part of the path. Errors are raised, not answered."""
+def _check_body(request: Request) -> None:
+    """The body by the row's table. api.BadInput."""
+    table, body = request.row.body, request.body
+    if table is None:
+        request.body = None
+    elif body is None and not table.may_be_missing:
+        raise errors.api.BadInput(field="body", value="null", reason="The request needs a body, an object in JSON.")
+    else:
+        request.body = table.check(body, request.version, request.legacy)
 
-    def __init__(self, router: Router[routing.Route], site: Site, legacy: bool = False) -> None:
+
+def _check_query(request: Request) -> None:
+    """The query by the row's table. api.BadQuery, api.BadInput."""
+    if request.row.query is not None:
+        request.query = request.row.query.check(query_pairs(request.http.environ), request.version)
+
+
+def _check_server(request: Request) -> None:
+    """server.NotFound for an id that is none, where the handler would look it up first."""
+    if request.row.looks_first and "server_id" in request.named and not is_uuid(request.named["server_id"]):
+        raise errors.server.NotFound(server=request.named["server_id"])
+
+
+class ComputeAPI(Dispatcher[Request]):
+    """SCRIPT_NAME ends in the version's part of the path."""
+
+    checks = (_check_body, _check_query, check_policy, _check_server)
+
+    def __init__(self, router: Router[Route], site: ComputeSite, legacy: bool = False) -> None:
         self.router = router
         self.site = site
         self.legacy = legacy
 
-    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+    def begin(self, environ: WSGIEnvironment) -> Request | None:
         context: RequestContext = environ["nova.context"]
         path = paths.text_of(environ)
         found = None if path is None else self._find(environ["REQUEST_METHOD"], path, context)
         if path is None or found is None:
-            return plain_not_found(start_response)
-        rows, values, project = found
-        request = self._request(environ, context, project)
-        body = bodies.read(request.http, MEDIA_TYPES)
-        row = self._row(rows, body, request)
-        request.rule, request.route_path = row.policy, _after_project(path, project)
-        self._check(request, row, body)
-        if row.policy is not None and not row.looks_first:
-            request.authorize()
-        _check_server(row, values)
-        answer = row.handler(request, **values)
-        if row.policy is not None and not request.policy_asked:
-            raise errors.Bug(f"{row.id} did not ask its policy rule")
-        return self._answer(answer, row.success(request.version), start_response)
+            return None
+        rows, named, project = found
+        http = webob.Request(environ)
+        version = versions.LEGACY if self.legacy else versions.SERIES.choose(environ, http)
+        body = bodies.read(http, MEDIA_TYPES)
+        row = _row(rows, body, version, project, context)
+        return Request(http, self.site, context, version, row, named, body=body, legacy=self.legacy,
+                       project_in_url=project, route_path=_after_project(path, project))
 
     def _find(self, method: str, path: str, context: RequestContext,
-              ) -> tuple[list[routing.Route], dict[str, str], str | None] | None:
+              ) -> tuple[list[Route], dict[str, str], str | None] | None:
         """(rows, parameters, project in the path); a first segment that may be a project id is taken for one."""
         path = path.removeprefix("/")
         found = self.router.match(method, f"/{path}")
@@ -66,66 +83,25 @@ class Dispatcher:
             found = self.router.match(method, f"/{rest}")
         return None if found is None else (*found, project)
 
-    def _request(self, environ: WSGIEnvironment, context: RequestContext, project: str | None) -> Request:
-        http = webob.Request(environ)
-        version = versions.LEGACY if self.legacy else choose_version(environ, http)
-        return Request(http, self.site, context, version, self.legacy, project)
-
-    def _row(self, rows: list[routing.Route], body: object, request: Request) -> routing.Route:
-        """The row for this action and version. Order: action key known, project in the path, operation at version."""
-        if any(row.action for row in rows):
-            rows = [row for row in rows if row.action == _action_of(body)]
-            if not rows:
-                raise errors.api.NoSuchAction(name=shown(", ".join(body)) if isinstance(body, dict) else "none")
-        if request.project_in_url not in (None, request.context.project_id):
-            raise errors.api.WrongProject(in_url=request.project_in_url, in_token=request.context.project_id)
-        row = routing.at_version(rows, request.version)
-        if row is None:
-            raise errors.api.NotInVersion
-        return row
-
-    def _check(self, request: Request, row: routing.Route, body: object) -> None:
-        if row.body is not None:
-            if body is None and not row.body.may_be_missing:
-                raise errors.api.BadInput(field="body", value="null",
-                                          reason="The request needs a body, an object in JSON.")
-            request.body = row.body.check(body, request.version, self.legacy)
-        request.query = (Values({}) if row.query is None
-                         else row.query.check(query_pairs(request.http.environ), request.version))
-
-    def _answer(self, answer: object, status: int, start_response: StartResponse) -> Iterable[bytes]:
-        headers: tuple[tuple[str, str], ...] = ()
-        if isinstance(answer, Answer):
-            status, headers, answer = answer.status or status, answer.headers, answer.body
-        content = b"" if answer is None else answer if isinstance(answer, bytes) else _encode(answer)
+    def reply(self, request: Request, answer: object) -> tuple[int, Headers, bytes]:
+        given = answer if isinstance(answer, Answer) else Answer(answer)
+        status, content = given.status or request.row.success(request.version), encoded(given.body)
         length = [] if status == 204 else [("Content-Type", JSON), ("Content-Length", str(len(content)))]
-        start_response(f"{status} {responses[status]}", [*length, *headers])
-        return [content]
+        return status, [*length, *given.headers], content
 
 
-def choose_version(environ: WSGIEnvironment, http: webob.Request) -> int:
-    """The version to serve, noted in ``environ`` for the answer's headers (also when it is out of range)."""
-    try:
-        version = versions.chosen(http.headers)
-    except errors.api.VersionOutOfRange as error:
-        environ[paths.VERSION_KEY] = error.data["asked"]
-        raise
-    environ[paths.VERSION_KEY] = versions.text(version)
-    return version
-
-
-def plain_not_found(start_response: StartResponse) -> Iterable[bytes]:
-    """What unknown paths, and known ones with another method, get: plain text, no version headers."""
-    content = b"404 Not Found\n\nThe resource could not be found.\n"
-    start_response("404 Not Found", [("Content-Type", "text/plain; charset=UTF-8"),
-                                     ("Content-Length", str(len(content)))])
-    return [content]
-
-
-def _check_server(row: routing.Route, named: dict[str, str]) -> None:
-    """server.NotFound for an id that is none, where the handler would look it up first."""
-    if row.looks_first and "server_id" in named and not is_uuid(named["server_id"]):
-        raise errors.server.NotFound(server=named["server_id"])
+def _row(rows: list[Route], body: object, version: int, project: str | None, context: RequestContext) -> Route:
+    """The row for this action and version. Order: action key known, project in the path, operation at version."""
+    if any(row.action for row in rows):
+        rows = [row for row in rows if row.action == _action_of(body)]
+        if not rows:
+            raise errors.api.NoSuchAction(name=shown(", ".join(body)) if isinstance(body, dict) else "none")
+    if project not in (None, context.project_id):
+        raise errors.api.WrongProject(in_url=project, in_token=context.project_id)
+    served = at_version(rows, version)
+    if not served:
+        raise errors.api.NotInVersion
+    return served[0]
 
 
 def _after_project(path: str, project: str | None) -> str:

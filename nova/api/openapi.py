@@ -11,12 +11,14 @@ from http.client import responses
 from typing import Any
 
 from nova import errors
-from nova.api import routing, versions
+from nova.api import versions
 from nova.api.openapi_schemas import of_shape
 from nova.api.routing import Route
 from nova.api.view import During
 from nova.model.base import Json
+from nova.web import microversions
 from nova.web.judging import Schema
+from nova.web.ranges import within
 from nova.web.specs import any_of
 
 JSON, TEXT = "application/json", "text/plain"
@@ -79,7 +81,7 @@ def chosen(text: str) -> tuple[int, bool] | None:
     if text in ("2.0", "v2"):
         return versions.LEGACY, True
     try:
-        return versions.chosen({versions.OLD_HEADER: text}), False
+        return versions.SERIES.chosen({versions.OLD_HEADER: text}), False
     except (errors.api.VersionMalformed, errors.api.VersionOutOfRange):
         return None
 
@@ -94,7 +96,7 @@ def _components(version: int, legacy: bool) -> dict[str, object]:
         "responses": {str(code): _fault(code, words) for code, words in ERRORS.items()}}
     if not legacy:
         asked = f"{versions.SERVICE} {versions.text(version)}"
-        found["parameters"] = {"Version": {"name": versions.HEADER, "in": "header", "required": True,
+        found["parameters"] = {"Version": {"name": microversions.HEADER, "in": "header", "required": True,
                                            "schema": {"type": "string", "enum": [asked]}}}
     return found
 
@@ -117,7 +119,7 @@ def operations(rows: Iterable[Route], version: int) -> dict[tuple[str, str], lis
     """(path, method) -> the row of a version; the rows of all actions, where the body tells them apart."""
     found: dict[tuple[str, str], list[Route]] = {}
     for route in rows:
-        if routing.at_version([route], version):
+        if within(version, route.since, route.until):
             found.setdefault((route.path, route.method), []).append(route)
     return found
 

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import urllib.parse
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
-import webob
-
-from nova.context import RequestContext
+from nova.api.routing import Route
 from nova.model.base import Json, Page, Scope
-from nova.policies import Policy
 from nova.rpc.contracts.console_auth import ConsoleAuthRPC
+from nova.web.dispatch import APIRequest, Site
 from nova.web.query import query_pairs
-from nova.web.schema import Values
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,14 +38,12 @@ class Answer:
 
 
 @dataclass(frozen=True)
-class Site:
-    """What one API application is made of; the same for all requests."""
+class ComputeSite(Site):
+    """``conductor``: a client of ConductorRPC. ``networks``: whose they are, neutron or nova-network."""
 
-    conductor: Any  # a client of ConductorRPC
     consoles: ConsoleAuthRPC
-    policy: Policy
     options: Options = Options()
-    networks: str = "neutron"  # whose the networks are: that, or nova-network
+    networks: str = "neutron"
 
 
 class Links:
@@ -75,25 +70,15 @@ class Links:
 
 
 @dataclass
-class Request:
-    """One request, its version, query and body checked. ``version`` is N of 2.N."""
+class Request(APIRequest):
+    """One request; ``version`` is N of 2.N. ``legacy``: it came below /v2. ``route_path``: without the project."""
 
-    http: webob.Request
-    site: Site
-    context: RequestContext
-    version: int
+    site: ComputeSite
+    row: Route
     legacy: bool = False
     project_in_url: str | None = None
     route_path: str = ""
-    rule: str | None = None  # the policy rule of the operation's row
-    query: Values = field(default_factory=lambda: Values({}))
-    body: Any = None
-    policy_asked: bool = False
     _links: Links | None = None
-
-    @property
-    def conductor(self) -> Json:
-        return self.site.conductor
 
     @property
     def consoles(self) -> ConsoleAuthRPC:
@@ -113,22 +98,9 @@ class Request:
 
     # policy
 
-    def authorize(self, project_id: str | None = None, user_id: str | None = None, rule: str | None = None) -> None:
-        """Forbidden unless the operation's rule (or ``rule``) lets the caller act on what is the project's and user's.
-
-        Without a project the target is the caller's own.
-        """
-        self.policy_asked = True
-        name = rule or self.rule
-        if name is not None:
-            self.site.policy.authorize(self.context, name, self._target(project_id, user_id))
-
     def allows(self, rule: str, project_id: str | None = None, user_id: str | None = None) -> bool:
         """Whether ``rule`` passes: for what only decides on a part of the answer."""
-        return self.site.policy.allows(self.context, rule, self._target(project_id, user_id))
-
-    def _target(self, project_id: str | None, user_id: str | None) -> dict[str, str | None]:
-        return {"project_id": project_id or self.context.project_id, "user_id": user_id or self.context.user_id}
+        return self.site.policy.allows(self.context, rule, self.target(project_id, user_id))
 
     def scope(self) -> Scope:
         """What the caller's look-ups may see: all for an admin, else the own project, and nothing without one."""

@@ -7,21 +7,20 @@ is left, a *behaviour* that changed, is a named function here, and nothing behin
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 
 from nova import errors
 from nova.web import ranges
+from nova.web.microversions import HEADER, Microversions
 
 MIN, MAX = 1, 104
 LEGACY = MIN  # what requests under /v2 are served as
 
-HEADER = "OpenStack-API-Version"
 OLD_HEADER = "X-OpenStack-Nova-API-Version"
 SERVICE = "compute"
-LONGEST = 64  # characters of a version that is worth an answer with its name
 
-_FORM = re.compile(r"([1-9][0-9]*)\.([1-9][0-9]*|0)")
-_KNOWN = {f"2.{minor}": minor for minor in range(MIN, MAX + 1)}
+SERIES = Microversions(SERVICE, 2, MIN, MAX, re.compile(r"([1-9][0-9]*)\.([1-9][0-9]*|0)"), errors.api.VersionMalformed,
+                       errors.api.VersionOutOfRange, OLD_HEADER, bare_is_none=True, tells_refused=True)
+text = SERIES.text
 
 
 def number(text: str) -> int:
@@ -31,36 +30,7 @@ def number(text: str) -> int:
     return ranges.minor(text)
 
 
-def text(version: int) -> str:
-    return f"2.{version}"
-
-
 within = ranges.within  # whether a row of a table holds at a version
-
-
-def asked(headers: Mapping[str, str]) -> str:
-    """The version a request's headers ask for, as text; ``2.1`` when they ask for none.
-
-    ``OpenStack-API-Version`` may name several services, separated by commas; only ``compute`` counts.
-    """
-    for part in (headers.get(HEADER) or "").split(","):
-        words = part.split(None, 1)
-        if len(words) == 2 and words[0].lower() == SERVICE:
-            return words[1].strip()
-    return (headers.get(OLD_HEADER) or "").strip() or text(MIN)
-
-
-def chosen(headers: Mapping[str, str]) -> int:
-    """The version to serve. api.VersionMalformed or api.VersionOutOfRange."""
-    wanted = asked(headers)
-    if wanted.lower() == "latest":
-        return MAX
-    known = _KNOWN.get(wanted)
-    if known is not None:
-        return known
-    if len(wanted) > LONGEST or _FORM.fullmatch(wanted) is None:
-        raise errors.api.VersionMalformed(text=wanted[:LONGEST])
-    raise errors.api.VersionOutOfRange(asked=wanted, minimum=text(MIN), maximum=text(MAX))
 
 
 def answer_headers(version: str) -> list[tuple[str, str]]:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from oslo_config import cfg
 from oslo_middleware import healthcheck
 
-from nova.placement import faults, versions
-from nova.placement.dispatch import Dispatcher, Root
-from nova.placement.request import Site
+from nova.placement import faults
+from nova.placement.discovery import PlacementRoot
+from nova.placement.dispatch import PlacementAPI
 from nova.policies import Policy
+from nova.web import microversions
 from nova.web.access_log import AccessLog
+from nova.web.dispatch import Beside, Site
 from nova.web.errors import Errors
 from nova.web.layers import Application, Middleware, authentication, library_middleware, stacked
 from nova.web.request_id import RequestId
@@ -20,12 +22,13 @@ ACCESS_LOG = "nova.placement.access"
 def build(site: Site, authenticate: Middleware, outer: tuple[Middleware, ...] = (),
           beside: dict[str, Application] | None = None) -> Application:
     """The whole API. ``authenticate`` sets ``environ["nova.context"]``; ``outer``: the first sees a request first."""
-    application = Errors(Root(authenticate(Dispatcher(site)), beside or {}), faults.SPEECH)
+    application = Errors(Beside(PlacementRoot(authenticate(PlacementAPI(site))), beside or {}), faults.SPEECH)
     return stacked(application, (RequestId, lambda inner: AccessLog(inner, ACCESS_LOG), *outer))
 
 
 def from_conf(conductor: object, conf: cfg.ConfigOpts) -> Application:
     """The API as ``conf`` says; ``conductor`` is a client of PlacementRPC."""
     policy = Policy(conf)
-    return build(Site(conductor, policy), authentication(conf, policy), library_middleware(conf, (versions.HEADER,)),
+    return build(Site(conductor, policy), authentication(conf, policy),
+                 library_middleware(conf, (microversions.HEADER,)),
                  {"healthcheck": healthcheck.Healthcheck(None, conf)})

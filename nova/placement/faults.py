@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from http.client import responses
 from typing import Any
 from wsgiref.types import WSGIEnvironment
@@ -27,7 +28,7 @@ CODES = {code: code for code in (
     errors.placement.NameUnknown.code: "placement.query.bad_value",
     errors.placement.ResourceProviderHostsOwn.code: "placement.resource_provider.inuse",
     errors.placement.AllocationUnknownProvider.code: "placement.resource_provider.not_found"}
-ALLOW_KEY = "nova.allow"  # environ: the methods that the path has, for the answer's header
+_ALLOW_KEY = "nova.allow"  # environ: the methods that the path has, for the answer's header
 
 UNEXPECTED = ("Unexpected API Error. The operator finds the cause in the log of nova-placement-api under the request "
               "id {request_id}.")
@@ -54,8 +55,14 @@ def _has_code(environ: WSGIEnvironment) -> bool:
 
 
 def _headers(environ: WSGIEnvironment) -> list[tuple[str, str]]:
-    version, allowed = environ.get(VERSION_KEY), environ.get(ALLOW_KEY)
+    version, allowed = environ.get(VERSION_KEY), environ.get(_ALLOW_KEY)
     return [*(versions.answer_headers(version) if version else []), *([("allow", allowed)] if allowed else [])]
+
+
+def not_allowed(environ: WSGIEnvironment, methods: Iterable[str]) -> errors.NovaError:
+    """The error for a path that has only ``methods``; the answer's header will tell them."""
+    environ[_ALLOW_KEY] = ", ".join(sorted(methods))
+    return errors.placement.MethodNotAllowed(method=str(environ["REQUEST_METHOD"])[:20])
 
 
 SPEECH = Speech(_described, _headers, JSON)

@@ -5,22 +5,13 @@ from __future__ import annotations
 import datetime
 import uuid
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from nova import errors
-from nova.context import RequestContext
 from nova.model.base import Json, Time
-from nova.policies import Policy
-from nova.web.schema import Values
-
-
-@dataclass(frozen=True)
-class Site:
-    """What one application is made of; the same for all requests."""
-
-    conductor: Any  # a client of PlacementRPC
-    policy: Policy
+from nova.placement.routing import Route
+from nova.web.dispatch import APIRequest
 
 
 @dataclass(frozen=True)
@@ -35,30 +26,15 @@ class Answer:
 
 
 @dataclass
-class Request:
-    """One request, its version (N of 1.N), query and body checked. ``prefix``: the path that we are mounted at, below
-    ``host`` (http://...).
-    """
+class Request(APIRequest):
+    """One request; ``version`` is N of 1.N."""
 
-    site: Site
-    context: RequestContext
-    version: int
-    prefix: str = ""
-    rule: str = ""
-    host: str = ""
-    query: Values = field(default_factory=lambda: Values({}))
-    body: Any = None
-    policy_asked: bool = False
+    row: Route
 
     @property
-    def conductor(self) -> Json:
-        return self.site.conductor
-
-    def authorize(self, project_id: str | None = None) -> None:
-        """Forbidden unless the operation's rule lets the caller act on what is the project's; without: the own's."""
-        self.policy_asked = True
-        target = {"project_id": project_id or self.context.project_id, "user_id": self.context.user_id}
-        self.site.policy.authorize(self.context, self.rule, target)
+    def prefix(self) -> str:
+        """The path that we are mounted at."""
+        return str(self.http.environ.get("SCRIPT_NAME", ""))
 
 
 def canonical(text: str) -> str:

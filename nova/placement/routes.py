@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
-
 from nova.placement.handlers import aggregates, allocations, candidates, classes, inventories, providers, traits, usages
+from nova.placement.routing import Route
 from nova.placement.schemas import aggregates as aggregate_schemas
 from nova.placement.schemas import allocations as allocation_schemas
 from nova.placement.schemas import candidates as candidate_schemas
@@ -15,34 +12,6 @@ from nova.placement.schemas import inventories as inventory_schemas
 from nova.placement.schemas import providers as provider_schemas
 from nova.placement.schemas import traits as trait_schemas
 from nova.placement.schemas import usages as usage_schemas
-from nova.web import routing
-from nova.web.schema import Body, Query
-
-NOTHING = Query(refuse_unknown="1.0")
-
-
-@dataclass(frozen=True)
-class Route:
-    """One operation, from ``since`` to ``until``. ``body``: at the versions that it is read at. ``looks_first``: the
-    handler asks the policy rule, since whose project it is about stands in the query.
-    """
-
-    method: str
-    path: str
-    handler: Callable[..., Any]
-    policy: str
-    body: Body | None = None
-    query: Query = NOTHING
-    since: str | None = None
-    until: str | None = None
-    body_since: str | None = None
-    body_until: str | None = None
-    looks_first: bool = False
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return routing.parameters(self.path)
-
 
 _ONE = "/resource_providers/{uuid}"
 _PROVIDERS = "placement:resource_providers:"

@@ -7,46 +7,18 @@ Source: the public REST API version history of Placement.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 
 from nova import errors
+from nova.web.microversions import HEADER, Microversions
 
 MIN, MAX = 0, 39
-HEADER = "OpenStack-API-Version"
-SERVICE = "placement"
-LONGEST = 64  # characters of a version that is worth an answer with its name
-
-_FORM = re.compile(r"(0|[1-9][0-9]{0,9})\.(0|[1-9][0-9]{0,9})")
-
-
-def text(version: int) -> str:
-    return f"1.{version}"
-
-
-def asked(headers: Mapping[str, str]) -> str:
-    """The version that a request's header asks of us, as text; 1.0 when it asks for none."""
-    for part in (headers.get(HEADER) or "").split(","):
-        words = part.split(None, 1)
-        if words and words[0].lower() == SERVICE:
-            return words[1].strip() if len(words) == 2 else ""
-    return text(MIN)
-
-
-def chosen(headers: Mapping[str, str]) -> int:
-    """The version to serve. placement.VersionMalformed or placement.VersionOutOfRange."""
-    wanted = asked(headers)
-    if wanted.lower() == "latest":
-        return MAX
-    found = _FORM.fullmatch(wanted)
-    if found is None:
-        raise errors.placement.VersionMalformed(text=wanted[:LONGEST] or "''")
-    if found[1] != "1" or not MIN <= int(found[2]) <= MAX:
-        raise errors.placement.VersionOutOfRange(asked=wanted, minimum=text(MIN), maximum=text(MAX))
-    return int(found[2])
+SERIES = Microversions("placement", 1, MIN, MAX, re.compile(r"(0|[1-9][0-9]{0,9})\.(0|[1-9][0-9]{0,9})"),
+                       errors.placement.VersionMalformed, errors.placement.VersionOutOfRange)
+text = SERIES.text
 
 
 def answer_headers(version: str) -> list[tuple[str, str]]:
-    return [(HEADER.lower(), f"{SERVICE} {version}"), ("vary", HEADER.lower())]
+    return [(HEADER.lower(), f"{SERIES.service} {version}"), ("vary", HEADER.lower())]
 
 
 # What behaves differently, not only looks different.

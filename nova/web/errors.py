@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable
-from http.client import responses
 from typing import Any, NamedTuple
 from wsgiref.types import StartResponse, WSGIEnvironment
 
@@ -13,6 +12,7 @@ import webob.exc
 from nova import errors
 from nova.model.base import Json
 from nova.web import paths
+from nova.web.dispatch import send
 from nova.web.paths import ExcInfo
 
 LOG = logging.getLogger(__name__)
@@ -47,13 +47,11 @@ class Errors:
         except Exception as error:
             return self._answer(error, environ, start)
 
-    def _answer(self, error: Exception, environ: WSGIEnvironment, start: Callable[..., object]) -> Iterable[bytes]:
+    def _answer(self, error: Exception, environ: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:
         status, content = self.speech.described(error, environ)
         if status == 500:
             LOG.exception("Unexpected error in %s %s", environ["REQUEST_METHOD"], paths.logged(environ))
         else:
             code = error.code if isinstance(error, errors.NovaError) else ""
             LOG.debug("%s %s: %s %s", environ["REQUEST_METHOD"], paths.logged(environ), status, code)
-        start(f"{status} {responses[status]}", [("Content-Type", self.speech.kind),
-                                               ("Content-Length", str(len(content)))])
-        return [content]
+        return send(start, status, [("Content-Type", self.speech.kind), ("Content-Length", str(len(content)))], content)

@@ -1,12 +1,16 @@
-"""Which rows of a table of routes a path means: the ``routes`` library's mapper over them, made once."""
+"""A table of routes, and which of its rows a path means: the ``routes`` library's mapper over them, made once."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
-from typing import Generic, Protocol, TypeVar
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeVar
 
 from routes import Mapper
+
+from nova.web.ranges import within
+from nova.web.schema import Body, Query
 
 
 class HasPath(Protocol):
@@ -19,7 +23,35 @@ class HasPath(Protocol):
     def path(self) -> str: ...
 
 
+@dataclass(frozen=True)
+class APIRoute:
+    """A row of an API's table of routes, served from version ``since`` to ``until``.
+
+    ``policy``: the rule asked before the handler, with the caller's own project as target; with ``looks_first`` the
+    handler asks it (``req.authorize``) on what it has found, so that a missing object is 404 before 403.
+    """
+
+    method: str
+    path: str
+    handler: Callable[..., Any]
+    policy: str | None = None
+    body: Body | None = None
+    query: Query | None = None
+    since: str | None = None
+    until: str | None = None
+    looks_first: bool = False
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return parameters(self.path)
+
+    @property
+    def id(self) -> str:
+        return f"{self.method} {self.path}"
+
+
 Row = TypeVar("Row", bound=HasPath)
+AnyRoute = TypeVar("AnyRoute", bound=APIRoute)
 
 _NAME = "[^/]+"  # the library's own would leave a line end behind it out
 _END = "end_"  # a group of the library's expression that is none of the path's parameters
@@ -70,6 +102,11 @@ class Router(Generic[Row]):
             mapper.connect(path, f"{path}{{{_END}}}", requirements=requirements)
         mapper.create_regs([])
         return mapper
+
+
+def at_version(rows: Iterable[AnyRoute], version: int) -> list[AnyRoute]:
+    """Those of ``rows`` that are served at ``version``."""
+    return [row for row in rows if within(version, row.since, row.until)]
 
 
 def parameters(path: str) -> tuple[str, ...]:

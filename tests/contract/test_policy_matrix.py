@@ -18,7 +18,7 @@ import pytest
 import webob
 
 from nova.api import app, versions
-from nova.api.request import Site
+from nova.api.request import ComputeSite
 from nova.api.routes import ROUTES
 from nova.api.routing import Route
 from nova.policies import Policy
@@ -151,7 +151,7 @@ class Cloud:
     def __init__(self) -> None:
         conf = configuration()
         self.conductor, self.consoles, policy = FakeConductor(), FakeConsoles(), Policy(conf)
-        self.application = app.build(Site(self.conductor.client(), self.consoles.client(), policy),
+        self.application = app.build(ComputeSite(self.conductor.client(), policy, self.consoles.client()),
                                      lambda application: auth.KeystoneContext(application, policy))
 
     def fresh(self) -> None:

@@ -9,13 +9,13 @@ from pathlib import Path
 NOVA = Path(__file__).resolve().parents[2] / "nova"
 #: Names that more than one room has still, each for its own: none is to be added, and who renames one takes it out.
 SHARED = {
-    "Answer", "Asked", "Body", "Bounds", "Clock", "Condition", "Connection", "Consoles", "DeviceSpec", "Dispatcher",
+    "Answer", "Asked", "Body", "Bounds", "Clock", "Condition", "Connection", "Consoles", "DeviceSpec",
     "Driver", "End", "Events", "Field", "Files", "Filter", "Floating", "Gate", "Groups", "Held", "HostCalls",
     "HostChoice", "HostFacts", "Hypervisor", "ImageCache", "Images", "Interface", "Interfaces", "Job", "Kept",
     "Known", "Lease", "Links", "Manager", "Memory", "Message", "Migration", "Names", "Network", "NetworkOptions",
     "Networks", "Node", "Offer", "OpenVSwitch", "Options", "Parts", "Patience", "Place", "PlaceOnHost", "Places",
-    "Plan", "Pool", "Port", "Progress", "Promise", "Refusal", "Refused", "Request", "Resources", "Root", "Route",
-    "Rule", "Screens", "ServerFacts", "Service", "Site", "Snapshot", "Source", "Stamp", "Step", "TokenCheck",
+    "Plan", "Pool", "Port", "Progress", "Promise", "Refusal", "Refused", "Request", "Resources", "Route",
+    "Rule", "Screens", "ServerFacts", "Service", "Snapshot", "Source", "Stamp", "Step", "TokenCheck",
     "Told", "Tools", "Usage", "Watch", "Wire", "Wish", "Wishes"}
 CATALOGUES = "errors"  # rows are named within their noun
 

@@ -1,0 +1,35 @@
+"""The versions document at the root, which needs no token; all else is the API's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
+
+import webob
+
+from nova.model.base import Json
+from nova.placement import faults, versions
+from nova.web.dispatch import encoded, send
+
+
+class PlacementRoot:
+    """The whole of Placement's paths."""
+
+    def __init__(self, api: WSGIApplication) -> None:
+        self.api = api
+
+    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        if environ.get("PATH_INFO", "") not in ("", "/"):
+            return self.api(environ, start_response)
+        if environ["REQUEST_METHOD"] not in ("GET", "HEAD"):
+            raise faults.not_allowed(environ, ["GET"])
+        versions.SERIES.choose(environ, webob.Request(environ))  # a client may ask so whether we have its version
+        content = encoded(_versions(environ))
+        return send(start_response, 200, [("content-type", faults.JSON), ("content-length", str(len(content)))],
+                    content)
+
+
+def _versions(environ: WSGIEnvironment) -> dict[str, Json]:
+    return {"versions": [{"id": "v1.0", "status": "CURRENT", "min_version": versions.text(versions.MIN),
+                          "max_version": versions.text(versions.MAX),
+                          "links": [{"rel": "self", "href": environ.get("SCRIPT_NAME", "")}]}]}
