@@ -1,6 +1,6 @@
 """The one module that knows how we run many things at once: eventlet's green threads, or native threads.
 
-``nova.cmd`` calls :func:`patch` before any connection is made. Everybody else uses :func:`spawn`, :class:`Pool`,
+``nova.cmd`` calls :func:`patch` before any connection is made. Everybody else uses :func:`spawn`, :class:`WorkerPool`,
 :func:`run_in_thread` and the standard library's ``threading``, ``queue`` and ``time``, which eventlet replaces.
 The switch is the environment variable ``NOVA_CONCURRENCY`` (``eventlet`` or ``threads``); ``nova.cmd`` chooses
 ``threads`` where a C library would stop the whole process in a wait (PostgreSQL and SQLite drivers).
@@ -53,7 +53,7 @@ def mode() -> str:
     return _mode
 
 
-class Pool:
+class WorkerPool:
     """A bounded number of workers; what is submitted beyond that waits its turn."""
 
     def __init__(self, size: int, name: str) -> None:

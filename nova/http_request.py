@@ -36,7 +36,7 @@ class BadRequest(Exception):
         self.status, self.reason = status, reason
 
 
-class Source(io.RawIOBase):
+class SocketSource(io.RawIOBase):
     """The bytes of a socket. ``dry``: no more are read, so that a reader above shows what it already has."""
 
     def __init__(self, sock: socket.socket) -> None:
@@ -170,7 +170,7 @@ def _target(target: str) -> str:
     return (split.path or "/") + (f"?{split.query}" if split.query else "")
 
 
-def body(head: Head, reader: io.BufferedReader, most: int, before: Callable[[], None]) -> Body:
+def body(head: Head, reader: io.BufferedReader, most: int, before: Callable[[], None]) -> BodyStream:
     """The body that a head announces. One in chunks is read here and now, of at most ``most`` bytes, and is one of
     known length for the application. ``before`` gives the client leave to send it, where it waits for that.
     BadRequest.
@@ -178,7 +178,7 @@ def body(head: Head, reader: io.BufferedReader, most: int, before: Callable[[], 
     waits = head.protocol == "HTTP/1.1" and head.headers.get("HTTP_EXPECT", "").lower() == "100-continue"
     coding = head.headers.pop("HTTP_TRANSFER_ENCODING", None)
     if coding is None:
-        return Body(reader, int(head.headers.get("HTTP_CONTENT_LENGTH", 0)), before if waits else None)
+        return BodyStream(reader, int(head.headers.get("HTTP_CONTENT_LENGTH", 0)), before if waits else None)
     if head.protocol != "HTTP/1.1":
         raise BadRequest(400, "Only HTTP/1.1 has a Transfer-Encoding.")
     if coding.lower() != "chunked":
@@ -187,7 +187,7 @@ def body(head: Head, reader: io.BufferedReader, most: int, before: Callable[[], 
         before()
     content = chunks(reader, most)
     head.headers["HTTP_CONTENT_LENGTH"] = str(len(content))
-    return Body(io.BytesIO(content), len(content), None)
+    return BodyStream(io.BytesIO(content), len(content), None)
 
 
 def chunks(reader: io.BufferedReader, most: int) -> bytes:
@@ -212,7 +212,7 @@ def chunks(reader: io.BufferedReader, most: int) -> bytes:
     return bytes(found.body)
 
 
-class Body(io.RawIOBase):
+class BodyStream(io.RawIOBase):
     """A request's body: as many bytes as were announced, and no byte of the next request."""
 
     def __init__(self, reader: io.BufferedReader | io.BytesIO, length: int, before: Callable[[], None] | None) -> None:

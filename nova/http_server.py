@@ -24,10 +24,10 @@ from typing import Any, NamedTuple
 
 from nova import concurrency, context, http_request
 from nova.http_answer import Application, Exchange, TakeOver, ids
-from nova.http_request import BadRequest, Source
+from nova.http_request import BadRequest, SocketSource
 from nova.model.base import Json
 
-__all__ = ["Application", "Bounds", "Exchange", "Server", "TakeOver", "bind", "serve_threads"]
+__all__ = ["Application", "ClientBounds", "Exchange", "Server", "TakeOver", "bind", "serve_threads"]
 
 LOG = logging.getLogger(__name__)
 
@@ -55,10 +55,10 @@ def bind(address: str, port: int, backlog: int = 1024) -> socket.socket:
 
 def serve_threads(sock: socket.socket, application: Application, workers: int = 64) -> None:
     """Serve until ``sock`` is closed; at most ``workers`` requests run at a time."""
-    Server(sock, application, Bounds(workers)).run()
+    Server(sock, application, ClientBounds(workers)).run()
 
 
-class Bounds(NamedTuple):
+class ClientBounds(NamedTuple):
     """What clients may take.
 
     ``workers``: requests that are worked on at a time; answers that are being taken are bounded by ``max_connections``.
@@ -80,13 +80,13 @@ class Server:
     ``tls_only``: with ``tls``, no plain HTTP on the port.
     """
 
-    def __init__(self, sock: socket.socket, application: Application, bounds: Bounds | None = None,
-                 tls: ssl.SSLContext | None = None, tls_only: bool = True) -> None:
+    def __init__(self, sock: socket.socket, application: Application, bounds: ClientBounds | None = None,
+                       tls: ssl.SSLContext | None = None, tls_only: bool = True) -> None:
         self.sock, self.application, self.tls, self.tls_only = sock, application, tls, tls_only
-        self.bounds = bounds or Bounds()
+        self.bounds = bounds or ClientBounds()
         self.slots = threading.BoundedSemaphore(self.bounds.workers)
         self.closing = False
-        self._connections: set[Connection] = set()
+        self._connections: set[ClientConnection] = set()
         self._looked = 0.0
         self._lock = threading.Lock()
         self._wake_read, self._wake_write = os.pipe()
@@ -118,12 +118,12 @@ class Server:
             sock, peer = self.sock.accept()
         except (TimeoutError, BlockingIOError, ConnectionAbortedError):
             return  # another worker was faster, or the client has gone
-        connection = Connection(self, sock, peer)
+        connection = ClientConnection(self, sock, peer)
         with self._lock:
             self._connections.add(connection)
         concurrency.spawn(connection.run, name="http-connection")
 
-    def forget(self, connection: Connection) -> None:
+    def forget(self, connection: ClientConnection) -> None:
         with self._lock:
             self._connections.discard(connection)
 
@@ -161,7 +161,7 @@ class Server:
             time.sleep(0.02)
 
 
-class Connection:
+class ClientConnection:
     """One client's connection: requests one after the other."""
 
     def __init__(self, server: Server, sock: socket.socket, peer: Json) -> None:
@@ -175,7 +175,7 @@ class Connection:
             self.sock.settimeout(self.server.bounds.idle_s or None)
             self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             self._secure()
-            source = Source(self.sock)
+            source = SocketSource(self.sock)
             reader = io.BufferedReader(source)
             while not self.server.closing and self._one(reader, source):
                 pass
@@ -217,7 +217,7 @@ class Connection:
         with contextlib.suppress(OSError), socket.socket(fileno=os.dup(self.sock.fileno())) as same:
             same.shutdown(how)
 
-    def _one(self, reader: io.BufferedReader[Json], source: Source) -> bool:
+    def _one(self, reader: io.BufferedReader[Json], source: SocketSource) -> bool:
         """Read and answer one request; whether another may follow."""
         try:
             if not reader.peek(1):
@@ -242,7 +242,7 @@ class Connection:
         self._allow(self.server.bounds.idle_s or math.inf)
         return again
 
-    def _hand_over(self, taken: TakeOver, reader: io.BufferedReader[Json], source: Source) -> None:
+    def _hand_over(self, taken: TakeOver, reader: io.BufferedReader[Json], source: SocketSource) -> None:
         """The connection is the application's, unless more than the request has been read: that can't be put back."""
         source.dry = True
         if reader.peek(1):
@@ -258,7 +258,7 @@ class Connection:
         except Exception:
             LOG.exception("What took over a connection failed")
 
-    def _environ(self, head: http_request.Head, body: http_request.Body) -> dict[str, Json]:
+    def _environ(self, head: http_request.Head, body: http_request.BodyStream) -> dict[str, Json]:
         """The WSGI environment."""
         path, _, query = head.target.partition("?")
         host, port = self.sock.getsockname()[:2]

@@ -28,7 +28,7 @@ TICK_S = 0.2
 BEAT_AGAIN_S = 2.0  # after a heartbeat that reached nobody: who was cut off is heard of as soon as the broker is back
 
 
-class Service(Protocol):
+class DaemonService(Protocol):
     """One process's work. ``start`` returns once it serves; ``stop`` drains for at most ``seconds``."""
 
     def start(self) -> None: ...
@@ -46,7 +46,7 @@ def notify(state: str) -> None:
         sock.sendto(state.encode(), address)
 
 
-def run(conf: Options, binary: str, make: Callable[[int], Service], workers: int = 1) -> int:
+def run(conf: Options, binary: str, make: Callable[[int], DaemonService], workers: int = 1) -> int:
     """Run ``workers`` processes of the service ``make(index)`` until SIGTERM or SIGINT, and end this one."""
     code = _work(conf, binary, make, 0) if workers == 1 else _Parent(conf, binary, make, workers).run()
     logging.shutdown()
@@ -71,7 +71,8 @@ class _Signals:
         self.reload = True
 
 
-def _work(conf: Options, binary: str, make: Callable[[int], Service], index: int, parent: int | None = None) -> int:
+def _work(conf: Options, binary: str, make: Callable[[int], DaemonService], index: int,
+          parent: int | None = None) -> int:
     """One process's life. ``parent``: whose worker it is; without it nobody would replace or stop this one."""
     signals = _Signals()
     started = time.monotonic()
@@ -109,11 +110,11 @@ def _work(conf: Options, binary: str, make: Callable[[int], Service], index: int
 class _Start:
     """A service's start beside the main thread, which has signals to look after."""
 
-    def __init__(self, binary: str, make: Callable[[int], Service], index: int) -> None:
-        self.over, self.service = False, None  # type: bool, Service | None
+    def __init__(self, binary: str, make: Callable[[int], DaemonService], index: int) -> None:
+        self.over, self.service = False, None  # type: bool, DaemonService | None
         concurrency.spawn(self._run, binary, make, index, name="start")
 
-    def _run(self, binary: str, make: Callable[[int], Service], index: int) -> None:
+    def _run(self, binary: str, make: Callable[[int], DaemonService], index: int) -> None:
         try:
             service = make(index)
             service.start()
@@ -141,7 +142,7 @@ def reload_levels(conf: Options) -> None:
 class _Parent:
     """Forks the workers and keeps them; does no work of its own, so that it has nothing to lose."""
 
-    def __init__(self, conf: Options, binary: str, make: Callable[[int], Service], workers: int) -> None:
+    def __init__(self, conf: Options, binary: str, make: Callable[[int], DaemonService], workers: int) -> None:
         self.conf, self.binary, self.make, self.workers = conf, binary, make, workers
         self.children: dict[int, int] = {}  # pid -> index
         self.born: dict[int, float] = {}

@@ -17,14 +17,14 @@ ARCHITECTURE = "x86_64"
 logging.getLogger("nova").addHandler(logging.NullHandler())  # the stage says it
 
 
-def answer(layout: Layout) -> kvm.Answer:
+def answer(layout: Layout) -> kvm.KvmState:
     """Kept where this machine's nova-compute looks for it: the trial runs once a boot."""
     return kvm.answer(ARCHITECTURE, layout.nova_state(layout.controller_host), SystemRunner(SECONDS))
 
 
 def must_be_hidden(layout: Layout) -> bool:
     """Whether a /dev/kvm is there that guests must not be given."""
-    return answer(layout) not in (kvm.Answer.WORKS, kvm.Answer.ABSENT)
+    return answer(layout) not in (kvm.KvmState.WORKS, kvm.KvmState.ABSENT)
 
 
 def sentence(layout: Layout) -> str:

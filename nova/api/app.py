@@ -10,7 +10,7 @@ from oslo_middleware import healthcheck
 from nova.api import absent, faults, legacy_networks, versions
 from nova.api.discovery import ComputeRoot
 from nova.api.dispatch import ComputeAPI
-from nova.api.request import ComputeSite, Options
+from nova.api.request import ApiOptions, ComputeSite
 from nova.api.routes import ROUTES
 from nova.api.routing import Route
 from nova.conf.network import neutron_in_use
@@ -59,12 +59,12 @@ def from_conf(conductor: ConductorRPC, consoles: ConsoleAuthRPC, conf: cfg.Confi
     """The API as ``conf`` says; ``conductor`` is a client of ConductorRPC, ``consoles`` one of ConsoleAuthRPC.
     ``policy``: one that was made of ``conf`` before; to read all rules takes longer than all else here."""
     policy = policy or Policy(conf)
-    options = Options(max_limit=conf.api.max_limit, compute_link_prefix=conf.api.compute_link_prefix,
-                      glance_link_prefix=conf.api.glance_link_prefix,
-                      enable_instance_password=conf.api.enable_instance_password,
-                      password_length=conf.password_length,
-                      skips_silent_cells=conf.api.list_records_by_skipping_down_cells,
-                      floating_pool=conf.default_floating_pool, public_interface=conf.public_interface)
+    options = ApiOptions(max_limit=conf.api.max_limit, compute_link_prefix=conf.api.compute_link_prefix,
+                         glance_link_prefix=conf.api.glance_link_prefix,
+                         enable_instance_password=conf.api.enable_instance_password,
+                         password_length=conf.password_length,
+                         skips_silent_cells=conf.api.list_records_by_skipping_down_cells,
+                         floating_pool=conf.default_floating_pool, public_interface=conf.public_interface)
     health = healthcheck.Healthcheck(None, conf)
     networks = "neutron" if neutron_in_use(conf) else legacy_networks.BACK_END
     return build(ComputeSite(conductor, policy, consoles, options, networks), authentication(conf, policy),

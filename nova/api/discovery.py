@@ -11,7 +11,7 @@ import webob
 from nova import errors
 from nova.api import versions
 from nova.api.dispatch import JSON
-from nova.api.request import Options
+from nova.api.request import ApiOptions
 from nova.model.base import Json
 from nova.web.dispatch import encoded, send
 
@@ -59,7 +59,7 @@ def choices(path: str, base: str) -> dict[str, Json]:
 class ComputeRoot:
     """/v2.1 and /v2 to what is mounted there, their roots and all else to documents."""
 
-    def __init__(self, mounted: dict[str, WSGIApplication], options: Options) -> None:
+    def __init__(self, mounted: dict[str, WSGIApplication], options: ApiOptions) -> None:
         self.mounted = mounted
         self.options = options
 

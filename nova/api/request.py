@@ -15,7 +15,7 @@ from nova.web.query import query_pairs
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options:
+class ApiOptions:
     """Values of ``[api]`` (and a few neighbours) that answers depend on."""
 
     max_limit: int = 1000
@@ -42,7 +42,7 @@ class ComputeSite(Site):
     """``conductor``: a client of ConductorRPC. ``networks``: whose they are, neutron or nova-network."""
 
     consoles: ConsoleAuthRPC
-    options: Options = Options()
+    options: ApiOptions = ApiOptions()
     networks: str = "neutron"
 
 
@@ -85,7 +85,7 @@ class Request(APIRequest):
         return self.site.consoles
 
     @property
-    def options(self) -> Options:
+    def options(self) -> ApiOptions:
         return self.site.options
 
     @property

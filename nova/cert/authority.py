@@ -30,7 +30,7 @@ _WORDS = {"C": NameOID.COUNTRY_NAME, "ST": NameOID.STATE_OR_PROVINCE_NAME, "L": 
 Clock = Callable[[], datetime.datetime]
 
 
-class Files(NamedTuple):
+class AuthorityFiles(NamedTuple):
     """Names below the authority's folder, as ``[DEFAULT]ca_file`` and its like say."""
 
     certificate: str = "cacert.pem"
@@ -59,8 +59,8 @@ def private_text(key: rsa.RSAPrivateKey) -> str:
 class Authority:
     """One authority, its own root. Every method may be called by several processes at once."""
 
-    def __init__(self, folder: Path, subject: str, files: Files | None = None, clock: Clock = now) -> None:
-        self.folder, self.subject, self.files, self._clock = folder, subject, files or Files(), clock
+    def __init__(self, folder: Path, subject: str, files: AuthorityFiles | None = None, clock: Clock = now) -> None:
+        self.folder, self.subject, self.files, self._clock = folder, subject, files or AuthorityFiles(), clock
 
     def ensure(self) -> None:
         """Make what is missing of it, and its certificate anew before it ends. OSError as it is."""

@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from nova import errors
-from nova.cert.authority import KEY_BITS, Authority, Clock, Files, now, private_text
+from nova.cert.authority import KEY_BITS, Authority, AuthorityFiles, Clock, now, private_text
 from nova.conf.base import Options
 from nova.model.certificates import VpnCredentials
 from nova.privileged.files import locked, write_whole
@@ -26,7 +26,7 @@ class CertService:
 
     def __init__(self, options: Options, clock: Clock = now) -> None:
         self._options, self._clock, self._folder = options, clock, Path(options.ca_path)
-        self._files = Files(options.ca_file, options.key_file, options.crl_file)
+        self._files = AuthorityFiles(options.ca_file, options.key_file, options.crl_file)
         self.root = Authority(self._folder, ROOT_SUBJECT, self._files, clock)
 
     def start(self) -> None:

@@ -13,7 +13,7 @@ from typing import Any, BinaryIO
 import requests
 
 from nova import concurrency, errors
-from nova.clients.session import Caller, Credentials, Service
+from nova.clients.session import Caller, Credentials, ServiceEndpoint
 from nova.model.base import Json
 from nova.model.images import Image, ImageQuery, NewImage
 
@@ -32,8 +32,9 @@ BASE_KEYS = frozenset({
 def of_groups(glance: Json, credentials: Credentials) -> Glance:
     """A client as the ``[glance]`` group says."""
     addresses = (glance.endpoint_override,) if glance.endpoint_override else tuple(glance.api_servers or ())
-    service = Service("image", glance.service_type, tuple(address.rstrip("/") for address in addresses),
-                      glance.region_name, tuple(glance.valid_interfaces), glance.num_retries, glance.read_timeout)
+    service = ServiceEndpoint("image", glance.service_type, tuple(address.rstrip("/") for address in addresses),
+                              glance.region_name, tuple(glance.valid_interfaces), glance.num_retries,
+                              glance.read_timeout)
     return Glance(Caller(service, credentials))
 
 

@@ -9,7 +9,7 @@ import requests
 from keystoneauth1 import exceptions
 
 from nova import errors
-from nova.clients.session import Caller, Credentials, Service
+from nova.clients.session import Caller, Credentials, ServiceEndpoint
 from nova.model.base import Json
 
 RETRIES = 1
@@ -98,8 +98,8 @@ class Keystone:
 
     def _reach(self) -> Caller:
         """Where its API v3 is: the catalog may say it with a version or without."""
-        service = Service("identity", "identity", retries=RETRIES, read_timeout_s=self._timeout_s,
-                          retry_wait_s=RETRY_WAIT_S)
+        service = ServiceEndpoint("identity", "identity", retries=RETRIES, read_timeout_s=self._timeout_s,
+                                  retry_wait_s=RETRY_WAIT_S)
         auth = self._credentials.auth
         try:
             address = auth.get_endpoint(self._credentials.session, service_type="identity", version="3",

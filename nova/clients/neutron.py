@@ -17,7 +17,7 @@ import requests
 
 from nova import concurrency, errors
 from nova.clients import neutron_values as values
-from nova.clients.session import Caller, Credentials, Service
+from nova.clients.session import Caller, Credentials, ServiceEndpoint
 from nova.model.base import Json
 from nova.model.ports import (
     Counted,
@@ -85,7 +85,8 @@ def _neutron_error(error: Exception) -> tuple[str, str] | None:
 def of_groups(neutron: Json, credentials: Credentials) -> Neutron:
     """A client as the ``[neutron]`` group says."""
     addresses = (neutron.endpoint_override.rstrip("/"),) if neutron.endpoint_override else ()
-    service = Service("network", neutron.service_type, addresses, neutron.region_name, tuple(neutron.valid_interfaces),
+    service = ServiceEndpoint("network", neutron.service_type, addresses, neutron.region_name,
+                              tuple(neutron.valid_interfaces),
                       neutron.http_retries, _patience(neutron), deadline_s=DEADLINE * _patience(neutron))
     return Neutron(NeutronCaller(service, credentials), neutron.extension_sync_interval)
 

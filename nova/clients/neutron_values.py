@@ -6,7 +6,7 @@ import datetime
 from collections.abc import Mapping
 from typing import Any
 
-from nova.model.networks import Route
+from nova.model.networks import GuestRoute
 from nova.model.ports import (
     Counted,
     NeutronFloating,
@@ -51,7 +51,8 @@ def subnet(body: Body) -> NeutronSubnet:
     return NeutronSubnet(
         id=body["id"], network_id=body["network_id"], cidr=body["cidr"], version=int(body.get("ip_version") or 4),
         gateway=body.get("gateway_ip") or None, dns=tuple(body.get("dns_nameservers") or ()),
-        routes=tuple(Route(cidr=one["destination"], gateway=one["nexthop"]) for one in body.get("host_routes") or ()),
+        routes=tuple(GuestRoute(cidr=one["destination"],
+                                gateway=one["nexthop"]) for one in body.get("host_routes") or ()),
         dhcp=body.get("enable_dhcp") is not False, ipv6_mode=body.get("ipv6_address_mode") or None)
 
 

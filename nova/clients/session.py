@@ -113,7 +113,7 @@ class _UserToken(plugin.BaseAuthPlugin):
 
 
 @dataclass(frozen=True)
-class Service:
+class ServiceEndpoint:
     """Where a service is and how patient we are with it. ``addresses`` empty: ask the catalog. ``deadline_s``: for all
     attempts of a call together."""
 
@@ -131,7 +131,7 @@ class Service:
 class Caller:
     """Calls one service. ``as_user``: with the token of the request that is served, where there is one."""
 
-    def __init__(self, service: Service, credentials: Credentials) -> None:
+    def __init__(self, service: ServiceEndpoint, credentials: Credentials) -> None:
         self.service = service
         self._credentials = credentials
         self._turn = itertools.count()

@@ -137,10 +137,10 @@ class Api:
         from nova import http_server
 
         wsgi = self.options.wsgi
-        self.serving = [http_server.Server(sock, self.applications[name], http_server.Bounds(
+        self.serving = [http_server.Server(sock, self.applications[name], http_server.ClientBounds(
                             wsgi.default_pool_size or 1, wsgi.client_socket_timeout, ALL[name].head_s,
                             chunked_bytes=largest_body(self.options)), tls(wsgi))
-                        for name, sock in self.sockets.items()]
+                              for name, sock in self.sockets.items()]
         for server in self.serving:
             server.start()
         self.introduce()

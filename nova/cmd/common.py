@@ -109,10 +109,10 @@ def preload(modules: Sequence[str]) -> None:
         importlib.import_module(module)
 
 
-def run(binary: str, make: Callable[[cfg.ConfigOpts, int], service.Service],
-        workers: Callable[[cfg.ConfigOpts], int] = lambda _options: 1,
-        prefer: Callable[[cfg.ConfigOpts], str] = lambda _options: "eventlet",
-        modules: Sequence[str] = ("nova.rpc.transport",)) -> int:
+def run(binary: str, make: Callable[[cfg.ConfigOpts, int], service.DaemonService],
+              workers: Callable[[cfg.ConfigOpts], int] = lambda _options: 1,
+              prefer: Callable[[cfg.ConfigOpts], str] = lambda _options: "eventlet",
+              modules: Sequence[str] = ("nova.rpc.transport",)) -> int:
     """A daemon, whole: from the command line to its exit code."""
     options = load(binary, beside(sys.argv[1:], binary))
     concurrency.patch(prefer(options))

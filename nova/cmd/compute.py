@@ -94,7 +94,7 @@ class Compute:
         from nova.clients import vendordata
         from nova.compute.host import Host
         from nova.compute.reports import consoles, provider_config
-        from nova.compute.service import ComputeService, Parts
+        from nova.compute.service import ComputeParts, ComputeService
         from nova.metadata.options import tree_options
         from nova.rpc import host_secret
         from nova.rpc.contracts.conductor_host import ConductorHostRPC
@@ -112,15 +112,15 @@ class Compute:
         driver = make(options, options.host, state)
         store = image_service(options)
         images = image_cache(options, store) if driver.needs_images else None
-        self.service = ComputeService(Parts(driver, self.conductor, images, options, common.release(),
-                                            tree_options(options), secret, store,
-                                            provider_config.load(options.compute.provider_config_location),
-                                            consoles=consoles.offers_of(options),
-                                            vendor=vendordata.from_conf(options),
-                                            listens=options.workarounds.handle_virt_lifecycle_events,
-                                            filters=packet_filters(options), hairpins=hairpins(options),
-                                            live_waits=options.compute.live_migration_wait_for_vif_plug),
-                                      Host(options.host, state, options.my_ip))
+        self.service = ComputeService(ComputeParts(driver, self.conductor, images, options, common.release(),
+                                                   tree_options(options), secret, store,
+                                                   provider_config.load(options.compute.provider_config_location),
+                                                   consoles=consoles.offers_of(options),
+                                                   vendor=vendordata.from_conf(options),
+                                                   listens=options.workarounds.handle_virt_lifecycle_events,
+                                                   filters=packet_filters(options), hairpins=hairpins(options),
+                                                   live_waits=options.compute.live_migration_wait_for_vif_plug),
+                                             Host(options.host, state, options.my_ip))
         self.server: Any = None
         self.beating: Every | None = None
 

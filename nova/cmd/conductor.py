@@ -133,9 +133,9 @@ def networking(options: Options, deps: Library) -> Library:
     def changed(server_uuid: str) -> None:
         back_end.healer.refresh([server_uuid])
     of_all = options.api.neutron_default_tenant_id if options.api.use_neutron_default_nets else None
-    back_end.networks = neutron_proxies.Networks(client, of_all)
-    back_end.floating = neutron_proxies.Floating(deps, client, options.neutron.default_floating_pool, changed)
-    back_end.groups = neutron_proxies.Groups(deps, client, changed)
+    back_end.networks = neutron_proxies.NetworksByNeutron(client, of_all)
+    back_end.floating = neutron_proxies.FloatingByNeutron(deps, client, options.neutron.default_floating_pool, changed)
+    back_end.groups = neutron_proxies.GroupsByNeutron(deps, client, changed)
     return back_end
 
 

@@ -59,7 +59,7 @@ def main(binary: str) -> int:
     from nova.console.terminal import NoTerminal
 
     try:
-        parts = Parts(options, kind)
+        parts = ProxyParts(options, kind)
     except (BadSetting, NoTerminal) as error:
         sys.stderr.write(f"{binary}: {error}\n")
         return REFUSED
@@ -77,7 +77,7 @@ def spelt(arguments: Sequence[str]) -> list[str]:
     return [SPELLINGS.get(word, word) for word in arguments]
 
 
-class Parts:
+class ProxyParts:
     """What a proxy serves, read and checked before it listens. BadSetting, NoTerminal."""
 
     def __init__(self, options: Options, kind: kinds.ConsoleKind) -> None:
@@ -93,7 +93,7 @@ class Parts:
 
 def web(given: str | None, kind: kinds.ConsoleKind) -> Library:
     """The directory of pages; None for a proxy that has its own. BadSetting."""
-    from nova.console.static import Files
+    from nova.console.static import StaticFiles
 
     if not kind.web:
         return None
@@ -103,7 +103,7 @@ def web(given: str | None, kind: kinds.ConsoleKind) -> Library:
                          f"{os.path.basename(kind.web)}, or name another with --web or [DEFAULT]web")
     if not any(os.path.exists(os.path.join(folder, page)) for page in kind.entries):
         LOG.warning("%s ([DEFAULT]web) has none of the usual pages: %s", folder, ", ".join(kind.entries))
-    return Files(folder)
+    return StaticFiles(folder)
 
 
 def record(prefix: str | None) -> None:
@@ -183,7 +183,7 @@ def settings(options: Options, kind: kinds.ConsoleKind) -> Library:
 class Proxy:
     """One process. Open consoles outlast the broker, and everything but this process and their hosts."""
 
-    def __init__(self, options: Options, parts: Parts, sock: socket.socket) -> None:
+    def __init__(self, options: Options, parts: ProxyParts, sock: socket.socket) -> None:
         from nova.console import gate, sessions, xvp
         from nova.rpc.contracts.console_auth import ConsoleAuthRPC
         from nova.rpc.transport import Bus
@@ -192,8 +192,8 @@ class Proxy:
         self.parts, self.sock = parts, sock
         self.bus = Bus(options, options.host, patience_s=CHECK_S)
         self.sessions = sessions.Sessions(sessions.SessionLimits.of(options.console, kind.channels), kind.exclusive)
-        self.gate = gate.Gate(kind, self.bus.client(ConsoleAuthRPC), self.sessions, settings(options, kind),
-                              xvp.STEPS if parts.raw else None)
+        self.gate = gate.ConsoleGate(kind, self.bus.client(ConsoleAuthRPC), self.sessions, settings(options, kind),
+                                     xvp.STEPS if parts.raw else None)
         self.server: Any = None
 
     def application(self) -> Library:
@@ -205,7 +205,7 @@ class Proxy:
         from nova import http_server
 
         self.server = http_server.Server(self.sock, self.application(),
-                                         http_server.Bounds(AT_A_TIME, IDLE_S, HEAD_S), self.parts.tls,
+                                         http_server.ClientBounds(AT_A_TIME, IDLE_S, HEAD_S), self.parts.tls,
                                          self.parts.tls_only)
         self.server.start()
         where = self.sock.getsockname()

@@ -12,7 +12,7 @@ from nova.conf.base import Options
 BINARY = "nova-network"
 
 
-class Network:
+class NetworkDaemon:
     """The one process of a network host's daemon."""
 
     def __init__(self, options: Options, index: int) -> None:
@@ -44,7 +44,7 @@ class Network:
 
 
 def main() -> int:
-    return common.run(BINARY, Network)
+    return common.run(BINARY, NetworkDaemon)
 
 
 if __name__ == "__main__":

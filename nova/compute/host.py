@@ -12,7 +12,7 @@ from nova import errors
 from nova.model.base import HostName, Time, utcnow
 
 
-class Clock:
+class HostClock:
     """The time; tests hand in another."""
 
     def now(self) -> Time:
@@ -31,7 +31,7 @@ class Host:
     name: HostName
     state_path: Path
     my_ip: str = ""
-    clock: Clock = field(default_factory=Clock)
+    clock: HostClock = field(default_factory=HostClock)
 
 
 def checked_uuid(given: str) -> str:

@@ -15,7 +15,7 @@ from nova.compute.guests.interfaces import Plugging
 from nova.compute.guests.lifecycle import Guests
 from nova.compute.guests.live_moves import LiveGuests
 from nova.compute.guests.snapshots import SnapshotsOfGuests
-from nova.compute.orders.kind import OrderKind, PlaceOnHost
+from nova.compute.orders.kind import OrderKind, ResourceUse
 from nova.model.base import HostName
 from nova.model.orders import Outcome
 from nova.rpc.contracts.compute import ComputeRPC
@@ -34,27 +34,27 @@ class Doers(NamedTuple):
 
 
 BUILD = OrderKind("build", ComputeRPC.build_guests, lambda by: by.guests.build, pool="builds", makes=True, chosen=True,
-                  plugs=True, counts=True, place=PlaceOnHost.NEW)
+                  plugs=True, counts=True, place=ResourceUse.NEW)
 DESTROY = OrderKind("destroy", ComputeRPC.destroy_guests, lambda by: by.guests.destroy, pool="destroys", undoes=True,
                     closes=True)
 START = OrderKind("start", ComputeRPC.start_guests, lambda by: by.guests.start, starts=True, plugs=True,
-                  place=PlaceOnHost.SAME,
+                  place=ResourceUse.SAME,
                         settles=True)
 STOP = OrderKind("stop", ComputeRPC.stop_guests, lambda by: by.guests.stop, asks=True)
 REBOOT = OrderKind("reboot", ComputeRPC.reboot_guests, lambda by: by.guests.reboot, asks=True, starts=True, plugs=True,
-                   place=PlaceOnHost.SAME, in_memory=lambda order: order.reboot == "soft")
+                   place=ResourceUse.SAME, in_memory=lambda order: order.reboot == "soft")
 PAUSE = OrderKind("pause", ComputeRPC.pause_guests, lambda by: by.life.pause)
 UNPAUSE = OrderKind("unpause", ComputeRPC.unpause_guests, lambda by: by.life.unpause, starts=True, plugs=True,
-                    place=PlaceOnHost.SAME, in_memory=lambda order: True)
+                    place=ResourceUse.SAME, in_memory=lambda order: True)
 SUSPEND = OrderKind("suspend", ComputeRPC.suspend_guests, lambda by: by.life.suspend)
 RESUME = OrderKind("resume", ComputeRPC.resume_guests, lambda by: by.life.resume, starts=True, plugs=True,
-                   place=PlaceOnHost.SAME)
+                   place=ResourceUse.SAME)
 RESCUE = OrderKind("rescue", ComputeRPC.rescue_guests, lambda by: by.life.rescue, asks=True, starts=True, plugs=True,
-                   place=PlaceOnHost.SAME)
+                   place=ResourceUse.SAME)
 UNRESCUE = OrderKind("unrescue", ComputeRPC.unrescue_guests, lambda by: by.life.unrescue, starts=True, plugs=True,
-                     place=PlaceOnHost.SAME)
+                     place=ResourceUse.SAME)
 REBUILD = OrderKind("rebuild", ComputeRPC.rebuild_guests, lambda by: by.life.rebuild, pool="builds", makes=True,
-                    starts=True, plugs=True, place=PlaceOnHost.NEW)
+                    starts=True, plugs=True, place=ResourceUse.NEW)
 SET_PASSWORD = OrderKind("set the password of", ComputeRPC.set_passwords, lambda by: by.life.set_password)
 CRASH = OrderKind("crash", ComputeRPC.crash_guests, lambda by: by.life.crash)
 SNAPSHOT = OrderKind("snapshot", ComputeRPC.snapshot_guests, lambda by: by.snapshots.take, pool="snapshots", lasts=True)
@@ -64,15 +64,15 @@ UPLOAD = OrderKind("upload a snapshot of", ComputeRPC.upload_snapshots, lambda b
 DROP_SNAPSHOT = OrderKind("drop a snapshot of", ComputeRPC.drop_snapshots, lambda by: by.snapshots.drop, undoes=True)
 LEAVE = OrderKind("leave", ComputeRPC.leave_guests, lambda by: by.moves.leave, asks=True)
 FETCH = OrderKind("fetch", ComputeRPC.fetch_guests, lambda by: by.moves.fetch, pool="copies", makes=True, lasts=True,
-                  chosen=True, place=PlaceOnHost.NEW)
+                  chosen=True, place=ResourceUse.NEW)
 FINISH = OrderKind("finish the move of", ComputeRPC.finish_guests, lambda by: by.moves.finish, makes=True, chosen=True,
-                   starts=True, plugs=True, place=PlaceOnHost.NEW)
+                   starts=True, plugs=True, place=ResourceUse.NEW)
 RETURN = OrderKind("take back", ComputeRPC.return_guests, lambda by: by.moves.take_back, makes=True, undoes=True,
                    returns=True, starts=True, plugs=True)
 FORGET = OrderKind("forget", ComputeRPC.forget_guests, lambda by: by.moves.forget)
 DESCRIBE = OrderKind("describe", ComputeRPC.describe_guests, lambda by: by.live.describe)
 PREPARE = OrderKind("prepare for", ComputeRPC.prepare_arrivals, lambda by: by.live.prepare, makes=True, chosen=True,
-                    starts=True, place=PlaceOnHost.NEW)
+                    starts=True, place=ResourceUse.NEW)
 MIGRATE = OrderKind("migrate", ComputeRPC.migrate_guests, lambda by: by.live.migrate, pool="migrations", lasts=True,
                     migrates=True)
 LAND = OrderKind("land", ComputeRPC.land_guests, lambda by: by.live.land, makes=True, starts=True, plugs=True)

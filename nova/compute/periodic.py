@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from nova import concurrency
-from nova.compute.host import Clock
+from nova.compute.host import HostClock
 
 LOG = logging.getLogger(__name__)
 
@@ -18,7 +18,7 @@ SPREAD = 0.1  # each pause is longer or shorter by up to this part
 
 
 @dataclass
-class Job:
+class PeriodicJob:
     """``interval_s`` as operators give it: 0 is :data:`USUAL_S`, negative never."""
 
     name: str
@@ -34,7 +34,7 @@ class Job:
 class Periodic:
     """One thread that does the jobs when they are due, one after another; a failing one is logged and comes again."""
 
-    def __init__(self, jobs: list[Job], clock: Clock) -> None:
+    def __init__(self, jobs: list[PeriodicJob], clock: HostClock) -> None:
         self._jobs, self._clock = [job for job in jobs if job.interval_s >= 0], clock
         self._stop = threading.Event()
         for job in self._jobs:
@@ -57,7 +57,7 @@ class Periodic:
         while self._jobs and not self._stop.wait(self.run_due()):
             pass
 
-    def _run(self, job: Job) -> None:
+    def _run(self, job: PeriodicJob) -> None:
         try:
             job.do()
         except Exception as error:

@@ -17,7 +17,7 @@ from nova.compute import order_table
 from nova.compute.filter.firewall import Firewall
 from nova.compute.filter.host_filter import HostFilter
 from nova.compute.guests.actions import Life
-from nova.compute.guests.build import ImageCache, ImageStore, Tools
+from nova.compute.guests.build import BuildTools, ImagesOnHost, ImageStore
 from nova.compute.guests.build_markers import Markers
 from nova.compute.guests.cold_moves import Moves
 from nova.compute.guests.interfaces import Plugging
@@ -25,7 +25,7 @@ from nova.compute.guests.lifecycle import Guests
 from nova.compute.guests.live_moves import LiveGuests
 from nova.compute.guests.plug_events import PlugEvents
 from nova.compute.guests.snapshots import SnapshotsOfGuests
-from nova.compute.guests.starting import Patience
+from nova.compute.guests.starting import VifPlugging
 from nova.compute.host import Host
 from nova.compute.order_table import Doers, TakesOrders
 from nova.compute.orders.batches import Batches, Do, OrderLimits
@@ -35,12 +35,12 @@ from nova.compute.orders.orders import Orders
 from nova.compute.orders.resource_claims import Holds, holding
 from nova.compute.orders.with_firewall import NoGuard, guarding
 from nova.compute.orders.with_hairpin import TurnOn, reflecting, turn_on
-from nova.compute.periodic import Job, Periodic
+from nova.compute.periodic import Periodic, PeriodicJob
 from nova.compute.reconcile import Desk, Reconciler
 from nova.compute.reports import identity
-from nova.compute.reports.build_stats import Condition, counting
+from nova.compute.reports.build_stats import BuildHealth, counting
 from nova.compute.reports.cleanups import Cleanups
-from nova.compute.reports.consoles import Offers, Screens
+from nova.compute.reports.consoles import ConsoleReports, Offers
 from nova.compute.reports.host_info import HostInfo
 from nova.compute.reports.inventory import InventoryReports
 from nova.compute.reports.monitors import monitors
@@ -66,14 +66,14 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Parts:
+class ComputeParts:
     """What the service is made from. ``conductor``: a ConductorHostRPC client; ``options``: group ``[DEFAULT]``;
     ``tree``: what of ``[api]`` shows in config drives; ``secret``: the host's; ``store``: where snapshots go.
     """
 
     driver: Driver
     conductor: Any
-    images: ImageCache | None
+    images: ImagesOnHost | None
     options: Any
     release: str = ""
     tree: TreeOptions = TreeOptions()
@@ -88,10 +88,10 @@ class Parts:
     live_waits: bool = True  # guests that come while they run: until the network service has seen their interfaces
 
 
-class ComputeService(TakesOrders, HostInfo, Screens):
+class ComputeService(TakesOrders, HostInfo, ConsoleReports):
     """ComputeRPC for one host. Every error of a guest is an outcome of its own; calls raise for the caller's only."""
 
-    def __init__(self, parts: Parts, host: Host) -> None:
+    def __init__(self, parts: ComputeParts, host: Host) -> None:
         self._parts, self._host, self._driver = parts, host, parts.driver
         self._stopping = threading.Event()
         self._owes = False  # a heartbeat's answer said so
@@ -104,16 +104,16 @@ class ComputeService(TakesOrders, HostInfo, Screens):
         self._plug_events = PlugEvents(host.clock, host.name)
         self._firewall = NoGuard() if parts.filters is None else Firewall(
             parts.conductor, host.name, parts.filters, lambda: {guest.server_uuid for guest in parts.driver.guests()})
-        tools = Tools(parts.driver, parts.images, markers, Markers(host.state_path / "aside"),
-                      Markers(host.state_path / "arrived"), parts.tree, parts.store, host.name, parts.vendor,
-                      self._plug_events, _patience(parts), self._firewall)
+        tools = BuildTools(parts.driver, parts.images, markers, Markers(host.state_path / "aside"),
+                           Markers(host.state_path / "arrived"), parts.tree, parts.store, host.name, parts.vendor,
+                           self._plug_events, _patience(parts), self._firewall)
         guests = Guests(tools)
         self._images, self._offers = parts.images, parts.consoles
         self._events = PowerEvents(parts.driver, parts.conductor, self._orders, self._fences, host)
         self._orders.on_finish = self._events.order_finished
         self._live = LiveGuests(tools, self._orders, self._fences, parts.conductor, host)
         moves = Moves(tools, guests)
-        self._condition = Condition(monitors(parts.options.compute_monitors))
+        self._condition = BuildHealth(monitors(parts.options.compute_monitors))
         self._inventory = InventoryReports(parts.driver, parts.conductor, parts.options, host, parts.additions,
                                            self._condition)
         holds = Holds(parts.driver, host.name, self._inventory.offered)
@@ -242,24 +242,24 @@ class ComputeService(TakesOrders, HostInfo, Screens):
         self._register(lambda _what, function: function())
         self._cleanups.do_open()
 
-    def _jobs(self) -> list[Job]:
+    def _jobs(self) -> list[PeriodicJob]:
         options = self._parts.options
         images, users = self._parts.images, self._driver.image_users
         of_images = [] if images is None or users is None else [
-            Job("remove unused images", images.sweep_interval_s, lambda: images.sweep(users.images_in_use()))]
+            PeriodicJob("remove unused images", images.sweep_interval_s, lambda: images.sweep(users.images_in_use()))]
         return [
             *of_images,
-            Job("sync power states", options.sync_power_state_interval, self._events.report_all),
-            Job("refresh the inventory", options.update_resources_interval,
-                lambda: self._inventory.send(self.host_id)),
-            Job("tell of failed builds", TELL_OF_BUILDS_S, self._tell_of_builds),
-            Job("look for guests that are gone", options.running_deleted_instance_poll_interval,
-                self._reconciler.sweep),
-            Job("do pending cleanups", CLEANUP_S, self._cleanups.do_open),
-            Job("ask for pending cleanups", ASK_FOR_CLEANUPS_S, self._ask_for_cleanups),
-            Job("mend the packet filter", MEND_FILTER_S, self._mend_filter),
-            Job("ask for the packet filter's rules", ASK_FOR_RULES_S, self._firewall.refresh),
-            Job("drop old fences", EXPIRE_S, self._expire_fences),
+            PeriodicJob("sync power states", options.sync_power_state_interval, self._events.report_all),
+            PeriodicJob("refresh the inventory", options.update_resources_interval,
+                        lambda: self._inventory.send(self.host_id)),
+            PeriodicJob("tell of failed builds", TELL_OF_BUILDS_S, self._tell_of_builds),
+            PeriodicJob("look for guests that are gone", options.running_deleted_instance_poll_interval,
+                        self._reconciler.sweep),
+            PeriodicJob("do pending cleanups", CLEANUP_S, self._cleanups.do_open),
+            PeriodicJob("ask for pending cleanups", ASK_FOR_CLEANUPS_S, self._ask_for_cleanups),
+            PeriodicJob("mend the packet filter", MEND_FILTER_S, self._mend_filter),
+            PeriodicJob("ask for the packet filter's rules", ASK_FOR_RULES_S, self._firewall.refresh),
+            PeriodicJob("drop old fences", EXPIRE_S, self._expire_fences),
         ]
 
     def _mend_filter(self) -> None:
@@ -292,10 +292,10 @@ class ComputeService(TakesOrders, HostInfo, Screens):
             pause = min(2 * pause, LONGEST_WAIT_S)
 
 
-def _patience(parts: Parts) -> Patience:
+def _patience(parts: ComputeParts) -> VifPlugging:
     options = parts.options
-    return Patience(timeout_s=options.vif_plugging_timeout, fatal=options.vif_plugging_is_fatal,
-                    live=parts.live_waits)
+    return VifPlugging(timeout_s=options.vif_plugging_timeout, fatal=options.vif_plugging_is_fatal,
+                       live=parts.live_waits)
 
 
 def _limits(options: Options) -> OrderLimits:

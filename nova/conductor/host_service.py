@@ -22,19 +22,19 @@ from nova.model.base import HostName, Time
 from nova.model.guests import GuestFacts, GuestPassword, GuestQuery
 from nova.model.hosts import Inventory
 from nova.model.migrations import ProgressReport
-from nova.model.networks import Lease, NetworkOnHost
+from nova.model.networks import LeaseChange, NetworkOnHost
 from nova.model.orders import ExpectedGuest, Outcome, Permission, PowerReport
 from nova.model.security_groups import HostFirewall
 from nova.model.services import Alive, Heartbeat, Registered, Registration
 from nova.model.states import PowerState, TaskState
 from nova.rpc.contracts.compute import ComputeRPC
 from nova.rpc.contracts.network import NetworkRPC
-from nova.rpc.interface import Interface, parse_version
+from nova.rpc.interface import Contract, parse_version
 
 LOG = logging.getLogger(__name__)
 
 #: What registers by this contract, and the contract that it serves.
-SERVED: dict[str, type[Interface] | None] = {
+SERVED: dict[str, type[Contract] | None] = {
     services.COMPUTE: ComputeRPC, services.NETWORK: NetworkRPC, services.METADATA: None}
 
 
@@ -166,7 +166,7 @@ class HostService:
             raise errors.network.NotFound(network_id=network_uuid)
         return found[0]
 
-    def report_lease(self, host: HostName, lease: Lease) -> None:
+    def report_lease(self, host: HostName, lease: LeaseChange) -> None:
         _same(host, lease.host)
         if lease.action in ("add", "del"):
             self.deps.cell.transact(lambda tx: networks.note_lease(tx, host, lease.address, lease.mac,
@@ -189,7 +189,7 @@ def _check_daemon(registration: Registration) -> None:
                                     f"{told.version}, which does not go with this conductor: install its release")
 
 
-def _of_this_major(version: str, contract: type[Interface]) -> bool:
+def _of_this_major(version: str, contract: type[Contract]) -> bool:
     try:
         return parse_version(version)[0] == parse_version(contract.version)[0]
     except ValueError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nova.conductor.actions.create import CreateAdmission
 from nova.conductor.actions.evacuate import Evacuations
-from nova.conductor.actions.interfaces import Interfaces
+from nova.conductor.actions.interfaces import InterfaceActions
 from nova.conductor.actions.live_migrate import LiveMigrations
 from nova.conductor.actions.power import Passwords
 from nova.conductor.actions.rebuild import Rebuilds
@@ -19,22 +19,22 @@ from nova.conductor.engine.quota import Quotas
 from nova.conductor.hosts.registration import Daemons
 from nova.conductor.nova_network.cloudpipe import Cloudpipes
 from nova.conductor.queries.aggregates import Aggregates
-from nova.conductor.queries.consoles import Consoles
+from nova.conductor.queries.consoles import ConsoleQueries
 from nova.conductor.queries.external_events import ExternalEvents
 from nova.conductor.queries.flavors import Flavors, Keypairs
 from nova.conductor.queries.hosts import Hosts
-from nova.conductor.queries.images import Images
+from nova.conductor.queries.images import ImageQueries
 from nova.conductor.queries.migrations import Migrations
 from nova.conductor.queries.networks import Floating, Networks, SecurityGroups
 from nova.conductor.queries.server_groups import ServerGroups
 from nova.conductor.queries.server_parts import ServerParts
 from nova.conductor.queries.servers import Servers
-from nova.conductor.queries.usage import Usage
+from nova.conductor.queries.usage import UsageQueries
 from nova.rpc.contracts.conductor import ConductorRPC
-from nova.rpc.interface import Interface
+from nova.rpc.interface import Contract
 
 
-def announced(deps: Deps, contract: type[Interface], whole: Assembled) -> Assembled:
+def announced(deps: Deps, contract: type[Contract], whole: Assembled) -> Assembled:
     """With the calls that change something told of, where notifications are on."""
     for name in contract.methods:
         setattr(whole, name, announce.told(deps, name, getattr(whole, name)))
@@ -46,10 +46,10 @@ def conductor_service(deps: Deps, daemons: Daemons) -> Assembled:
     servers, admission = Servers(deps), CreateAdmission(deps)
     actions = (admission, Passwords(deps), Rescues(deps), Unshelving(deps), ImagesOfServers(deps),
                Rebuilds(deps, servers.get_server), Resizes(deps), Evacuations(deps), LiveMigrations(deps),
-               Interfaces(deps))
+               InterfaceActions(deps))
     reads = (servers, Flavors(deps), Keypairs(deps), Quotas(deps), Hosts(deps), Aggregates(deps), Networks(deps),
-             Floating(deps), SecurityGroups(deps), Images(deps), Usage(deps), ServerGroups(deps),
-             ServerParts(deps), Migrations(deps), Consoles(deps))
+             Floating(deps), SecurityGroups(deps), ImageQueries(deps), UsageQueries(deps), ServerGroups(deps),
+             ServerParts(deps), Migrations(deps), ConsoleQueries(deps))
     whole = assemble(ConductorRPC, *actions, *reads, daemons, ExternalEvents(deps, servers.order_server),
                      Cloudpipes(deps, admission.create_servers, servers.list_servers))
     return announced(deps, ConductorRPC, whole)

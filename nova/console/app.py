@@ -10,10 +10,10 @@ from typing import NamedTuple
 from wsgiref.types import StartResponse, WSGIEnvironment
 
 from nova.console import paper, websocket
-from nova.console.gate import NO_TOKEN, Gate, Refused, token_of
+from nova.console.gate import NO_TOKEN, ConsoleGate, ConsoleRefused, token_of
 from nova.console.masking import masked
 from nova.console.paper import OWN
-from nova.console.static import Files
+from nova.console.static import StaticFiles
 from nova.http_server import TakeOver
 
 LOG = logging.getLogger(__name__)
@@ -31,7 +31,7 @@ OURS = ("Content-Security-Policy", "default-src 'none'; script-src 'self'; style
         "img-src 'self' data:; font-src 'self'; connect-src 'self' ws: wss:; base-uri 'none'; form-action 'none'")
 
 
-class Answer(NamedTuple):
+class PageAnswer(NamedTuple):
     status: int
     type: str
     content: Iterable[bytes]
@@ -49,7 +49,7 @@ class App:
     ``assets``: what is under ``/.nova/``, by name.
     """
 
-    def __init__(self, gate: Gate, files: Files | None, assets: dict[str, paper.Asset]) -> None:
+    def __init__(self, gate: ConsoleGate, files: StaticFiles | None, assets: dict[str, paper.Asset]) -> None:
         self.gate, self.files, self.assets, self.kind = gate, files, assets, gate.kind
         self.words = paper.Words(gate.kind)
 
@@ -68,19 +68,19 @@ class App:
 
     # -- WebSockets
 
-    def _websocket(self, environ: WSGIEnvironment) -> TakeOver | Answer:
+    def _websocket(self, environ: WSGIEnvironment) -> TakeOver | PageAnswer:
         try:
             websocket.check(environ)
             admission = self.gate.admit(environ)
         except websocket.BadHandshake as bad:
             return _refusal(400, bad.words)
-        except Refused as refused:
+        except ConsoleRefused as refused:
             return _refusal(503 if refused.status == 503 else 403, refused.words)
         return TakeOver(lambda sock: self.gate.serve(sock, environ, admission))
 
     # -- pages and files
 
-    def _page(self, environ: WSGIEnvironment) -> Answer:
+    def _page(self, environ: WSGIEnvironment) -> PageAnswer:
         if environ["REQUEST_METHOD"] not in ("GET", "HEAD"):
             return _text(405, "Only GET and HEAD are answered here.", ("Allow", "GET, HEAD"))
         full = environ["PATH_INFO"]
@@ -101,68 +101,68 @@ class App:
             return path in ("", "serial.html")
         return path in self.kind.entries or (path.endswith(".html") and "token" in environ.get("QUERY_STRING", ""))
 
-    def _entry(self, environ: WSGIEnvironment, path: str) -> Answer:
+    def _entry(self, environ: WSGIEnvironment, path: str) -> PageAnswer:
         """The page at which a user arrives, with the token: a bad one is answered in words at once."""
         try:
             token = token_of(environ)
             if not token:
                 return self._say(environ, 400 if path else 200, NO_TOKEN)
             self.gate.look(token)
-        except Refused as refused:
+        except ConsoleRefused as refused:
             return self._say(environ, refused.status, refused.words)
         if wants_plain(environ):
             return _text(200, "This console can be opened.")
         if self.files is None:
-            return Answer(200, HTML, [paper.serial()], (SECRET, OURS))
+            return PageAnswer(200, HTML, [paper.serial()], (SECRET, OURS))
         found = self.files.find(path)
         if found is None:
             return self._say(environ, 404, "The pages of this proxy are not installed whole.")
         page = b"".join(found.parts())[:MAX_PAGE]
-        return Answer(200, HTML, [paper.with_session(page, path.count("/"))], (SECRET,))
+        return PageAnswer(200, HTML, [paper.with_session(page, path.count("/"))], (SECRET,))
 
-    def _own(self, environ: WSGIEnvironment, name: str) -> Answer:
+    def _own(self, environ: WSGIEnvironment, name: str) -> PageAnswer:
         asset = self.assets.get(name)
         if asset is None:
             return self._say(environ, 404, "There is no such file.")
         headers = (("ETag", asset.etag), CHECKED)
         if environ.get("HTTP_IF_NONE_MATCH") == asset.etag:
-            return Answer(304, asset.type, [], headers)
-        return Answer(200, asset.type, [asset.content], headers)
+            return PageAnswer(304, asset.type, [], headers)
+        return PageAnswer(200, asset.type, [asset.content], headers)
 
-    def _file(self, environ: WSGIEnvironment, path: str) -> Answer:
+    def _file(self, environ: WSGIEnvironment, path: str) -> PageAnswer:
         found = self.files.find(path) if self.files is not None else None
         if found is None:
             return self._say(environ, 404, "There is no such file.")
         headers = (("ETag", found.etag), ("Last-Modified", found.modified), CHECKED)
         if found.unchanged(environ.get("HTTP_IF_NONE_MATCH"), environ.get("HTTP_IF_MODIFIED_SINCE")):
             found.close()
-            return Answer(304, found.type, [], headers)
+            return PageAnswer(304, found.type, [], headers)
         length = ("Content-Length", str(found.size))
         if environ["REQUEST_METHOD"] == "HEAD":
             found.close()
-            return Answer(200, found.type, [], (*headers, length))
-        return Answer(200, found.type, found.parts(), (*headers, length))
+            return PageAnswer(200, found.type, [], (*headers, length))
+        return PageAnswer(200, found.type, found.parts(), (*headers, length))
 
-    def _say(self, environ: WSGIEnvironment, status: int, words: str) -> Answer:
+    def _say(self, environ: WSGIEnvironment, status: int, words: str) -> PageAnswer:
         if wants_plain(environ):
             return _text(status, words)
-        return Answer(status, HTML, [self.words.page(status, words)], (SECRET, OURS))
+        return PageAnswer(status, HTML, [self.words.page(status, words)], (SECRET, OURS))
 
 
 def _level(environ: WSGIEnvironment, status: int) -> int:
     """What strangers ask for that there is not is no news; what becomes of a token is."""
     if status in (200, 304):
         return logging.DEBUG
-    with contextlib.suppress(Refused):  # a malformed one
+    with contextlib.suppress(ConsoleRefused):  # a malformed one
         return logging.DEBUG if 400 <= status < 500 and not token_of(environ) else logging.INFO
     return logging.INFO
 
 
-def _text(status: int, words: str, *headers: tuple[str, str]) -> Answer:
-    return Answer(status, PLAIN, [f"{words}\n".encode()], (SECRET, *headers))
+def _text(status: int, words: str, *headers: tuple[str, str]) -> PageAnswer:
+    return PageAnswer(status, PLAIN, [f"{words}\n".encode()], (SECRET, *headers))
 
 
-def _refusal(status: int, words: str) -> Answer:
+def _refusal(status: int, words: str) -> PageAnswer:
     """Of a WebSocket. A browser's script sees none of it: the words are for who tries by hand. And they are in the
     head, for programs exist that take the first bytes behind it for a console's (tempest's test of bad tokens)."""
-    return Answer(status, PLAIN, [], (SECRET, ("Connection", "close"), (REASON, words)))
+    return PageAnswer(status, PLAIN, [], (SECRET, ("Connection", "close"), (REASON, words)))

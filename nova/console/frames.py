@@ -25,7 +25,7 @@ TOO_LONG = "A message is too long."
 TOO_MANY = "There are too many frames that carry nothing."
 
 
-class Bounds(Extension):
+class FrameBounds(Extension):
     """Not negotiated, and nothing that a browser sees. ``words``: why a frame was refused, if it was refused here."""
 
     name = "bounds"
@@ -69,7 +69,7 @@ class Bounds(Extension):
         return code
 
 
-def received(connection: Connection, bounds: Bounds, data: bytes) -> Iterator[Event]:
+def received(connection: Connection, bounds: FrameBounds, data: bytes) -> Iterator[Event]:
     """What ``data`` brings: pieces of data, pings, pongs, and a close after which there is no more. Violation."""
     connection.receive_data(data)
     for event in connection.events():

@@ -39,7 +39,7 @@ STOPPING = "This console proxy is being restarted. Try again in a moment."
 MOVED = "The server's console has moved meanwhile. Ask for a new address."
 
 
-class Refused(Exception):
+class ConsoleRefused(Exception):
     """A console does not open: an HTTP status and words for its user."""
 
     def __init__(self, status: int, words: str) -> None:
@@ -47,7 +47,7 @@ class Refused(Exception):
         self.status, self.words = status, words
 
 
-class UsedUp(Refused):
+class UsedUp(ConsoleRefused):
     """The token serves once, and has."""
 
 
@@ -84,7 +84,7 @@ def token_of(environ: WSGIEnvironment) -> str:
     """
     token = _in_query(environ.get("QUERY_STRING", "")) or _in_cookies(environ.get("HTTP_COOKIE", ""))
     if len(token) > MAX_TOKEN or not (token.isascii() and token.isprintable()):
-        raise Refused(404, MALFORMED)
+        raise ConsoleRefused(404, MALFORMED)
     return token
 
 
@@ -114,7 +114,7 @@ def _in_cookies(header: str) -> str:
     return ""
 
 
-class Gate:
+class ConsoleGate:
     """Checks for one kind of proxy. ``auth``: a client of ConsoleAuthRPC."""
 
     def __init__(self, kind: ConsoleKind, auth: Json, sessions: Sessions, settings: GateSettings,
@@ -129,17 +129,17 @@ class Gate:
     def admit(self, environ: WSGIEnvironment) -> ConsoleAdmission:
         """Check a request for a connection. Its token is not used up before the connection stands. Refused."""
         if self.sessions.draining:
-            raise Refused(503, STOPPING)
+            raise ConsoleRefused(503, STOPPING)
         token = token_of(environ)
         if not token:
-            raise Refused(403, NO_TOKEN)
+            raise ConsoleRefused(403, NO_TOKEN)
         hashed = token_hash(token)
         grant = self._joined(hashed, redeem=False)
         if words := origins.refusal(environ, grant.address.access_url_base, self.settings.allowed_origins):
             LOG.warning("A request with Origin %s and Host %s was refused (token %s): %s",
                         masked(environ.get("HTTP_ORIGIN", "")), masked(environ.get("HTTP_HOST", "")),
                         tokens.short(hashed), words)
-            raise Refused(403, words)
+            raise ConsoleRefused(403, words)
         return ConsoleAdmission(grant, hashed)
 
     def _joined(self, hashed: str, redeem: bool) -> ConsoleConnection:
@@ -159,12 +159,12 @@ class Gate:
         except errors.Conflict as error:
             raise UsedUp(403, error.message) from None
         except (errors.NotFound, errors.Invalid) as error:
-            raise Refused(error.status if error.status == 404 else 403, error.message) from None
+            raise ConsoleRefused(error.status if error.status == 404 else 403, error.message) from None
         except errors.NovaError as error:
             LOG.warning("A console's token could not be checked (token %s): %s", tokens.short(hashed), error.message)
-            raise Refused(503, error.message if error.code.startswith("console.") else NOT_NOW) from None
+            raise ConsoleRefused(503, error.message if error.code.startswith("console.") else NOT_NOW) from None
         if grant.type not in self.kind.types:  # whoever answered: this proxy serves no others
-            raise Refused(403, "This address is for another kind of console.")
+            raise ConsoleRefused(403, "This address is for another kind of console.")
         return grant
 
     def serve(self, sock: object, environ: WSGIEnvironment, admission: ConsoleAdmission) -> None:
@@ -197,7 +197,7 @@ class Gate:
         with contextlib.ExitStack() as stack:
             try:
                 back = self._opened(front, session, stack)
-            except (target.TargetError, rfb.ViewerError, Refused) as error:
+            except (target.TargetError, rfb.ViewerError, ConsoleRefused) as error:
                 return session.control.ending or _ending(error, session)  # it may be we who broke it off
             finally:
                 session.control.meanwhile(None)
@@ -223,7 +223,7 @@ class Gate:
         if control.ending is None:
             grant = self._joined(session.token_hash, redeem=True)
             if (grant.server_uuid, grant.address) != (session.grant.server_uuid, session.grant.address):
-                raise Refused(403, MOVED)
+                raise ConsoleRefused(403, MOVED)
             session.redeemed = True
         control.meanwhile(functools.partial(_break, back))
         if self.kind.secures and control.ending is None:
@@ -239,7 +239,7 @@ class Gate:
         return relay.Times(idle_s=self.settings.idle_s, total_s=0 if total == math.inf else total)
 
 
-def _ending(error: target.TargetError | rfb.ViewerError | Refused, session: Session) -> relay.Ending:
+def _ending(error: target.TargetError | rfb.ViewerError | ConsoleRefused, session: Session) -> relay.Ending:
     """Of a session that did not come to be; logged as what it is to the operator."""
     server = {"server": session.grant.server_uuid}
     if isinstance(error, target.TargetError):

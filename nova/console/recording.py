@@ -15,7 +15,7 @@ LOG = logging.getLogger(__name__)
 MAX_BYTES = 256 << 20  # a guest that shows a film fills no disk
 
 class Recorded:
-    """A console's side of a relay (:class:`nova.console.stream.End`) whose every byte that is read goes to a file too.
+    """A console's side of a relay (:class:`nova.console.stream.StreamEnd`) whose every byte that is read goes to a file too.
 
     All else is the side's own. A full disk ends the record, not the session.
     """

@@ -14,7 +14,7 @@ from selectors import BaseSelector
 from typing import NamedTuple
 
 from nova.console.codes import ABNORMAL, BACK_END, NORMAL, TIMED_OUT
-from nova.console.stream import LINGER_S, READ, UP_BYTES, WRITE, End, Violation, selector
+from nova.console.stream import LINGER_S, READ, UP_BYTES, WRITE, StreamEnd, Violation, selector
 
 DOWN_BYTES = 128 * 1024  # carried at a time from a console to its browser
 HEADROOM = 16  # before it, for a frame's head
@@ -92,7 +92,7 @@ class Control:
                 os.close(bell)
 
 
-def carry(front: End, target: End, times: Times, control: Control) -> Ending:
+def carry(front: StreamEnd, target: StreamEnd, times: Times, control: Control) -> Ending:
     """Carry bytes until the session ends; both sides are closed then, the browser with the ending's code and words."""
     session = _Session(front, target, times, control)
     ending = Ending(BACK_END, CONSOLE_CLOSED)
@@ -131,7 +131,7 @@ class _Way:
     be sent anything any more. ``told``: that there is no more.
     """
 
-    def __init__(self, source: End, sink: End) -> None:
+    def __init__(self, source: StreamEnd, sink: StreamEnd) -> None:
         self.source, self.sink = source, sink
         self.open, self.broken, self.lost, self.told = True, False, False, False
         self.bytes = 0
@@ -183,7 +183,7 @@ class _Way:
 class _Down(_Way):
     """From the console to the browser: pictures, in large pieces, received where they are sent from."""
 
-    def __init__(self, source: End, sink: End) -> None:
+    def __init__(self, source: StreamEnd, sink: StreamEnd) -> None:
         super().__init__(source, sink)
         self._buffer: bytearray | None = None
 
@@ -216,7 +216,7 @@ class _Down(_Way):
 class _Session:
     """"Down" is from the console to the browser, "up" is what the user does."""
 
-    def __init__(self, front: End, target: End, times: Times, control: Control) -> None:
+    def __init__(self, front: StreamEnd, target: StreamEnd, times: Times, control: Control) -> None:
         self.front, self.target, self.times, self.control = front, target, times, control
         self.down, self.up = _Down(target, front), _Way(front, target)
         self.began = time.monotonic()

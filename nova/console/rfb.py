@@ -17,7 +17,7 @@ from typing import NamedTuple
 from nova import errors
 from nova.conf.base import Options
 from nova.console import codes, vencrypt
-from nova.console.stream import Closed, End, Stream, TooSlow, Violation
+from nova.console.stream import Closed, Stream, StreamEnd, TooSlow, Violation
 from nova.console.target import TargetError
 from nova.model.base import Json
 
@@ -78,7 +78,7 @@ class _Failed(Exception):
 class _Viewer:
     """The viewer's side, each step of it once."""
 
-    def __init__(self, front: End) -> None:
+    def __init__(self, front: StreamEnd) -> None:
         self._front = front
         self._done: set[str] = set()
 
@@ -112,7 +112,7 @@ class _Viewer:
             self._front.say(struct.pack(">II", FAILED, len(reason)) + reason, deadline)
 
 
-def secure(front: End, target: Stream, security: Security) -> Stream:
+def secure(front: StreamEnd, target: Stream, security: Security) -> Stream:
     """Bring both sides through RFB's security; the target, which is another stream where it speaks TLS now.
 
     TargetError, after the viewer has been told in RFB's way; ViewerError; the front is not closed.
@@ -136,7 +136,7 @@ def _ask(target: Stream, step: Callable[[], object]) -> Json:
         return step()
     except TooSlow:
         raise _Failed(SLOW) from None
-    except vencrypt.Refused as refused:
+    except vencrypt.VencryptRefused as refused:
         raise _Failed(refused.words, refused.detail) from None
     except (Closed, OSError) as error:
         raise _Failed(CUT_OFF, f"{CUT_OFF} ({type(error).__name__})") from None

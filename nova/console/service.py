@@ -9,7 +9,7 @@ import msgspec
 from nova import errors
 from nova.console import tokens, urls
 from nova.model.base import Json
-from nova.model.consoles import Console, ConsoleConnection, ConsoleGrant, ConsoleWish, TokenCheck, token_hash
+from nova.model.consoles import Console, ConsoleConnection, ConsoleGrant, ConsoleRequest, TokenCheck, token_hash
 
 LOG = logging.getLogger(__name__)
 
@@ -20,7 +20,7 @@ class ConsoleAuthService:
     def __init__(self, conductor: Json, settings: Json) -> None:
         self.conductor, self.settings = conductor, settings
 
-    def open_console(self, wish: ConsoleWish) -> Console:
+    def open_console(self, wish: ConsoleRequest) -> Console:
         token = tokens.new()
         hashed = token_hash(token)
         address = self.conductor.keep_console(ConsoleGrant(wish=wish, token_hash=hashed,

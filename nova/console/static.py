@@ -50,7 +50,7 @@ class Found(NamedTuple):
         os.close(self.number)
 
 
-class Files:
+class StaticFiles:
     """What is below ``root``. ``beside``: where else symlinks of it may lead."""
 
     def __init__(self, root: str, beside: Sequence[str] = SHARED) -> None:

@@ -1,6 +1,6 @@
 """One side of a console: a byte stream over TCP, a unix socket or TLS, never blocking, with deadlines where it waits.
 
-Both sides of a relay are :class:`End`; what a browser sends and gets is in frames, and so is one of its own
+Both sides of a relay are :class:`StreamEnd`; what a browser sends and gets is in frames, and so is one of its own
 (:mod:`nova.console.websocket`). Nothing here asks whether threads are green: sockets do not block, and who waits does
 so in a selector.
 """
@@ -74,7 +74,7 @@ def wait(fileno: int, events: int, deadline: float) -> None:
             raise TooSlow
 
 
-class End:
+class StreamEnd:
     """A side of a console. ``early``: bytes that came and were not taken yet. ``pings``: it answers when asked whether
     it is still there. ``heard``: when something came last, by ``time.monotonic``."""
 
@@ -227,7 +227,7 @@ class End:
         return data
 
 
-class Stream(End):
+class Stream(StreamEnd):
     """A plain byte stream: a hypervisor's console, or a client that speaks without frames."""
 
 

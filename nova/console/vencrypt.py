@@ -24,7 +24,7 @@ WORDS = "The server's console does not make itself known as this proxy demands (
 UNTRUSTED = "The server's console and this proxy do not trust each other's certificates."
 
 
-class Refused(Exception):
+class VencryptRefused(Exception):
     """(words for the user, detail for the log)."""
 
     def __init__(self, detail: str, words: str = WORDS) -> None:
@@ -73,17 +73,18 @@ def wrap(target: Stream, papers: Papers, deadline: float) -> Stream:
     """The stream inside TLS, after VeNCrypt's negotiation. Refused; Closed, TooSlow and OSError of the stream."""
     _agree(target, deadline)
     if target.buffered():
-        raise Refused("there were bytes between VeNCrypt and TLS")
+        raise VencryptRefused("there were bytes between VeNCrypt and TLS")
     try:
         sock = papers.context().wrap_socket(target.sock, server_side=False, do_handshake_on_connect=False)
     except errors.Invalid as error:
-        raise Refused(error.message) from None
+        raise VencryptRefused(error.message) from None
     inside = Stream(sock)
     try:
         _shake(inside, deadline)
     except ssl.SSLError as error:
         inside.close()
-        raise Refused(f"TLS: {getattr(error, 'verify_message', '') or error.reason or error}", UNTRUSTED) from None
+        raise VencryptRefused(f"TLS: {getattr(error, 'verify_message', '') or error.reason or error}",
+                              UNTRUSTED) from None
     except BaseException:
         inside.close()
         raise
@@ -94,20 +95,20 @@ def _agree(target: Stream, deadline: float) -> None:
     """Version 0.2 and the subtype X509None."""
     version = target.exactly(2, deadline)
     if version != VERSION:
-        raise Refused(f"VeNCrypt's version is {version[0]}.{version[1]}, not 0.2")
+        raise VencryptRefused(f"VeNCrypt's version is {version[0]}.{version[1]}, not 0.2")
     target.say(VERSION, deadline)
     if target.exactly(1, deadline) != b"\x00":
-        raise Refused("the server did not take VeNCrypt 0.2")
+        raise VencryptRefused("the server did not take VeNCrypt 0.2")
     count, = target.exactly(1, deadline)
     if not 0 < count <= MAX_SUBTYPES:
-        raise Refused(f"the server offers {count} subtypes of VeNCrypt")
+        raise VencryptRefused(f"the server offers {count} subtypes of VeNCrypt")
     offered = struct.unpack(f">{count}I", target.exactly(4 * count, deadline))
     if X509_NONE not in offered:
         names = ", ".join(SUBTYPES.get(code, str(code)) for code in offered)
-        raise Refused(f"of VeNCrypt the server offers {names}, not X509None")
+        raise VencryptRefused(f"of VeNCrypt the server offers {names}, not X509None")
     target.say(struct.pack(">I", X509_NONE), deadline)
     if target.exactly(1, deadline) != b"\x01":
-        raise Refused("the server did not take X509None")
+        raise VencryptRefused("the server did not take X509None")
 
 
 def _shake(inside: Stream, deadline: float) -> None:

@@ -19,7 +19,7 @@ from wsproto.events import AcceptConnection, BytesMessage, CloseConnection, Even
 
 from nova.console import frames
 from nova.console.codes import ABNORMAL, NEVER_SENT, NORMAL
-from nova.console.stream import LINGER_S, NOT_NOW, UP_BYTES, End, TooSlow, settle, tune
+from nova.console.stream import LINGER_S, NOT_NOW, UP_BYTES, StreamEnd, TooSlow, settle, tune
 from nova.model.base import Json
 
 BINARY_PROTOCOL = "binary"
@@ -56,7 +56,7 @@ def check(environ: dict[str, Json]) -> str:
     return BINARY_PROTOCOL if offered else ""
 
 
-def _answer(environ: WSGIEnvironment, bounds: frames.Bounds) -> tuple[bytes, Connection]:
+def _answer(environ: WSGIEnvironment, bounds: frames.FrameBounds) -> tuple[bytes, Connection]:
     """The handshake's answer to a request that has been read and checked, and what speaks after it. BadHandshake."""
     protocol = check(environ)
     headers = [("Host", "console"), ("Upgrade", "websocket"), ("Connection", "Upgrade"),
@@ -79,7 +79,7 @@ def wanted(environ: WSGIEnvironment) -> bool:
     return "websocket" in environ.get("HTTP_UPGRADE", "").lower()
 
 
-class BrowserSocket(End):
+class BrowserSocket(StreamEnd):
     """A browser after its handshake. ``code`` and ``reason``: how it closed, when it did (1006: without a word)."""
 
     pings = True
@@ -88,7 +88,7 @@ class BrowserSocket(End):
 
     def __init__(self, sock: Json, environ: dict[str, Json]) -> None:
         """``environ``: the handshake, whose answer is yet to be sent. BadHandshake."""
-        self._bounds = frames.Bounds()
+        self._bounds = frames.FrameBounds()
         answer, self._connection = _answer(environ, self._bounds)
         super().__init__(sock)
         self.code, self.reason = 0, ""

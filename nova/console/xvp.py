@@ -12,7 +12,7 @@ from http.client import responses
 from wsgiref.types import StartResponse, WSGIEnvironment
 
 from nova.console import codes, gate, relay
-from nova.console.stream import LINGER_S, Closed, End, Stream, TooSlow, settle, tune
+from nova.console.stream import LINGER_S, Closed, Stream, StreamEnd, TooSlow, settle, tune
 from nova.http_server import TakeOver
 from nova.model.base import Json
 
@@ -55,7 +55,7 @@ class Viewer(Stream):
         super().close()
 
 
-def carry(front: Viewer, target: End, times: relay.Times, control: relay.Control) -> relay.Ending:
+def carry(front: Viewer, target: StreamEnd, times: relay.Times, control: relay.Control) -> relay.Ending:
     """The console is there: say so, and carry."""
     try:
         front.welcome()
@@ -70,7 +70,7 @@ STEPS = gate.Steps(accept=Viewer.accept, carry=carry)
 class Application:
     """WSGI, but for the connection that it takes over. ``door``: a gate with :data:`STEPS`."""
 
-    def __init__(self, door: gate.Gate) -> None:
+    def __init__(self, door: gate.ConsoleGate) -> None:
         self.door = door
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Json:
@@ -82,7 +82,7 @@ class Application:
             if not gate.token_of(environ):
                 return _refuse(start_response, 400, INVALID)
             admission = self.door.admit(environ)
-        except gate.Refused as refused:
+        except gate.ConsoleRefused as refused:
             if refused.status == UNAVAILABLE:  # nobody can say whether the token is good, or we stop
                 return _refuse(start_response, UNAVAILABLE, refused.words)
             return _refuse(start_response, 401, NOT_AUTHORIZED)

@@ -20,7 +20,7 @@ from nova.db.models.cell import fixed_addresses, networks, servers, vifs
 from nova.db.statements import by_key, insert_ignoring
 from nova.db.types import AnyRow, utc_now
 from nova.model import addressing, ipv6
-from nova.model.network_managers import FLAT_DHCP, Manager
+from nova.model.network_managers import FLAT_DHCP, NetworkKind
 from nova.model.networks import FixedAddress, Interface, Network, RequestedNetwork, Subnet
 
 FIELDS = [networks.c[name] for name in Network.__struct_fields__ if name in networks.c]
@@ -29,7 +29,7 @@ _OF_VIF = sa.and_(fixed_addresses.c.server_uuid == vifs.c.server_uuid,  # which 
 _KEYS = uuids.UUID("7a4f1a5e-6f0f-4d43-9a0b-5b0a6f2d1c77")  # names of interfaces that come later are made in it
 
 
-class Wish(NamedTuple):
+class AddressRequest(NamedTuple):
     """One server's interfaces to be: in the order they were asked for. ``host``: where it is, or will be."""
 
     server_uuid: str
@@ -43,23 +43,24 @@ class Wish(NamedTuple):
 class Terms:
     """What the configuration says of addresses, and the projects' limits (``fixed_ips``; none: not limited)."""
 
-    manager: Manager = FLAT_DHCP
+    manager: NetworkKind = FLAT_DHCP
     ipv6_backend: str = "rfc2462"
     mac_attempts: int = 5
     limits: Mapping[str, int] = dataclasses.field(default_factory=dict)
     new_mac: Callable[[], str] = addressing.generate_mac
 
 
-class Place:
+class NewInterface:
     """One interface in the making."""
 
-    def __init__(self, wish: Wish, request: RequestedNetwork, vif: str, mac: str = "") -> None:
+    def __init__(self, wish: AddressRequest, request: RequestedNetwork, vif: str, mac: str = "") -> None:
         self.wish, self.request, self.vif, self.mac = wish, request, vif, mac
         self.addresses: list[str] = []
         self.key: int | None = None  # of a row that is taken now
 
 
-def bind(tx: Connection, wishes: Sequence[Wish], terms: Terms | None = None) -> dict[str, tuple[Interface, ...]]:
+def bind(tx: Connection, wishes: Sequence[AddressRequest], terms: Terms | None = None) -> dict[str,
+         tuple[Interface, ...]]:
     """Give each server its addresses (those it has already, if it was bound before); its interfaces, by uuid.
 
     network.NotFound, network.NoAddress, network.AddressTaken, quota.FixedIps and network.NoMac leave nothing behind:
@@ -83,7 +84,7 @@ def bind(tx: Connection, wishes: Sequence[Wish], terms: Terms | None = None) -> 
     return bound
 
 
-def take_interface(tx: Connection, wish: Wish, key: str, terms: Terms | None = None) -> Interface:
+def take_interface(tx: Connection, wish: AddressRequest, key: str, terms: Terms | None = None) -> Interface:
     """One more interface (``wish.networks`` is the one request); with the same key, the same again."""
     terms = terms or Terms()
     [request] = wish.networks
@@ -104,7 +105,7 @@ def interface_id(key: str) -> str:
     return str(uuids.uuid5(_KEYS, key))
 
 
-def add_address(tx: Connection, wish: Wish, terms: Terms | None = None) -> tuple[str, str] | None:
+def add_address(tx: Connection, wish: AddressRequest, terms: Terms | None = None) -> tuple[str, str] | None:
     """One more address for the server's first interface in the one network it asks for: (vif's uuid, address). None
     when it has no interface there."""
     terms = terms or Terms()
@@ -185,7 +186,7 @@ def rows_of(tx: Connection, wanted: set[str]) -> dict[str, AnyRow]:
 class _Pool:
     """One network's free addresses and the servers' own, read once. ``held``: what they have counts as theirs."""
 
-    def __init__(self, tx: Connection, row: AnyRow, wishes: Sequence[Wish], held: bool = True) -> None:
+    def __init__(self, tx: Connection, row: AnyRow, wishes: Sequence[AddressRequest], held: bool = True) -> None:
         self.tx, self.row = tx, row
         asked = [request for wish in wishes for request in wish.networks if request.network_id == row.uuid]
         self.named = {request.fixed_ip for request in asked if request.fixed_ip}
@@ -210,13 +211,13 @@ class _Pool:
                 place[2].append(one.address)
         return {server: list(places.values()) for server, places in held.items()}
 
-    def place(self, wish: Wish, request: RequestedNetwork, vif: str | None = None) -> Place:
+    def place(self, wish: AddressRequest, request: RequestedNetwork, vif: str | None = None) -> NewInterface:
         if self.held.get(wish.server_uuid):
             uuid, mac, addresses = self.held[wish.server_uuid].pop(0)
-            kept = Place(wish, request, uuid, mac)
+            kept = NewInterface(wish, request, uuid, mac)
             kept.addresses = addresses
             return kept
-        new = Place(wish, request, vif or str(uuids.uuid4()))
+        new = NewInterface(wish, request, vif or str(uuids.uuid4()))
         if self.row.cidr:
             address = self._pick(request)
             new.addresses, new.key = [address], self.free.pop(address)
@@ -234,7 +235,7 @@ class _Pool:
         raise errors.network.NoAddress(network=self.row.uuid)
 
 
-def _made(tx: Connection, wish: Wish, request: RequestedNetwork, vif: str) -> Place | None:
+def _made(tx: Connection, wish: AddressRequest, request: RequestedNetwork, vif: str) -> NewInterface | None:
     """The interface of that uuid, where an earlier try has made it."""
     rows = list(tx.execute(
         sa.select(vifs.c.mac, fixed_addresses.c.address)
@@ -242,17 +243,17 @@ def _made(tx: Connection, wish: Wish, request: RequestedNetwork, vif: str) -> Pl
         .where(vifs.c.uuid == vif).order_by(fixed_addresses.c.id)))
     if not rows:
         return None
-    place = Place(wish, request, vif, rows[0].mac)
+    place = NewInterface(wish, request, vif, rows[0].mac)
     place.addresses = [row.address for row in rows if row.address]
     return place
 
 
-def _lock(tx: Connection, wishes: Sequence[Wish], terms: Terms) -> None:
+def _lock(tx: Connection, wishes: Sequence[AddressRequest], terms: Terms) -> None:
     for project in sorted({wish.project_id for wish in wishes} & set(terms.limits)):
         network_quota.lock_owner(tx, project)
 
 
-def _write(tx: Connection, places: Sequence[tuple[_Pool, Place]], terms: Terms) -> None:
+def _write(tx: Connection, places: Sequence[tuple[_Pool, NewInterface]], terms: Terms) -> None:
     """What the places take: counted, then the addresses in one statement a network, then the interfaces in one."""
     new = [place for _, place in places if place.key is not None]
     for project, limit in terms.limits.items():
@@ -265,7 +266,7 @@ def _write(tx: Connection, places: Sequence[tuple[_Pool, Place]], terms: Terms) 
     _insert_vifs(tx, [(pool.row.id, place) for pool, place in places if not place.mac], terms)
 
 
-def _take(tx: Connection, pool: _Pool, places: Sequence[Place]) -> None:
+def _take(tx: Connection, pool: _Pool, places: Sequence[NewInterface]) -> None:
     if not places:
         return
     owner = {place.key: place.wish.server_uuid for place in places}
@@ -281,7 +282,7 @@ def _take(tx: Connection, pool: _Pool, places: Sequence[Place]) -> None:
         raise errors.Bug("an address was taken under its lock")
 
 
-def _insert_vifs(tx: Connection, places: Sequence[tuple[int, Place]], terms: Terms) -> None:
+def _insert_vifs(tx: Connection, places: Sequence[tuple[int, NewInterface]], terms: Terms) -> None:
     """Each gets a MAC that nobody has. network.NoMac."""
     left = list(places)
     for _ in range(max(1, terms.mac_attempts)):
@@ -304,7 +305,7 @@ def _insert_vifs(tx: Connection, places: Sequence[tuple[int, Place]], terms: Ter
 # -- values
 
 
-def interface(row: AnyRow, place: Place, terms: Terms, own: str | None = None) -> Interface:
+def interface(row: AnyRow, place: NewInterface, terms: Terms, own: str | None = None) -> Interface:
     """``own``: of a multi-host network, the address of the guest's host there, its gateway and DHCP server."""
     dns = tuple(one for one in (row.dns1, row.dns2) if one)
     gateway, dhcp_server = own or row.gateway, own or row.dhcp_server

@@ -14,7 +14,7 @@ from nova.db.models.api import allocations, consumers, inventories, ledger, prov
 from nova.db.models.cell import migrations, nodes, operations, owed, servers
 from nova.db.statements import insert_all
 from nova.db.types import AnyColumn
-from nova.model.audits import Amounts, Place
+from nova.model.audits import Amounts, NodeHolder
 from nova.model.hosts import Inventory
 from nova.model.migrations import OVER
 
@@ -25,7 +25,7 @@ _tree = sa.func.coalesce(providers.c.root_id, providers.c.id)
 
 # -- the api database
 
-def held(tx: Connection, uuids: Sequence[str]) -> dict[str, dict[Place, Amounts]]:
+def held(tx: Connection, uuids: Sequence[str]) -> dict[str, dict[NodeHolder, Amounts]]:
     """Server -> node -> what it and its moves hold of the node's tree, but for what their packings say they hold of
     their devices' own providers."""
     mine = sa.or_(allocations.c.consumer.in_(list(uuids)), allocations.c.moving.in_(list(uuids)))
@@ -35,14 +35,14 @@ def held(tx: Connection, uuids: Sequence[str]) -> dict[str, dict[Place, Amounts]
                   allocations.c.packing)
         .join_from(allocations, providers, providers.c.id == allocations.c.provider_id)
         .join(_root, _root.c.id == _tree).where(mine)).all()
-    devices: dict[Place, Counter[str]] = {}
+    devices: dict[NodeHolder, Counter[str]] = {}
     for row in rows:
         if row.packing is not None:
-            devices[Place(row.host, row.name, row.consumer)] = Counter(
+            devices[NodeHolder(row.host, row.name, row.consumer)] = Counter(
                 f"{row.name}_{address}" for one in row.packing.devices for address in (one.address, one.parent))
-    found: dict[str, dict[Place, dict[str, int]]] = defaultdict(dict)
+    found: dict[str, dict[NodeHolder, dict[str, int]]] = defaultdict(dict)
     for row in rows:
-        place = Place(row.host, row.name, row.consumer)
+        place = NodeHolder(row.host, row.name, row.consumer)
         amounts = found[row.server].setdefault(place, {})
         used = row.used - devices.get(place, {}).get(row.provider, 0)
         if used > 0:
@@ -77,20 +77,20 @@ def root_of(tx: Connection, uuid: str) -> object:
                       .where(providers.c.uuid == uuid)).one_or_none()
 
 
-def root_at(tx: Connection, place: Place) -> int | None:
+def root_at(tx: Connection, place: NodeHolder) -> int | None:
     """The key of a node's provider."""
     return tx.execute(sa.select(providers.c.id).where(providers.c.host == place.host, providers.c.name == place.node,
                                                       providers.c.root_id.is_(None))).scalar_one_or_none()
 
 
-def give_back(tx: Connection, place: Place) -> None:
+def give_back(tx: Connection, place: NodeHolder) -> None:
     """What the consumer holds of the node's tree."""
     keys = _lock_tree(tx, place)
     tx.execute(sa.delete(allocations).where(allocations.c.provider_id.in_(keys),
                                             allocations.c.consumer == place.consumer))
 
 
-def write(tx: Connection, place: Place, server_uuid: str, amounts: Amounts) -> None:
+def write(tx: Connection, place: NodeHolder, server_uuid: str, amounts: Amounts) -> None:
     """The consumer holds these amounts of the node itself, whatever is free of it: the guest is there."""
     give_back(tx, place)
     moving = None if place.consumer == server_uuid else server_uuid
@@ -98,7 +98,7 @@ def write(tx: Connection, place: Place, server_uuid: str, amounts: Amounts) -> N
                                   "resource_class": name, "used": amount} for name, amount in amounts.items()])
 
 
-def _lock_tree(tx: Connection, place: Place) -> list[int]:
+def _lock_tree(tx: Connection, place: NodeHolder) -> list[int]:
     """The keys of a tree's providers, locked: their generation counts the change."""
     chosen = sa.select(providers.c.id).join_from(providers, _root, _root.c.id == _tree).where(
         _root.c.host == place.host, _root.c.name == place.node)

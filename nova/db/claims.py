@@ -26,7 +26,7 @@ from nova.db.types import AnyRow
 from nova.model import candidates
 from nova.model.numa_fit import pack
 from nova.model.providers import Amount, ProviderState
-from nova.model.scheduling import Resources, Wishes
+from nova.model.scheduling import HostRequirements, Resources
 from nova.model.topology import Packing
 
 VCPU, MEMORY_MB, DISK_GB = "VCPU", "MEMORY_MB", "DISK_GB"
@@ -41,10 +41,10 @@ class Claim(NamedTuple):
     provider_id: int
     resources: Resources
     grouped: bool = False
-    wishes: Wishes | None = None
+    wishes: HostRequirements | None = None
 
 
-class Usage(NamedTuple):
+class ProviderUsage(NamedTuple):
     """A provider's numbers after a claim: resource class -> (capacity, used). ``zone``: the availability zone that an
     aggregate makes of its host; None where none does. ``instances``: how many consumers it has. ``whole``: more than
     these changed, which must be read again."""
@@ -62,7 +62,7 @@ class Usage(NamedTuple):
 Results = dict[str, errors.NovaError | None]
 
 
-def take(api: Database, claims: Sequence[Claim]) -> tuple[Results, list[Usage]]:
+def take(api: Database, claims: Sequence[Claim]) -> tuple[Results, list[ProviderUsage]]:
     """One transaction that claims; see :func:`claim`. A first claim rarely holds anything: it looks when it must."""
     try:
         return api.transact(lambda tx: claim(tx, claims))
@@ -70,7 +70,7 @@ def take(api: Database, claims: Sequence[Claim]) -> tuple[Results, list[Usage]]:
         return api.transact(lambda tx: claim(tx, claims, again=True))
 
 
-def claim(tx: Connection, claims: Sequence[Claim], again: bool = False) -> tuple[Results, list[Usage]]:
+def claim(tx: Connection, claims: Sequence[Claim], again: bool = False) -> tuple[Results, list[ProviderUsage]]:
     """Take what each claim asks for; for each server None or why not, and the providers' numbers after it.
 
     Repeating a claim is harmless: what the server holds on that provider is counted as its own. host.ClaimHeld: the
@@ -137,9 +137,10 @@ class _Node:
             self.packings.append(packing)
         self.instances += 1
 
-    def usage(self) -> Usage:
+    def usage(self) -> ProviderUsage:
         numbers = {name: (one.capacity, one.used) for name, one in self.amounts.items()}
-        return Usage(self.id, self.host, self.name, self.generation, numbers, self.zone, self.instances, self.changed)
+        return ProviderUsage(self.id, self.host, self.name, self.generation, numbers, self.zone, self.instances,
+                             self.changed)
 
 
 def _used(have: Mapping[str, Amount], amounts: Mapping[str, int]) -> dict[str, Amount]:
@@ -249,7 +250,7 @@ def _plain(node: _Node, resources: Resources) -> Found:
     return candidates.Solution({node.id: wanted}, {}), None
 
 
-def _wished(node: _Node, wishes: Wishes) -> Found:
+def _wished(node: _Node, wishes: HostRequirements) -> Found:
     tree = node.tree()
     solution = candidates.first(tree, wishes.request)
     if solution is None:
@@ -300,4 +301,4 @@ def packing_at(tx: Connection, server_uuid: str, host: str, leaving: bool = Fals
     return meant[0].packing if meant else None
 
 
-__all__ = ["DISK_GB", "MEMORY_MB", "VCPU", "Claim", "Usage", "amounts_of", "claim", "packing_at", "take"]
+__all__ = ["DISK_GB", "MEMORY_MB", "VCPU", "Claim", "ProviderUsage", "amounts_of", "claim", "packing_at", "take"]

@@ -40,7 +40,7 @@ _LOCKED = (sa.select(servers.c.host, servers.c.console_epoch)
            .with_for_update())
 
 
-class Kept(NamedTuple):
+class KeptToken(NamedTuple):
     """A token to keep. ``host`` and ``epoch``: the server's, as they were before its host was asked for ``address``."""
 
     token_hash: str
@@ -66,7 +66,7 @@ def place(tx: Connection, uuid: str) -> AnyRow:
     return row
 
 
-def keep(tx: Connection, what: Kept) -> bool:
+def keep(tx: Connection, what: KeptToken) -> bool:
     """False, and nothing is kept, when the server has gone from its host since, or is about to.
 
     Its row is locked: what ends consoles either stands in it already, or comes after, and ends this one too.

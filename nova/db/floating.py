@@ -30,7 +30,7 @@ LARGEST = 2**63
 UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
 
-class Held(NamedTuple):
+class HeldAddress(NamedTuple):
     """A floating address as it is held under its lock: its row, and where its packets go (None: nowhere)."""
 
     row: AnyRow
@@ -171,7 +171,7 @@ def _update(tx: Connection, keys: Sequence[int], *more: AnyColumn, **values: Any
 
 # -- one address, held
 
-def hold(tx: Connection, address: str | None = None, id: str | None = None) -> Held:
+def hold(tx: Connection, address: str | None = None, id: str | None = None) -> HeldAddress:
     """Lock an address, by itself or by its id. floating.NoSuchAddress, floating.NotFound: there is none, or nobody has
     it."""
     mine = floating_addresses.c.address == address if id is None else floating_addresses.c.id == _key(id)
@@ -179,11 +179,12 @@ def hold(tx: Connection, address: str | None = None, id: str | None = None) -> H
     if row is None or row.project_id is None:
         raise errors.floating.NoSuchAddress(address=address) if id is None else errors.floating.NotFound(id=id)
     if row.fixed_address_id is None:
-        return Held(row, None, None, None)
+        return HeldAddress(row, None, None, None)
     fixed = tx.execute(sa.select(fixed_addresses.c.address, fixed_addresses.c.server_uuid, networks.c.uuid)
                        .join_from(fixed_addresses, networks, networks.c.id == fixed_addresses.c.network_id)
                        .where(fixed_addresses.c.id == row.fixed_address_id)).first()
-    return Held(row, fixed.server_uuid, fixed.address, fixed.uuid) if fixed else Held(row, None, None, None)
+    return HeldAddress(row, fixed.server_uuid, fixed.address, fixed.uuid) if fixed else HeldAddress(row, None, None,
+                                                                                                    None)
 
 
 def hold_fixed(tx: Connection, wanted: FloatingAssociation) -> AnyRow:
@@ -203,14 +204,14 @@ def hold_fixed(tx: Connection, wanted: FloatingAssociation) -> AnyRow:
     return meant[0]
 
 
-class Place(NamedTuple):
+class FloatingPlace(NamedTuple):
     """Where a floating address would stand: a network host, and its own device if it has one."""
 
     host: str | None
     interface: str | None
 
 
-def place_of(tx: Connection, wanted: FloatingAssociation) -> Place | None:
+def place_of(tx: Connection, wanted: FloatingAssociation) -> FloatingPlace | None:
     """As things are now, without locks; None where the association can not be."""
     row = tx.execute(sa.select(floating_addresses.c.interface).where(
         floating_addresses.c.address == wanted.address)).first()
@@ -218,7 +219,7 @@ def place_of(tx: Connection, wanted: FloatingAssociation) -> Place | None:
                   if wanted.fixed_address in (None, one.address)), None)
     if row is None or fixed is None:
         return None
-    return Place(fixed.host if fixed.multi_host else fixed.network_host, row.interface)
+    return FloatingPlace(fixed.host if fixed.multi_host else fixed.network_host, row.interface)
 
 
 def _fixed(tx: Connection, server_uuid: str) -> list[AnyRow]:
@@ -231,7 +232,7 @@ def _fixed(tx: Connection, server_uuid: str) -> list[AnyRow]:
     return [row for row in rows if ":" not in row.address]
 
 
-def point(tx: Connection, held: Held, fixed: AnyRow, host: str | None) -> Changed:
+def point(tx: Connection, held: HeldAddress, fixed: AnyRow, host: str | None) -> Changed:
     """The address's packets go to that fixed one from now on, whoever had it; both are held."""
     _update(tx, [held.row.id], fixed_address_id=fixed.id, host=host)
     server = tx.execute(sa.select(fixed_addresses.c.server_uuid).where(
@@ -243,7 +244,7 @@ def point(tx: Connection, held: Held, fixed: AnyRow, host: str | None) -> Change
                    held.server_uuid if moved else None, held.fixed_address if moved else None)
 
 
-def unpoint(tx: Connection, held: Held) -> Changed:
+def unpoint(tx: Connection, held: HeldAddress) -> Changed:
     """Its packets go nowhere."""
     _update(tx, [held.row.id], fixed_address_id=None, host=None)
     if held.server_uuid is not None:
@@ -252,14 +253,14 @@ def unpoint(tx: Connection, held: Held) -> Changed:
                    held.fixed_address)
 
 
-def let_go(tx: Connection, held: Held) -> Changed:
+def let_go(tx: Connection, held: HeldAddress) -> Changed:
     """It is back in its pool."""
     changed = unpoint(tx, held)
     _update(tx, [held.row.id], project_id=None, auto_assigned=False)
     return changed
 
 
-def _held_value(held: Held, **fields: AnyColumn) -> FloatingAddress:
+def _held_value(held: HeldAddress, **fields: AnyColumn) -> FloatingAddress:
     row = held.row
     return FloatingAddress(id=str(row.id), address=row.address, pool=row.pool, project_id=row.project_id,
                            interface=row.interface, auto_assigned=row.auto_assigned, **fields)

@@ -173,20 +173,20 @@ def undo_move(tx: Connection, server_uuid: str, epoch: int, move: str, kept: Seq
     return changed
 
 
-class Held(NamedTuple):
+class HoldingHost(NamedTuple):
     """A host where something is held for a server. ``move``: by that move of its; None: by the server itself."""
 
     host: str
     move: str | None
 
 
-def held_by(tx: Connection, server_uuid: str) -> list[Held]:
+def held_by(tx: Connection, server_uuid: str) -> list[HoldingHost]:
     """Everywhere that something is held for a server: where it is, and where a move has (or had) its other end."""
     host = _host_of.label("host")
     rows = tx.execute(sa.select(host, allocations.c.consumer).join_from(
         allocations, providers, providers.c.id == allocations.c.provider_id)
         .where(_held_for([server_uuid])).distinct().order_by(host, allocations.c.consumer))
-    return [Held(row.host, None if row.consumer == server_uuid else row.consumer) for row in rows]
+    return [HoldingHost(row.host, None if row.consumer == server_uuid else row.consumer) for row in rows]
 
 
 def settle(tx: Connection, server_uuid: str, epoch: int, host: str | None, kept: Sequence[str],

@@ -12,7 +12,7 @@ from nova import errors
 from nova.db.addresses import (
     FIELDS as _FIELDS,
 )
-from nova.db.addresses import Terms, Wish, bind, drop_interface, follow, take_interface, unbind
+from nova.db.addresses import AddressRequest, Terms, bind, drop_interface, follow, take_interface, unbind
 from nova.db.free_addresses import OWN, note_lease
 from nova.db.models.cell import fixed_addresses, floating_addresses, networks, servers, services, vifs
 from nova.db.statements import insert_all
@@ -227,6 +227,7 @@ def set_vpn(tx: Connection, ids: Sequence[int], address: str, port: int) -> None
         vpn_public_address=address, vpn_public_port=port, updated_at=utc_now()))
 
 
-__all__ = ["Terms", "Wish", "any_served", "bind", "claim_unhosted", "delete", "drop_interface", "follow", "get",
+__all__ = ["Terms", "AddressRequest", "any_served", "bind", "claim_unhosted", "delete", "drop_interface", "follow",
+           "get",
            "insert", "not_free", "note_lease", "on_host", "select", "serve_floating", "set_vpn", "stamped", "states",
            "take_interface", "unbind"]

@@ -11,7 +11,7 @@ from nova.db.engine import Connection
 from nova.db.models.cell import operations
 
 
-class Progress(NamedTuple):
+class OperationState(NamedTuple):
     """How far one is. ``outcome`` None: it runs (``direction`` undo: backwards)."""
 
     outcome: str | None
@@ -20,7 +20,7 @@ class Progress(NamedTuple):
     fault: str | None
 
 
-def progress(tx: Connection, key: int) -> Progress | None:
+def progress(tx: Connection, key: int) -> OperationState | None:
     """None when there is no such operation (any more)."""
     columns = operations.c
     row = tx.execute(sa.select(columns.outcome, columns.finished_at, columns.direction, columns.data, columns.fault)
@@ -28,7 +28,7 @@ def progress(tx: Connection, key: int) -> Progress | None:
     if row is None:
         return None
     ended = (row.outcome or "success") if row.finished_at is not None else None
-    return Progress(ended, row.direction, row.data or {}, row.fault)
+    return OperationState(ended, row.direction, row.data or {}, row.fault)
 
 
 def under_way(tx: Connection, server_uuid: str, actions: Collection[str]) -> str | None:

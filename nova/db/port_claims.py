@@ -6,12 +6,12 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from nova.db.models.api import allocations, provider_traits, providers
-from nova.model.port_requests import Held
+from nova.model.port_requests import HeldResources
 
 _roots = providers.alias("roots")
 
 
-def held(tx: Connection, server_uuid: str, host: str, leaving: bool = False) -> tuple[Held, ...]:
+def held(tx: Connection, server_uuid: str, host: str, leaving: bool = False) -> tuple[HeldResources, ...]:
     """Of that host's trees. Where a move holds something there, too, ``leaving`` tells whose is meant: the end that the
     move leaves, or the other."""
     mine = sa.or_(allocations.c.consumer == server_uuid, allocations.c.moving == server_uuid)
@@ -26,9 +26,9 @@ def held(tx: Connection, server_uuid: str, host: str, leaving: bool = False) -> 
     traits: dict[int, list[str]] = {}
     for row in tx.execute(sa.select(provider_traits).where(provider_traits.c.provider_id.in_(ids))) if ids else ():
         traits.setdefault(row.provider_id, []).append(row.trait)
-    found: dict[int, Held] = {}
+    found: dict[int, HeldResources] = {}
     for row in meant:
-        one = found.setdefault(row.id, Held(row.uuid, tuple(traits.get(row.id, ())), {}))
+        one = found.setdefault(row.id, HeldResources(row.uuid, tuple(traits.get(row.id, ())), {}))
         found[row.id] = one._replace(amounts={**one.amounts, row.resource_class: row.used})
     return tuple(found.values())
 

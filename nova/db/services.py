@@ -33,7 +33,7 @@ COMPUTE, CONDUCTOR, NETWORK = "nova-compute", "nova-conductor", "nova-network"
 MIGRATION_ENDS = ("cancelled", "completed", "confirmed", "done", "error", "failed", "reverted")
 
 
-class Kept(NamedTuple):
+class RegisteredService(NamedTuple):
     """A registered service's row: its id, whether it is new, and whether its host's secret is known."""
 
     id: int
@@ -41,7 +41,7 @@ class Kept(NamedTuple):
     has_secret: bool
 
 
-def register(tx: Connection, registration: Registration) -> Kept:
+def register(tx: Connection, registration: Registration) -> RegisteredService:
     """Write what a daemon says of itself. Conflict when name and id don't belong together. A secret stays the first."""
     mine = sa.and_(services.c.host == registration.host, services.c.binary == registration.binary,
                    services.c.deleted == 0)
@@ -55,14 +55,14 @@ def register(tx: Connection, registration: Registration) -> Kept:
     if row is not None:
         tx.execute(sa.update(services).where(services.c.id == row.id).values(
             **values, secret=row.secret or secret, last_seen_at=utc_now(), version=services.c.version + 1))
-        return Kept(row.id, False, bool(secret))
+        return RegisteredService(row.id, False, bool(secret))
     insert_ignoring(tx, services, [{
         **values, "secret": secret, "uuid": str(uuids.uuid4()), "host": registration.host,
         "binary": registration.binary, "disabled": False, "forced_down": False, "version": 1, "deleted": 0,
         "last_seen_at": utc_now(), "created_at": utc_now()}])
     row = tx.execute(known).one()
     _check_id(registration, row)  # two machines of one name may have come at the same moment: one of them was first
-    return Kept(row.id, True, bool(row.secret))
+    return RegisteredService(row.id, True, bool(row.secret))
 
 
 def _check_id(registration: Registration, row: AnyRow) -> None:
@@ -148,7 +148,7 @@ def is_up(row: AnyRow, down_after_s: int) -> bool:
     return bool(seen and not row.forced_down)
 
 
-class Stamp(NamedTuple):
+class ServicesStamp(NamedTuple):
     """``version`` grows with each registration of a daemon, and with each change of its service by an administrator,
     who writes ``changed_at``, too."""
 
@@ -156,11 +156,11 @@ class Stamp(NamedTuple):
     changed_at: datetime.datetime | None
 
 
-def stamps(tx: Connection, binary: str, among: Iterable[str]) -> dict[str, Stamp]:
+def stamps(tx: Connection, binary: str, among: Iterable[str]) -> dict[str, ServicesStamp]:
     """By host, of this daemon there."""
     rows = tx.execute(sa.select(services.c.host, services.c.version, services.c.updated_at).where(
         services.c.binary == binary, services.c.deleted == 0, services.c.host.in_(sorted(among))))
-    return {row.host: Stamp(int(row.version), row.updated_at) for row in rows}
+    return {row.host: ServicesStamp(int(row.version), row.updated_at) for row in rows}
 
 
 def enabled_hosts(tx: Connection) -> set[str]:

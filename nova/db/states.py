@@ -19,7 +19,7 @@ from nova.db.statements import by_key, update_where
 from nova.db.types import AnyColumn, Clause, later, new_key, utc_now
 from nova.model.actions import ActionEvent
 from nova.model.base import Value
-from nova.model.states import API_NAMES, ENDS_CONSOLES, ON_ITS_HOST, Action, Refusal, TaskState, VmState, refusal
+from nova.model.states import API_NAMES, ENDS_CONSOLES, ON_ITS_HOST, Action, StateConflict, TaskState, VmState, refusal
 
 
 class Entry(Value):
@@ -70,7 +70,7 @@ def begin(tx: Connection, what: Begin) -> tuple[Entry, tuple[Entry, ...]]:
         raise errors.server.HalfDestroyed(server=what.server_uuid)
     why = refusal(what.action, row.vm_state, row.task_state, row.launched_at is not None)
     if why is None and row.task_state is TaskState.DELETING and what.action.name not in _OVER_A_DELETE:
-        why = Refusal("task_state", row.task_state.value)
+        why = StateConflict("task_state", row.task_state.value)
     if why is not None:
         raise errors.server.WrongState(action=API_NAMES.get(what.action.name, what.action.name),
                                        server=what.server_uuid, attribute=why.attribute, value=why.value)

@@ -362,7 +362,7 @@ def kvm(options: Options) -> Finding:
 
     found = probe.answer("x86_64", Path(options.state_path), SystemRunner(options.libvirt.kvm_probe_timeout))
     chosen = options.libvirt.virt_type
-    if found is probe.Answer.WORKS:
+    if found is probe.KvmState.WORKS:
         return Finding(OK, probe.SENTENCES[found])
     if chosen == "qemu":
         return Finding(OK, "KVM is not used ([libvirt]virt_type = qemu)")

@@ -31,7 +31,7 @@ Plan = Move | Wait | Stay
 
 
 @dataclasses.dataclass(frozen=True)
-class Wish:
+class DrainRequest:
     """What the operator wants. ``to``: the one host that servers shall go to; the scheduler chooses, for None.
     ``timeout_s`` None: as long as it takes."""
 
@@ -63,7 +63,7 @@ DOWN = Stay("nova-compute is down there: start it, or evacuate the server")
 ONLY_LIVE = Stay("it is paused, which only a live migration keeps: leave --cold out, or unpause it")
 
 
-def plan(server: ServerDetail, wish: Wish, up: bool = True) -> Plan:
+def plan(server: ServerDetail, wish: DrainRequest, up: bool = True) -> Plan:
     """What to do with a server of the host now. ``up``: whether nova-compute answers there."""
     if server.uuid in wish.skip:
         return Stay("skipped, as asked", skipped=True)

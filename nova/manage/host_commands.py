@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from nova.manage.drain_plan import DOWN, Move, Stay, Wait, Wish, plan
-from nova.manage.host_drain import STAYS, Case, Clock, Drain, pages
+from nova.manage.drain_plan import DOWN, DrainRequest, Move, Stay, Wait, plan
+from nova.manage.host_drain import STAYS, Case, Drain, DrainClock, pages
 from nova.model.migrations import FINISHED, MigrationQuery
 from nova.model.servers import Condition, ServerDetail
 from nova.model.services import Service, ServiceQuery, ServiceUpdate
@@ -38,10 +38,10 @@ def who() -> str:
     return f"{name or 'uid ' + str(os.getuid())} on {os.uname().nodename}"
 
 
-def wish_of(given: argparse.Namespace) -> Wish:
+def wish_of(given: argparse.Namespace) -> DrainRequest:
     """BadSkipFile."""
-    return Wish(host=given.host, to=given.to, cold=given.cold, parallel=max(1, given.parallel),
-                timeout_s=given.timeout, skip=frozenset([*given.skip, *_listed(given.skip_file)]))
+    return DrainRequest(host=given.host, to=given.to, cold=given.cold, parallel=max(1, given.parallel),
+                        timeout_s=given.timeout, skip=frozenset([*given.skip, *_listed(given.skip_file)]))
 
 
 def _listed(path: str | None) -> list[str]:
@@ -62,7 +62,7 @@ def service_of(conductor: ConductorRPC, host: str) -> Service | None:
 
 # -- drain
 
-def drain(conductor: ConductorRPC, wish: Wish, say: Say, table: Table, clock: Clock | None = None) -> int:
+def drain(conductor: ConductorRPC, wish: DrainRequest, say: Say, table: Table, clock: DrainClock | None = None) -> int:
     """0 when nothing is left there but what was skipped."""
     service = service_of(conductor, wish.host)
     if service is None:
@@ -86,7 +86,7 @@ def drain(conductor: ConductorRPC, wish: Wish, say: Say, table: Table, clock: Cl
     return _report(run, say, table)
 
 
-def _bad_target(conductor: ConductorRPC, wish: Wish) -> str | None:
+def _bad_target(conductor: ConductorRPC, wish: DrainRequest) -> str | None:
     if wish.to == wish.host:
         return f"--to {wish.to}: that is the host to be drained."
     target = service_of(conductor, str(wish.to))
@@ -131,7 +131,7 @@ def _row(case: Case) -> tuple[str, ...]:
     return case.uuid, case.name, case.vm_state, case.reason
 
 
-def dry_run(conductor: ConductorRPC, wish: Wish, say: Say, table: Table) -> int:
+def dry_run(conductor: ConductorRPC, wish: DrainRequest, say: Say, table: Table) -> int:
     """What a drain would do now."""
     service = service_of(conductor, wish.host)
     if service is None:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from nova import context, errors
-from nova.manage.drain_plan import COLD, LIVE, OFFLOAD, Stay, Wait, Wish, plan
+from nova.manage.drain_plan import COLD, LIVE, OFFLOAD, DrainRequest, Stay, Wait, plan
 from nova.model.actions import ActionQuery, InstanceAction
 from nova.model.base import Page
 from nova.model.migrations import (
@@ -54,7 +54,7 @@ def pages(conductor: ConductorRPC, condition: Condition) -> Iterator[ServerDetai
         marker = page[-1].uuid
 
 
-class Clock:
+class DrainClock:
     def monotonic(self) -> float:
         return time.monotonic()
 
@@ -89,10 +89,10 @@ class Case:
 class Drain:
     """``tick`` until it is ``over``; :meth:`run` does that. ``conductor``: a client of ConductorRPC."""
 
-    def __init__(self, conductor: ConductorRPC, wish: Wish, say: Callable[[str], None],
-                 clock: Clock | None = None) -> None:
+    def __init__(self, conductor: ConductorRPC, wish: DrainRequest, say: Callable[[str], None],
+                         clock: DrainClock | None = None) -> None:
         self._conductor, self.wish, self._say = conductor, wish, say
-        self._clock = clock or Clock()
+        self._clock = clock or DrainClock()
         self.cases: dict[str, Case] = {}
         self.up = True
         self.interrupts = 0

@@ -47,7 +47,7 @@ class Reply(NamedTuple):
     headers: tuple[tuple[str, str], ...] = ()
 
 
-class Told(NamedTuple):
+class GuestFiles(NamedTuple):
     """One guest's files."""
 
     facts: GuestFacts
@@ -64,8 +64,8 @@ class MetadataApp:
         self._today = today or (lambda: datetime.datetime.now(datetime.UTC).date())
         self._caller = caller_of(options)
         self._turnstile = Turnstile(options.in_flight)
-        self._by_server: Cache[Told] = Cache(options.cache_s)
-        self._by_address: Cache[Told] = Cache(min(options.cache_s, options.address_cache_s))
+        self._by_server: Cache[GuestFiles] = Cache(options.cache_s)
+        self._by_address: Cache[GuestFiles] = Cache(min(options.cache_s, options.address_cache_s))
         self._asked: Cache[bytes] = Cache(options.cache_s)  # vendor_data2.json, whose making asks other services
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
@@ -117,15 +117,15 @@ class MetadataApp:
             raise errors.NotFound()
         return self._plain(environ, listed)
 
-    def _told(self, query: GuestQuery) -> Cache[Told]:
+    def _told(self, query: GuestQuery) -> Cache[GuestFiles]:
         return self._by_server if query.server_uuid is not None else self._by_address
 
-    def _tell(self, query: GuestQuery) -> Told:
+    def _tell(self, query: GuestQuery) -> GuestFiles:
         facts = self._source.guest_facts(self._host, query)
         if query.project_id not in (None, facts.project_id) or query.server_uuid not in (None, facts.uuid):
             raise errors.NotFound()  # the conductor said so already; nobody's word alone gives a guest's secrets away
         files = guest_tree.tree(facts, self._options.tree, VendorData(static=self._vendor.static()))
-        return Told(facts, files)
+        return GuestFiles(facts, files)
 
     def _ask(self, facts: GuestFacts) -> bytes:
         vendor = VendorData(static=self._vendor.static(), dynamic=self._vendor.dynamic(facts))
@@ -136,7 +136,7 @@ class MetadataApp:
             return _refusal(405, "The method is not allowed for this resource.", ("Allow", "GET, HEAD"))
         return Reply(200, body, content_type)
 
-    def _password(self, environ: WSGIEnvironment, query: GuestQuery, told: Told) -> Reply:
+    def _password(self, environ: WSGIEnvironment, query: GuestQuery, told: GuestFiles) -> Reply:
         method = environ["REQUEST_METHOD"]
         if method in ("GET", "HEAD"):
             return Reply(200, told.facts.password.encode())

@@ -20,7 +20,7 @@ import msgspec
 from nova import errors
 from nova.model import vlans
 from nova.model.base import Value
-from nova.model.network_managers import FLAT_DHCP, Manager, named
+from nova.model.network_managers import FLAT_DHCP, NetworkKind, named
 from nova.model.networks import Network, NewNetwork
 
 IPv4 = ipaddress.IPv4Address
@@ -72,7 +72,7 @@ class PlannedNetwork(NamedTuple):
     pool: tuple[PoolAddress, ...]
 
 
-class Plan(NamedTuple):
+class NetworksPlan(NamedTuple):
     """All that one request makes; ``warnings`` are sentences for whoever asked."""
 
     networks: tuple[PlannedNetwork, ...]
@@ -90,7 +90,7 @@ class _Cut:
 
 
 def plan(asked: NewNetwork, existing: Iterable[Network], defaults: Defaults | None = None,
-         new_uuid: Callable[[], str] = lambda: str(uuid.uuid4())) -> Plan:
+         new_uuid: Callable[[], str] = lambda: str(uuid.uuid4())) -> NetworksPlan:
     """The networks a request makes beside the existing (live) ones.
 
     Raises network.Invalid, naming the field, or network.CidrConflict.
@@ -114,7 +114,7 @@ def plan(asked: NewNetwork, existing: Iterable[Network], defaults: Defaults | No
     planned = tuple(_planned(asked, index, _Cut(v4, v6, next(numbers), len(present) + index),
                              asked.uuid or new_uuid(), defaults)
                     for index, (v4, v6) in enumerate(zip(cuts_v4, cuts_v6, strict=True)))
-    return Plan(planned, warnings)
+    return NetworksPlan(planned, warnings)
 
 
 def generate_mac(random_bytes: Callable[[int], bytes] = secrets.token_bytes) -> str:
@@ -124,7 +124,7 @@ def generate_mac(random_bytes: Callable[[int], bytes] = secrets.token_bytes) -> 
 
 # --- checks -----------------------------------------------------------------------------------------------------------
 
-def _with_defaults(asked: NewNetwork, defaults: Defaults, manager: Manager) -> NewNetwork:
+def _with_defaults(asked: NewNetwork, defaults: Defaults, manager: NetworkKind) -> NewNetwork:
     single = asked.num_networks == 1
     joined = defaults.vlan_interface if manager.vlans else defaults.bridge_interface
     return msgspec.structs.replace(
@@ -139,7 +139,7 @@ def _with_defaults(asked: NewNetwork, defaults: Defaults, manager: Manager) -> N
         multi_host=asked.multi_host or (defaults.multi_host and not asked.single_host))
 
 
-def _check_plain_fields(asked: NewNetwork, manager: Manager) -> None:
+def _check_plain_fields(asked: NewNetwork, manager: NetworkKind) -> None:
     longest = LABEL_LENGTH - (len(f"_{asked.num_networks - 1}") if asked.num_networks > 1 else 0)
     if not 1 <= len(asked.label) <= longest:
         raise errors.network.Invalid(field="label", reason=f"A label of 1 to {longest} characters is required.")
@@ -285,8 +285,8 @@ def _first_free(whole: _Net, prefix: int, taken: list[_Net]) -> _Net | None:
     return None
 
 
-def _vlan_numbers(asked: NewNetwork, present: tuple[Network, ...], defaults: Defaults, manager: Manager,
-                  ) -> Iterator[int | None]:
+def _vlan_numbers(asked: NewNetwork, present: tuple[Network, ...], defaults: Defaults, manager: NetworkKind,
+                 ) -> Iterator[int | None]:
     """A network's VLAN number each; None for ever where the manager has none. network.Invalid: out of their range."""
     if not manager.vlans:
         return itertools.repeat(None)

@@ -12,7 +12,7 @@ ORPHAN, EXTRA, MISSING, WRONG = "orphan", "extra", "missing", "wrong"
 TOO_MUCH = (ORPHAN, EXTRA)
 
 
-class Place(NamedTuple):
+class NodeHolder(NamedTuple):
     """A node of a host, and who holds something of it: a server, or a move of one."""
 
     host: str
@@ -23,7 +23,7 @@ class Place(NamedTuple):
 Amounts = Mapping[str, int]  # resource class -> how much, over the node's whole tree
 
 
-class Known(NamedTuple):
+class KnownServer(NamedTuple):
     """What is true of a server. ``gone``: it is no more, or never was. ``unsure``: nothing is said of it now, for
     something works on it, or failed half-way. ``owing``: hosts that owe something for it: what it holds there stays
     until they paid."""
@@ -31,14 +31,14 @@ class Known(NamedTuple):
     server: str
     gone: bool = False
     unsure: str = ""
-    needs: Mapping[Place, Amounts] = {}
+    needs: Mapping[NodeHolder, Amounts] = {}
     owing: Collection[str] = ()
 
 
 class Difference(NamedTuple):
     kind: str
     server: str
-    place: Place
+    place: NodeHolder
     held: Amounts
     needed: Amounts
 
@@ -51,12 +51,12 @@ class Difference(NamedTuple):
                f"{'; '.join(amounts)}"
 
 
-def compare(known: Known, held: Mapping[Place, Amounts]) -> list[Difference]:
+def compare(known: KnownServer, held: Mapping[NodeHolder, Amounts]) -> list[Difference]:
     """Nothing of what is unsure."""
     return [] if known.unsure else list(_differences(known, held))
 
 
-def _differences(known: Known, held: Mapping[Place, Amounts]) -> Iterator[Difference]:
+def _differences(known: KnownServer, held: Mapping[NodeHolder, Amounts]) -> Iterator[Difference]:
     for place, needed in known.needs.items():
         needed = {name: amount for name, amount in needed.items() if amount}
         have = held.get(place, {})
@@ -77,5 +77,6 @@ def _listed(amounts: Amounts) -> str:
     return ", ".join(f"{amount} {name}" for name, amount in sorted(amounts.items()))
 
 
-__all__ = ["EXTRA", "MISSING", "ORPHAN", "TOO_MUCH", "WRONG", "Amounts", "Difference", "Known", "Place", "compare",
+__all__ = ["EXTRA", "MISSING", "ORPHAN", "TOO_MUCH", "WRONG", "Amounts", "Difference", "KnownServer", "NodeHolder",
+           "compare",
            "summary"]

@@ -52,17 +52,17 @@ class _Place(NamedTuple):
 
 def first(tree: Tree, request: ResourceRequest) -> Solution | None:
     """A way to meet the request; None when there is none."""
-    return Rule(request).first(tree)
+    return ParsedRequest(request).first(tree)
 
 
 def solutions(tree: Tree, request: ResourceRequest, shared: Sequence[Sharing] = ()) -> Iterator[Solution]:
     """All ways to meet the request, each once, those of providers named first coming first."""
-    return Rule(request).solutions(tree, shared)
+    return ParsedRequest(request).solutions(tree, shared)
 
 
 def why_not(tree: Tree, request: ResourceRequest) -> str:
     """Why there is no solution, in a few words without a name of any provider."""
-    return Rule(request).why_not(tree)
+    return ParsedRequest(request).why_not(tree)
 
 
 def shared_with(tree: Tree, sharing: Iterable[Sharing]) -> list[Sharing]:
@@ -72,7 +72,7 @@ def shared_with(tree: Tree, sharing: Iterable[Sharing]) -> list[Sharing]:
     return [one for one in sharing if one.provider.id not in mine and not members.isdisjoint(one.provider.aggregates)]
 
 
-class Rule:
+class ParsedRequest:
     """A request, taken apart once for many trees."""
 
     def __init__(self, request: ResourceRequest, steps: int = STEPS) -> None:
@@ -249,7 +249,8 @@ class _Search:
     """One provider for each slot, one slot after the other. Where one solution is enough, slots that ask for the same
     take providers in their order: any other solution is one of these with twins exchanged."""
 
-    def __init__(self, rule: Rule, tree: Tree, fitting: Sequence[Sequence[ProviderState]], ordered: bool) -> None:
+    def __init__(self, rule: ParsedRequest, tree: Tree, fitting: Sequence[Sequence[ProviderState]],
+                 ordered: bool) -> None:
         self.rule, self.slots, self.fitting, self.ordered = rule, rule.slots, fitting, ordered
         self.tree = tree
         self.left = rule.steps
@@ -351,4 +352,4 @@ def _lacks(places: Sequence[_Place], slot: _Slot) -> str:
         f" without {', '.join(sorted(group.forbidden))}" if group.forbidden else "")
 
 
-__all__ = ["STEPS", "Rule", "Sharing", "Solution", "Tree", "first", "shared_with", "solutions", "why_not"]
+__all__ = ["STEPS", "ParsedRequest", "Sharing", "Solution", "Tree", "first", "shared_with", "solutions", "why_not"]

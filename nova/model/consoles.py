@@ -37,7 +37,7 @@ def token_hash(token: str) -> str:
     return hashlib.sha256(token.encode("utf-8", "surrogateescape")).hexdigest()
 
 
-class ConsoleWish(Value):
+class ConsoleRequest(Value):
     """A user wants to see a server's console. That they may has been checked."""
 
     server_uuid: str
@@ -70,7 +70,7 @@ class ConsoleAddress(Value):
 class ConsoleGrant(Value):
     """Keep a token's hash for this console, for ``ttl_s`` seconds."""
 
-    wish: ConsoleWish
+    wish: ConsoleRequest
     token_hash: str
     ttl_s: int
 

@@ -19,7 +19,7 @@ STRICTNESS = (SHARED, MIXED, DEDICATED)
 ISOLATE, SHARE = "isolate", "share"
 
 
-class Asked(NamedTuple):
+class FlavorAndImage(NamedTuple):
     """A flavor's size and extra specs, and an image's properties."""
 
     vcpus: int
@@ -35,7 +35,7 @@ class _Pinning(NamedTuple):
     emulator: str = ""
 
 
-def guest_of(asked: Asked) -> GuestTopology | None:
+def guest_of(asked: FlavorAndImage) -> GuestTopology | None:
     """None: it does not mind where it runs. server.ImpossibleRequirement."""
     pinning, page = _pinning(asked), _page(asked)
     locked = _locked(asked, page)
@@ -57,7 +57,7 @@ def guest_of(asked: Asked) -> GuestTopology | None:
 
 # -- processors
 
-def _pinning(asked: Asked) -> _Pinning:
+def _pinning(asked: FlavorAndImage) -> _Pinning:
     policy = _policy(asked)
     threads = _thread_policy(asked)
     emulator = said(asked.specs, "hw:emulator_threads_policy")
@@ -83,7 +83,7 @@ def _pinning(asked: Asked) -> _Pinning:
     return _Pinning(pinned, tuple(sorted(fast)), threads.value if threads else "", emulator.value if emulator else "")
 
 
-def _policy(asked: Asked) -> str:
+def _policy(asked: FlavorAndImage) -> str:
     """An image asks for no more dedicated processors than the flavor gives."""
     mine, its = said(asked.specs, "hw:cpu_policy"), said(asked.image, "hw_cpu_policy")
     flavor, image = choice(mine, *STRICTNESS), choice(its, *STRICTNESS)
@@ -93,7 +93,7 @@ def _policy(asked: Asked) -> str:
     return flavor or image or SHARED
 
 
-def _thread_policy(asked: Asked) -> Said | None:
+def _thread_policy(asked: FlavorAndImage) -> Said | None:
     mine, its = said(asked.specs, "hw:cpu_thread_policy"), said(asked.image, "hw_cpu_thread_policy")
     flavor, image = (choice(one, "prefer", "isolate", "require") for one in (mine, its))
     if mine is not None and its is not None and flavor != "prefer" and flavor != image:
@@ -101,11 +101,11 @@ def _thread_policy(asked: Asked) -> Said | None:
     return mine or its
 
 
-def _realtime_mask(asked: Asked) -> Said | None:
+def _realtime_mask(asked: FlavorAndImage) -> Said | None:
     return said(asked.image, "hw_cpu_realtime_mask") or said(asked.specs, "hw:cpu_realtime_mask")
 
 
-def _mixed(asked: Asked, mask: Said | None, realtime: Said | None) -> frozenset[int]:
+def _mixed(asked: FlavorAndImage, mask: Said | None, realtime: Said | None) -> frozenset[int]:
     """The dedicated processors of a mixed guest: those of the one mask that must be there."""
     if mask is not None and realtime is not None:
         raise mask.wrong(f"{realtime.name} says already which processors are dedicated: one of them must go")
@@ -120,7 +120,7 @@ def _mixed(asked: Asked, mask: Said | None, realtime: Said | None) -> frozenset[
     return pinned
 
 
-def _realtime(asked: Asked, told: Said, wished: frozenset[int], emulator: Said | None) -> frozenset[int]:
+def _realtime(asked: FlavorAndImage, told: Said, wished: frozenset[int], emulator: Said | None) -> frozenset[int]:
     if not wished:
         raise told.wrong("no processor is left to be realtime")
     if len(wished) == asked.vcpus and emulator is None:
@@ -129,14 +129,14 @@ def _realtime(asked: Asked, told: Said, wished: frozenset[int], emulator: Said |
     return wished
 
 
-def _threads(asked: Asked) -> int | None:
+def _threads(asked: FlavorAndImage) -> int | None:
     one = said(asked.specs, "hw:cpu_threads") or said(asked.image, "hw_cpu_threads")
     return None if one is None else number(one, 1)
 
 
 # -- memory
 
-def _page(asked: Asked) -> str:
+def _page(asked: FlavorAndImage) -> str:
     """An image chooses only where the flavor leaves it a choice: any, or one of the large ones."""
     mine, its = said(asked.specs, "hw:mem_page_size"), said(asked.image, "hw_mem_page_size")
     flavor, image = page_size(mine) if mine else "", page_size(its) if its else ""
@@ -151,7 +151,7 @@ def _page(asked: Asked) -> str:
     raise its.wrong(f"the flavor says {mine.name}={mine.value}")
 
 
-def _locked(asked: Asked, page: str) -> bool:
+def _locked(asked: FlavorAndImage, page: str) -> bool:
     mine, its = said(asked.specs, "hw:locked_memory"), said(asked.image, "hw_locked_memory")
     flavor, image = flag(mine), flag(its)
     if mine is not None and its is not None and flavor != image:
@@ -178,7 +178,7 @@ class _Numa(NamedTuple):
         return self.nodes or next(iter([*self.cpus.values(), *self.mem.values()]), None)
 
 
-def _cells(asked: Asked) -> tuple[tuple[Cpus, int], ...] | None:
+def _cells(asked: FlavorAndImage) -> tuple[tuple[Cpus, int], ...] | None:
     """(processors, MB) of each cell; None: nothing is said of them."""
     flavor, image = _numa(asked.specs, "hw:numa_nodes"), _numa(asked.image, "hw_numa_nodes")
     mine, its = flavor.first(), image.first()
@@ -208,7 +208,7 @@ def _numa(given: Mapping[str, str], nodes: str) -> _Numa:
     return _Numa(said(given, nodes), **found)
 
 
-def _alike(asked: Asked, nodes: Said, count: int) -> tuple[tuple[Cpus, int], ...]:
+def _alike(asked: FlavorAndImage, nodes: Said, count: int) -> tuple[tuple[Cpus, int], ...]:
     for what, amount in (("processors", asked.vcpus), ("MB of memory", asked.memory_mb)):
         if amount % count:
             raise nodes.wrong(f"{amount} {what} can not be divided evenly: say what each node has "
@@ -217,7 +217,7 @@ def _alike(asked: Asked, nodes: Said, count: int) -> tuple[tuple[Cpus, int], ...
     return tuple((tuple(range(at * each, (at + 1) * each)), asked.memory_mb // count) for at in range(count))
 
 
-def _told(asked: Asked, numa: _Numa, nodes: Said, count: int) -> tuple[tuple[Cpus, int], ...]:
+def _told(asked: FlavorAndImage, numa: _Numa, nodes: Said, count: int) -> tuple[tuple[Cpus, int], ...]:
     """What each node has: all processors once, and all the memory."""
     for at, one in (*numa.cpus.items(), *numa.mem.items()):
         if at >= count:
@@ -241,4 +241,4 @@ def _told(asked: Asked, numa: _Numa, nodes: Said, count: int) -> tuple[tuple[Cpu
     return tuple(cells)
 
 
-__all__ = ["Asked", "guest_of"]
+__all__ = ["FlavorAndImage", "guest_of"]

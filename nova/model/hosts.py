@@ -117,7 +117,7 @@ class HostState(Value):
     aggregate_uuids: tuple[str, ...] = ()
 
 
-class Stamp(Value):
+class NodeStamp(Value):
     """What is known of a node. ``provider_id`` 0: not told; a host that went and came again has another, and its other
     stamps may be those that it had before."""
 

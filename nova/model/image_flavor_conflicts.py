@@ -119,20 +119,20 @@ def has_encrypted_memory(image: Properties, extra_specs: Properties) -> bool:
     return any(text.strip().lower() in YES for text in said)
 
 
-class Promise(NamedTuple):
+class RestrictedFeature(NamedTuple):
     """What some servers have, as told to their owners, and how to know."""
 
     what: str
     has: Callable[[Properties, Properties], bool]
 
 
-_TPM = Promise("has a virtual TPM, whose contents would be lost", has_tpm)
-_USERS_TPM = Promise("has a virtual TPM whose secret is its user's own", has_users_tpm)
-_ENCRYPTED = Promise("has encrypted memory, which no one else can read", has_encrypted_memory)
+_TPM = RestrictedFeature("has a virtual TPM, whose contents would be lost", has_tpm)
+_USERS_TPM = RestrictedFeature("has a virtual TPM whose secret is its user's own", has_users_tpm)
+_ENCRYPTED = RestrictedFeature("has encrypted memory, which no one else can read", has_encrypted_memory)
 
 #: Action (of nova.model.states) -> promises it would break. Attached shares, accelerators and ports with resources of
 #: their own are refused for some, too: no server of this cloud has any.
-BROKEN_BY: dict[str, tuple[Promise, ...]] = {
+BROKEN_BY: dict[str, tuple[RestrictedFeature, ...]] = {
     "rebuild": (_TPM,), "rescue": (_TPM,), "shelve": (_TPM,), "evacuate": (_TPM,), "suspend": (_ENCRYPTED,),
     "live-migration": (_USERS_TPM, _ENCRYPTED),
 }

@@ -8,7 +8,7 @@ from nova import errors
 
 
 @dataclass(frozen=True)
-class Manager:
+class NetworkKind:
     """``needs``: a new network's field that must be given, here or by an option. ``per_project``: a network is one
     project's, taken from those of nobody at first use. Reserved: addresses at the low and high end of each subnet."""
 
@@ -26,15 +26,15 @@ class Manager:
         return self.vlans
 
 
-FLAT = Manager("nova.network.manager.FlatManager", "bridge", dhcp=False, floating=False)
-FLAT_DHCP = Manager("nova.network.manager.FlatDHCPManager", "bridge")
-VLAN = Manager("nova.network.manager.VlanManager", "bridge_interface", vlans=True, charges_quota=False,
-               low_reserved=3)  # one more for the VPN's guest
+FLAT = NetworkKind("nova.network.manager.FlatManager", "bridge", dhcp=False, floating=False)
+FLAT_DHCP = NetworkKind("nova.network.manager.FlatDHCPManager", "bridge")
+VLAN = NetworkKind("nova.network.manager.VlanManager", "bridge_interface", vlans=True, charges_quota=False,
+                   low_reserved=3)  # one more for the VPN's guest
 
 MANAGERS = {manager.path: manager for manager in (FLAT, FLAT_DHCP, VLAN)}
 
 
-def named(path: str) -> Manager:
+def named(path: str) -> NetworkKind:
     """By its class path in nova.conf. network.UnknownManager."""
     try:
         return MANAGERS[path]

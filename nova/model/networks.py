@@ -128,7 +128,7 @@ class PortDemand(Value):
     numa_policy: str | None = None
 
 
-class Route(Value):
+class GuestRoute(Value):
     cidr: str
     gateway: str
 
@@ -141,7 +141,7 @@ class Subnet(Value):
     version: int = 4
     gateway: str | None = None
     dns: tuple[str, ...] = ()
-    routes: tuple[Route, ...] = ()
+    routes: tuple[GuestRoute, ...] = ()
     dhcp: bool = True
     dhcp_server: str | None = None
     ipv6_mode: str | None = None
@@ -217,7 +217,7 @@ class NetworkOnHost(Value):
     version: int = 0  # grows with each change of the network's addresses; an older one never replaces a newer
 
 
-class Lease(Value):
+class LeaseChange(Value):
     """What dnsmasq tells through its script. ``action`` is add, old or del."""
 
     host: HostName

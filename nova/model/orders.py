@@ -153,7 +153,7 @@ class SnapshotOrder(Value):
     build: BuildOrder | None = None
 
 
-class Snapshot(Value):
+class DiskSnapshot(Value):
     """A disk that was kept. ``format`` as image services name it; sizes in bytes."""
 
     format: str
@@ -247,7 +247,7 @@ class Outcome(Value):
     details: str = ""
     source: GuestOnSource | None = None
     arrival: GuestArrival | None = None
-    snapshot: Snapshot | None = None
+    snapshot: DiskSnapshot | None = None
 
 
 class GuestState(Value):

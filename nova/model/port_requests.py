@@ -16,7 +16,7 @@ KINDS = {"direct": "type-VF", "macvtap": "type-VF", "virtio-forwarder": "type-VF
 STEPS = 100_000  # in which providers must be found to have met the demands
 
 
-class Held(NamedTuple):
+class HeldResources(NamedTuple):
     """What a server holds of one provider."""
 
     provider: str  # uuid
@@ -52,7 +52,7 @@ def devices(demands: Iterable[PortDemand]) -> tuple[PciRequest, ...]:
     return tuple(found.values())
 
 
-def met_by(demands: Sequence[PortDemand], held: Sequence[Held]) -> dict[tuple[str, str], str]:
+def met_by(demands: Sequence[PortDemand], held: Sequence[HeldResources]) -> dict[tuple[str, str], str]:
     """(port, group) -> uuid of a provider, so that what they ask of each is what the server holds there. Empty when
     nothing fits (what is held is another request's)."""
     wanted = [one for one in demands if one.resources]
@@ -79,7 +79,7 @@ def met_by(demands: Sequence[PortDemand], held: Sequence[Held]) -> dict[tuple[st
             for one, number in zip(wanted, found or (), strict=False)}
 
 
-def _fits(demand: PortDemand, provider: Held, left: Mapping[str, int]) -> bool:
+def _fits(demand: PortDemand, provider: HeldResources, left: Mapping[str, int]) -> bool:
     return set(demand.traits) <= set(provider.traits) and all(left.get(name, 0) >= amount
                                                               for name, amount in demand.resources.items())
 
@@ -89,4 +89,4 @@ def _take(demand: PortDemand, left: dict[str, int], sign: int) -> None:
         left[name] -= sign * amount
 
 
-__all__ = ["KINDS", "Held", "devices", "groups", "met_by", "subtrees", "suffix"]
+__all__ = ["KINDS", "HeldResources", "devices", "groups", "met_by", "subtrees", "suffix"]

@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 import msgspec
 
 from nova.model.base import Time
-from nova.model.networks import Route
+from nova.model.networks import GuestRoute
 
 #: Kinds of ports that are a device of the host's, taken by a claim.
 DIRECT = frozenset({"direct", "direct-physical", "macvtap", "virtio-forwarder", "vdpa", "remote-managed"})
@@ -43,7 +43,7 @@ class NeutronSubnet(msgspec.Struct, frozen=True, kw_only=True):
     version: int = 4
     gateway: str | None = None
     dns: tuple[str, ...] = ()
-    routes: tuple[Route, ...] = ()
+    routes: tuple[GuestRoute, ...] = ()
     dhcp: bool = True
     ipv6_mode: str | None = None
 

@@ -9,10 +9,10 @@ import msgspec
 
 from nova.model import pci_aliases, port_requests, resource_requests
 from nova.model.flavors import Flavor
-from nova.model.guest_topology import Asked, guest_of
+from nova.model.guest_topology import FlavorAndImage, guest_of
 from nova.model.networks import PortDemand
 from nova.model.requirement_syntax import choice, said
-from nova.model.scheduling import Resources, Wishes
+from nova.model.scheduling import HostRequirements, Resources
 from nova.model.topology import GuestTopology, PciRequest, Wanted
 
 #: Beginnings of the names that may ask for more than so many vcpus, MB and GB. Most servers have none.
@@ -29,7 +29,7 @@ class Needs(NamedTuple):
     processors). ``wishes``: None for a server that asks for nothing else."""
 
     resources: Resources
-    wishes: Wishes | None
+    wishes: HostRequirements | None
 
 
 def may_wish(flavor: Flavor, image: Mapping[str, str]) -> bool:
@@ -58,7 +58,7 @@ def needs_of(flavor: Flavor, image: Mapping[str, str], aliases: Mapping[str, Pci
     if not ports and not more and not may_wish(flavor, image):
         return Needs(plain, None)
     specs = flavor.extra_specs
-    guest = guest_of(Asked(flavor.vcpus, flavor.memory_mb, specs, image))
+    guest = guest_of(FlavorAndImage(flavor.vcpus, flavor.memory_mb, specs, image))
     amounts = {"VCPU": flavor.vcpus, "MEMORY_MB": flavor.memory_mb, "DISK_GB": disk_gb}
     request = resource_requests.request_of(amounts, specs, image, _dedicated(guest))
     devices = _devices(specs, image, aliases or {}, more)
@@ -71,7 +71,7 @@ def needs_of(flavor: Flavor, image: Mapping[str, str], aliases: Mapping[str, Pci
     topology = Wanted(guest=guest, devices=devices)
     if not topology.anything and resource_requests.is_plain(request):
         return Needs(resources, None)
-    return Needs(resources, Wishes(request=request, topology=topology))
+    return Needs(resources, HostRequirements(request=request, topology=topology))
 
 
 def _dedicated(guest: GuestTopology | None) -> resource_requests.Dedicated:

@@ -18,7 +18,7 @@ class Resources(Value):
     disk_gb: int
 
 
-class Wishes(Value):
+class HostRequirements(Value):
     """What a server asks of a host beyond so many vcpus, MB and GB of the node itself. ``request``: all the resources
     it needs (those three too), traits and aggregates, in groups; ``topology``: of its cells and devices."""
 
@@ -58,7 +58,7 @@ class PlacementRequest(Value):
     hints: Mapping[str, object] = {}
     alternates: int = 2
     group: PlacementGroup | None = None
-    wishes: Wishes | None = None
+    wishes: HostRequirements | None = None
     rebuild: bool = False  # on the host where it is: only filters about images are asked, and nothing is claimed
     source_host: str | None = None  # where a server that moves comes from
     image_disk_format: str = ""

@@ -258,19 +258,20 @@ API_NAMES = {"soft_reboot": "reboot", "hard_reboot": "reboot", "soft_delete": "d
              "stop_deleted": "stop", "reset_state": "resetState"}
 
 
-class Refusal(NamedTuple):
+class StateConflict(NamedTuple):
     """Why an action may not begin: the attribute that stands in its way, and its value."""
 
     attribute: str
     value: str
 
 
-def refusal(action: Action, vm_state: VmState, task_state: TaskState | None, launched: bool = True) -> Refusal | None:
+def refusal(action: Action, vm_state: VmState, task_state: TaskState | None,
+            launched: bool = True) -> StateConflict | None:
     """None when ``action`` may begin in this state, else what is in its way."""
     if action.vm_states is not ANY and vm_state not in action.vm_states:
-        return Refusal("vm_state", vm_state.value)
+        return StateConflict("vm_state", vm_state.value)
     if action.task_states is not ANY and task_state not in action.task_states:
-        return Refusal("task_state", task_state.value if task_state else "None")
+        return StateConflict("task_state", task_state.value if task_state else "None")
     if action.must_have_launched and not launched:
-        return Refusal("launched_at", "None")
+        return StateConflict("launched_at", "None")
     return None

@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 
 from nova import errors
-from nova.network.gateway import Links
+from nova.network.gateway import HostLinks
 from nova.privileged.files import write_whole
 from nova.privileged.links import Address
 
@@ -36,7 +36,7 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
 class Standings:
     """The records of one host."""
 
-    def __init__(self, directory: Path, links: Links) -> None:
+    def __init__(self, directory: Path, links: HostLinks) -> None:
         self._directory, self._links = directory, links
 
     def devices(self) -> frozenset[str]:

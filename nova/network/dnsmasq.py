@@ -21,7 +21,7 @@ from typing import NamedTuple
 from nova import errors
 from nova.model.networks import DhcpHost, Network
 from nova.network import processes
-from nova.network.options import NetworkOptions
+from nova.network.options import NetworkHostOptions
 from nova.privileged.files import write_whole
 from nova.privileged.runner import CommandRunner
 
@@ -112,7 +112,7 @@ def _ordered(hosts: Iterable[DhcpHost]) -> list[DhcpHost]:
 
 # --- what it is started with ------------------------------------------------------------------------------------------
 
-def ensure_script(options: NetworkOptions) -> str:
+def ensure_script(options: NetworkHostOptions) -> str:
     """What dnsmasq calls with leases: our program, behind a shell's two lines that drop what is not new.
 
     dnsmasq repeats every lease (`old`) each time it reads its files again: with 200 guests, 200 starts of Python for
@@ -125,7 +125,7 @@ def ensure_script(options: NetworkOptions) -> str:
     return str(path) if os.access(path, os.X_OK) else options.dhcpbridge  # a disk mounted noexec
 
 
-def arguments(network: Network, options: NetworkOptions, script: str) -> list[str]:
+def arguments(network: Network, options: NetworkHostOptions, script: str) -> list[str]:
     paths = Paths.of(options.networks_path, network.bridge or "")
     label = network.label.replace(",", "_")
     subnet = ipaddress.ip_network(network.cidr or "", strict=False)
@@ -154,7 +154,7 @@ def arguments(network: Network, options: NetworkOptions, script: str) -> list[st
     return argv
 
 
-def environment(network: Network, options: NetworkOptions) -> dict[str, str]:
+def environment(network: Network, options: NetworkHostOptions) -> dict[str, str]:
     """What nova-dhcpbridge finds when dnsmasq calls it."""
     return {"CONFIG_FILE": json.dumps(list(options.dhcpbridge_flagfile)), "NETWORK_ID": network.uuid,
             NETWORKS_PATH: str(options.networks_path)}
@@ -172,7 +172,7 @@ def _others_may_enter(directory: Path) -> bool:
 class Dnsmasq:
     """The dnsmasq of each network of this host. Calls repeat harmlessly; one at a time."""
 
-    def __init__(self, options: NetworkOptions, runner: CommandRunner) -> None:
+    def __init__(self, options: NetworkHostOptions, runner: CommandRunner) -> None:
         self._options, self._runner = options, runner
         self._told: dict[str, tuple[str, ...]] = {}  # bridge -> files' contents that its dnsmasq was told to read
 

@@ -11,9 +11,9 @@ from typing import Protocol
 from nova import errors
 from nova.model.gateways import gateway_mac
 from nova.model.networks import Network
-from nova.network.gateway import Links
+from nova.network.gateway import HostLinks
 from nova.network.ipv6 import spoken
-from nova.network.options import NetworkOptions
+from nova.network.options import NetworkHostOptions
 from nova.privileged.runner import CommandRunner
 from nova.privileged.taps import Tap
 
@@ -23,7 +23,7 @@ ID_CHARACTERS = 11  # of the network's id; a device's name has 15 at most
 class InterfaceDriver(Protocol):
     """Each call repeats harmlessly."""
 
-    def __init__(self, options: NetworkOptions, links: Links, runner: CommandRunner) -> None: ...
+    def __init__(self, options: NetworkHostOptions, links: HostLinks, runner: CommandRunner) -> None: ...
 
     def device(self, network: Network) -> str:
         """Where the host's address for the network stands."""
@@ -44,7 +44,7 @@ class InterfaceDriver(Protocol):
 class LinuxBridge:
     """The network's bridge."""
 
-    def __init__(self, options: NetworkOptions, links: Links, runner: CommandRunner) -> None:
+    def __init__(self, options: NetworkHostOptions, links: HostLinks, runner: CommandRunner) -> None:
         self._host, self._links = options.host, links
 
     def device(self, network: Network) -> str:
@@ -63,10 +63,10 @@ class LinuxBridge:
         """Its bridge is a device like others."""
 
 
-class OpenVSwitch:
+class OvsInterfaceDriver:
     """An internal port of the integration bridge, which an agent of others wires to the guests."""
 
-    def __init__(self, options: NetworkOptions, links: Links, runner: CommandRunner) -> None:
+    def __init__(self, options: NetworkHostOptions, links: HostLinks, runner: CommandRunner) -> None:
         self._options, self._links, self._runner = options, links, runner
 
     def device(self, network: Network) -> str:
@@ -97,7 +97,7 @@ class OpenVSwitch:
 class NeutronLinuxBridge:
     """A tap on the bridge that Neutron's Linux bridge agent has for a network."""
 
-    def __init__(self, options: NetworkOptions, links: Links, runner: CommandRunner) -> None:
+    def __init__(self, options: NetworkHostOptions, links: HostLinks, runner: CommandRunner) -> None:
         self._options, self._links = options, links
 
     def device(self, network: Network) -> str:
@@ -119,7 +119,7 @@ class NeutronLinuxBridge:
         """Its tap and bridge are devices like others."""
 
 
-def _own_ipv6(device: str, network: Network, options: NetworkOptions, links: Links) -> None:
+def _own_ipv6(device: str, network: Network, options: NetworkHostOptions, links: HostLinks) -> None:
     """Of a device that ``ensure_bridge`` does not make, and the kernel lets speak and listen to anybody."""
     links.set_ipv6(device, spoken(network, options))
 
@@ -134,7 +134,7 @@ def _neutron_bridge(network: Network) -> str:
 
 DRIVERS: dict[str, type[InterfaceDriver]] = {
     "LinuxBridgeInterfaceDriver": LinuxBridge,
-    "LinuxOVSInterfaceDriver": OpenVSwitch,
+    "LinuxOVSInterfaceDriver": OvsInterfaceDriver,
     "NeutronLinuxBridgeInterfaceDriver": NeutronLinuxBridge,
 }
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from nova.model.networks import Network
 from nova.network import translation
 from nova.network.local_network import Here
-from nova.network.options import NetworkOptions
+from nova.network.options import NetworkHostOptions
 from nova.network.translation import Translated
 from nova.privileged.iptables import Table
 
@@ -31,7 +31,7 @@ def chain(name: str) -> str:
     return f"{PROGRAM}-{name}"
 
 
-def tables(served: Iterable[Here], options: NetworkOptions) -> tuple[Table, ...]:
+def tables(served: Iterable[Here], options: NetworkHostOptions) -> tuple[Table, ...]:
     """All that this host shall have for these networks, in an order that does not depend on theirs."""
     here = tuple(served)
     networks = _ordered(one.served for one in here if one.network.cidr and one.device)
@@ -39,7 +39,7 @@ def tables(served: Iterable[Here], options: NetworkOptions) -> tuple[Table, ...]
             _mangle(networks))
 
 
-def tables_v6(served: Iterable[Here], options: NetworkOptions) -> tuple[Table, ...]:
+def tables_v6(served: Iterable[Here], options: NetworkHostOptions) -> tuple[Table, ...]:
     """The same for IPv6, which is not translated."""
     networks = _ordered(one.served for one in served if one.network.cidr_v6 and one.device)
     if not options.use_ipv6:
@@ -47,7 +47,7 @@ def tables_v6(served: Iterable[Here], options: NetworkOptions) -> tuple[Table, .
     return (_filter_v6(networks, options),)
 
 
-def nothing(options: NetworkOptions) -> tuple[Table, ...]:
+def nothing(options: NetworkHostOptions) -> tuple[Table, ...]:
     """No rules at all: chains of ours that stand are emptied."""
     return tuple(_emptied(table) for table in tables((), options))
 
@@ -63,7 +63,7 @@ def _ordered(networks: Iterable[Network]) -> list[Network]:
     return sorted(networks, key=lambda net: (net.id, net.uuid))
 
 
-def _filter(networks: Sequence[Network], options: NetworkOptions) -> Table:
+def _filter(networks: Sequence[Network], options: NetworkHostOptions) -> Table:
     return Table(
         "filter",
         chains={chain("INPUT"): _unique(rule for net in networks for rule in _guest_services(net, options)),
@@ -76,7 +76,7 @@ def _filter(networks: Sequence[Network], options: NetworkOptions) -> Table:
                TOP: (chain("local"),)})
 
 
-def _nat(networks: Sequence[Network], floats: Sequence[Translated], options: NetworkOptions) -> Table:
+def _nat(networks: Sequence[Network], floats: Sequence[Translated], options: NetworkHostOptions) -> Table:
     vpn = _unique(rule for net in networks for rule in _vpn(net))
     snat = [f"-j {chain('float-snat')}", *(rule for net in networks for rule in _snat(net, options))]
     return Table(
@@ -93,7 +93,7 @@ def _nat(networks: Sequence[Network], floats: Sequence[Translated], options: Net
         last={"POSTROUTING": (BOTTOM,)})
 
 
-def _filter_v6(networks: Sequence[Network], options: NetworkOptions) -> Table:
+def _filter_v6(networks: Sequence[Network], options: NetworkHostOptions) -> Table:
     table = _filter((), options)
     return dataclasses.replace(table, chains={
         **table.chains,
@@ -109,14 +109,14 @@ def _mangle(networks: Sequence[Network]) -> Table:
                  optional=True)
 
 
-def _metadata(options: NetworkOptions) -> str:
+def _metadata(options: NetworkHostOptions) -> str:
     match = f"-d {METADATA_ADDRESS}/32 -p tcp -m tcp --dport 80"
     if ipaddress.ip_address(options.metadata_host).is_loopback:  # a packet for loopback may not come from outside
         return f"{match} -j REDIRECT --to-ports {options.metadata_port}"
     return f"{match} -j DNAT --to-destination {options.metadata_host}:{options.metadata_port}"
 
 
-def _guest_services(network: Network, options: NetworkOptions) -> Iterator[str]:
+def _guest_services(network: Network, options: NetworkHostOptions) -> Iterator[str]:
     """What guests may reach of this host itself: DHCP, DNS, metadata, a ping, and answers; nothing else (OSSN-0018).
 
     By the network's own addresses: an interface under the bridge may bring the operator's ssh along.
@@ -131,7 +131,7 @@ def _guest_services(network: Network, options: NetworkOptions) -> Iterator[str]:
     yield f"-s {network.cidr} {bridge} -j {options.iptables_drop_action}"
 
 
-def _guest_services_v6(network: Network, options: NetworkOptions) -> Iterator[str]:
+def _guest_services_v6(network: Network, options: NetworkHostOptions) -> Iterator[str]:
     """Router and neighbour discovery, a ping, and answers; neither by the range's addresses nor by link-local ones."""
     bridge = f"-i {network.bridge}"
     yield f"{bridge} -m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT"
@@ -140,7 +140,7 @@ def _guest_services_v6(network: Network, options: NetworkOptions) -> Iterator[st
         yield f"-s {source} {bridge} -j {options.iptables_drop_action}"
 
 
-def _forwarding(network: Network, options: NetworkOptions) -> Iterator[str]:
+def _forwarding(network: Network, options: NetworkHostOptions) -> Iterator[str]:
     bridge, drop = network.bridge, options.iptables_drop_action
     if network.gateway:
         if "all" in options.forward_bridge_interface:
@@ -154,14 +154,14 @@ def _forwarding(network: Network, options: NetworkOptions) -> Iterator[str]:
     yield f"-o {bridge} -j {drop}"
 
 
-def _untranslated(network: Network, options: NetworkOptions) -> Iterator[str]:
+def _untranslated(network: Network, options: NetworkHostOptions) -> Iterator[str]:
     """What keeps its source address: to the metadata service, to the DMZ, and among the network's own guests."""
     for destination in (f"{options.metadata_host}/32", *map(_plain, options.dmz_cidr)):
         yield f"-s {network.cidr} -d {destination} -j ACCEPT"
     yield f"-s {network.cidr} -d {network.cidr} {NOT_TRANSLATED} -j ACCEPT"
 
 
-def _snat(network: Network, options: NetworkOptions) -> Iterator[str]:
+def _snat(network: Network, options: NetworkHostOptions) -> Iterator[str]:
     if not network.enable_dhcp:
         return
     out = f"-o {options.public_interface} -j SNAT --to-source {options.routing_source_ip}"

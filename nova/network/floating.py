@@ -14,8 +14,8 @@ from collections.abc import Sequence, Set
 import msgspec
 
 from nova import errors
-from nova.network.gateway import Links
-from nova.network.options import NetworkOptions
+from nova.network.gateway import HostLinks
+from nova.network.options import NetworkHostOptions
 from nova.network.translation import Translated
 from nova.privileged.files import write_whole
 from nova.privileged.links import Address
@@ -39,7 +39,7 @@ class Carried(msgspec.Struct, frozen=True):
 class FloatingOnDevices:
     """Brings the host's devices to what is wanted. Calls repeat harmlessly; one at a time."""
 
-    def __init__(self, options: NetworkOptions, links: Links, runner: CommandRunner) -> None:
+    def __init__(self, options: NetworkHostOptions, links: HostLinks, runner: CommandRunner) -> None:
         self._options, self._links, self._runner = options, links, runner
         self._path = options.networks_path / RECORD
 

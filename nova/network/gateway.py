@@ -13,16 +13,16 @@ import msgspec
 from nova import errors
 from nova.model.networks import Network
 from nova.network.firewall import METADATA_ADDRESS
-from nova.network.options import NetworkOptions
+from nova.network.options import NetworkHostOptions
 from nova.privileged.files import write_whole
-from nova.privileged.links import SCOPES, Address, Route, Vlan
+from nova.privileged.links import SCOPES, Address, LinkRoute, Vlan
 from nova.privileged.runner import CommandRunner
 from nova.privileged.taps import Tap
 
 LOG = logging.getLogger(__name__)
 
 
-class Links(Protocol):
+class HostLinks(Protocol):
     """What we use of :mod:`nova.privileged.links`."""
 
     def exists(self, device: str) -> bool: ...
@@ -39,21 +39,21 @@ class Links(Protocol):
     def addresses_v6(self, device: str) -> tuple[Address, ...]: ...
     def ensure_address(self, device: str, address: Address) -> None: ...
     def delete_address(self, device: str, address: Address) -> None: ...
-    def routes(self, device: str) -> tuple[Route, ...]: ...
-    def ensure_route(self, device: str, route: Route) -> None: ...
+    def routes(self, device: str) -> tuple[LinkRoute, ...]: ...
+    def ensure_route(self, device: str, route: LinkRoute) -> None: ...
 
 
 class Moving(msgspec.Struct, frozen=True):
     """What stood before our address on a bridge, while it is put behind it."""
 
     addresses: tuple[Address, ...] = ()
-    routes: tuple[Route, ...] = ()
+    routes: tuple[LinkRoute, ...] = ()
 
 
 class Gateway:
     """Puts addresses where they belong; each call repeats harmlessly and ends what a killed forerunner began."""
 
-    def __init__(self, options: NetworkOptions, links: Links, runner: CommandRunner) -> None:
+    def __init__(self, options: NetworkHostOptions, links: HostLinks, runner: CommandRunner) -> None:
         self._options, self._links, self._runner = options, links, runner
 
     def ensure_metadata_address(self) -> None:

@@ -14,12 +14,12 @@ from nova.network.device_records import Standing, Standings
 from nova.network.dnsmasq import Dnsmasq, Lease
 from nova.network.dnsmasq import Paths as DnsmasqPaths
 from nova.network.floating import FloatingOnDevices
-from nova.network.gateway import Gateway, Links, gateway_address
+from nova.network.gateway import Gateway, HostLinks, gateway_address
 from nova.network.ipv6 import IPv6
 from nova.network.ipv6 import addresses as addresses_v6
 from nova.network.leases import LeaseBook
 from nova.network.local_network import Here, here, idle
-from nova.network.options import NetworkOptions
+from nova.network.options import NetworkHostOptions
 from nova.network.translation import translated
 from nova.privileged.files import enable_forwarding, enable_forwarding_v6
 from nova.privileged.iptables import PacketFilter, Table
@@ -41,7 +41,7 @@ class Filters(NamedTuple):
 class Machine(NamedTuple):
     """The parts of a host that need root."""
 
-    links: Links
+    links: HostLinks
     runner: CommandRunner
     filters: Filters
     enable_forwarding: Callable[[], None] = enable_forwarding
@@ -81,7 +81,7 @@ class NoHostSide:
 class NetworkHost:
     """The real one."""
 
-    def __init__(self, options: NetworkOptions, machine: Machine, book: LeaseBook) -> None:
+    def __init__(self, options: NetworkHostOptions, machine: Machine, book: LeaseBook) -> None:
         self._options, self._machine, self._book = options, machine, book
         ground = manager.load(options.network_manager)
         driver = drivers.load(options.linuxnet_interface_driver)(options, machine.links, machine.runner)

@@ -15,10 +15,10 @@ from nova import errors
 from nova.model import gateways
 from nova.model.networks import Network
 from nova.network import processes
-from nova.network.gateway import Links
-from nova.network.options import NetworkOptions
+from nova.network.gateway import HostLinks
+from nova.network.options import NetworkHostOptions
 from nova.privileged.files import write_whole
-from nova.privileged.links import SCOPES, Address, Route
+from nova.privileged.links import SCOPES, Address, LinkRoute
 from nova.privileged.runner import CommandRunner
 
 LOG = logging.getLogger(__name__)
@@ -27,17 +27,17 @@ MIN_INTERVAL_S, MAX_INTERVAL_S = 3, 10
 LINK_LOCAL_PREFIX = 64
 
 
-def spoken(network: Network, options: NetworkOptions) -> bool:
+def spoken(network: Network, options: NetworkHostOptions) -> bool:
     """Whether this host speaks IPv6 on the network's device. Else nobody shall reach it by a link-local address."""
     return bool(options.use_ipv6 and network.cidr_v6)
 
 
-def router(network: Network, options: NetworkOptions) -> str:
+def router(network: Network, options: NetworkHostOptions) -> str:
     """The link-local address that this host advertises itself with."""
     return gateways.link_local(gateways.gateway_mac(network, options.host))
 
 
-def config(network: Network, device: str, options: NetworkOptions) -> str:
+def config(network: Network, device: str, options: NetworkHostOptions) -> str:
     """radvd's, for one network."""
     mtu = f"    AdvLinkMTU {network.mtu};\n" if network.mtu else ""
     return (f"interface {device}\n{{\n"
@@ -47,7 +47,7 @@ def config(network: Network, device: str, options: NetworkOptions) -> str:
             "        AdvOnLink on;\n        AdvAutonomous on;\n    };\n};\n")
 
 
-def addresses(network: Network, options: NetworkOptions) -> Iterator[Address]:
+def addresses(network: Network, options: NetworkHostOptions) -> Iterator[Address]:
     """What the host has on the network's device: the router's, and the range's gateway, which guests that hear no
     advertisements were told of. Several hosts may have that one: whichever answers forwards."""
     yield Address(router(network, options), LINK_LOCAL_PREFIX, None, SCOPES["link"])
@@ -60,7 +60,7 @@ def addresses(network: Network, options: NetworkOptions) -> Iterator[Address]:
 class IPv6:
     """Calls repeat harmlessly; one at a time."""
 
-    def __init__(self, options: NetworkOptions, links: Links, runner: CommandRunner) -> None:
+    def __init__(self, options: NetworkHostOptions, links: HostLinks, runner: CommandRunner) -> None:
         self._options, self._links, self._runner = options, links, runner
         self._told: dict[str, str] = {}
 
@@ -72,7 +72,7 @@ class IPv6:
         for address in addresses(network, self._options):
             self._links.ensure_address(device, address)
         subnet = ipaddress.IPv6Network(network.cidr_v6, strict=False)
-        self._links.ensure_route(device, Route(str(subnet.network_address), subnet.prefixlen))
+        self._links.ensure_route(device, LinkRoute(str(subnet.network_address), subnet.prefixlen))
         self._advertise(network, device)
 
     def stop(self, device: str) -> None:

@@ -13,14 +13,14 @@ from collections.abc import Iterable, Iterator
 
 from nova.network.firewall import chain, external
 from nova.network.local_network import Here
-from nova.network.options import NetworkOptions
+from nova.network.options import NetworkHostOptions
 from nova.network.translation import taken_off_their_way
 from nova.privileged.iptables import Table
 
 DHCP_PORTS = "67:68"
 
 
-def tables(served: Iterable[Here], options: NetworkOptions) -> tuple[Table, ...]:
+def tables(served: Iterable[Here], options: NetworkHostOptions) -> tuple[Table, ...]:
     """``filter`` and ``nat``; chains without rules are not made."""
     known = [one for one in served if one.network.cidr or one.network.cidr_v6]
     apart = [(one.interface, one.network.dhcp_server) for one in known
@@ -43,7 +43,7 @@ def tables(served: Iterable[Here], options: NetworkOptions) -> tuple[Table, ...]
     return (frames, routed)
 
 
-def _redirected(one: Here, options: NetworkOptions) -> Iterator[str]:
+def _redirected(one: Here, options: NetworkHostOptions) -> Iterator[str]:
     """Frames of the network's guests that this host translates, though their gateway is another machine.
 
     Their source says which network they are of; a match by the bridge would need a module that kernels may lack.

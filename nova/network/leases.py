@@ -19,7 +19,7 @@ import msgspec
 
 from nova import concurrency, context, errors
 from nova.model.base import HostName
-from nova.model.networks import DhcpHost, Lease
+from nova.model.networks import DhcpHost, LeaseChange
 from nova.network import spool
 from nova.privileged.files import write_whole
 from nova.rpc.contracts.conductor_host import ConductorHostRPC
@@ -33,7 +33,7 @@ LONGEST_LINE = 65536
 SETTLED = (errors.NotFound, errors.Invalid, errors.Conflict, errors.WrongState)  # telling it again changes nothing
 
 
-class Held(msgspec.Struct, frozen=True, kw_only=True):
+class HeldLease(msgspec.Struct, frozen=True, kw_only=True):
     """A lease. ``expires`` is epoch seconds; None: not known."""
 
     mac: str
@@ -58,20 +58,20 @@ class LeaseBook:
 
     def __init__(self, path: Path) -> None:
         self._path, self._lock = path, threading.Lock()
-        self._held: dict[str, dict[str, Held]] = self._load()
+        self._held: dict[str, dict[str, HeldLease]] = self._load()
 
     def learn(self, events: Iterable[LeaseEvent]) -> None:
         with self._lock:
             for event in events:
                 held = self._held.setdefault(event.network, {})
                 if event.action == "add":
-                    held[event.address] = Held(mac=event.mac, address=event.address, hostname=event.hostname,
-                                               expires=event.expires)
+                    held[event.address] = HeldLease(mac=event.mac, address=event.address, hostname=event.hostname,
+                                                    expires=event.expires)
                 elif event.action == "del" and event.address in held and held[event.address].mac == event.mac:
                     del held[event.address]
             self._save()
 
-    def held(self, network: str) -> tuple[Held, ...]:
+    def held(self, network: str) -> tuple[HeldLease, ...]:
         """Leases that dnsmasq has not told the end of. Their times may be over: renewals are not told."""
         with self._lock:
             return tuple(self._held.get(network, {}).values())
@@ -96,9 +96,9 @@ class LeaseBook:
         with self._lock:
             return frozenset(self._held)
 
-    def _load(self) -> dict[str, dict[str, Held]]:
+    def _load(self) -> dict[str, dict[str, HeldLease]]:
         try:
-            return msgspec.json.decode(self._path.read_bytes(), type=dict[str, dict[str, Held]])
+            return msgspec.json.decode(self._path.read_bytes(), type=dict[str, dict[str, HeldLease]])
         except FileNotFoundError:
             return {}
         except (OSError, msgspec.DecodeError) as error:
@@ -109,7 +109,7 @@ class LeaseBook:
         write_whole(self._path, msgspec.json.encode(self._held).decode(), 0o600)
 
 
-def init_lines(hosts: Sequence[DhcpHost], held: Iterable[Held], now: float, lease_time_s: int) -> str:
+def init_lines(hosts: Sequence[DhcpHost], held: Iterable[HeldLease], now: float, lease_time_s: int) -> str:
     """What dnsmasq reads at its start: ``expiry mac address hostname client-id`` of each lease that is still right.
 
     A lease whose address belongs to another by now is left out; dnsmasq would keep the new owner waiting for its end.
@@ -175,14 +175,14 @@ class LeaseCourier:
             if not events:
                 return
             for event in latest(events):
-                self._report(Lease(host=self._host, action=event.action, mac=event.mac, address=event.address,
-                                   hostname=event.hostname))
+                self._report(LeaseChange(host=self._host, action=event.action, mac=event.mac, address=event.address,
+                                         hostname=event.hostname))
             spool.done(self._directory)
             for event in events:
                 with contextlib.suppress(ValueError):
                     self._unspooled.remove(event)
 
-    def _report(self, lease: Lease) -> None:
+    def _report(self, lease: LeaseChange) -> None:
         try:
             self._conductor.report_lease(self._host, lease)
         except SETTLED as error:

@@ -13,7 +13,7 @@ import msgspec
 
 from nova.model.gateways import own_per_host
 from nova.model.networks import Network, NetworkOnHost
-from nova.network.options import NetworkOptions
+from nova.network.options import NetworkHostOptions
 
 LOG = logging.getLogger(__name__)
 
@@ -35,8 +35,8 @@ class Here:
         return msgspec.structs.replace(self.network, bridge=self.device)
 
 
-def here(order: NetworkOnHost, options: NetworkOptions, device: Callable[[Network], str],
-         interface: Callable[[Network], str | None] = lambda _network: None) -> Here:
+def here(order: NetworkOnHost, options: NetworkHostOptions, device: Callable[[Network], str],
+             interface: Callable[[Network], str | None] = lambda _network: None) -> Here:
     network = order.network
     own = own_per_host(network, options.share_dhcp_address)
     if own and order.host_address:
@@ -49,7 +49,7 @@ def here(order: NetworkOnHost, options: NetworkOptions, device: Callable[[Networ
     return Here(order, network, device(network), interface(network), network.multi_host and not own)
 
 
-def idle(order: NetworkOnHost, options: NetworkOptions) -> bool:
+def idle(order: NetworkOnHost, options: NetworkHostOptions) -> bool:
     """Whether a multi-host network's last guest has left this host, and nothing of the network shall stay."""
     return (options.teardown_unused_network_gateway and order.network.multi_host
             and all(host.elsewhere for host in order.addresses))

@@ -12,8 +12,8 @@ from nova import errors
 from nova.model import network_managers
 from nova.model.networks import Network
 from nova.network.drivers import InterfaceDriver
-from nova.network.gateway import Gateway, Links
-from nova.network.options import NetworkOptions
+from nova.network.gateway import Gateway, HostLinks
+from nova.network.options import NetworkHostOptions
 from nova.privileged.links import Vlan
 
 
@@ -33,7 +33,7 @@ class Ground(Protocol):
 class Flat:
     """A physical interface, or none; one bridge a network, shared by all projects."""
 
-    def __init__(self, options: NetworkOptions, links: Links) -> None:
+    def __init__(self, options: NetworkHostOptions, links: HostLinks) -> None:
         self._options = options
 
     def interface(self, network: Network) -> str | None:
@@ -49,7 +49,7 @@ class Flat:
 class Vlans:
     """A VLAN's device on the physical interface, for each project's network."""
 
-    def __init__(self, options: NetworkOptions, links: Links) -> None:
+    def __init__(self, options: NetworkHostOptions, links: HostLinks) -> None:
         self._options, self._links = options, links
         self._flat = Flat(options, links)
 

@@ -14,7 +14,7 @@ from nova.conf.base import Options
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class NetworkOptions:
+class NetworkHostOptions:
     """Names as in nova.conf, where they are explained. Times in seconds."""
 
     networks_path: Path
@@ -91,13 +91,13 @@ _CHECKS: dict[str, Callable[[str], object]] = {
 _ELSEWHERE = {"dhcp_domain": "api"}  # options that stand in another section
 
 
-def from_conf(conf: Options) -> NetworkOptions:
+def from_conf(conf: Options) -> NetworkHostOptions:
     """Read once, at start, from the ``[DEFAULT]`` and ``[api]`` sections."""
     values: dict[str, Any] = {}
-    for field in dataclasses.fields(NetworkOptions):
+    for field in dataclasses.fields(NetworkHostOptions):
         section = getattr(conf, _ELSEWHERE[field.name]) if field.name in _ELSEWHERE else conf
         value = getattr(section, field.name)
         if isinstance(value, list):
             value = tuple(value)
         values[field.name] = Path(value) if field.name.endswith("_path") else value
-    return NetworkOptions(**values)
+    return NetworkHostOptions(**values)

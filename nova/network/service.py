@@ -20,7 +20,7 @@ from nova.model.networks import NetworkOnHost
 from nova.network import options as network_options
 from nova.network.host import Filters, HostSide, Machine, NetworkHost, NoHostSide
 from nova.network.leases import LeaseBook, LeaseCourier, LeaseSocket, init_lines
-from nova.network.options import NetworkOptions
+from nova.network.options import NetworkHostOptions
 from nova.rpc.contracts.conductor_host import ConductorHostRPC
 
 LOG = logging.getLogger(__name__)
@@ -33,9 +33,9 @@ SYNC_EVERY_S = 300.0  # the conductor's whole word, against lost orders
 class NetworkService:
     """Serves the contract ``network``. :meth:`start` is for the daemon; orders are right before it, too."""
 
-    def __init__(self, conductor: ConductorHostRPC, host: HostName, options: NetworkOptions, side: HostSide,
-                 book: LeaseBook,
-                 ) -> None:
+    def __init__(self, conductor: ConductorHostRPC, host: HostName, options: NetworkHostOptions, side: HostSide,
+                     book: LeaseBook,
+                ) -> None:
         self._conductor, self._host, self._options, self._side, self._book = conductor, host, options, side, book
         self._wanted: dict[str, NetworkOnHost] = {}
         self._served: dict[str, NetworkOnHost] = {}  # by identity: what the host was last brought to
@@ -224,14 +224,14 @@ def build(conductor: ConductorHostRPC, host: HostName, conf: Options) -> Network
     return assemble(conductor, host, network_options.from_conf(conf))
 
 
-def assemble(conductor: ConductorHostRPC, host: HostName, options: NetworkOptions) -> NetworkService:
+def assemble(conductor: ConductorHostRPC, host: HostName, options: NetworkHostOptions) -> NetworkService:
     options.networks_path.mkdir(parents=True, exist_ok=True)
     book = LeaseBook(options.networks_path / "leases.json")
     side: HostSide = NoHostSide() if options.fake_network else NetworkHost(options, _machine(options), book)
     return NetworkService(conductor, host, options, side, book)
 
 
-def _machine(options: NetworkOptions) -> Machine:
+def _machine(options: NetworkHostOptions) -> Machine:
     from nova.privileged import links
     from nova.privileged.ebtables import frame_filter
     from nova.privileged.iptables import IPV4, IPV6, Foreign, PacketFilter

@@ -11,7 +11,7 @@ import ipaddress
 from collections.abc import Iterable, Iterator
 
 from nova.network.local_network import Here
-from nova.network.options import NetworkOptions
+from nova.network.options import NetworkHostOptions
 
 
 @dataclasses.dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Translated:
     device: str
 
 
-def translated(served: Iterable[Here], options: NetworkOptions) -> tuple[Translated, ...]:
+def translated(served: Iterable[Here], options: NetworkHostOptions) -> tuple[Translated, ...]:
     """In an order that does not depend on the networks'; of a guest's several, the oldest is what it is seen by."""
     ordered = sorted((one for one in served if one.network.cidr and one.device),
                      key=lambda one: (one.network.id, one.network.uuid))
@@ -50,7 +50,7 @@ def outgoing(floats: Iterable[Translated]) -> Iterator[str]:
         yield f"-s {one.fixed}/32 -o {one.device} -j SNAT --to-source {one.address}"
 
 
-def taken_off_their_way(one: Here, options: NetworkOptions) -> Iterator[str]:
+def taken_off_their_way(one: Here, options: NetworkHostOptions) -> Iterator[str]:
     """Frames (ebtables nat PREROUTING) of guests with floating addresses, whose gateway is another machine: all that
     they send out of their range comes here to be translated."""
     guests = ipaddress.IPv4Network(one.network.cidr or "", strict=False)

@@ -70,7 +70,7 @@ class Failure:
 
 
 @dataclasses.dataclass(frozen=True)
-class ServerFacts:
+class NotifiedServer:
     """A server at one moment. ``row`` has the columns that payloads show; ``extra`` what the event adds (volume_id,
     new_flavor ...), by the payload's names; ``shows_disks``: volumes are told too."""
 

@@ -97,20 +97,21 @@ NOT_TOLD: dict[str, str] = {
 }
 
 
-class Told(NamedTuple):
+class ActionNotification(NamedTuple):
     """An event of an action. ``step``: the step of its workflow that it is about; empty: the whole operation."""
 
     name: str
     step: str = ""
 
 
-def _whole(name: str, **parts: str) -> tuple[Told, ...]:
-    return (Told(f"instance.{name}"), *(Told(f"instance.{part}", step) for step, part in parts.items()))
+def _whole(name: str, **parts: str) -> tuple[ActionNotification, ...]:
+    return (ActionNotification(f"instance.{name}"),
+            *(ActionNotification(f"instance.{part}", step) for step, part in parts.items()))
 
 
 #: action (a row of ``model.states.ACTIONS``) -> what is told of it. Actions without a row tell nothing.
-ACTIONS: dict[str, tuple[Told, ...]] = {
-    "create": (*_whole("create"), Told("scheduler.select_destinations", "SelectHosts")),
+ACTIONS: dict[str, tuple[ActionNotification, ...]] = {
+    "create": (*_whole("create"), ActionNotification("scheduler.select_destinations", "SelectHosts")),
     "delete": _whole("delete", DestroyGuests="shutdown"),
     "soft_delete": _whole("soft_delete"),
     "restore": _whole("restore"),
@@ -134,17 +135,17 @@ ACTIONS: dict[str, tuple[Told, ...]] = {
     "rebuild": _whole("rebuild", RebuildScheduled="rebuild_scheduled"),
     "evacuate": _whole("rebuild", Evacuate="evacuate"),
     "resize": (*_whole("resize", PrepareResize="resize_prep", FinishResize="resize_finish"),
-               Told("scheduler.select_destinations", "SelectHosts")),
+               ActionNotification("scheduler.select_destinations", "SelectHosts")),
     "migrate": (*_whole("resize", PrepareResize="resize_prep", FinishResize="resize_finish"),
-                Told("scheduler.select_destinations", "SelectHosts")),
+                ActionNotification("scheduler.select_destinations", "SelectHosts")),
     "confirmResize": _whole("resize_confirm"),
     "revertResize": _whole("resize_revert"),
     "live-migration": (
-        Told("instance.live_migration_pre", "PrepareLiveMigration"),
-        Told("instance.live_migration_post", "CleanSource"),
-        Told("instance.live_migration_post_dest", "ArriveAtDestination"),
-        Told("instance.live_migration_rollback", "MigrateGuests.undo"),
-        Told("instance.live_migration_rollback_dest", "PrepareLiveMigration.undo")),
+        ActionNotification("instance.live_migration_pre", "PrepareLiveMigration"),
+        ActionNotification("instance.live_migration_post", "CleanSource"),
+        ActionNotification("instance.live_migration_post_dest", "ArriveAtDestination"),
+        ActionNotification("instance.live_migration_rollback", "MigrateGuests.undo"),
+        ActionNotification("instance.live_migration_rollback_dest", "PrepareLiveMigration.undo")),
     "live_migration_cancel": _whole("live_migration_abort"),
     "live_migration_force_complete": _whole("live_migration_force_complete"),
     "attach_interface": _whole("interface_attach"),

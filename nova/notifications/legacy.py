@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from nova.model.base import Json
-from nova.notifications.facts import ServerFacts, SpecFacts, TaskFacts
-from nova.notifications.message import Event, Message
+from nova.notifications.facts import NotifiedServer, SpecFacts, TaskFacts
+from nova.notifications.message import Event, NotificationMessage
 from nova.notifications.payloads.fields import plain
 from nova.notifications.payloads.servers import image_property
 from nova.notifications.versioned import priority
@@ -24,7 +24,7 @@ class Form(NamedTuple):
     payload: Callable[[Event], dict[str, Any]]
 
 
-def message(event: Event, level: str) -> Message | None:
+def message(event: Event, level: str) -> NotificationMessage | None:
     """The event in the unversioned form; None when it has none."""
     form = FORMS.get(event.name) or ONLY_FORMS.get(event.name)
     if form is None:
@@ -32,15 +32,15 @@ def message(event: Event, level: str) -> Message | None:
     told_once = event.name.startswith("compute_task.")
     kind = form.type if told_once or not event.phase else f"{form.type}.{event.phase}"
     publisher = "api" if event.source == "nova-api" else form.publisher
-    return Message(type=kind, priority=priority(event, level), publisher=f"{publisher}.{event.host}",
-                   payload=plain(form.payload(event)), who=event.who)
+    return NotificationMessage(type=kind, priority=priority(event, level), publisher=f"{publisher}.{event.host}",
+                               payload=plain(form.payload(event)), who=event.who)
 
 
 def _time(value: datetime.datetime | None) -> str:
     return value.strftime("%Y-%m-%dT%H:%M:%S.%f") if value else ""
 
 
-def server(facts: ServerFacts) -> dict[str, Json]:
+def server(facts: NotifiedServer) -> dict[str, Json]:
     """What every event of a server tells."""
     row, flavor = facts.row, facts.row.flavor
     return {
@@ -73,7 +73,7 @@ def action(event: Event) -> dict[str, Json]:
     return {**server(facts), "fixed_ips": _addresses(facts), **why, **_plain_extra(facts)}
 
 
-def _addresses(facts: ServerFacts) -> list[dict[str, Json]]:
+def _addresses(facts: NotifiedServer) -> list[dict[str, Json]]:
     if facts.row.deleted:
         return []
     return [{"address": address.address, "version": address.version, "label": one.label, "vif_mac": one.mac,
@@ -81,7 +81,7 @@ def _addresses(facts: ServerFacts) -> list[dict[str, Json]]:
             for one in facts.row.interfaces or () for address in one.addresses]
 
 
-def _plain_extra(facts: ServerFacts) -> dict[str, object]:
+def _plain_extra(facts: NotifiedServer) -> dict[str, object]:
     """What is named by text: ids of volumes and images, mostly."""
     return {name: value for name, value in facts.extra.items() if isinstance(value, str)}
 

@@ -23,7 +23,7 @@ class Event:
 
 
 @dataclasses.dataclass(frozen=True)
-class Message:
+class NotificationMessage:
     """What goes out, but for the id and the time that the library adds."""
 
     type: str

@@ -19,8 +19,8 @@ from typing import Protocol
 from nova import concurrency, errors
 from nova.model.base import Json
 from nova.notifications import legacy, versioned
-from nova.notifications.facts import Period, ServerFacts, Who, shown
-from nova.notifications.message import Event, Message
+from nova.notifications.facts import NotifiedServer, Period, Who, shown
+from nova.notifications.message import Event, NotificationMessage
 
 LOG = logging.getLogger(__name__)
 
@@ -33,7 +33,7 @@ FORMS = {"unversioned": ("unversioned",), "versioned": ("versioned",), "both": (
 
 
 @dataclasses.dataclass(frozen=True)
-class Options:
+class NotifierOptions:
     """Those of ``[notifications]``, and the host part of publisher ids that are no compute host's."""
 
     host: str
@@ -46,14 +46,14 @@ class Options:
 class Outlet(Protocol):
     """Where messages go. ``send`` may take long; what it raises is logged, and the message is lost."""
 
-    def send(self, form: str, message: Message) -> None: ...
+    def send(self, form: str, message: NotificationMessage) -> None: ...
 
 
 class Silent:
     """Tells nothing: no driver is configured."""
 
     on = False
-    options = Options(host="")
+    options = NotifierOptions(host="")
 
     def tell(self, event: Event) -> None:
         """Nothing to do."""
@@ -75,8 +75,8 @@ class Notifier(Silent):
     on = True
     patience_s = 10.0
 
-    def __init__(self, outlet: Outlet, options: Options, most: int = MOST_WAITING,
-                 clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, outlet: Outlet, options: NotifierOptions, most: int = MOST_WAITING,
+                         clock: Callable[[], float] = time.monotonic) -> None:
         self.outlet, self.options, self.clock = outlet, options, clock
         self._queue: queue.Queue[Event] = queue.Queue(most)
         self._lock = threading.Lock()
@@ -102,9 +102,9 @@ class Notifier(Silent):
                metadata: Mapping[str, str] | None = None) -> None:
         """Tell that a server existed in an audit period (the row has the columns ``facts.SHOWN`` at least). Bills are
         made of these: it waits for room in the queue. Unavailable when there is none for long."""
-        facts = ServerFacts(row=shown(server_row), metadata=metadata or {}, shows_disks=self.options.shows_disks,
-                            extra={"period": Period(period_beginning, period_ending)},
-                            who=Who(user_id=server_row.user_id, project_id=server_row.project_id))
+        facts = NotifiedServer(row=shown(server_row), metadata=metadata or {}, shows_disks=self.options.shows_disks,
+                               extra={"period": Period(period_beginning, period_ending)},
+                               who=Who(user_id=server_row.user_id, project_id=server_row.project_id))
         patience = self.patience_s if self.clock() >= self._hopeless_until else 0.0
         try:
             self._put(Event("instance.exists", "", facts, server_row.host or self.options.host), patience)
@@ -153,5 +153,5 @@ class Notifier(Silent):
                 self.outlet.send(form, made)
 
 
-_MAKERS: dict[str, Callable[[Event, str], Message | None]] = {
+_MAKERS: dict[str, Callable[[Event, str], NotificationMessage | None]] = {
     "unversioned": legacy.message, "versioned": versioned.message}

@@ -11,8 +11,8 @@ from oslo_config import cfg
 
 from nova import errors
 from nova.notifications.facts import Who
-from nova.notifications.message import Message
-from nova.notifications.notifier import FORMS, Notifier, Options, Silent
+from nova.notifications.message import NotificationMessage
+from nova.notifications.notifier import FORMS, Notifier, NotifierOptions, Silent
 
 LOG = logging.getLogger(__name__)
 
@@ -30,9 +30,9 @@ def make(conf: cfg.ConfigOpts, host: str) -> Silent:
         return Silent()
     _check(drivers)
     group = conf.notifications
-    options = Options(host=group.default_publisher_id or host, forms=FORMS[group.notification_format],
-                      level=group.default_level, state_changes=group.notify_on_state_change or "",
-                      shows_disks=group.bdms_in_notifications)
+    options = NotifierOptions(host=group.default_publisher_id or host, forms=FORMS[group.notification_format],
+                              level=group.default_level, state_changes=group.notify_on_state_change or "",
+                              shows_disks=group.bdms_in_notifications)
     topics = {"unversioned": conf[GROUP].topics, "versioned": group.versioned_notifications_topics}
     LOG.info("notifications are sent (%s) by %s", group.notification_format, ", ".join(drivers))
     return Notifier(OsloOutlet(transport, {form: topics[form] for form in options.forms}), options)
@@ -59,6 +59,6 @@ class OsloOutlet:
         self._notifiers = {form: oslo_messaging.Notifier(transport, serializer=_Plain(), topics=names)
                            for form, names in topics.items()}
 
-    def send(self, form: str, message: Message) -> None:
+    def send(self, form: str, message: NotificationMessage) -> None:
         notifier = self._notifiers[form].prepare(publisher_id=message.publisher)
         getattr(notifier, message.priority.lower())(message.who, message.type, dict(message.payload))

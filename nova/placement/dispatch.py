@@ -10,9 +10,9 @@ import webob
 from nova import errors
 from nova.placement import faults, versions
 from nova.placement.faults import JSON
-from nova.placement.request import Answer, Request, canonical, http_date
+from nova.placement.request import PlacementAnswer, PlacementAPIRequest, canonical, http_date
 from nova.placement.routes import ROUTES
-from nova.placement.routing import Route
+from nova.placement.routing import PlacementRoute
 from nova.web import bodies, paths
 from nova.web.dispatch import Dispatcher, Headers, Site, check_policy, encoded
 from nova.web.formats import is_uuid
@@ -24,7 +24,7 @@ from nova.web.routing import Router, at_version
 UUIDS = {"uuid": errors.placement.ResourceProviderNotFound, "consumer": errors.placement.ConsumerMalformed}
 
 
-def _check_uuids(request: Request) -> None:
+def _check_uuids(request: PlacementAPIRequest) -> None:
     """Those in the path, in their one form. placement.ResourceProviderNotFound, placement.ConsumerMalformed."""
     for name, text in request.named.items():
         if name in UUIDS:
@@ -33,13 +33,13 @@ def _check_uuids(request: Request) -> None:
             request.named[name] = canonical(text)
 
 
-def _check_accept(request: Request) -> None:
+def _check_accept(request: PlacementAPIRequest) -> None:
     """placement.NotAcceptable: the caller takes anything but JSON."""
     if "HTTP_ACCEPT" in request.http.environ and not request.http.accept.acceptable_offers([JSON]):
         raise errors.placement.NotAcceptable
 
 
-def _check_query(request: Request) -> None:
+def _check_query(request: PlacementAPIRequest) -> None:
     """The query by the row's table. placement.QueryBadValue, placement.QueryDuplicateKey."""
     row, version = request.row, request.version
     try:
@@ -56,7 +56,7 @@ def _check_query(request: Request) -> None:
         raise errors.placement.QueryBadValue(name=error.data["field"], reason=error.data["reason"]) from None
 
 
-def _check_body(request: Request) -> None:
+def _check_body(request: PlacementAPIRequest) -> None:
     """The body by the row's table. api.MediaType, placement.NoContentType, placement.MalformedBody, api.BadInput."""
     row, http = request.row, request.http
     if row.body is None or not within(request.version, row.body_since, row.body_until):
@@ -70,22 +70,22 @@ def _check_body(request: Request) -> None:
     request.body = row.body.check(value, request.version)
 
 
-class PlacementAPI(Dispatcher[Request]):
+class PlacementAPI(Dispatcher[PlacementAPIRequest]):
     """Every path of Placement, but the root."""
 
     checks = (check_policy, _check_uuids, _check_accept, _check_query, _check_body)
 
     def __init__(self, site: Site) -> None:
-        self.router: Router[Route] = Router(ROUTES)
+        self.router: Router[PlacementRoute] = Router(ROUTES)
         self.site = site
 
-    def begin(self, environ: WSGIEnvironment) -> Request:
+    def begin(self, environ: WSGIEnvironment) -> PlacementAPIRequest:
         http = webob.Request(environ)
         version = versions.SERIES.choose(environ, http)
         row, named = self._find(environ, version)
-        return Request(http, self.site, environ["nova.context"], version, row, named)
+        return PlacementAPIRequest(http, self.site, environ["nova.context"], version, row, named)
 
-    def _find(self, environ: WSGIEnvironment, version: int) -> tuple[Route, dict[str, str]]:
+    def _find(self, environ: WSGIEnvironment, version: int) -> tuple[PlacementRoute, dict[str, str]]:
         """placement.NoSuchPath; placement.MethodNotAllowed: no version has the method here, or this one has others."""
         path, method = paths.text_of(environ), environ["REQUEST_METHOD"]
         if path is None:
@@ -101,8 +101,8 @@ class PlacementAPI(Dispatcher[Request]):
         found = self.router.match(method, path)
         return row, found[1] if found else {}
 
-    def reply(self, request: Request, answer: object) -> tuple[int, Headers, bytes]:
-        given = answer if isinstance(answer, Answer) else Answer(answer)
+    def reply(self, request: PlacementAPIRequest, answer: object) -> tuple[int, Headers, bytes]:
+        given = answer if isinstance(answer, PlacementAnswer) else PlacementAnswer(answer)
         status, content = given.status or (204 if given.body is None else 200), encoded(given.body)
         headers = [("content-type", JSON)] if content else []
         if status != 204:

@@ -10,12 +10,12 @@ from typing import Any
 
 from nova import errors
 from nova.model.base import Json, Time
-from nova.placement.routing import Route
+from nova.placement.routing import PlacementRoute
 from nova.web.dispatch import APIRequest
 
 
 @dataclass(frozen=True)
-class Answer:
+class PlacementAnswer:
     """``body`` None: none. ``location``: a path below us, of what was made. ``at``: when what is shown last changed;
     where it is told, an answer without a body says so too."""
 
@@ -26,10 +26,10 @@ class Answer:
 
 
 @dataclass
-class Request(APIRequest):
+class PlacementAPIRequest(APIRequest):
     """One request; ``version`` is N of 1.N."""
 
-    row: Route
+    row: PlacementRoute
 
     @property
     def prefix(self) -> str:

@@ -9,7 +9,7 @@ from nova.web.schema import Query
 
 
 @dataclass(frozen=True)
-class Route(APIRoute):
+class PlacementRoute(APIRoute):
     """One operation. ``body``: at the versions that it is read at. ``looks_first``: the handler asks the policy rule,
     since whose project it is about stands in the query.
     """

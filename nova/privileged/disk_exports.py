@@ -58,7 +58,7 @@ class Listen(NamedTuple):
     certificates: str = ""
 
 
-class Offer(msgspec.Struct, frozen=True):
+class ExportOffer(msgspec.Struct, frozen=True):
     """``names``: by what its file is called, the secret of each export."""
 
     address: str
@@ -71,7 +71,7 @@ class _Refused(Exception):
     """What the daemon said."""
 
 
-def offer(folder: Path, files: Mapping[str, Path], listen: Listen) -> Offer:
+def offer(folder: Path, files: Mapping[str, Path], listen: Listen) -> ExportOffer:
     """Have ``files`` offered; the same offer for as long as its process lives. host.Export."""
     paths = {name: str(path) for name, path in files.items()}
     there = _read(folder)
@@ -97,9 +97,9 @@ def withdraw(folder: Path) -> None:
     shutil.rmtree(folder / KEYS, ignore_errors=True)
 
 
-def _read(folder: Path) -> Offer | None:
+def _read(folder: Path) -> ExportOffer | None:
     try:
-        return msgspec.json.decode((folder / OFFER_FILE).read_bytes(), type=Offer)
+        return msgspec.json.decode((folder / OFFER_FILE).read_bytes(), type=ExportOffer)
     except (OSError, msgspec.DecodeError):
         return None
 
@@ -134,7 +134,7 @@ def _end(pid: int, folder: Path) -> None:
             time.sleep(0.02)
 
 
-def _start(folder: Path, paths: Mapping[str, str], listen: Listen) -> Offer:
+def _start(folder: Path, paths: Mapping[str, str], listen: Listen) -> ExportOffer:
     argv = ["timeout", "--kill-after=10", str(LONGEST_S), PROGRAM, "--pidfile", str(folder / PID_FILE),
             "--chardev", "stdio,id=orders", "--monitor", "chardev=orders"]
     try:
@@ -150,7 +150,7 @@ def _start(folder: Path, paths: Mapping[str, str], listen: Listen) -> Offer:
         raise errors.host.Export(reason=str(error) or f"{PROGRAM} ended: is it installed?") from error
 
 
-def _tell(talk: Conversation, paths: Mapping[str, str], listen: Listen, keys: Path) -> Offer:
+def _tell(talk: Conversation, paths: Mapping[str, str], listen: Listen, keys: Path) -> ExportOffer:
     talk.hear()  # its greeting
     _ask(talk, "qmp_capabilities")
     names = {name: secrets.token_hex(16) for name in paths}
@@ -167,7 +167,7 @@ def _tell(talk: Conversation, paths: Mapping[str, str], listen: Listen, keys: Pa
                                          "read-only": True})
         _ask(talk, "block-export-add", **{"type": "nbd", "id": f"export{number}", "node-name": f"file{number}",
                                              "name": _shown(names[name]), "writable": False})
-    return Offer(address=listen.address, port=port, names=names, paths=dict(paths))
+    return ExportOffer(address=listen.address, port=port, names=names, paths=dict(paths))
 
 
 def _listen(talk: Conversation, listen: Listen) -> int:
@@ -215,7 +215,7 @@ def _keep_keys(directory: Path, of: Iterable[str]) -> None:
 
 # --- the other side
 
-class Source(NamedTuple):
+class ExportSource(NamedTuple):
     """Where a file is read. ``address`` and ``port`` are what another host told: checked by whoever calls."""
 
     address: str
@@ -225,7 +225,7 @@ class Source(NamedTuple):
 
 
 @contextlib.contextmanager
-def reading(source: Source, beside: Path) -> Iterator[tuple[list[str], str]]:
+def reading(source: ExportSource, beside: Path) -> Iterator[tuple[list[str], str]]:
     """What qemu-img is told of an export, objects and image options; the key lies in a directory in ``beside`` as long.
     Nobody else reads into ``beside`` at the same time: what a kill left there goes.
     """

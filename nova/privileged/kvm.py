@@ -41,7 +41,7 @@ EMULATORS = {"x86_64": "qemu-system-x86_64"}
 
 
 
-class Answer(enum.StrEnum):
+class KvmState(enum.StrEnum):
     """What the trial says of KVM. The values are kept in ``state_path/kvm.json``."""
 
     ABSENT = "absent"
@@ -53,10 +53,10 @@ class Answer(enum.StrEnum):
 SLOW = "guests run under QEMU's emulation, ten times slower"
 #: For log, doctor and ``bin/stack up``.
 SENTENCES = {
-    Answer.ABSENT: f"there is no /dev/kvm: {SLOW}",
-    Answer.WORKS: "KVM works",
-    Answer.FAILS: f"KVM does not work on this host, though /dev/kvm is there: {SLOW}",
-    Answer.HANGS: f"KVM hangs on this host (a trial guest did not end in time): {SLOW}",
+    KvmState.ABSENT: f"there is no /dev/kvm: {SLOW}",
+    KvmState.WORKS: "KVM works",
+    KvmState.FAILS: f"KVM does not work on this host, though /dev/kvm is there: {SLOW}",
+    KvmState.HANGS: f"KVM hangs on this host (a trial guest did not end in time): {SLOW}",
 }
 
 
@@ -64,36 +64,36 @@ def choose(virt_type: str, arch: str, state_path: Path, runner: CommandRunner) -
     """kvm or qemu: the operator's word, or (``auto``) what the trial says."""
     if virt_type != "auto":
         return virt_type
-    return "kvm" if answer(arch, state_path, runner) is Answer.WORKS else "qemu"
+    return "kvm" if answer(arch, state_path, runner) is KvmState.WORKS else "qemu"
 
 
-def answer(arch: str, state_path: Path, runner: CommandRunner) -> Answer:
+def answer(arch: str, state_path: Path, runner: CommandRunner) -> KvmState:
     """The trial's answer, which is kept for as long as the machine is up and has the same /dev/kvm. ``runner`` bounds
     the trial's time."""
     key, kept = _key(), state_path / "kvm.json"
     if key is None:
-        return Answer.ABSENT
+        return KvmState.ABSENT
     try:
         known = json.loads(kept.read_text())
         if known["key"] == key:
-            return Answer(known["answer"])
+            return KvmState(known["answer"])
     except (OSError, ValueError, KeyError, TypeError):
         LOG.debug("no kept answer of a KVM trial")
     try:
         found = trial(EMULATORS.get(arch, ""), runner, "kvm")
     except errors.host.CommandFailed as error:  # not kept: the emulator may be installed a minute later
         LOG.warning("KVM could not be tried, so it counts as not working: %s", error.message)
-        return Answer.FAILS
-    LOG.log(logging.INFO if found is Answer.WORKS else logging.WARNING, "%s", SENTENCES[found])
+        return KvmState.FAILS
+    LOG.log(logging.INFO if found is KvmState.WORKS else logging.WARNING, "%s", SENTENCES[found])
     _keep(kept, {"key": key, "answer": found})
     return found
 
 
-def trial(emulator: str, runner: CommandRunner, accelerator: str) -> Answer:
+def trial(emulator: str, runner: CommandRunner, accelerator: str) -> KvmState:
     """Run the trial guest. On an architecture without one, KVM counts as working where its device is.
     host.CommandFailed: the emulator can not be started."""
     if not emulator:
-        return Answer.WORKS
+        return KvmState.WORKS
     with tempfile.TemporaryDirectory(prefix="nova-kvm-") as folder:
         rom = Path(folder, "rom")
         rom.write_bytes(ROM)
@@ -102,10 +102,10 @@ def trial(emulator: str, runner: CommandRunner, accelerator: str) -> Answer:
                                "-machine", f"pc,accel={accelerator}", "-bios", str(rom),
                                "-device", "isa-debug-exit,iobase=0xf4,iosize=0x01"], ok=range(-64, 256))
         except errors.host.CommandTooSlow:
-            return Answer.HANGS
+            return KvmState.HANGS
     if done.code != EXIT:
         LOG.info("the KVM trial's guest ended with %d instead of %d: %s", done.code, EXIT, done.stderr.strip()[:200])
-    return Answer.WORKS if done.code == EXIT else Answer.FAILS
+    return KvmState.WORKS if done.code == EXIT else KvmState.FAILS
 
 
 def _keep(kept: Path, result: dict[str, str]) -> None:

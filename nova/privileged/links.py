@@ -38,7 +38,7 @@ class Address(NamedTuple):
     scope: int = SCOPES["global"]
 
 
-class Route(NamedTuple):
+class LinkRoute(NamedTuple):
     """A route over a device that an operator or a DHCP client made. ``destination`` "" is IPv4's default route."""
 
     destination: str
@@ -183,12 +183,12 @@ def delete_address(device: str, address: Address) -> None:
     _netlink(device, lambda ip: _delete_address(ip, _need(ip, device), address))
 
 
-def routes(device: str) -> tuple[Route, ...]:
+def routes(device: str) -> tuple[LinkRoute, ...]:
     """Routes over the device that the kernel didn't make by itself."""
     return _netlink(device, lambda ip: _routes(ip, _need(ip, device)))
 
 
-def ensure_route(device: str, route: Route) -> None:
+def ensure_route(device: str, route: LinkRoute) -> None:
     """Make (or turn) a route over the device."""
     _netlink(device, lambda ip: _put_route(ip, _need(ip, device), route))
 
@@ -376,14 +376,15 @@ def _delete_address(ip: IPRoute, index: int, address: Address) -> None:
                 family=_family(address.address))
 
 
-def _routes(ip: IPRoute, index: int) -> tuple[Route, ...]:
-    return tuple(Route(found.get_attr("RTA_DST") or "", found["dst_len"], found.get_attr("RTA_GATEWAY"),
-                       found.get_attr("RTA_PRIORITY"), found.get_attr("RTA_PREFSRC"), found["proto"], found["scope"])
-                 for found in ip.get_routes(family=IPV4, oif=index, table=MAIN_TABLE)
-                 if found["proto"] != KERNEL_MADE)
+def _routes(ip: IPRoute, index: int) -> tuple[LinkRoute, ...]:
+    return tuple(LinkRoute(found.get_attr("RTA_DST") or "", found["dst_len"], found.get_attr("RTA_GATEWAY"),
+                           found.get_attr("RTA_PRIORITY"), found.get_attr("RTA_PREFSRC"), found["proto"],
+                           found["scope"])
+                     for found in ip.get_routes(family=IPV4, oif=index, table=MAIN_TABLE)
+                     if found["proto"] != KERNEL_MADE)
 
 
-def _put_route(ip: IPRoute, index: int, route: Route) -> None:
+def _put_route(ip: IPRoute, index: int, route: LinkRoute) -> None:
     destination = f"{route.destination or '0.0.0.0'}/{route.prefix}"
     optional = {"gateway": route.gateway, "priority": route.metric, "prefsrc": route.source}
     ip.route("replace", dst=destination, oif=index, family=_family(route.destination), proto=route.protocol,

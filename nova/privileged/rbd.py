@@ -16,7 +16,7 @@ FULL = (28, 122)  # ENOSPC, EDQUOT
 SNAPSHOT, OWNER = "base", "nova-host"
 
 
-class Pool(NamedTuple):
+class CephPool(NamedTuple):
     """Empty ``user`` and ``conf``: Ceph's own defaults."""
 
     name: str
@@ -36,7 +36,7 @@ class Pool(NamedTuple):
 class Rbd:
     """The pool's images."""
 
-    def __init__(self, pool: Pool, runner: CommandRunner) -> None:
+    def __init__(self, pool: CephPool, runner: CommandRunner) -> None:
         self.pool, self._runner = pool, runner
 
     def size(self, image: str) -> int | None:

@@ -12,9 +12,9 @@ import msgspec
 from nova import context, errors
 from nova.model.base import Json
 from nova.rpc import codec
-from nova.rpc.interface import Interface, Method, parse_version
+from nova.rpc.interface import Contract, Method, parse_version
 
-Send = Callable[[type[Interface], Method, str | None, dict[str, Any]], Any]
+Send = Callable[[type[Contract], Method, str | None, dict[str, Any]], Any]
 
 
 class Peers:
@@ -30,12 +30,12 @@ class Peers:
         with self._lock:
             self._lowest = {version.name: version.version for version in versions}
 
-    def speak(self, contract: type[Interface]) -> str:
+    def speak(self, contract: type[Contract]) -> str:
         """The version to speak to servers of ``contract``."""
         with self._lock:
             return self._pins.get(contract.topic) or self._lowest.get(contract.__name__) or contract.version
 
-    def check(self, contract: type[Interface], method: Method) -> str:
+    def check(self, contract: type[Contract], method: Method) -> str:
         """The version to speak; PeerTooOld when ``method`` is newer."""
         version = self.speak(contract)
         if parse_version(method.since) > parse_version(version):
@@ -60,18 +60,18 @@ class _Client:
         self._sender = sender
 
 
-def derive(contract: type[Interface], sender: Sender) -> object:
+def derive(contract: type[Contract], sender: Sender) -> object:
     """An object with one function a method of the contract."""
     return _class_of(contract)(sender)  # type: ignore[arg-type]  # mypy takes its __hash__ for its objects'
 
 
 @functools.cache
-def _class_of(contract: type[Interface]) -> type[_Client]:
+def _class_of(contract: type[Contract]) -> type[_Client]:
     namespace = {name: _function(contract, method) for name, method in contract.methods.items()}
     return type(f"{contract.__name__}Client", (_Client,), namespace)
 
 
-def _function(contract: type[Interface], method: Method) -> object:
+def _function(contract: type[Contract], method: Method) -> object:
     def ask(self: _Client, *args: object, **kwargs: object) -> object:
         sender = self._sender
         bound = method.signature.bind(self, *args, **kwargs)
@@ -80,7 +80,7 @@ def _function(contract: type[Interface], method: Method) -> object:
         version = sender.peers.check(contract, method)
         packed = codec.pack(method.arguments(**arguments))
         who = context.current() if contract.carries_token else context.current().without_token()
-        body = codec.to_text(codec.pack(codec.Message(who, msgspec.Raw(packed))))
+        body = codec.to_text(codec.pack(codec.CallMessage(who, msgspec.Raw(packed))))
         envelope = {"contract": version, "sender": sender.host, "body": body}
         if sender.secret:
             envelope["proof"] = codec.proof(sender.secret, sender.host, contract.topic, method.name, body)
@@ -94,7 +94,7 @@ def _function(contract: type[Interface], method: Method) -> object:
 
 def read_answer(method: Method, text: object) -> object:
     """The result in an answer's text; a peer's error is raised as its kind."""
-    answer = codec.unpack(codec.from_text(text), codec.Answer)
+    answer = codec.unpack(codec.from_text(text), codec.CallReply)
     if answer.error is not None:
         raise errors.from_wire(*answer.error)
     return codec.unpack(answer.result, method.result)

@@ -23,14 +23,14 @@ LARGEST = 64 * 1024 * 1024  # unpacked; more is refused before it is read
 _encoder = msgspec.msgpack.Encoder()
 
 
-class Message(msgspec.Struct, frozen=True):
+class CallMessage(msgspec.Struct, frozen=True):
     """What a call carries: the request's context and the contract's arguments, still packed."""
 
     context: RequestContext
     arguments: msgspec.Raw
 
 
-class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
+class CallReply(msgspec.Struct, frozen=True, omit_defaults=True):
     """What comes back: a packed result, or an error as (kind, code, message, data)."""
 
     result: msgspec.Raw = msgspec.Raw(b"\xc0")

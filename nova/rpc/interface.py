@@ -72,7 +72,7 @@ def _mark(**marks: object) -> Callable[[F], F]:
     return decorate
 
 
-class Interface:
+class Contract:
     """Base of contracts; a large one has parts, plain classes that it inherits. ``addressed_by`` names the parameter
     that picks one server of the topic. ``carries_token``: the servers act as the user who asks; to all others the
     user's token is not sent."""

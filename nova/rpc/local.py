@@ -5,7 +5,7 @@ from __future__ import annotations
 from nova import errors
 from nova.model.base import Json
 from nova.rpc.client import Peers, Sender, derive
-from nova.rpc.interface import Interface, Method
+from nova.rpc.interface import Contract, Method
 from nova.rpc.server import Receiver, SecretsOf
 
 
@@ -16,16 +16,16 @@ class LocalBus:
         self._receivers: dict[tuple[str, str | None], Receiver] = {}
         self.messages = 0
 
-    def serve(self, contract: type[Interface], implementation: object, host: str | None = None,
-              secrets_of: SecretsOf | None = None) -> None:
+    def serve(self, contract: type[Contract], implementation: object, host: str | None = None,
+             secrets_of: SecretsOf | None = None) -> None:
         """``host`` for contracts that are addressed to one; None for those that any server answers."""
         self._receivers[(contract.topic, host)] = Receiver(contract, implementation, secrets_of)
 
-    def client(self, contract: type[Interface], host: str = "local", peers: Peers | None = None,
-               secret: str = "") -> Json:
+    def client(self, contract: type[Contract], host: str = "local", peers: Peers | None = None,
+              secret: str = "") -> Json:
         return derive(contract, Sender(host, secret, peers or Peers(), self._send))
 
-    def _send(self, contract: type[Interface], method: Method, server: str | None, envelope: dict[str, object]) -> Json:
+    def _send(self, contract: type[Contract], method: Method, server: str | None, envelope: dict[str, object]) -> Json:
         receiver = self._receivers.get((contract.topic, server)) or self._receivers.get((contract.topic, None))
         if receiver is None:
             raise errors.daemon.RpcNotDelivered(topic=contract.topic, where=f" on {server}" if server else "",
@@ -34,7 +34,7 @@ class LocalBus:
         return receiver.handle(method.name, envelope)
 
 
-def connect(contract: type[Interface], implementation: object, host: str = "local") -> Json:
+def connect(contract: type[Contract], implementation: object, host: str = "local") -> Json:
     """A client of ``contract`` whose calls reach ``implementation``."""
     bus = LocalBus()
     bus.serve(contract, implementation)

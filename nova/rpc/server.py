@@ -15,7 +15,7 @@ import msgspec
 from nova import context, errors
 from nova.model.base import Json
 from nova.rpc import codec
-from nova.rpc.interface import Interface, Method, parse_version
+from nova.rpc.interface import Contract, Method, parse_version
 
 LOG = logging.getLogger(__name__)
 
@@ -31,8 +31,8 @@ class Receiver:
     only make the calls that introduce it. ``waits_s(method)``: how long callers wait for an answer.
     """
 
-    def __init__(self, contract: type[Interface], implementation: object, secrets_of: SecretsOf | None = None,
-                 waits_s: Callable[[Method], float] | None = None) -> None:
+    def __init__(self, contract: type[Contract], implementation: object, secrets_of: SecretsOf | None = None,
+                waits_s: Callable[[Method], float] | None = None) -> None:
         check_signatures(contract, implementation)
         self._waits_s = waits_s or (lambda method: math.inf)
         self.contract, self.implementation, self.secrets_of = contract, implementation, secrets_of
@@ -41,21 +41,21 @@ class Receiver:
         """The answer's text. Never raises: an exception becomes an error in the answer."""
         method = self.contract.methods[name]
         try:
-            answer = codec.Answer(result=msgspec.Raw(codec.pack(self._call(method, envelope))))
+            answer = codec.CallReply(result=msgspec.Raw(codec.pack(self._call(method, envelope))))
         except errors.NovaError as error:
             if isinstance(error, (errors.Bug, errors.daemon.RpcMalformed, errors.daemon.RpcForged)):
                 LOG.error("%s from %s refused: %s", name, envelope.get("sender"), error)
-            answer = codec.Answer(error=codec.error_to_wire(error))
+            answer = codec.CallReply(error=codec.error_to_wire(error))
         except Exception:
             LOG.exception("%s failed unexpectedly", name)
-            answer = codec.Answer(error=codec.error_to_wire(errors.Bug()))
+            answer = codec.CallReply(error=codec.error_to_wire(errors.Bug()))
         return codec.to_text(codec.pack(answer))
 
     def _call(self, method: Method, envelope: dict[str, object]) -> object:
         sender, body = str(envelope.get("sender", "")), envelope.get("body")
         self._check_version(str(envelope.get("contract", "")))
         self._check_proof(method, sender, body, envelope.get("proof"))
-        message = codec.unpack(codec.from_text(body), codec.Message)
+        message = codec.unpack(codec.from_text(body), codec.CallMessage)
         arguments = codec.unpack(message.arguments, method.arguments)
         values = {field: getattr(arguments, field) for field in arguments.__struct_fields__}
         self._check_host(values, sender)
@@ -93,7 +93,7 @@ class Receiver:
             raise errors.daemon.RpcForged(sender=sender)
 
 
-def check_signatures(contract: type[Interface], implementation: object) -> None:
+def check_signatures(contract: type[Contract], implementation: object) -> None:
     """TypeError when the implementation lacks a method of the contract or has another signature."""
     wrong = []
     for name, method in contract.methods.items():

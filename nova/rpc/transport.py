@@ -16,7 +16,7 @@ from oslo_messaging.rpc import dispatcher as oslo_dispatcher
 from nova import concurrency, errors
 from nova.model.base import Json
 from nova.rpc.client import Peers, Sender, derive
-from nova.rpc.interface import Interface, Method, Timeout
+from nova.rpc.interface import Contract, Method, Timeout
 from nova.rpc.server import Receiver
 
 LOG = logging.getLogger(__name__)
@@ -46,7 +46,7 @@ def open_transport(conf: cfg.ConfigOpts) -> oslo_messaging.transport.RPCTranspor
     return transport
 
 
-def exchange_of(contract: type[Interface], server: str | None) -> str:
+def exchange_of(contract: type[Contract], server: str | None) -> str:
     """Hosts have an exchange each, and one to speak to the conductor by: what a broker user may write is then exact."""
     if contract.addressed_by and server:
         return f"nova-host-{server}"
@@ -64,7 +64,7 @@ def pins(conf: cfg.ConfigOpts) -> dict[str, str]:
 class Asking(NamedTuple):
     """One message, and how long its answer is waited for; ``monitor``: seconds between its heartbeats."""
 
-    contract: type[Interface]
+    contract: type[Contract]
     method: Method
     server: str | None
     seconds: int
@@ -84,12 +84,12 @@ class Bus:
         self._say_when_away()
         self._clients: dict[tuple[str, str | None], Any] = {}
 
-    def client(self, contract: type[Interface]) -> Json:
+    def client(self, contract: type[Contract]) -> Json:
         """An object with the contract's methods."""
         return derive(contract, Sender(self.host, self.secret, self.peers, self._send))
 
-    def server(self, contract: type[Interface], implementation: object, pool_size: int = 64,
-               secrets_of: Json = None) -> oslo_messaging.MessageHandlingServer:
+    def server(self, contract: type[Contract], implementation: object, pool_size: int = 64,
+              secrets_of: Json = None) -> oslo_messaging.MessageHandlingServer:
         """A server, not yet started. Refuses (TypeError) an implementation whose signatures differ."""
         receiver = Receiver(contract, implementation, secrets_of, self._callers_wait_s)
         target = oslo_messaging.Target(exchange=exchange_of(contract, self.host), topic=contract.topic,
@@ -127,7 +127,7 @@ class Bus:
                 missed.append(f"{place.hostname}:{port} ({error.strerror or error})")
         return ", ".join(missed)
 
-    def _send(self, contract: type[Interface], method: Method, server: str | None, envelope: dict[str, object]) -> Json:
+    def _send(self, contract: type[Contract], method: Method, server: str | None, envelope: dict[str, object]) -> Json:
         """Send; a call that no queue takes is sent again for a while: it was not carried out, and would be lost. So is
         a read that was not answered (:func:`tries`)."""
         if not self._met:  # the library waits for its first connection as long as it takes, whatever the timeout
@@ -183,7 +183,7 @@ class Bus:
             return SHORT_S
         return float(getattr(self.conf, "rpc_response_timeout", 60))  # declared when the first client is made
 
-    def _prepared(self, contract: type[Interface], server: str | None, fanout: bool) -> object:
+    def _prepared(self, contract: type[Contract], server: str | None, fanout: bool) -> object:
         key = (f"{contract.topic}/{fanout}", server)
         if key not in self._clients:
             target = oslo_messaging.Target(exchange=exchange_of(contract, server), topic=contract.topic,
@@ -203,7 +203,7 @@ def _end(server: oslo_messaging.MessageHandlingServer) -> None:
 class _Endpoint:
     """What oslo.messaging dispatches to: one attribute a method, each handing the envelope to the receiver."""
 
-    def __init__(self, contract: type[Interface], receiver: Receiver) -> None:
+    def __init__(self, contract: type[Contract], receiver: Receiver) -> None:
         for name in contract.methods:
             setattr(self, name, self._handler(receiver, name))
 

@@ -11,7 +11,7 @@ from nova.scheduler.filters import Filter
 from nova.scheduler.filters.always import AMOUNTS, CapacityFilter, available
 from nova.scheduler.filters.numa_topology import NUMATopologyFilter
 from nova.scheduler.filters.pci_passthrough import PciPassthroughFilter
-from nova.scheduler.filters.wishes import WishesFilter
+from nova.scheduler.filters.requirements import RequirementsFilter
 from nova.scheduler.views import HostView
 from nova.scheduler.wishing import PLAIN, packings_of, tree_of
 
@@ -33,7 +33,7 @@ def nearest(filter_: Filter, hosts: Sequence[HostView], request: PlacementReques
     """Of the hosts that a filter refused. NOTHING where there is nothing to measure."""
     if isinstance(filter_, CapacityFilter):
         lacking = _amounts
-    elif isinstance(filter_, WishesFilter):
+    elif isinstance(filter_, RequirementsFilter):
         lacking = _wishes
     elif isinstance(filter_, NUMATopologyFilter | PciPassthroughFilter):
         lacking = _places

@@ -16,7 +16,7 @@ import msgspec
 from nova.conf.base import Options
 from nova.model.scheduling import HostChoice, PlacementGroup, PlacementRequest, Selection
 from nova.scheduler import plugins, prefilters, reasons, wishing
-from nova.scheduler.filters import Filter, always, metrics, numa_topology, pci_passthrough, server_groups, wishes
+from nova.scheduler.filters import Filter, always, metrics, numa_topology, pci_passthrough, requirements, server_groups
 from nova.scheduler.ranking import Judge, Ranking, Unrankable
 from nova.scheduler.ranking_cache import Rankings
 from nova.scheduler.snapshot import Snapshot
@@ -38,7 +38,7 @@ class Pipeline:
         enabled = plugins.load_filters(options)
         implied = (*server_groups.ALWAYS, *([metrics.MetricsFilter] if metrics.required(options) else ()))
         missing = [cls for cls in implied if not any(isinstance(one, cls) for one in enabled)]
-        asked = wishes.WishesFilter(options)
+        asked = requirements.RequirementsFilter(options)
         dear = (pci_passthrough.PciPassthroughFilter(options), numa_topology.NUMATopologyFilter(options))
         self._always: tuple[Filter, ...] = (asked, *dear)  # of a forced host, too: the claim would refuse it
         self.filters = (asked, *prefilters.load(options), *enabled, *(cls(options) for cls in missing), *dear)

@@ -11,7 +11,7 @@ from nova.model.aggregates import placed
 from nova.model.hosts import AggregateStates, HostState
 
 
-class Place(NamedTuple):
+class AggregateSettings(NamedTuple):
     """Where aggregates put a host: its zone, all values of each key of their metadata, and their uuids."""
 
     zone: str
@@ -24,24 +24,24 @@ class Places:
 
     def __init__(self, aggregates: AggregateStates | None = None) -> None:
         self.version = aggregates.version if aggregates is not None else -1
-        self._default = Place("", {}, ())
-        self._of_host: dict[str, Place] = {}
+        self._default = AggregateSettings("", {}, ())
+        self._of_host: dict[str, AggregateSettings] = {}
         if aggregates is not None:
             self._learn(aggregates)
 
     def _learn(self, aggregates: AggregateStates) -> None:
-        self._default = Place(*placed((), aggregates.default_zone), ())
+        self._default = AggregateSettings(*placed((), aggregates.default_zone), ())
         numbers: dict[str, list[int]] = {}
         for number, one in enumerate(aggregates.aggregates):
             for host in one.hosts:
                 numbers.setdefault(host, []).append(number)
-        same: dict[tuple[int, ...], Place] = {}  # hosts of the same aggregates
+        same: dict[tuple[int, ...], AggregateSettings] = {}  # hosts of the same aggregates
         for host, found in numbers.items():
             key = tuple(found)
             if key not in same:
                 mine = [aggregates.aggregates[number] for number in key]
-                same[key] = Place(*placed([one.metadata for one in mine], aggregates.default_zone),
-                                  tuple(one.uuid for one in mine))
+                same[key] = AggregateSettings(*placed([one.metadata for one in mine], aggregates.default_zone),
+                                              tuple(one.uuid for one in mine))
             self._of_host[host] = same[key]
 
     def of(self, state: HostState) -> HostState:

@@ -18,7 +18,7 @@ Plugin = TypeVar("Plugin", Filter, Weigher)
 OUR_FILTERS, OUR_WEIGHERS = "nova.scheduler.filters.", "nova.scheduler.weights."
 
 
-class Options:
+class PluginOptions:
     """``[filter_scheduler]`` by its options' names, and two groups more by theirs: what filters and weighers get."""
 
     def __init__(self, filter_scheduler: object, metrics: object = None, scheduler: object = None) -> None:
@@ -28,7 +28,7 @@ class Options:
         return getattr(self._own, name)
 
 
-def load_filters(options: Options) -> tuple[Filter, ...]:
+def load_filters(options: PluginOptions) -> tuple[Filter, ...]:
     """The enabled filters, in their order, without those that are checked anyway.
 
     daemon.SchedulerUnknownPlugin: a name that no available filter has, or a path that leads nowhere.
@@ -47,7 +47,7 @@ def load_filters(options: Options) -> tuple[Filter, ...]:
     return tuple(cls(options) for cls in dict.fromkeys(enabled) if not cls.always_on)
 
 
-def load_weighers(options: Options) -> tuple[Weigher, ...]:
+def load_weighers(options: PluginOptions) -> tuple[Weigher, ...]:
     """The weighers of ``weight_classes``. daemon.SchedulerUnknownPlugin: a path that leads nowhere."""
     found: dict[type[Weigher], None] = {}
     for path in options.weight_classes:

@@ -17,11 +17,11 @@ from typing import NamedTuple
 
 import msgspec
 
-from nova.model.hosts import AggregateStates, HostState, HostStates, Stamp
-from nova.model.scheduling import Resources, Wishes
+from nova.model.hosts import AggregateStates, HostState, HostStates, NodeStamp
+from nova.model.scheduling import HostRequirements, Resources
 from nova.scheduler import wishing
 from nova.scheduler.interning import Shared
-from nova.scheduler.places import Place, Places
+from nova.scheduler.places import AggregateSettings, Places
 from nova.scheduler.ranking_cache import Changes
 from nova.scheduler.views import HostView, Load, view_of
 from nova.scheduler.wishing import Taking
@@ -263,7 +263,7 @@ class HostTable:
 
     # our own decisions
 
-    def count(self, server_uuid: str, key: Key, need: Resources, wishes: Wishes | None = None) -> None:
+    def count(self, server_uuid: str, key: Key, need: Resources, wishes: HostRequirements | None = None) -> None:
         """A server was given this host; its resources count as taken until a state has them, or for 10 s."""
         self.forget((server_uuid,))
         row = self._rows.get(key)
@@ -312,13 +312,13 @@ class HostTable:
             self._seen_since = min((row.seen_at for row in self._rows.values() if row.seen_at >= limit), default=limit)
         return Snapshot(tuple(self._views.values()), self._changes)
 
-    def stamps(self) -> tuple[Stamp, ...]:
+    def stamps(self) -> tuple[NodeStamp, ...]:
         """What we have, for the sweep. What was told partly counts as not told."""
-        return tuple(Stamp(host=row.state.host, node=row.state.node,
-                           generation=-1 if row.partly else row.state.generation,
-                           service_version=row.state.service_version,
-                           aggregates_version=row.state.aggregates_version, provider_id=row.state.provider_id)
-                     for row in self._rows.values())
+        return tuple(NodeStamp(host=row.state.host, node=row.state.node,
+                               generation=-1 if row.partly else row.state.generation,
+                               service_version=row.state.service_version,
+                               aggregates_version=row.state.aggregates_version, provider_id=row.state.provider_id)
+                         for row in self._rows.values())
 
     def _refresh(self, keys: Iterable[Key]) -> None:
         """Make the views of these hosts anew."""
@@ -338,8 +338,8 @@ class HostTable:
             self._changes.note(key, view)
 
 
-def _place(state: HostState) -> Place:
-    return Place(state.zone, state.aggregate_metadata, state.aggregate_uuids)
+def _place(state: HostState) -> AggregateSettings:
+    return AggregateSettings(state.zone, state.aggregate_metadata, state.aggregate_uuids)
 
 
 def merged_state(old: HostState, new: HostState, partly: bool = False) -> HostState:

@@ -11,7 +11,7 @@ import msgspec
 from nova.model import candidates
 from nova.model.numa_fit import pack
 from nova.model.providers import Amount, ProviderState
-from nova.model.scheduling import Wishes
+from nova.model.scheduling import HostRequirements
 from nova.model.topology import Packing
 from nova.scheduler.views import HostView
 
@@ -25,7 +25,7 @@ class Taking(NamedTuple):
     packing: Packing | None = None
 
 
-def take(host: HostView, wishes: Wishes | None) -> Taking | None:
+def take(host: HostView, wishes: HostRequirements | None) -> Taking | None:
     """None for a server without wishes, or one whose wishes the host does not meet."""
     if wishes is None:
         return None

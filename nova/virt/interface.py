@@ -16,6 +16,7 @@ from nova.model.hosts import HostUptime, Node
 from nova.model.migrations import MigrationProgress
 from nova.model.orders import (
     BuildOrder,
+    DiskSnapshot,
     GuestArrival,
     GuestOnSource,
     GuestState,
@@ -23,7 +24,6 @@ from nova.model.orders import (
     LiveOrder,
     MoveOrder,
     RescueOrder,
-    Snapshot,
     SnapshotOrder,
 )
 from nova.model.states import PowerState
@@ -237,7 +237,7 @@ class CrashDumps(Protocol):
 class Snapshots(Protocol):
     """A guest's root disk kept as a file, whole (it shows no other file)."""
 
-    def take_snapshot(self, order: SnapshotOrder) -> Snapshot:
+    def take_snapshot(self, order: SnapshotOrder) -> DiskSnapshot:
         """Of a guest in any power state; a running one goes on. Conflict when it must be quiesced and can't. What was
         taken for this ``image_id`` before is found again."""
 

@@ -40,7 +40,7 @@ def authentication(conf: cfg.ConfigOpts, policy: Policy) -> Middleware:
     if conf.api.auth_strategy == auth.NOAUTH:
         return lambda application: auth.NoAuth(application, policy)
 
-    return lambda application: TokenCheck(auth.KeystoneContext(application, policy), conf)
+    return lambda application: TokenAuthentication(auth.KeystoneContext(application, policy), conf)
 
 
 def library_middleware(conf: cfg.ConfigOpts, version_headers: Sequence[str]) -> tuple[Middleware, ...]:
@@ -99,7 +99,7 @@ LONGEST_TOKEN = 8192  # what servers, Keystone's too, take as one header; no tok
 TOKENS = ("HTTP_X_AUTH_TOKEN", "HTTP_X_STORAGE_TOKEN", "HTTP_X_SERVICE_TOKEN")  # those that the library looks at
 
 
-class TokenCheck:
+class TokenAuthentication:
     """keystonemiddleware's auth_token, set up by ``[keystone_authtoken]``; its 503 becomes one of ours."""
 
     def __init__(self, application: Callable[..., object], conf: cfg.ConfigOpts) -> None:

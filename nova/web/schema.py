@@ -56,16 +56,16 @@ def segments(path: str) -> list[str]:
 
 
 @dataclass
-class Node:
+class SchemaNode:
     """A field of the compiled tree: what it may be itself, and what may be in it."""
 
     spec: Spec = field(default_factory=Spec)
     required: bool = False
     unknown: str = ACCEPT
     or_: tuple[Spec, ...] = ()
-    keys: dict[str, Node] = field(default_factory=dict)
-    patterns: list[tuple[re.Pattern[str], Node]] = field(default_factory=list)
-    item: Node | None = None
+    keys: dict[str, SchemaNode] = field(default_factory=dict)
+    patterns: list[tuple[re.Pattern[str], SchemaNode]] = field(default_factory=list)
+    item: SchemaNode | None = None
     elsewhere: dict[str, list[str]] = field(default_factory=dict)  # key -> versions it is known at
 
     def converted(self, value: object) -> object:
@@ -115,7 +115,7 @@ class Node:
 
     def refusal(self, body: Json, problem: Problem) -> errors.Invalid:
         """The problem with the field's name in our spelling. Of a list of plain items the list is the field."""
-        node: Node | None = self
+        node: SchemaNode | None = self
         where, text, value = BODY, problem.text, body
         for step in problem.path:
             if isinstance(step, int) and (node is None or node.item is None):
@@ -127,7 +127,7 @@ class Node:
             text = node._unexpected(next(key for key in value if node._node_of(key) is None))
         return _refused(where, value, text)
 
-    def _node_of(self, key: str) -> Node | None:
+    def _node_of(self, key: str) -> SchemaNode | None:
         return self.keys.get(key) or next((node for pattern, node in self.patterns if pattern.search(key)), None)
 
     def _unexpected(self, key: str) -> str:
@@ -154,9 +154,9 @@ def span(since: str | None, until: str | None) -> str:
     return f"up to {until}" if since is None else f"at {since}" if since == until else f"from {since} to {until}"
 
 
-def compile_fields(fields: Iterable[Field], version: int) -> Node:
+def compile_fields(fields: Iterable[Field], version: int) -> SchemaNode:
     """The tree for one version. ValueError when two rows of one path hold at it."""
-    root, seen, others = Node(), set(), []
+    root, seen, others = SchemaNode(), set(), []
     for entry in fields:
         if not within(version, entry.since, entry.until):
             others.append(entry)
@@ -173,28 +173,28 @@ def compile_fields(fields: Iterable[Field], version: int) -> Node:
     return root
 
 
-def _note(root: Node, entry: Field) -> None:
+def _note(root: SchemaNode, entry: Field) -> None:
     """Remember a row of other versions where its key would be looked for."""
     *parents, last = segments(entry.path) or [""]
-    node: Node | None = root
+    node: SchemaNode | None = root
     for segment in parents:
         node = None if node is None else node.item if segment == "[]" else node.keys.get(segment)
     if node is not None and last and last[0] not in "/[":
         node.elsewhere.setdefault(last, []).append(span(entry.since, entry.until))
 
 
-def _step(node: Node, segment: str) -> Node:
+def _step(node: SchemaNode, segment: str) -> SchemaNode:
     if segment == "[]":
-        node.item = node.item or Node()
+        node.item = node.item or SchemaNode()
         return node.item
     if segment.startswith("/"):
         pattern = expression(segment[1:-1])
         for known, child in node.patterns:
             if known == pattern:
                 return child
-        node.patterns.append((pattern, Node()))
+        node.patterns.append((pattern, SchemaNode()))
         return node.patterns[-1][1]
-    return node.keys.setdefault(segment, Node())
+    return node.keys.setdefault(segment, SchemaNode())
 
 
 class Body:
@@ -211,7 +211,7 @@ class Body:
         self.compiled = functools.cache(self._compile)
         self.judged = functools.cache(self._judged)
 
-    def _compile(self, version: int, legacy: bool) -> Node:
+    def _compile(self, version: int, legacy: bool) -> SchemaNode:
         if not legacy:
             return compile_fields(self.fields, version)
         replaced = {entry.path for entry in self.legacy}
@@ -230,7 +230,7 @@ class Body:
         """What bodies are held against, a copy to write into."""
         return self.compiled(version, legacy).schema(legacy)
 
-    def _judged(self, version: int, legacy: bool) -> tuple[Node, Judge]:
+    def _judged(self, version: int, legacy: bool) -> tuple[SchemaNode, Judge]:
         node = self.compiled(version, legacy)
         return node, Judge.of(node.schema(legacy))
 

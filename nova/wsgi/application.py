@@ -126,7 +126,7 @@ def run(name: str, binary: str, argv: list[str] | None = None) -> int:
     except OSError as error:
         LOG.error("%s", errors.service.CanNotStart(reason=f"{asked.host}:{asked.port}: {error.strerror}").message)
         return 1
-    server = http_server.Server(sock, made(name, binary), http_server.Bounds(options.wsgi.default_pool_size or 1))
+    server = http_server.Server(sock, made(name, binary), http_server.ClientBounds(options.wsgi.default_pool_size or 1))
     with contextlib.suppress(KeyboardInterrupt):
         server.run()
     server.stop()

@@ -66,7 +66,7 @@ def ours(port: int) -> None:
     from nova import http_server
 
     http_server.Server(http_server.bind("127.0.0.1", port), application,
-                       http_server.Bounds(WORKERS, head_s=HEAD_S)).run()
+                       http_server.ClientBounds(WORKERS, head_s=HEAD_S)).run()
 
 
 def of_eventlet(port: int) -> None:

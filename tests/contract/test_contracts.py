@@ -271,6 +271,12 @@ def test_hashes_tell_which_method_a_peer_would_not_understand(path, value, who):
     assert minors.differing(minors.hashes(OLD, "1.0"), minors.hashes(changed(path, value), "1.0")) == who
 
 
+def test_hashes_when_a_class_has_another_name_then_they_are_the_same():
+    renamed = json.loads(json.dumps(OLD).replace('"Answer', '"Reply').replace("Answer |", "Reply |"))
+    assert "Answer" not in json.dumps(renamed["methods"]) and "Reply" in renamed["types"]
+    assert minors.hashes(renamed, "1.0") == minors.hashes(OLD, "1.0")
+
+
 def test_minor_version_is_the_next_one_without_what_that_added():
     new = changed("methods/ask/arguments/why", {"type": "Mood", "required": False})
     new = {**new, "version": "1.1", "methods": {**new["methods"], "tell": {**OLD["methods"]["ask"], "since": "1.1"}}}

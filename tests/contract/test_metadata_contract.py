@@ -28,7 +28,7 @@ from nova.metadata.options import MetadataOptions
 from nova.model import guest_tree
 from nova.model.guest_tree import TreeOptions, VendorData
 from nova.model.guests import DevicePlace, GuestFacts, GuestPassword, GuestQuery
-from nova.model.networks import FixedAddress, Interface, Route, Subnet
+from nova.model.networks import FixedAddress, GuestRoute, Interface, Subnet
 from nova.rpc.contracts.conductor_host import ConductorHostRPC
 from nova.virt.libvirt.disks import config_drive as drives
 from tests.fakes.contract import ContractFake
@@ -39,7 +39,7 @@ ROWS: dict[str, Any] = yaml.safe_load(CONTRACT.read_text()) if CONTRACT.exists()
 
 UUID, ADDRESS, SECRET = "6f70656e-7374-4163-8b00-000000000001", "10.0.0.5", "s3cret"
 SUBNETS = (Subnet(cidr="10.0.0.0/24", gateway="10.0.0.1", dns=("8.8.4.4",), dhcp=False,
-                  routes=(Route(cidr="10.9.0.0/16", gateway="10.0.0.9"),)),
+                  routes=(GuestRoute(cidr="10.9.0.0/16", gateway="10.0.0.9"),)),
            Subnet(cidr="10.1.0.0/24", dhcp=True),
            Subnet(cidr="fd00::/64", version=6, dhcp=True),
            Subnet(cidr="fd01::/64", version=6, dhcp=False),

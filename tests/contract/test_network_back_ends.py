@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from nova import context, errors
-from nova.conductor.engine.network_back_end import NetworkBackEnd, NetworkWish
+from nova.conductor.engine.network_back_end import NetworkBackEnd, NetworkRequest
 from nova.conductor.engine.workflow import Op
 from nova.db import servers, states
 from nova.model.base import Scope
@@ -225,7 +225,7 @@ def test_interface_when_made_and_removed_twice_then_it_is_one_and_none(cloud):
     (RequestedNetwork(network_id=NOWHERE), errors.Invalid), (RequestedNetwork(port_id=NOWHERE), errors.Invalid)])
 def test_admit_when_it_is_not_there_then_invalid(cloud, wish, kind):
     with context.entered(DEMO), pytest.raises(kind, match="could not be found"):
-        cloud.deps.networking.admit(NetworkWish("demo", (wish,)))
+        cloud.deps.networking.admit(NetworkRequest("demo", (wish,)))
 
 
 def test_admit_when_an_address_can_not_be_then_invalid(cloud):
@@ -233,18 +233,18 @@ def test_admit_when_an_address_can_not_be_then_invalid(cloud):
     for address, count in (("192.0.2.1", 1), (cloud.inside(77), 1), (cloud.inside(78), 2)):
         wish = RequestedNetwork(network_id=cloud.net, fixed_ip=address)
         with context.entered(DEMO), pytest.raises(errors.Invalid):
-            cloud.deps.networking.admit(NetworkWish("demo", (wish,), servers=count))
+            cloud.deps.networking.admit(NetworkRequest("demo", (wish,), servers=count))
     assert cloud.server(uuid).vm_state == "active"
 
 
 def test_admit_when_a_group_is_unknown_then_invalid(cloud):
     with context.entered(DEMO), pytest.raises(errors.Invalid, match="nosuch"):
-        cloud.deps.networking.admit(NetworkWish("demo", None, ("nosuch",)))
+        cloud.deps.networking.admit(NetworkRequest("demo", None, ("nosuch",)))
 
 
 def test_admit_when_no_network_is_wished_then_none(cloud):
     with context.entered(DEMO):
-        assert cloud.deps.networking.admit(NetworkWish("demo", ())).networks == ()
+        assert cloud.deps.networking.admit(NetworkRequest("demo", ())).networks == ()
 
 
 def test_shelved_server_when_it_comes_back_then_with_its_interfaces(cloud):

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import webob
 
-from nova.placement.routes import ROUTES, Route
+from nova.placement.routes import ROUTES, PlacementRoute
 from tests.fakes.placement_api import PlacementClient
 from tests.fakes.small_cloud import SmallCloud, make_templates
 
@@ -45,7 +45,7 @@ def judge(answer: webob.Response, what: object) -> None:
         assert len(answer.body) < 4000, what
 
 
-def paths(route: Route) -> Iterator[str]:
+def paths(route: PlacementRoute) -> Iterator[str]:
     for name in ("CUSTOM_A", "VCPU", "é", "a b", "A" * 255, "A" * 256, "\x00", "'", "..", "CUSTOM_" + "A" * 249):
         text = urllib.parse.quote(name, safe="")
         yield route.path.replace("{uuid}", ID).replace("{consumer}", ID).replace("{name}", text)
@@ -53,7 +53,7 @@ def paths(route: Route) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("route", ROUTES, ids=lambda one: f"{one.method} {one.path}")
-def test_any_name_in_a_path_is_no_500(client: PlacementClient, route: Route) -> None:
+def test_any_name_in_a_path_is_no_500(client: PlacementClient, route: PlacementRoute) -> None:
     if route.method == "DELETE" and route.path == "/resource_providers/{uuid}":
         pytest.skip("the others need the provider")
     for path in set(paths(route)):
@@ -63,7 +63,7 @@ def test_any_name_in_a_path_is_no_500(client: PlacementClient, route: Route) -> 
 WITH_BODY = [route for route in ROUTES if route.body]
 
 
-def samples(route: Route) -> dict[str, Any]:
+def samples(route: PlacementRoute) -> dict[str, Any]:
     """A body of the newest version that is nearly right, for values to be put into."""
     consumer = {"allocations": {ID: {"resources": {"VCPU": 1}}}, "project_id": "p", "user_id": "u",
                 "consumer_generation": None, "consumer_type": "JOB", "mappings": {"": [ID]}}
@@ -102,7 +102,7 @@ def put_at(body: Any, place: tuple[Any, ...], value: Any) -> Any:
 
 
 @pytest.mark.parametrize("route", WITH_BODY, ids=lambda one: f"{one.method} {one.path}")
-def test_any_value_at_any_place_of_a_body_is_no_500(client: PlacementClient, route: Route) -> None:
+def test_any_value_at_any_place_of_a_body_is_no_500(client: PlacementClient, route: PlacementRoute) -> None:
     body, choose = samples(route), random.Random(f"{route.method} {route.path}")
     path = route.path.replace("{uuid}", ID).replace("{consumer}", ID).replace("{name}", "CUSTOM_A")
     for place in places(body):
@@ -117,7 +117,7 @@ def test_any_value_at_any_place_of_a_body_is_no_500(client: PlacementClient, rou
 
 
 @pytest.mark.parametrize("route", [route for route in ROUTES if route.query.params], ids=lambda one: one.path)
-def test_any_value_of_any_parameter_is_no_500(client: PlacementClient, route: Route) -> None:
+def test_any_value_of_any_parameter_is_no_500(client: PlacementClient, route: PlacementRoute) -> None:
     names = ["name", "uuid", "member_of", "resources", "in_tree", "required", "limit", "group_policy", "resources1",
              "required_A", "member_of1", "in_tree_A", "same_subtree", "root_required", "project_id", "user_id",
              "consumer_type", "associated", "", "x" * 300, "\x00"]

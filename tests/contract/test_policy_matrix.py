@@ -23,7 +23,7 @@ from nova.api.routes import ROUTES
 from nova.api.routing import Route
 from nova.policies import Policy
 from nova.web import auth
-from nova.web.schema import Node
+from nova.web.schema import SchemaNode
 from nova.web.specs import Spec, problem_of
 from tests.contract import rows
 from tests.fakes.api import configuration
@@ -199,7 +199,7 @@ PROBES: tuple[Any, ...] = ("a", "1", 1, None, True, "YWJj", "192.0.2.1", "2020-0
                            "6c1f0f4e-5a0e-4f0d-9d9a-0d7a2e7c9f11", {"a": "b"}, {}, [], ["a"])
 
 
-def smallest(node: Node) -> Any:
+def smallest(node: SchemaNode) -> Any:
     """The smallest value that a compiled table takes."""
     if "object" in node.spec.types:
         value = {name: smallest(child) for name, child in node.keys.items() if child.required}

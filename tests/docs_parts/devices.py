@@ -38,7 +38,7 @@ guest whose order does not keep what is asked (the values in the second column a
 <../devices.rst>`_.
 """
 
-#: Sections, each of wishes (fields of ``properties.Wishes``): what one is, and what it takes.
+#: Sections, each of properties (fields of ``properties.RequestedProperties``): what one is, and what it takes.
 SECTIONS: Mapping[str, Mapping[str, str]] = {
     "Machine and firmware": {
         "architecture": "The guest's processor: the host's own; on x86_64 also i686.",

@@ -9,7 +9,7 @@ import re
 
 from nova.conf import base
 from nova.rpc import contracts, transport
-from nova.rpc.interface import Interface, Method
+from nova.rpc.interface import Contract, Method
 from nova.rpc.transport import FIRST_PART
 from tests.docs_parts import rst
 
@@ -28,11 +28,11 @@ so that a killed server costs its callers little; the sum is the same. What chan
 """
 
 
-def interfaces() -> list[type[Interface]]:
+def interfaces() -> list[type[Contract]]:
     """Every contract, by topic."""
     for module in pkgutil.iter_modules(contracts.__path__):
         importlib.import_module(f"{contracts.__name__}.{module.name}")
-    ours = [cls for cls in Interface.__subclasses__() if cls.__module__.startswith(contracts.__name__ + ".")]
+    ours = [cls for cls in Contract.__subclasses__() if cls.__module__.startswith(contracts.__name__ + ".")]
     return sorted(ours, key=lambda cls: cls.topic)
 
 
@@ -43,7 +43,7 @@ def page() -> str:
     return "\n".join([rst.MARK, rst.heading("RPC contracts"), INTRO, patience, *map(_contract, interfaces())])
 
 
-def _contract(contract: type[Interface]) -> str:
+def _contract(contract: type[Contract]) -> str:
     parts = [rst.heading(f"{contract.__name__} {contract.version}", "-")]
     module = (inspect.getmodule(contract).__doc__ or "").strip()  # type: ignore[union-attr]
     parts.append(rst.paragraph(rst.plain(f"{module} {inspect.cleandoc(contract.__doc__ or '')}")) + "\n")
@@ -54,7 +54,7 @@ def _contract(contract: type[Interface]) -> str:
     return "\n".join(parts)
 
 
-def _method(contract: type[Interface], method: Method) -> str:
+def _method(contract: type[Contract], method: Method) -> str:
     kind = "call" if method.wants_answer else "fanout cast" if method.fanout else "cast"
     marks = [kind, *([method.timeout.name] if method.wants_answer else []), f"since {method.since}"]
     marks += ["only reads"] if method.reads else []

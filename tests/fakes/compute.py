@@ -12,9 +12,9 @@ from typing import Any
 from oslo_config import cfg
 
 from nova import errors
-from nova.compute.host import Clock, Host
+from nova.compute.host import Host, HostClock
 from nova.compute.reports.consoles import Offers
-from nova.compute.service import ComputeService, Parts
+from nova.compute.service import ComputeParts, ComputeService
 from nova.conf import compute as compute_options
 from nova.conf import fake as fake_options
 from nova.model.base import Time, utcnow
@@ -29,7 +29,7 @@ from tests.fakes.conductor_host import FakeConductorHost
 HOST = "compute1"
 
 
-class FakeClock(Clock):
+class FakeClock(HostClock):
     """Stands still until ``advance``; counts on from the real time, so that it suits files and threads."""
 
     def __init__(self) -> None:
@@ -119,8 +119,8 @@ class FakeStore:
 class World:
     """One compute host with the fake driver and a fake conductor; ``restart`` is a kill and a new start."""
 
-    def __init__(self, state_path: Path, clock: Clock | None = None, name: str = HOST, images: Any = None,
-                 **settings: Any) -> None:
+    def __init__(self, state_path: Path, clock: HostClock | None = None, name: str = HOST, images: Any = None,
+                     **settings: Any) -> None:
         self.state_path, self.settings = state_path, settings
         self.store, self.fake = FakeStore(), {}  # ``fake``: options of the driver
         self.offers: Offers = {}  # of consoles
@@ -129,7 +129,7 @@ class World:
         self.hairpins: Any = None
         self.filters: Any = None
         self.conductor = FakeConductorHost()
-        self.host = Host(name, state_path, clock=clock or Clock())
+        self.host = Host(name, state_path, clock=clock or HostClock())
         self.driver = self.new_driver()
         self.service = self.new_service()
 
@@ -138,9 +138,9 @@ class World:
 
     def new_service(self, driver: Any = None) -> ComputeService:
         client = self.conductor.client(self.host.name)
-        parts = Parts(driver or self.driver, client, self.images, options(compute_options, **self.settings),
-                      store=self.store, consoles=self.offers, vendor=self.vendor, hairpins=self.hairpins,
-                      filters=self.filters)
+        parts = ComputeParts(driver or self.driver, client, self.images, options(compute_options, **self.settings),
+                             store=self.store, consoles=self.offers, vendor=self.vendor, hairpins=self.hairpins,
+                             filters=self.filters)
         return ComputeService(parts, self.host)
 
     def start(self) -> World:
@@ -167,8 +167,9 @@ class World:
         return outcome
 
     def close(self) -> None:
+        """Waits for what is under way, unless time stands still: then it would be for ever."""
         self.driver.knobs.clear()
-        self.service.stop(5.0)
+        self.service.stop(5.0 if type(self.host.clock) is HostClock else 0.0)
 
     def leftovers(self) -> list[str]:
         """Everything of any guest that is still there, fences apart."""

@@ -13,11 +13,11 @@ from nova.model.guests import DevicePlace
 from nova.model.orders import (
     BuildOrder,
     ConsoleOutput,
+    DiskSnapshot,
     GuestArrival,
     GuestOnSource,
     NetworkEvent,
     Outcome,
-    Snapshot,
 )
 from nova.model.states import PowerState
 from nova.rpc.contracts.compute import ComputeRPC
@@ -142,7 +142,7 @@ class FakeCompute(ContractFake, contract=ComputeRPC):
         key = (order.server_uuid, order.image_id)
         if kind == "snapshot":
             self.snapshots.add(key)
-            kept = Snapshot(format="qcow2", size_bytes=1 << 20, virtual_size_bytes=1 << 30)
+            kept = DiskSnapshot(format="qcow2", size_bytes=1 << 20, virtual_size_bytes=1 << 30)
             return Outcome(server_uuid=order.server_uuid, snapshot=kept)
         if kind == "upload" and key in self.snapshots:
             self.on_upload(order.image_id)

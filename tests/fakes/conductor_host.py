@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from nova.model.migrations import ProgressReport
-from nova.model.networks import Lease, NetworkOnHost
+from nova.model.networks import LeaseChange, NetworkOnHost
 from nova.model.orders import ExpectedGuest, Outcome, Permission, PowerReport
 from nova.model.security_groups import HostFirewall
 from nova.model.services import Alive, Debt, Registered, Registration
@@ -82,5 +82,5 @@ class FakeConductorHost(ContractFake, contract=ConductorHostRPC):
         return [report for reports in self._told("report_progress") for report in reports]
 
     @property
-    def leases(self) -> list[Lease]:
+    def leases(self) -> list[LeaseChange]:
         return self._told("report_lease")

@@ -13,7 +13,7 @@ from concurrent.futures import Future
 from typing import Any
 
 from nova.console import relay, websocket
-from nova.console.stream import End, Stream
+from nova.console.stream import Stream, StreamEnd
 
 PATIENCE_S = 5.0
 MASK = b"\x11\x22\x33\x44"
@@ -157,7 +157,7 @@ class Session:
     """A relay that runs: ``browser`` or ``viewer`` on one side, ``console`` on the other, its ending at last."""
 
     def __init__(self, times: relay.Times | None = None, framed: bool = True) -> None:
-        front: End
+        front: StreamEnd
         if framed:
             self.browser, front = browser()
         else:
@@ -186,6 +186,6 @@ class Session:
         self.thread.join(PATIENCE_S)
 
 
-def buffered_bytes(end: End) -> int:
+def buffered_bytes(end: StreamEnd) -> int:
     """What a side of a session holds in memory."""
     return len(end.early) + sum(len(piece) for piece in end._out)

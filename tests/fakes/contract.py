@@ -14,7 +14,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from nova import context, errors
 from nova.rpc.client import Peers
-from nova.rpc.interface import Interface, Method
+from nova.rpc.interface import Contract, Method
 from nova.rpc.local import LocalBus
 
 
@@ -39,13 +39,13 @@ class ContractFake:
     contract wants none, and not supported else. While it is ``away``, nobody gets any.
     """
 
-    contract: ClassVar[type[Interface]]
+    contract: ClassVar[type[Contract]]
 
     def __new__(cls, *given: Any, **answers: Any) -> ContractFake:
         """``ContractFake(contract)`` is of a class that has the contract's calls."""
         return super().__new__(_class_of(*given) if cls is ContractFake else cls)
 
-    def __init_subclass__(cls, contract: type[Interface] | None = None) -> None:
+    def __init_subclass__(cls, contract: type[Contract] | None = None) -> None:
         """Plain classes among the bases are parts of the fake: each public method of theirs answers a call."""
         cls.contract = contract = contract or cls.contract
         parts = [part for part in cls.__mro__ if part is not object and not issubclass(part, ContractFake)]
@@ -55,7 +55,7 @@ class ContractFake:
             if not hasattr(own, "own"):
                 setattr(cls, name, _door(method, own))
 
-    def __init__(self, contract: type[Interface] | None = None, **answers: Any) -> None:
+    def __init__(self, contract: type[Contract] | None = None, **answers: Any) -> None:
         self.calls: list[Call] = []
         self.done: list[Call] = []
         self.away = False
@@ -110,7 +110,7 @@ class ContractFake:
 
 
 @functools.cache
-def _class_of(contract: type[Interface]) -> type[ContractFake]:
+def _class_of(contract: type[Contract]) -> type[ContractFake]:
     return type(f"Fake{contract.__name__}", (ContractFake,), {}, contract=contract)
 
 
@@ -130,7 +130,7 @@ def _door(method: Method, own: Callable[..., Any] | None) -> Callable[..., Any]:
     return call
 
 
-def _known(contract: type[Interface], names: Any) -> None:
+def _known(contract: type[Contract], names: Any) -> None:
     unknown = sorted({*names} - contract.methods.keys())
     if unknown:
         raise TypeError(f"{contract.__name__} has no {', '.join(unknown)}")

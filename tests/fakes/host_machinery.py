@@ -49,7 +49,7 @@ class FakeLinks:
 
     def __init__(self, devices: Sequence[str] = ("lo",)) -> None:
         self.devices: dict[str, list[links.Address]] = {name: [] for name in devices}
-        self.routing: dict[str, list[links.Route]] = {}
+        self.routing: dict[str, list[links.LinkRoute]] = {}
         self.masters: dict[str, str] = {}
         self.vlans: dict[str, links.Vlan] = {}
         self.macs: dict[str, str] = {}
@@ -128,10 +128,10 @@ class FakeLinks:
         if not self.devices[device]:
             self.routing.pop(device, None)  # as the kernel does
 
-    def routes(self, device: str) -> tuple[links.Route, ...]:
+    def routes(self, device: str) -> tuple[links.LinkRoute, ...]:
         return tuple(self.routing.get(device, ()))
 
-    def ensure_route(self, device: str, route: links.Route) -> None:
+    def ensure_route(self, device: str, route: links.LinkRoute) -> None:
         if route not in self.routing.setdefault(device, []):
             self.routing[device].append(route)
             self.log.append(("route", device, route.destination))

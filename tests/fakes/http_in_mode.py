@@ -33,7 +33,7 @@ def run() -> None:
         start_response("200 OK", [])
         return [environ["wsgi.input"].read(int(environ["CONTENT_LENGTH"]))]
 
-    server = http_server.Server(http_server.bind("127.0.0.1", 0), application, http_server.Bounds(head_s=10))
+    server = http_server.Server(http_server.bind("127.0.0.1", 0), application, http_server.ClientBounds(head_s=10))
     server.start()
 
     def client(number: int) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 from nova import errors
 from nova.model.migrations import MigrationProgress
 from nova.model.states import PowerState
-from nova.virt.libvirt.hypervisor import CpuQuestion, Departure, Job
+from nova.virt.libvirt.hypervisor import CpuQuestion, Departure, RunningMigration
 
 AMOUNTS = MigrationProgress(memory_total_bytes=100, memory_processed_bytes=60, memory_remaining_bytes=40)
 
@@ -28,7 +28,7 @@ class Migrations:
         self.migration_hangs, self.migration_fails, self.migration_lost, self.no_post_copy = False, "", False, False
         self.flags: frozenset[str] = frozenset({"aes", "sse4.2"})
         self.departures: list[Departure] = []
-        self.jobs: dict[str, Job] = {}
+        self.jobs: dict[str, RunningMigration] = {}
         self.downtimes: list[int] = []
         self.forced: list[str] = []
         self._aborted: set[str] = set()
@@ -51,7 +51,7 @@ class Migrations:
             raise errors.host.LibvirtRefused(task="migrate the guest",
                                              reason=f"cannot reach {departure.uri} or open {missing}")
         self.departures.append(departure)
-        self.jobs[server_uuid] = Job(progress=AMOUNTS, percent=60)
+        self.jobs[server_uuid] = RunningMigration(progress=AMOUNTS, percent=60)
         try:
             while self.migration_hangs and server_uuid not in self._aborted and not self.forced:
                 time.sleep(0.01)
@@ -69,7 +69,7 @@ class Migrations:
         if self.migration_lost:
             raise errors.host.LibvirtDown(host="host1", uri="fake:///", reason="it went away")
 
-    def job(self, server_uuid: str) -> Job | None:
+    def job(self, server_uuid: str) -> RunningMigration | None:
         return self.jobs.get(server_uuid)
 
     def migrated(self, server_uuid: str) -> bool:

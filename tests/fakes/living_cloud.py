@@ -23,8 +23,8 @@ import sqlalchemy as sa
 from nova import errors, faults
 from nova.compute.host import Host
 from nova.compute.orders import permission
-from nova.compute.reports.consoles import Offer
-from nova.compute.service import ComputeService, Parts
+from nova.compute.reports.consoles import ConsoleOffer
+from nova.compute.service import ComputeParts, ComputeService
 from nova.conductor.engine.journal import Journal
 from nova.conductor.engine.runner import Runner
 from nova.conductor.registry import ALL
@@ -52,8 +52,8 @@ from tests.fakes.small_cloud import NOVA_NETWORK, Networks, SmallCloud, until
 SETTLED_S = 20.0
 WORKING_POLLS = 8
 #: What every host offers of consoles.
-OFFERS = {ConsoleType.NOVNC: Offer("http://proxy:6080/vnc_auto.html", "127.0.0.1"),
-          ConsoleType.SERIAL: Offer("ws://proxy:6083/", "127.0.0.1")}
+OFFERS = {ConsoleType.NOVNC: ConsoleOffer("http://proxy:6080/vnc_auto.html", "127.0.0.1"),
+                 ConsoleType.SERIAL: ConsoleOffer("ws://proxy:6083/", "127.0.0.1")}
 #: What a dead driver may still be asked: nothing of it is a call to a hypervisor.
 HARMLESS = frozenset({"dead", "knobs", "calls", "hypervisor", "close", "needs_images"})
 
@@ -180,9 +180,9 @@ class ComputeProcess:
         settings = options(compute_options, resume_guests_state_on_host_boot=True, cpu_allocation_ratio=self.ratio)
         if self.cloud.networks.neutron:
             settings.set_override("vif_plugging_timeout", 0)  # nobody sends events here
-        self.service = ComputeService(Parts(self.driver, client, None, settings, store=self.cloud.image_service,
-                                            consoles=OFFERS, filters=self.cloud.filters(self.name)),
-                                      Host(self.name, self.path))
+        self.service = ComputeService(ComputeParts(self.driver, client, None, settings, store=self.cloud.image_service,
+                                                   consoles=OFFERS, filters=self.cloud.filters(self.name)),
+                                             Host(self.name, self.path))
         try:
             self.service.start()
         except Killed:

@@ -6,7 +6,7 @@ import ipaddress
 from pathlib import Path
 
 from nova.model.networks import DhcpHost, Network, NetworkOnHost
-from nova.network.options import NetworkOptions
+from nova.network.options import NetworkHostOptions
 
 
 def network(number: int = 1, **fields) -> Network:
@@ -27,7 +27,7 @@ def order(number: int = 1, *guests: DhcpHost, version: int = 1, **fields) -> Net
     return NetworkOnHost(network=network(number, **fields), addresses=guests, version=version)
 
 
-def options(path: Path, **fields) -> NetworkOptions:
+def options(path: Path, **fields) -> NetworkHostOptions:
     values = {"networks_path": path / "networks", "state_path": path, "metadata_host": "192.0.2.9",
               "routing_source_ip": "192.0.2.1", "dhcpbridge": "/usr/bin/nova-dhcpbridge"}
-    return NetworkOptions(**{**values, **fields})
+    return NetworkHostOptions(**{**values, **fields})

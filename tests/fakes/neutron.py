@@ -74,7 +74,8 @@ class FakeNeutron:
 
     def client(self, retries: int = 1, extension_sync_s: float = 600, doubts_s: Sequence[float] = (),
                **patience: float) -> Neutron:
-        service = session.Service("network", "network", (URL,), retries=retries, **{"retry_wait_s": 0.0, **patience})
+        service = session.ServiceEndpoint("network", "network", (URL,), retries=retries,
+                                          **{"retry_wait_s": 0.0, **patience})
         http = requests.Session()
         http.mount(URL, self.transport)
         return Neutron(NeutronCaller(service, session.Credentials(ksession.Session(session=http), None)),

@@ -14,8 +14,8 @@ from nova.model.flavors import Flavor
 from nova.model.images import Image
 from nova.model.keypairs import Keypair
 from nova.model.networks import FixedAddress, Interface
-from nova.notifications.facts import Failure, Period, ServerFacts, SpecFacts, States, TaskFacts, Who
-from nova.notifications.message import Message
+from nova.notifications.facts import Failure, NotifiedServer, Period, SpecFacts, States, TaskFacts, Who
+from nova.notifications.message import NotificationMessage
 
 AT = datetime.datetime(2012, 10, 29, 13, 42, 11, 123456)
 SSH_KEY = "ssh-rsa AAAAB3NzaC1yc2EAAAADAQABAAAAQQC9 made-by-a-test"
@@ -60,12 +60,12 @@ def server_row(**fields: Any) -> Any:
         "user_data": "SECRET", "files": {"/etc/x": "SECRET"}, "guest_password": "SECRET", **fields})
 
 
-def server(row: Any = None, **fields: Any) -> ServerFacts:
+def server(row: Any = None, **fields: Any) -> NotifiedServer:
     extra = {"states": States("building", "building", None, "scheduling"), "period": Period(AT, AT),
              "old_display_name": None, "new_flavor": FLAVOR, **dict.fromkeys(NAMED, VOLUME.volume_id)}
-    return ServerFacts(**{"row": row or server_row(), "who": WHO, "metadata": {}, "tags": ("tag",),
-                          "instance_name": "instance-00000001", "failure": FAILURE, "extra": extra,
-                          "shows_disks": True, "volumes": (VOLUME,), **fields})
+    return NotifiedServer(**{"row": row or server_row(), "who": WHO, "metadata": {}, "tags": ("tag",),
+                             "instance_name": "instance-00000001", "failure": FAILURE, "extra": extra,
+                             "shows_disks": True, "volumes": (VOLUME,), **fields})
 
 
 SPEC = SpecFacts(server_row(scheduler_hints={"group": "g1"}), tried=("a",), arguments={"host": "b", "node": None})
@@ -97,11 +97,11 @@ class Kept:
     """An outlet that keeps messages. ``wait``: an event to wait for before each; ``error``: raised by each."""
 
     def __init__(self) -> None:
-        self.sent: list[tuple[str, Message]] = []
+        self.sent: list[tuple[str, NotificationMessage]] = []
         self.wait: Any = None
         self.error: Exception | None = None
 
-    def send(self, form: str, message: Message) -> None:
+    def send(self, form: str, message: NotificationMessage) -> None:
         if self.wait is not None:
             self.wait.wait(10)
         if self.error is not None:

@@ -305,8 +305,9 @@ def with_proxies(made: NeutronBackEnd, deps: Deps, client: Any) -> NeutronBackEn
     """What shows users the networks, floating addresses and groups that Neutron has."""
     def changed(server_uuid: str) -> None:
         made.healer.refresh([server_uuid])
-    made.networks, made.floating = proxies.Networks(client), proxies.Floating(deps, client, "public", changed)
-    made.groups = proxies.Groups(deps, client, changed)
+    made.networks, made.floating = proxies.NetworksByNeutron(client), proxies.FloatingByNeutron(deps, client, "public",
+                                                                                                changed)
+    made.groups = proxies.GroupsByNeutron(deps, client, changed)
     return made
 
 

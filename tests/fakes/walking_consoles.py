@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from nova import context, errors
 from nova.db.models import cell as tables
-from nova.model.consoles import ConsoleType, ConsoleWish, TokenCheck, token_hash
+from nova.model.consoles import ConsoleRequest, ConsoleType, TokenCheck, token_hash
 from nova.model.states import ENDS_CONSOLES
 from tests.fakes.living_cloud import Killed, LivingCloud
 from tests.fakes.small_cloud import DEMO
@@ -32,7 +32,7 @@ class WalkingConsoles:
     def open(self, uuid: str) -> None:
         """Whatever is going on with the server and its host: that it may be refused, or its answer be lost."""
         with contextlib.suppress(errors.NovaError, Killed), context.entered(DEMO):
-            url = self.cloud.consoles.open_console(ConsoleWish(server_uuid=uuid, type=TYPE)).url
+            url = self.cloud.consoles.open_console(ConsoleRequest(server_uuid=uuid, type=TYPE)).url
             self.given[parse_qs(urlsplit(url).query)["token"][0]] = uuid
             self.opened += 1
         for token in list(self.given)[:-MOST]:

@@ -12,7 +12,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from nova import errors
-from nova.conductor.actions.interfaces import Interfaces
+from nova.conductor.actions.interfaces import InterfaceActions
 from nova.conductor.engine.network_options import FloatingOptions, NetworkOptions
 from nova.db import networks as network_rows
 from nova.db.models import cell as tables
@@ -117,11 +117,11 @@ class WalkingNetworks:
         return self.rng.choice(found)
 
     def attach(self, uuid: str, wish: RequestedNetwork) -> None:
-        Interfaces(self.cloud.deps, ATTACH_S).attach_interface(uuid, wish)
+        InterfaceActions(self.cloud.deps, ATTACH_S).attach_interface(uuid, wish)
 
     def detach(self, uuid: str) -> None:
         interface = self.one_of(self.cloud.server(uuid).interfaces or ())
-        Interfaces(self.cloud.deps, ATTACH_S).detach_interface(uuid, interface.id)
+        InterfaceActions(self.cloud.deps, ATTACH_S).detach_interface(uuid, interface.id)
 
     def plugged(self, live: list[Any]) -> Iterator[str]:
         """Guests have the interfaces that their servers' rows say."""

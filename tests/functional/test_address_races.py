@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from nova import errors
 from nova.db import addresses, free_addresses, host_addresses, network_pools, networks
-from nova.db.addresses import Terms, Wish
+from nova.db.addresses import AddressRequest, Terms
 from nova.db.engine import Database
 from nova.db.models import cell as tables
 from nova.db.types import later
@@ -40,7 +40,7 @@ def test_quota_of_addresses_when_many_take_at_once_then_it_is_never_exceeded(cel
     uuids = add_servers(cell, *(server_row(project_id="limited") for _ in range(WRITERS * 2)))
 
     def take(uuid: str) -> Any:
-        wish = Wish(uuid, "vm", (RequestedNetwork(network_id=network),), "limited")
+        wish = AddressRequest(uuid, "vm", (RequestedNetwork(network_id=network),), "limited")
         return cell.transact(lambda tx: addresses.bind(tx, [wish], Terms(limits={"limited": 5})))
     answers = [one for start in range(2) for one in
                together([lambda uuid=uuid: take(uuid) for uuid in uuids[start::2]])]
@@ -56,7 +56,7 @@ def test_two_hundred_addresses_taken_and_given_back_at_once_are_each_ones_own(ce
 
     def take(mine: list[str]) -> list[Any]:
         return [cell.transact(lambda tx, uuid=uuid: addresses.bind(tx, [
-            Wish(uuid, "vm", (RequestedNetwork(network_id=network),), "demo")])) for uuid in mine]
+            AddressRequest(uuid, "vm", (RequestedNetwork(network_id=network),), "demo")])) for uuid in mine]
     found = together([lambda mine=uuids[start::WRITERS]: take(mine) for start in range(WRITERS)])
     interfaces = [one for part in found for bound in part for [one] in bound.values()]
     assert len({one.addresses[0].address for one in interfaces}) == len({one.mac for one in interfaces}) == 200
@@ -86,7 +86,7 @@ def test_first_guests_of_a_host_at_once_give_it_one_address(cell: Database) -> N
     uuids = add_servers(cell, *(server_row() for _ in range(WRITERS)))
 
     def take(uuid: str) -> Any:
-        wish = Wish(uuid, "vm", (RequestedNetwork(network_id=network),), "demo", "h")
+        wish = AddressRequest(uuid, "vm", (RequestedNetwork(network_id=network),), "demo", "h")
         return cell.transact(lambda tx: addresses.bind(tx, [wish]))
     bound = together([lambda uuid=uuid: take(uuid) for uuid in uuids])
     [gateway] = {one.gateway for answer in bound for [one] in answer.values()}
@@ -105,7 +105,7 @@ def test_first_guests_of_a_host_at_once_give_it_one_address(cell: Database) -> N
 def test_left_addresses_wait_for_their_release_or_their_time(cell: Database) -> None:
     network = add_network(cell, "10.24.0.0/28")
     uuids = add_servers(cell, *(server_row() for _ in range(2)))
-    wishes = [Wish(uuid, "vm", (RequestedNetwork(network_id=network),), "demo") for uuid in uuids]
+    wishes = [AddressRequest(uuid, "vm", (RequestedNetwork(network_id=network),), "demo") for uuid in uuids]
     bound = cell.transact(lambda tx: addresses.bind(tx, wishes))
     cell.transact(lambda tx: tx.execute(sa.update(tables.networks).where(tables.networks.c.uuid == network)
                                         .values(host="net")))

@@ -87,7 +87,7 @@ def test_review_when_each_kind_is_there_then_each_is_found_and_cured(stores: Sto
     with stores.api.reading() as tx:
         assert set(audits.held(tx, [right, lost, wrong, twice])) == {right, lost, wrong, twice}
         assert audits.overused(tx, host) == []
-        assert audits.root_at(tx, audits.Place(host, host, right)) == provider
+        assert audits.root_at(tx, audits.NodeHolder(host, host, right)) == provider
 
 
 def test_overused_when_a_host_has_less_than_it_gave_then_it_is_named(stores: Stores, host: str) -> None:

@@ -54,15 +54,15 @@ class Proxy:
         self.auth = FakeConsoleAuth(kind.types[0])
         self.auth.give(port=self.end.port)
         self.sessions = sessions.Sessions(sessions.SessionLimits(9, 9, 9, 9), kind.exclusive, lambda _state: None)
-        door = gate.Gate(kind, self.auth, self.sessions, gate.GateSettings(reach=HERE))
+        door = gate.ConsoleGate(kind, self.auth, self.sessions, gate.GateSettings(reach=HERE))
         try:
             assets = paper.assets(kind, "/usr/share/javascript/xterm")
         except terminal.NoTerminal as missing:
             pytest.skip(str(missing))
-        files = static.Files(kind.web) if kind.web else None
+        files = static.StaticFiles(kind.web) if kind.web else None
         sock = http_server.bind("127.0.0.1", 0)
         self.server = http_server.Server(sock, app.App(door, files, assets),
-                                         http_server.Bounds(50, 30, 10))
+                                         http_server.ClientBounds(50, 30, 10))
         self.server.start()
         self.base = f"http://127.0.0.1:{self.server.sock.getsockname()[1]}"
 

@@ -151,7 +151,7 @@ def test_network_when_an_address_is_being_picked_then_it_is_not_deleted(cell: Da
     network, picked, go = add_network(cell, cidr="10.9.0.0/28"), threading.Event(), threading.Event()
 
     def pick(tx: sa.Connection) -> None:
-        networks.bind(tx, [networks.Wish("a-server", "vm", (RequestedNetwork(network_id=network),))])
+        networks.bind(tx, [networks.AddressRequest("a-server", "vm", (RequestedNetwork(network_id=network),))])
         picked.set()
         go.wait(0.5)
     binding = threading.Thread(target=cell.transact, args=(pick,))

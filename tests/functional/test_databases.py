@@ -106,7 +106,7 @@ def test_bind_when_many_servers_want_addresses_at_once_then_each_gets_its_own(ce
     uuids = add_servers(cell, *(server_row() for _ in range(WRITERS * 3)))
 
     def take(mine: list[str]) -> Any:
-        wishes = [networks.Wish(uuid, "vm", (RequestedNetwork(network_id=network),)) for uuid in mine]
+        wishes = [networks.AddressRequest(uuid, "vm", (RequestedNetwork(network_id=network),)) for uuid in mine]
         return cell.transact(lambda tx: networks.bind(tx, wishes))
     bound = together([lambda mine=uuids[start::WRITERS]: take(mine) for start in range(WRITERS)])
     addresses = [one[0].addresses[0].address for part in bound for one in part.values()]

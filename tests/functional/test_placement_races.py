@@ -31,7 +31,7 @@ from nova.model.providers import (
     ResourceRequest,
     TraitQuery,
 )
-from nova.model.scheduling import Resources, Wishes
+from nova.model.scheduling import HostRequirements, Resources
 from tests.fakes.placement import wish
 from tests.fakes.racing import together
 from tests.fakes.rows import SMALL, add_ledger, add_provider, new_uuid
@@ -159,8 +159,8 @@ def test_claims_and_allocations_when_they_race_then_a_host_gives_no_more_than_it
     request = ResourceRequest(groups=(RequestGroup(resources={"VCPU": 1, "MEMORY_MB": 512}),))
 
     def take(mine: list[str]) -> int:
-        asked = [claims.Claim(server, 1, key, SMALL, False, Wishes(request=request) if wished else None)
-                 for server in mine]
+        asked = [claims.Claim(server, 1, key, SMALL, False, HostRequirements(request=request) if wished else None)
+                           for server in mine]
         return sum(one is None for one in api.transact(lambda tx: claims.claim(tx, asked))[0].values())
 
     def put() -> int:

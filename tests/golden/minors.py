@@ -62,22 +62,27 @@ def _at(shape: Shape, path: str) -> Any:
 def _hash(shape: Shape, name: str) -> str:
     """Of all that a peer of one method can notice."""
     method = {key: shape["methods"][name][key] for key in SEEN_BY_PEERS}
+    kinds = _reached(method, shape["types"])
+    numbers = {kind: f"type {number}" for number, kind in enumerate(kinds)}  # a class's name is not on the wire
     seen = {"topic": shape["topic"], "addressed_by": shape["addressed_by"], "method": method,
-            "types": {kind: shape["types"][kind] for kind in _reached(method, shape["types"])}}
-    return hashlib.sha256(json.dumps(seen, sort_keys=True).encode()).hexdigest()
+            "types": [shape["types"][kind] for kind in kinds]}
+    text = NAMES.sub(lambda found: numbers.get(found[0], found[0]), json.dumps(seen, sort_keys=True))
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _reached(method: Shape, types: Shape) -> set[str]:
-    found: set[str] = set()
+def _reached(method: Shape, types: Shape) -> list[str]:
+    """In the order in which the method, its arguments by name, and their fields by name lead to them."""
+    found: dict[str, None] = {}
     waiting = [method]
     while waiting:
-        for name in {*_named_in(waiting.pop())} & types.keys() - found:
-            found.add(name)
-            waiting.append(types[name])
-    return found
+        for name in _named_in(waiting.pop(0)):
+            if name in types and name not in found:
+                found[name] = None
+                waiting.append(types[name])
+    return list(found)
 
 
 def _named_in(part: Shape) -> Iterator[str]:
     yield from NAMES.findall(str(part.get("result", "")))
-    for field in {**part.get("arguments", {}), **part.get("fields", {})}.values():
+    for _, field in sorted({**part.get("arguments", {}), **part.get("fields", {})}.items()):
         yield from NAMES.findall(field["type"])

@@ -17,7 +17,7 @@ import msgspec
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
 
-from nova.rpc.interface import Interface, parse_version  # noqa: E402
+from nova.rpc.interface import Contract, parse_version  # noqa: E402
 from tests.golden import minors, shapes  # noqa: E402
 
 
@@ -26,7 +26,7 @@ def write_contracts(same_version: bool) -> list[str]:
     return [line for contract in shapes.contracts() for line in _write_contract(contract, same_version)]
 
 
-def _write_contract(contract: type[Interface], same_version: bool) -> list[str]:
+def _write_contract(contract: type[Contract], same_version: bool) -> list[str]:
     name, shape = contract.__name__, shapes.shape_of_contract(contract)
     files = shapes.contract_files(name)
     before = [path for version, path in files.items() if _major(version) == _major(contract.version)]

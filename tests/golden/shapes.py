@@ -28,7 +28,7 @@ import nova.model
 import nova.rpc.contracts
 from nova.context import RequestContext
 from nova.model.base import Value
-from nova.rpc.interface import Interface, parse_version
+from nova.rpc.interface import Contract, parse_version
 
 HERE = pathlib.Path(__file__).parent
 CONTRACTS, VALUES, OLDER = HERE / "contracts", HERE / "values", "older.json"
@@ -50,8 +50,8 @@ def _classes(package: types.ModuleType, base: type) -> list[Any]:
     return [found[name] for name in sorted(found)]
 
 
-def contracts() -> list[type[Interface]]:
-    return _classes(nova.rpc.contracts, Interface)
+def contracts() -> list[type[Contract]]:
+    return _classes(nova.rpc.contracts, Contract)
 
 
 def values() -> list[type[msgspec.Struct]]:
@@ -113,7 +113,7 @@ def reached(kinds: list[Any]) -> dict[str, type]:
     return found
 
 
-def shape_of_contract(contract: type[Interface]) -> Shape:
+def shape_of_contract(contract: type[Contract]) -> Shape:
     """All of a contract that a peer can notice."""
     methods, kinds = {}, []
     for name, method in sorted(contract.methods.items()):

@@ -23,8 +23,8 @@ from nova.model.states import PowerState
 from nova.virt.interface import ConsolePlace
 from nova.virt.libvirt import LibvirtDriver
 from nova.virt.libvirt.settings.consoles import ConsoleSettings, SerialSettings
-from nova.virt.libvirt.xml.arrival import Places, arrival_xml
-from nova.virt.libvirt.xml.consoles import Screens, lines_of
+from nova.virt.libvirt.xml.arrival import ArrivalPaths, arrival_xml
+from nova.virt.libvirt.xml.consoles import GuestScreens, lines_of
 from nova.virt.libvirt.xml.specs import SerialLine, SpiceSpec
 from tests.contract.driver_conformance import build, eventually, make_order, unbuild
 from tests.contract.driver_console_cases import ConsoleCases, places
@@ -170,8 +170,9 @@ def test_sockets_are_there_for_their_users_alone_and_go_with_the_guest(rig, orde
     assert list(folder.iterdir()) == []
 
 
-SHAPES = {"all": Screens(vnc="127.0.0.1", spice=SPICE), "vnc": Screens(vnc="127.0.0.1"), "spice": Screens(spice=SPICE),
-          "none": Screens()}
+SHAPES = {"all": GuestScreens(vnc="127.0.0.1", spice=SPICE), "vnc": GuestScreens(vnc="127.0.0.1"),
+          "spice": GuestScreens(spice=SPICE),
+          "none": GuestScreens()}
 
 
 @pytest.mark.parametrize(("here", "there"), [("all", "none"), ("all", "vnc"), ("all", "spice"), ("vnc", "all"),
@@ -184,7 +185,7 @@ def test_guest_goes_on_with_the_consoles_of_another_host(rig, order, here, there
     folder = str(rig.instances / order.server_uuid)
     lines = (SerialLine("127.0.0.1", 31010), SerialLine("127.0.0.1", 31011)) if there == "all" else ()
     text = arrival_xml(rig.driver.tools.hypervisor.moving_xml(order.server_uuid), folder,
-                       Places(folder=folder, screens=SHAPES[there], lines=lines, placement=None))
+                       ArrivalPaths(folder=folder, screens=SHAPES[there], lines=lines, placement=None))
     Path("/run/arrival.xml").write_text(text)
     for words in (("save", order.server_uuid, "/run/memory"),
                   ("restore", "/run/memory", "--xml", "/run/arrival.xml")):

@@ -17,7 +17,7 @@ import msgspec
 from nova.model.networks import DhcpHost, NetworkOnHost
 from nova.network import firewall, isolation
 from nova.network.local_network import here
-from nova.network.options import NetworkOptions
+from nova.network.options import NetworkHostOptions
 from nova.privileged import ebtables, iptables
 from tests.fakes.network import guest, network
 
@@ -216,9 +216,9 @@ class Cloud:
     def missing(self, *orders: NetworkOnHost) -> list[str]:
         """What the next look at the packet filters would change, for these networks (the usual one)."""
         settings = json.loads((self.state / "settings.json").read_text())
-        options = NetworkOptions(**{name: tuple(value) if isinstance(value, list) else value
-                                    for name, value in settings.items()},
-                                 networks_path=self.state, state_path=self.state)
+        options = NetworkHostOptions(**{name: tuple(value) if isinstance(value, list) else value
+                                        for name, value in settings.items()},
+                                     networks_path=self.state, state_path=self.state)
         served = [here(one, options, lambda net: net.bridge or "", lambda net: net.bridge_interface)
                   for one in orders or [NetworkOnHost(network=network(1))]]
         kinds = ((firewall.tables(served, options), iptables.IPV4),

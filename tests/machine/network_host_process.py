@@ -20,8 +20,8 @@ concurrency.patch()
 import msgspec  # noqa: E402 - after the patch, as nova.cmd does
 
 from nova.errors import NovaError, Unavailable  # noqa: E402
-from nova.model.networks import Lease, NetworkOnHost  # noqa: E402
-from nova.network.options import NetworkOptions  # noqa: E402
+from nova.model.networks import LeaseChange, NetworkOnHost  # noqa: E402
+from nova.network.options import NetworkHostOptions  # noqa: E402
 from nova.network.service import assemble  # noqa: E402
 
 HOST = "host1"
@@ -35,7 +35,7 @@ class FileConductor:
         self._answer()
         return msgspec.json.decode((self._state / "orders.json").read_bytes(), type=tuple[NetworkOnHost, ...])
 
-    def report_lease(self, host: str, lease: Lease) -> None:
+    def report_lease(self, host: str, lease: LeaseChange) -> None:
         self._answer()
         with open(self._state / "leases.log", "a") as stream:
             stream.write(f"{lease.action} {lease.mac} {lease.address} {lease.hostname}\n")
@@ -48,8 +48,8 @@ class FileConductor:
 def main(state: Path) -> None:
     settings = json.loads((state / "settings.json").read_text())
     paths = {"networks_path": state / "networks", "state_path": state}
-    options = NetworkOptions(**{**{key: tuple(value) if isinstance(value, list) else value
-                                   for key, value in settings.items()}, **paths})
+    options = NetworkHostOptions(**{**{key: tuple(value) if isinstance(value, list) else value
+                                       for key, value in settings.items()}, **paths})
     conductor = FileConductor(state)
     service = assemble(conductor, HOST, options)
     service.start()

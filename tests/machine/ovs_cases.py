@@ -132,7 +132,7 @@ def test_nova_compute_that_starts_again_leaves_ports_as_they_are(rig, pair):
             driver.interfaces.plug(order)
         driver.close()
 
-    before, pool = rows(), concurrency.Pool(1, "restart")
+    before, pool = rows(), concurrency.WorkerPool(1, "restart")
     with Serial(pair[0].server_uuid) as line:
         line.log_in()
         restart = pool.submit(start_again)

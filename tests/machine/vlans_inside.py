@@ -16,7 +16,7 @@ from pathlib import Path
 from nova.model.networks import Interface, Network, NetworkOnHost
 from nova.network.host import Filters, Machine, NetworkHost
 from nova.network.leases import LeaseBook
-from nova.network.options import NetworkOptions
+from nova.network.options import NetworkHostOptions
 from nova.privileged import links
 from nova.privileged.iptables import PacketFilter
 from nova.privileged.runner import Completed
@@ -72,8 +72,8 @@ def network(project: str) -> Network:
 
 
 def network_host() -> NetworkHost:
-    options = NetworkOptions(networks_path=STATE / "networks", state_path=STATE, host="network",
-                             network_manager="nova.network.manager.VlanManager", vlan_interface="eth0")
+    options = NetworkHostOptions(networks_path=STATE / "networks", state_path=STATE, host="network",
+                                 network_manager="nova.network.manager.VlanManager", vlan_interface="eth0")
     options.networks_path.mkdir(parents=True, exist_ok=True)
     packets = PacketFilter(NoPrograms(), STATE / "lock")
     machine = Machine(links, NoPrograms(), Filters(packets, packets, packets), lambda: None, lambda: None)

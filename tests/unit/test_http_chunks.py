@@ -43,7 +43,7 @@ def tell(environ: dict[str, Any], start_response: Any) -> list[bytes]:
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[http_server.Server]:
-    made = http_server.Server(http_server.bind("127.0.0.1", 0), tell, http_server.Bounds(chunked_bytes=LIMIT))
+    made = http_server.Server(http_server.bind("127.0.0.1", 0), tell, http_server.ClientBounds(chunked_bytes=LIMIT))
     made.start()
     yield made
     made.stop(1)

@@ -209,7 +209,7 @@ class Taker:
             sock.sendall(data)
 
 
-def serving(bounds: http_server.Bounds | None = None, **how: Any) -> tuple[http_server.Server, Taker]:
+def serving(bounds: http_server.ClientBounds | None = None, **how: Any) -> tuple[http_server.Server, Taker]:
     taker = Taker()
     made = http_server.Server(http_server.bind("127.0.0.1", 0), taker, bounds, **how)
     made.start()
@@ -242,7 +242,7 @@ def test_taken_connection_when_more_was_sent_than_the_request_then_it_is_refused
 
 
 def test_taken_connections_use_no_slot_and_do_not_hold_up_stop() -> None:
-    server, taker = serving(http_server.Bounds(workers=1, max_connections=1))
+    server, taker = serving(http_server.ClientBounds(workers=1, max_connections=1))
     socks = []
     for _ in range(3):
         socks.append(taken(server))
@@ -268,7 +268,7 @@ def test_taken_connection_when_its_work_fails_then_it_is_closed() -> None:
 
 
 def test_head_when_it_comes_byte_by_byte_then_it_has_one_deadline() -> None:
-    server, _ = serving(http_server.Bounds(head_s=0.3))
+    server, _ = serving(http_server.ClientBounds(head_s=0.3))
     began = time.monotonic()
     with socket.create_connection(("127.0.0.1", port(server)), timeout=3) as sock:
         with contextlib.suppress(OSError):
@@ -280,7 +280,7 @@ def test_head_when_it_comes_byte_by_byte_then_it_has_one_deadline() -> None:
 
 
 def test_slow_head_takes_nothing_from_connections_that_were_taken_over() -> None:
-    server, _ = serving(http_server.Bounds(head_s=0.1))
+    server, _ = serving(http_server.ClientBounds(head_s=0.1))
     with taken(server) as sock:
         assert sock.recv(100) == b"hello"
         time.sleep(0.2)
@@ -325,7 +325,7 @@ def test_plain_http_when_tls_is_the_only_way_then_nothing_is_answered(tls_contex
 
 
 def test_handshake_when_it_never_ends_then_it_has_the_heads_deadline(tls_context: ssl.SSLContext) -> None:
-    server, _ = serving(http_server.Bounds(head_s=0.3), tls=tls_context)
+    server, _ = serving(http_server.ClientBounds(head_s=0.3), tls=tls_context)
     with socket.create_connection(("127.0.0.1", port(server)), timeout=3) as sock:
         sock.sendall(b"\x16\x03\x01\x02\x00")
         assert sock.recv(100) == b""
@@ -346,7 +346,7 @@ def test_application_that_wants_the_connection_closed_has_it_closed() -> None:
 
 
 def test_connections_that_only_wait_do_not_keep_others_out() -> None:
-    server, _ = serving(http_server.Bounds(head_s=5, max_connections=2))
+    server, _ = serving(http_server.ClientBounds(head_s=5, max_connections=2))
     idle = [socket.create_connection(("127.0.0.1", port(server)), timeout=3) for _ in range(2)]
     assert raw(server, b"GET /x HTTP/1.0\r\n\r\n").startswith(b"HTTP/1.1 200")
     assert idle[0].recv(10) == b"", "the one that waited longest was let go"
@@ -367,7 +367,7 @@ def large(environ: dict[str, Any], start_response: Any) -> Any:
 
 @pytest.mark.parametrize("path", ["/large", "/parts"])
 def test_clients_that_read_nothing_hold_no_slot(path: str) -> None:
-    server = http_server.Server(http_server.bind("127.0.0.1", 0), large, http_server.Bounds(workers=1))
+    server = http_server.Server(http_server.bind("127.0.0.1", 0), large, http_server.ClientBounds(workers=1))
     server.start()
     with contextlib.ExitStack() as deaf:
         for _ in range(3):
@@ -393,7 +393,7 @@ def test_generators_work_is_done_within_the_slots() -> None:
     def working(_environ: dict[str, Any], start_response: Any) -> Any:
         start_response("200 OK", [])
         return parts()
-    server = http_server.Server(http_server.bind("127.0.0.1", 0), working, http_server.Bounds(workers=1))
+    server = http_server.Server(http_server.bind("127.0.0.1", 0), working, http_server.ClientBounds(workers=1))
     server.start()
     clients = [threading.Thread(target=raw, args=(server, b"GET / HTTP/1.0\r\n\r\n")) for _ in range(3)]
     for client in clients:
@@ -422,7 +422,7 @@ def test_client_that_leaves_within_a_body_is_no_failure_of_the_application(caplo
         def recv_into(self, _buffer: Any) -> int:
             raise ssl.SSLEOFError(8, "EOF occurred")
 
-    body = http_request.Body(io.BufferedReader(http_request.Source(Gone())), 9, None)  # type: ignore[arg-type]
+    body = http_request.BodyStream(io.BufferedReader(http_request.SocketSource(Gone())), 9, None)  # type: ignore[arg-type]
     environ = {"PATH_INFO": "/", "REQUEST_METHOD": "POST", "QUERY_STRING": "", "wsgi.input": body}
     with pytest.raises(ConnectionError):
         http_server.Exchange(Gone(), True, False, True).run(echo, environ, threading.BoundedSemaphore(1))  # type: ignore

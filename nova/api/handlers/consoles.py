@@ -11,11 +11,11 @@ from nova.api.request import Request
 from nova.api.view import answers
 from nova.api.views import consoles as views
 from nova.model.base import Json
-from nova.model.consoles import PROTOCOLS, Console, ConsoleType, ConsoleWish, token_hash
+from nova.model.consoles import PROTOCOLS, Console, ConsoleRequest, ConsoleType, token_hash
 
 
 def _opened(req: Request, server_id: str, type: ConsoleType) -> Console:
-    console: Console = req.consoles.open_console(ConsoleWish(server_uuid=server_id, type=type))
+    console: Console = req.consoles.open_console(ConsoleRequest(server_uuid=server_id, type=type))
     return console
 
 

@@ -22,7 +22,7 @@ DELETED = "DELETED"  # the status
 
 
 @dataclass(frozen=True)
-class Filter:
+class ListFilter:
     """One filter: the column it compares and how. ``everybody``: since when non-admins may use it; None: never."""
 
     name: str
@@ -32,37 +32,37 @@ class Filter:
 
 
 FILTERS = (
-    Filter("name", "name", REGEX, "2.1"),
-    Filter("image", "image_id", EQUAL, "2.1"),
-    Filter("flavor", "flavorid", EQUAL, "2.1"),
-    Filter("reservation_id", "reservation_id", REGEX, "2.1"),
-    Filter("availability_zone", "availability_zone", REGEX, "2.83"),
-    Filter("config_drive", "config_drive", EQUAL, "2.83"),
-    Filter("key_name", "key_name", REGEX, "2.83"),
-    Filter("power_state", "power_state", EQUAL, "2.83"),
-    Filter("progress", "progress", EQUAL, "2.83"),
-    Filter("task_state", "task_state", EQUAL, "2.83"),
-    Filter("vm_state", "vm_state", EQUAL, "2.83"),
-    Filter("user_id", "user_id", EQUAL, "2.83"),
-    Filter("created_at", "created_at", EQUAL, "2.83"),
-    Filter("launched_at", "launched_at", EQUAL, "2.83"),
-    Filter("terminated_at", "terminated_at", EQUAL, "2.83"),
-    Filter("hostname", "hostname", REGEX, "2.90"),
-    Filter("display_name", "name", REGEX),
-    Filter("description", "description", REGEX),
-    Filter("display_description", "description", REGEX),
-    Filter("host", "host"),
-    Filter("node", "node", REGEX),
-    Filter("uuid", "uuid"),
-    Filter("image_ref", "image_id"),
-    Filter("kernel_id", "kernel_id", REGEX),
-    Filter("ramdisk_id", "ramdisk_id", REGEX),
-    Filter("launch_index", "launch_index"),
-    Filter("root_device_name", "root_device_name", REGEX),
-    Filter("locked_by", "locked_by", REGEX),
-    Filter("access_ip_v4", "access_ip_v4", REGEX),
-    Filter("access_ip_v6", "access_ip_v6", REGEX),
-    Filter("auto_disk_config", "disk_config"),
+    ListFilter("name", "name", REGEX, "2.1"),
+    ListFilter("image", "image_id", EQUAL, "2.1"),
+    ListFilter("flavor", "flavorid", EQUAL, "2.1"),
+    ListFilter("reservation_id", "reservation_id", REGEX, "2.1"),
+    ListFilter("availability_zone", "availability_zone", REGEX, "2.83"),
+    ListFilter("config_drive", "config_drive", EQUAL, "2.83"),
+    ListFilter("key_name", "key_name", REGEX, "2.83"),
+    ListFilter("power_state", "power_state", EQUAL, "2.83"),
+    ListFilter("progress", "progress", EQUAL, "2.83"),
+    ListFilter("task_state", "task_state", EQUAL, "2.83"),
+    ListFilter("vm_state", "vm_state", EQUAL, "2.83"),
+    ListFilter("user_id", "user_id", EQUAL, "2.83"),
+    ListFilter("created_at", "created_at", EQUAL, "2.83"),
+    ListFilter("launched_at", "launched_at", EQUAL, "2.83"),
+    ListFilter("terminated_at", "terminated_at", EQUAL, "2.83"),
+    ListFilter("hostname", "hostname", REGEX, "2.90"),
+    ListFilter("display_name", "name", REGEX),
+    ListFilter("description", "description", REGEX),
+    ListFilter("display_description", "description", REGEX),
+    ListFilter("host", "host"),
+    ListFilter("node", "node", REGEX),
+    ListFilter("uuid", "uuid"),
+    ListFilter("image_ref", "image_id"),
+    ListFilter("kernel_id", "kernel_id", REGEX),
+    ListFilter("ramdisk_id", "ramdisk_id", REGEX),
+    ListFilter("launch_index", "launch_index"),
+    ListFilter("root_device_name", "root_device_name", REGEX),
+    ListFilter("locked_by", "locked_by", REGEX),
+    ListFilter("access_ip_v4", "access_ip_v4", REGEX),
+    ListFilter("access_ip_v6", "access_ip_v6", REGEX),
+    ListFilter("auto_disk_config", "disk_config"),
 )
 TIMES = ("created_at", "launched_at", "terminated_at")
 
@@ -194,7 +194,7 @@ def _conditions(usable: _Usable, all_tenants: bool) -> tuple[Condition, ...]:
     return tuple(found)
 
 
-def _condition(row: Filter, value: str) -> Condition:
+def _condition(row: ListFilter, value: str) -> Condition:
     if row.name in TIMES:
         return Condition(column=row.column, value=_time(row.name, value))
     if row.name == "config_drive":

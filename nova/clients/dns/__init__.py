@@ -1,12 +1,12 @@
 """DNS servers that learn floating addresses' and servers' names, by the class path that stands in nova.conf.
 
-A driver is a class without arguments or with one, the options that are its own (:class:`Options`). Names are relative
-to their domain. A class of the operator's own has the same methods (:class:`Driver`).
+A driver is a class without arguments or with one, the options that are its own (:class:`DnsOptions`). Names are relative
+to their domain. A class of the operator's own has the same methods (:class:`DnsDriver`).
 """
 
-from nova.clients.dns.drivers import NOOP, Driver, NoopDNSDriver, Options, load
+from nova.clients.dns.drivers import NOOP, DnsDriver, DnsOptions, NoopDNSDriver, load
 from nova.clients.dns.managers import Managers
 from nova.clients.dns.patience import Patient
 
-__all__ = ["NOOP", "DnsAway", "DomainThere", "Driver", "DriverUnknown", "EntryThere", "Managers", "NoSuchDomain",
-           "NoSuchEntry", "NoopDNSDriver", "NotThere", "Options", "Patient", "load"]
+__all__ = ["NOOP", "DnsAway", "DomainThere", "DnsDriver", "DriverUnknown", "EntryThere", "Managers", "NoSuchDomain",
+              "NoSuchEntry", "NoopDNSDriver", "NotThere", "DnsOptions", "Patient", "load"]

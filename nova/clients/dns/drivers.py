@@ -14,7 +14,7 @@ from nova import errors
 NOOP = "nova.network.noop_dns_driver.NoopDNSDriver"
 
 
-class Driver(Protocol):
+class DnsDriver(Protocol):
     """Each call may raise any exception; those of this module have a meaning to those who ask."""
 
     def get_domains(self) -> list[str]: ...
@@ -42,7 +42,7 @@ class Driver(Protocol):
 
 
 @dataclasses.dataclass(frozen=True)
-class Options:
+class DnsOptions:
     """What drivers of ours read, by their names in nova.conf. ``ldap_dns_password`` is in no log."""
 
     state_path: Path = Path("/var/lib/nova")
@@ -87,7 +87,7 @@ OURS = {NOOP: (__name__, "NoopDNSDriver"),
         "nova.network.ldapdns.LdapDNS": ("nova.clients.dns.ldapdns", "LdapDNS")}
 
 
-def load(option: str, name: str, options: Options) -> Driver:
+def load(option: str, name: str, options: DnsOptions) -> DnsDriver:
     """The driver of that class path. dns.NoDriver: there is none, or it can not be made."""
     module, _dot, kind = name.rpartition(".")
     module, kind = OURS.get(name, (module, kind))
@@ -96,7 +96,7 @@ def load(option: str, name: str, options: Options) -> Driver:
     except (ImportError, AttributeError, ValueError) as error:
         raise errors.dns.NoDriver(option=option, name=name, reason=f"there is no such class ({error})") from None
     try:
-        made: Driver = found(options) if _takes_options(found) else found()
+        made: DnsDriver = found(options) if _takes_options(found) else found()
     except Exception as error:  # an operator's own class: whatever it says is the reason
         raise errors.dns.NoDriver(option=option, name=name, reason=f"{type(error).__name__}: {error}") from error
     return made

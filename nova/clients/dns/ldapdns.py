@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 
 from nova import errors
-from nova.clients.dns.drivers import Options
+from nova.clients.dns.drivers import DnsOptions
 from nova.model.base import Json
 
 CONNECT_S, ANSWER_S = 3.0, 3.0
@@ -23,7 +23,7 @@ NO_SUCH_OBJECT, ALREADY_EXISTS = 32, 68  # result codes of RFC 4511
 class LdapDNS:
     """``connect`` makes an ldap3 connection of the options that is not bound yet (tests hand in a mocked one)."""
 
-    def __init__(self, options: Options, connect: Callable[[Options], Json] | None = None) -> None:
+    def __init__(self, options: DnsOptions, connect: Callable[[DnsOptions], Json] | None = None) -> None:
         self._options, self._connect = options, connect or _connection
 
     def get_domains(self) -> list[str]:
@@ -143,7 +143,7 @@ class LdapDNS:
                               reason=ldap.result["description"])
 
 
-def _connection(options: Options) -> Json:
+def _connection(options: DnsOptions) -> Json:
     import ldap3
 
     server = ldap3.Server(options.ldap_dns_url, connect_timeout=CONNECT_S)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from nova.clients.dns.drivers import NOOP, Options, load
+from nova.clients.dns.drivers import NOOP, DnsOptions, load
 from nova.clients.dns.patience import Patient
 
 
@@ -15,8 +15,8 @@ class Managers(NamedTuple):
     instances: Patient
 
     @classmethod
-    def of(cls, floating: str = NOOP, instances: str = NOOP, options: Options | None = None) -> Managers:
+    def of(cls, floating: str = NOOP, instances: str = NOOP, options: DnsOptions | None = None) -> Managers:
         """By class path. dns.NoDriver, naming the option."""
-        mine = options or Options()
+        mine = options or DnsOptions()
         first = Patient(load("floating_ip_dns_manager", floating, mine))
         return cls(first, first if instances == floating else Patient(load("instance_dns_manager", instances, mine)))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from nova import errors
-from nova.clients.dns.drivers import Options
+from nova.clients.dns.drivers import DnsOptions
 from nova.privileged.files import locked, write_whole
 
 FILE, LOCK = "dnstest.txt", "dnstest.lock"
@@ -24,7 +24,7 @@ class Line(NamedTuple):
 
 
 class MiniDNS:
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: DnsOptions) -> None:
         self.path, self._lock = options.state_path / FILE, options.state_path / LOCK
 
     def get_domains(self) -> list[str]:

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 from nova import concurrency, errors
-from nova.clients.dns.drivers import Driver, NoopDNSDriver
+from nova.clients.dns.drivers import DnsDriver, NoopDNSDriver
 from nova.model.base import Json
 
 LOG = logging.getLogger(__name__)
@@ -26,8 +26,8 @@ MOST_HANGING = 4  # calls that were given up and did not end yet
 class Patient:
     """Has a driver's methods. dns.Away for whatever is not one of our errors, and for what takes too long."""
 
-    def __init__(self, driver: Driver, patience_s: float = PATIENCE_S, pause_s: float = PAUSE_S,
-                 clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, driver: DnsDriver, patience_s: float = PATIENCE_S, pause_s: float = PAUSE_S,
+                    clock: Callable[[], float] = time.monotonic) -> None:
         self.driver, self._patience_s, self._pause_s, self._clock = driver, patience_s, pause_s, clock
         self._lock = threading.Lock()
         self._refused_until = float("-inf")

@@ -13,10 +13,10 @@ import msgspec
 
 from nova import errors
 from nova.compute.abilities import able
-from nova.compute.guests.build import Tools, cache_images, renew_base, root_gb_of
+from nova.compute.guests.build import BuildTools, cache_images, renew_base, root_gb_of
 from nova.compute.guests.lifecycle import Guests
 from nova.compute.orders.orders import Work
-from nova.compute.orders.permission import Gate
+from nova.compute.orders.permission import BatchGate
 from nova.model.images import Image
 from nova.model.orders import (
     BuildOrder,
@@ -38,17 +38,17 @@ KEPT_IN_REBUILD = frozenset({"ephemeral", "swap"})
 
 
 class Life:
-    def __init__(self, tools: Tools, guests: Guests) -> None:
+    def __init__(self, tools: BuildTools, guests: Guests) -> None:
         self._tools, self._driver, self._guests = tools, tools.driver, guests
 
     # --- paused and suspended
 
-    def pause(self, order: GuestOrder, work: Work, gate: Gate) -> PowerState:
+    def pause(self, order: GuestOrder, work: Work, gate: BatchGate) -> PowerState:
         pausing = able(self._driver.pausing, self._tools.host, "pause guests")
         work.check()
         return pausing.pause(order.server_uuid)
 
-    def unpause(self, order: GuestOrder, work: Work, gate: Gate) -> PowerState:
+    def unpause(self, order: GuestOrder, work: Work, gate: BatchGate) -> PowerState:
         """A guest that went down with its host while it was paused is started."""
         pausing = able(self._driver.pausing, self._tools.host, "pause guests")
         state = self._driver.lifecycle.power_state(order.server_uuid)
@@ -60,12 +60,12 @@ class Life:
         work.check()
         return pausing.unpause(order.server_uuid)
 
-    def suspend(self, order: GuestOrder, work: Work, gate: Gate) -> PowerState:
+    def suspend(self, order: GuestOrder, work: Work, gate: BatchGate) -> PowerState:
         suspending = able(self._driver.suspending, self._tools.host, "suspend guests")
         work.check()
         return suspending.suspend(order.server_uuid)
 
-    def resume(self, order: GuestOrder, work: Work, gate: Gate) -> PowerState:
+    def resume(self, order: GuestOrder, work: Work, gate: BatchGate) -> PowerState:
         suspending = able(self._driver.suspending, self._tools.host, "suspend guests")
         build = _build_of(order, "resume")
         if self._driver.lifecycle.power_state(order.server_uuid) == PowerState.RUNNING:
@@ -78,7 +78,7 @@ class Life:
 
     # --- rescued
 
-    def rescue(self, order: RescueOrder, work: Work, gate: Gate) -> PowerState:
+    def rescue(self, order: RescueOrder, work: Work, gate: BatchGate) -> PowerState:
         """The image comes first: one that is unfit (larger than the guest's own disk, too: nobody pays for more) leaves
         the guest alone. What fails later starts the guest again."""
         rescuing, uuid = self._rescuing(), order.server_uuid
@@ -105,7 +105,7 @@ class Life:
         store = self._tools.store if self._tools.driver.needs_images else None
         return tuple(store.show(one) for one in (image.kernel_id, image.ramdisk_id) if one and store is not None)
 
-    def _back_from_rescue(self, order: RescueOrder, work: Work, gate: Gate) -> None:
+    def _back_from_rescue(self, order: RescueOrder, work: Work, gate: BatchGate) -> None:
         try:
             work.check()
             gate.pass_(order.server_uuid)
@@ -114,7 +114,7 @@ class Life:
             LOG.warning("guest %s could not be rescued and is not started again: %s", order.instance_name, error,
                         extra={"server": order.server_uuid})
 
-    def unrescue(self, order: GuestOrder, work: Work, gate: Gate) -> PowerState:
+    def unrescue(self, order: GuestOrder, work: Work, gate: BatchGate) -> PowerState:
         rescuing = self._rescuing()
         build = _build_of(order, "unrescue")
         renew_base(self._tools, build)
@@ -128,7 +128,7 @@ class Life:
 
     # --- made anew
 
-    def rebuild(self, order: RebuildOrder, work: Work, gate: Gate) -> PowerState | Outcome:
+    def rebuild(self, order: RebuildOrder, work: Work, gate: BatchGate) -> PowerState | Outcome:
         """Until the old disks go, a failure leaves the guest as it was; after that it is off and marked as half built:
         it must not run while its operation counts as failed. Where the host is to find out whether it shares the
         server's disks, the outcome says so, however often it is asked."""
@@ -145,7 +145,7 @@ class Life:
         self._tools.markers.clear(uuid)
         return _arrived(uuid, state, shared)
 
-    def _make_anew(self, order: RebuildOrder, shared: bool, own_disks: bool, work: Work, gate: Gate) -> PowerState:
+    def _make_anew(self, order: RebuildOrder, shared: bool, own_disks: bool, work: Work, gate: BatchGate) -> PowerState:
         build, uuid = order.build, order.server_uuid
         cache_images(self._tools, (build.image, build.kernel, build.ramdisk), root_gb_of(build))
         gate.pass_(uuid)
@@ -195,13 +195,13 @@ class Life:
 
     # --- inside the guest
 
-    def set_password(self, order: PasswordOrder, work: Work, gate: Gate) -> PowerState:
+    def set_password(self, order: PasswordOrder, work: Work, gate: BatchGate) -> PowerState:
         agent = able(self._driver.agent, self._tools.host, "set a guest's password")
         work.check()
         agent.set_password(order.server_uuid, order.user, order.password)
         return self._state(order.server_uuid)
 
-    def crash(self, order: GuestOrder, work: Work, gate: Gate) -> PowerState:
+    def crash(self, order: GuestOrder, work: Work, gate: BatchGate) -> PowerState:
         crash_dumps = able(self._driver.crash_dumps, self._tools.host, "make guests dump their memory")
         gate.pass_(order.server_uuid)
         work.check()

@@ -10,10 +10,10 @@ from nova import errors
 from nova.compute.guests.build_markers import Markers
 from nova.compute.guests.config_drive import ConfigDrives
 from nova.compute.guests.plug_events import PlugEvents
-from nova.compute.guests.starting import Patience, Starter
-from nova.compute.host import Clock
+from nova.compute.guests.starting import Starter, VifPlugging
+from nova.compute.host import HostClock
 from nova.compute.orders.orders import Work
-from nova.compute.orders.permission import Gate
+from nova.compute.orders.permission import BatchGate
 from nova.compute.orders.with_firewall import Guard, NoGuard
 from nova.model.base import HostName
 from nova.model.guest_tree import TreeOptions
@@ -24,7 +24,7 @@ from nova.model.vendor_source import NoVendorData, VendorSource
 from nova.virt.interface import Driver
 
 
-class ImageCache(Protocol):
+class ImagesOnHost(Protocol):
     """The images that lie on this host (``nova.compute.guests.images``)."""
 
     def open(self) -> None: ...
@@ -52,7 +52,7 @@ class ImageStore(Protocol):
 
 
 @dataclass(frozen=True)
-class Tools:
+class BuildTools:
     """What steps work with.
 
     ``aside`` marks guests that were put aside, by the operation that did; ``arrived`` those that were made anew here by
@@ -60,7 +60,7 @@ class Tools:
     """
 
     driver: Driver
-    images: ImageCache | None
+    images: ImagesOnHost | None
     markers: Markers
     aside: Markers
     arrived: Markers
@@ -69,8 +69,8 @@ class Tools:
     host: HostName = ""
     vendor: VendorSource = field(default_factory=NoVendorData)
 
-    events: PlugEvents = field(default_factory=lambda: PlugEvents(Clock()))  # what the network service says
-    patience: Patience = Patience()  # of guests that wait for it
+    events: PlugEvents = field(default_factory=lambda: PlugEvents(HostClock()))  # what the network service says
+    patience: VifPlugging = VifPlugging()  # of guests that wait for it
 
     guard: Guard = NoGuard()  # packet filters
 
@@ -88,9 +88,9 @@ class Build:
     """One guest being built: the order, and what its steps learn."""
 
     order: BuildOrder
-    tools: Tools
+    tools: BuildTools
     work: Work
-    gate: Gate
+    gate: BatchGate
     power_state: PowerState = PowerState.NOSTATE
 
     @property
@@ -102,7 +102,7 @@ def root_gb_of(order: BuildOrder) -> int:
     return max((disk.size_gb for disk in order.disks if disk.kind == "root"), default=0)
 
 
-def cache_images(tools: Tools, images: Iterable[Image | None], first_max_gb: int | None = None) -> None:
+def cache_images(tools: BuildTools, images: Iterable[Image | None], first_max_gb: int | None = None) -> None:
     """Have the images on this host, where its driver needs them; the first is for a disk of ``first_max_gb``."""
     if not tools.driver.needs_images or tools.images is None:
         return
@@ -111,7 +111,7 @@ def cache_images(tools: Tools, images: Iterable[Image | None], first_max_gb: int
             tools.images.fetch(image, None if number else first_max_gb)
 
 
-def renew_base(tools: Tools, order: BuildOrder) -> None:
+def renew_base(tools: BuildTools, order: BuildOrder) -> None:
     """Have the image that the guest's disks lie over, which may have been lost on this host or cut short.
     guest.BaseLost, Unavailable, HostRefused: before anything is done to the guest."""
     users = tools.driver.image_users
@@ -125,7 +125,7 @@ def renew_base(tools: Tools, order: BuildOrder) -> None:
         raise errors.guest.BaseLost(image_id=order.image.id, uuid=order.server_uuid, why=error.message) from error
 
 
-class Step(Protocol):
+class BuildStep(Protocol):
     name: str
 
     def do(self, build: Build) -> None: ...

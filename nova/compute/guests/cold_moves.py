@@ -13,10 +13,10 @@ import msgspec
 
 from nova import errors
 from nova.compute.abilities import able
-from nova.compute.guests.build import Tools, cache_images
+from nova.compute.guests.build import BuildTools, cache_images
 from nova.compute.guests.lifecycle import Guests
 from nova.compute.orders.orders import Work
-from nova.compute.orders.permission import Gate
+from nova.compute.orders.permission import BatchGate
 from nova.model.orders import BuildOrder, GuestOrder, MoveOrder, Outcome
 from nova.model.states import PowerState
 from nova.virt.interface import ColdMoves
@@ -25,12 +25,12 @@ LOG = logging.getLogger(__name__)
 
 
 class Moves:
-    def __init__(self, tools: Tools, guests: Guests) -> None:
+    def __init__(self, tools: BuildTools, guests: Guests) -> None:
         self._tools, self._driver, self._guests = tools, tools.driver, guests
 
     # --- at the source
 
-    def leave(self, order: GuestOrder, work: Work, gate: Gate) -> Outcome:
+    def leave(self, order: GuestOrder, work: Work, gate: BatchGate) -> Outcome:
         """Off, unplugged, put aside. What fails before the last starts the guest again, if it ran."""
         moves, uuid = self._able(), order.server_uuid
         state = self._driver.lifecycle.power_state(uuid)
@@ -63,7 +63,7 @@ class Moves:
                         extra={"server": order.server_uuid})
             moves.forget(order.server_uuid)
 
-    def _run_on(self, order: GuestOrder, state: PowerState | None, work: Work, gate: Gate) -> None:
+    def _run_on(self, order: GuestOrder, state: PowerState | None, work: Work, gate: BatchGate) -> None:
         """Start a guest that could not leave. Whoever ordered it away meanwhile has another use for it."""
         uuid = order.server_uuid
         if state != PowerState.RUNNING or self._driver.lifecycle.power_state(uuid) in (None, PowerState.RUNNING):
@@ -74,7 +74,7 @@ class Moves:
             LOG.warning("guest %s could not leave, and is not started again: %s", order.instance_name, error,
                         extra={"server": uuid})
 
-    def take_back(self, order: MoveOrder, work: Work, gate: Gate) -> PowerState:
+    def take_back(self, order: MoveOrder, work: Work, gate: BatchGate) -> PowerState:
         """A guest that is here beside what was put aside is the one that the move made: it goes."""
         self._able()
         uuid = order.server_uuid
@@ -112,7 +112,7 @@ class Moves:
         mark = self._tools.aside.get(server_uuid)
         return mark is not None and mark.epoch > epoch
 
-    def forget(self, order: GuestOrder, work: Work, gate: Gate) -> PowerState:
+    def forget(self, order: GuestOrder, work: Work, gate: BatchGate) -> PowerState:
         self._able()
         gate.pass_(order.server_uuid)
         work.check()
@@ -121,7 +121,7 @@ class Moves:
 
     # --- at the destination
 
-    def fetch(self, order: MoveOrder, work: Work, gate: Gate) -> PowerState:
+    def fetch(self, order: MoveOrder, work: Work, gate: BatchGate) -> PowerState:
         """Disks that came only in part go again, but not those of a move within this host: taking back knows them."""
         moves, uuid = self._able(), order.server_uuid
         work.check()
@@ -148,7 +148,7 @@ class Moves:
             LOG.warning("disks that came only in part could not be removed; the guest stays marked as half built: %s",
                         error, extra={"server": server_uuid})
 
-    def finish(self, order: MoveOrder, work: Work, gate: Gate) -> PowerState:
+    def finish(self, order: MoveOrder, work: Work, gate: BatchGate) -> PowerState:
         """A guest that could not be started is undefined again: it must not run here when it runs at its source."""
         self._able()
         uuid, build = order.server_uuid, order.build
@@ -175,7 +175,7 @@ class Moves:
         return able(self._driver.cold_moves, self._tools.host, "move guests")
 
 
-def cache_what_there_is(tools: Tools, build: BuildOrder) -> None:
+def cache_what_there_is(tools: BuildTools, build: BuildOrder) -> None:
     """The images that a guest's disks show through where they were not written to. One that the image service has not
     got any more (or can't give now) need not stop a move: the source has it, too."""
     for image in (build.image, build.kernel, build.ramdisk):

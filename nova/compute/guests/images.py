@@ -35,7 +35,7 @@ FETCH_TO_USE_S = 600.0  # how long after a fetch the guest it was for may not co
 PATIENCE_S = 2 * 3600  # for another process of this host (or of hosts that share the directory) to finish a fetch
 
 
-class Source(Protocol):
+class ImageSource(Protocol):
     """Where images come from (``nova.clients.glance.Glance``)."""
 
     def download(self, image: Image, path: str, limit_bytes: int | None = None) -> int: ...
@@ -62,7 +62,7 @@ class _Flight:
 
 
 class ImageCache:
-    def __init__(self, source: Source, settings: CacheSettings, tool: QemuImg) -> None:
+    def __init__(self, source: ImageSource, settings: CacheSettings, tool: QemuImg) -> None:
         self._source, self._settings, self._tool = source, settings, tool
         self._directory = settings.directory
         self._flights: dict[str, _Flight] = {}

@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 from nova.compute.abilities import able
-from nova.compute.guests.build import Tools
+from nova.compute.guests.build import BuildTools
 from nova.compute.orders.orders import Work
-from nova.compute.orders.permission import Gate
+from nova.compute.orders.permission import BatchGate
 from nova.model.orders import InterfaceOrder
 from nova.model.states import PowerState
 from nova.virt.interface import HotPlug
 
 
 class Plugging:
-    def __init__(self, tools: Tools) -> None:
+    def __init__(self, tools: BuildTools) -> None:
         self._tools = tools
 
-    def attach(self, order: InterfaceOrder, work: Work, gate: Gate) -> PowerState:
+    def attach(self, order: InterfaceOrder, work: Work, gate: BatchGate) -> PowerState:
         hot_plug = self._hot_plug()
         gate.pass_(order.server_uuid)
         work.check()
         return hot_plug.attach_interface(order)
 
-    def detach(self, order: InterfaceOrder, work: Work, gate: Gate) -> PowerState:
+    def detach(self, order: InterfaceOrder, work: Work, gate: BatchGate) -> PowerState:
         hot_plug = self._hot_plug()
         gate.pass_(order.server_uuid)
         work.check()

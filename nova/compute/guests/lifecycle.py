@@ -12,15 +12,15 @@ import time
 
 from nova import errors
 from nova.compute.guests import build as steps
-from nova.compute.guests.build import Build, Step, Tools
+from nova.compute.guests.build import Build, BuildStep, BuildTools
 from nova.compute.orders.orders import Work
-from nova.compute.orders.permission import Gate
+from nova.compute.orders.permission import BatchGate
 from nova.model.orders import BuildOrder, GuestOrder
 from nova.model.states import PowerState
 
 LOG = logging.getLogger(__name__)
 
-BUILD: tuple[Step, ...] = (
+BUILD: tuple[BuildStep, ...] = (
     steps.Reserve(),
     steps.FetchImages(),
     steps.MakeDisks(),
@@ -34,10 +34,10 @@ BUILD: tuple[Step, ...] = (
 class Guests:
     """The guests of this host, one order at a time for each (the caller sees to that)."""
 
-    def __init__(self, tools: Tools) -> None:
+    def __init__(self, tools: BuildTools) -> None:
         self._tools, self._driver = tools, tools.driver
 
-    def build(self, order: BuildOrder, work: Work, gate: Gate) -> PowerState:
+    def build(self, order: BuildOrder, work: Work, gate: BatchGate) -> PowerState:
         """Make the guest and start it; what failed is undone before the error goes on."""
         uuid = order.server_uuid
         state = self._driver.lifecycle.power_state(uuid)
@@ -50,7 +50,7 @@ class Guests:
         self._tools.markers.clear(uuid)
         return build.power_state
 
-    def destroy(self, order: GuestOrder, work: Work, gate: Gate) -> PowerState:
+    def destroy(self, order: GuestOrder, work: Work, gate: BatchGate) -> PowerState:
         """Leave nothing of the guest."""
         gate.pass_(order.server_uuid)
         self.remove(order.server_uuid, order.build, order.keep_disks, order.fence.operation_id)
@@ -100,7 +100,7 @@ class Guests:
         if self._driver.snapshots is not None and image_id:
             self._driver.snapshots.drop_snapshot(server_uuid, image_id)
 
-    def hurry(self, order: GuestOrder, work: Work, gate: Gate) -> None:
+    def hurry(self, order: GuestOrder, work: Work, gate: BatchGate) -> None:
         """Before a destroy waits for its turn: don't let it wait for a guest that was asked to shut down kindly."""
         with contextlib.suppress(Exception):  # the destroy itself tries again, and tells
             if any(kind.migrates for kind in work.overtook) and self._driver.live_moves is not None:
@@ -110,7 +110,7 @@ class Guests:
                 gate.pass_(order.server_uuid)
                 self._driver.lifecycle.destroy(order.server_uuid)
 
-    def start(self, order: GuestOrder, work: Work, gate: Gate) -> PowerState:
+    def start(self, order: GuestOrder, work: Work, gate: BatchGate) -> PowerState:
         """Power on, defined anew from the order: as this host's configuration is now, whether or not it still was."""
         uuid = order.server_uuid
         state = self._driver.lifecycle.power_state(uuid)
@@ -139,7 +139,7 @@ class Guests:
             LOG.warning("guest %s can not be defined anew here, and starts as it was: %s", build.instance_name, error,
                         extra={"server": build.server_uuid})
 
-    def stop(self, order: GuestOrder, work: Work, gate: Gate) -> PowerState:
+    def stop(self, order: GuestOrder, work: Work, gate: BatchGate) -> PowerState:
         """Ask the guest to shut down, and power it off after the order's time. One that isn't defined is off."""
         work.check()
         if self._driver.lifecycle.power_state(order.server_uuid) is None:
@@ -150,7 +150,7 @@ class Guests:
             return PowerState.SHUTDOWN
         return self._driver.lifecycle.shut_down(order.server_uuid, order.timeout_s)
 
-    def reboot(self, order: GuestOrder, work: Work, gate: Gate) -> PowerState:
+    def reboot(self, order: GuestOrder, work: Work, gate: BatchGate) -> PowerState:
         """Soft: ask the guest; when it doesn't, or for a hard one: stop, define anew from the order, start."""
         if order.build is not None:
             steps.renew_base(self._tools, order.build)
@@ -195,7 +195,7 @@ class Guests:
         return done
 
 
-def _run(steps_: tuple[Step, ...], build: Build) -> None:
+def _run(steps_: tuple[BuildStep, ...], build: Build) -> None:
     """All steps in order; on an error undo backwards from the failing one, included, and raise it."""
     for number, step in enumerate(steps_):
         started = time.monotonic()
@@ -211,7 +211,7 @@ def _run(steps_: tuple[Step, ...], build: Build) -> None:
                   extra={"server": build.uuid})
 
 
-def _undo(done: tuple[Step, ...], build: Build) -> None:
+def _undo(done: tuple[BuildStep, ...], build: Build) -> None:
     """Undo what was done, backwards. What can't be undone stays marked, for the conductor's destroy and our start."""
     clean = True
     for step in reversed(done):

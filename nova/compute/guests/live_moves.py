@@ -7,13 +7,13 @@ import logging
 
 from nova import errors
 from nova.compute.abilities import able
-from nova.compute.guests.build import Tools
+from nova.compute.guests.build import BuildTools
 from nova.compute.guests.cold_moves import cache_what_there_is
-from nova.compute.guests.live_progress import Progress, Watch
+from nova.compute.guests.live_progress import LiveProgress, ProgressWatch
 from nova.compute.host import Host, checked_uuid
 from nova.compute.orders.fences import Fences
 from nova.compute.orders.orders import Orders, Work
-from nova.compute.orders.permission import Gate
+from nova.compute.orders.permission import BatchGate
 from nova.model.orders import GuestOrder, LiveOrder, MoveOrder, Outcome
 from nova.model.states import PowerState
 from nova.rpc.contracts.conductor_host import ConductorHostRPC
@@ -23,28 +23,29 @@ LOG = logging.getLogger(__name__)
 
 
 class LiveGuests:
-    def __init__(self, tools: Tools, orders: Orders, fences: Fences, conductor: ConductorHostRPC, host: Host) -> None:
+    def __init__(self, tools: BuildTools, orders: Orders, fences: Fences, conductor: ConductorHostRPC,
+                 host: Host) -> None:
         self._tools, self._driver, self._orders, self._fences = tools, tools.driver, orders, fences
         self._conductor, self._host = conductor, host
 
     # --- at the source
 
-    def describe(self, order: GuestOrder, work: Work, gate: Gate) -> Outcome:
+    def describe(self, order: GuestOrder, work: Work, gate: BatchGate) -> Outcome:
         moves = self._able()
         work.check()
         source = moves.describe(order.server_uuid)
         return Outcome(server_uuid=order.server_uuid, source=source,
                        power_state=self._driver.lifecycle.power_state(order.server_uuid) or source.power_state)
 
-    def migrate(self, order: LiveOrder, work: Work, gate: Gate) -> PowerState:
+    def migrate(self, order: LiveOrder, work: Work, gate: BatchGate) -> PowerState:
         """Returns when the guest runs at its destination. A newer order, or an abort, ends it with the guest here."""
         moves = self._able()
         gate.pass_(order.server_uuid)
         work.check()
         if work.aborted:  # while it waited for its turn
             raise errors.move.MigrationAborted(uuid=order.server_uuid)
-        watch = Watch(self._conductor, self._host, self._fences, order.server_uuid)
-        progress = Progress(self._conductor, self._host, order.server_uuid, order.fence.epoch, watch.look).start()
+        watch = ProgressWatch(self._conductor, self._host, self._fences, order.server_uuid)
+        progress = LiveProgress(self._conductor, self._host, order.server_uuid, order.fence.epoch, watch.look).start()
         try:
             moves.migrate(order, progress.note,
                            lambda: work.aborted or watch.lost or work.stopped_error() is not None)
@@ -81,7 +82,7 @@ class LiveGuests:
 
     # --- at the destination
 
-    def prepare(self, order: MoveOrder, work: Work, gate: Gate) -> Outcome:
+    def prepare(self, order: MoveOrder, work: Work, gate: BatchGate) -> Outcome:
         """What fails takes its taps with it; disks are the driver's to know (they may be the guest's own, shared)."""
         moves, uuid = self._able(), order.server_uuid
         work.check()
@@ -99,7 +100,7 @@ class LiveGuests:
         self._tools.starter.wait_for_arrival(order.build, work)  # what fails is marked: whose disks are here is known
         return Outcome(server_uuid=uuid, arrival=arrival)
 
-    def land(self, order: MoveOrder, work: Work, gate: Gate) -> PowerState:
+    def land(self, order: MoveOrder, work: Work, gate: BatchGate) -> PowerState:
         state = self._able().land(order)
         self._tools.markers.clear(order.server_uuid)
         return state

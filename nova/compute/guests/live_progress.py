@@ -28,7 +28,7 @@ LAST_WORD_S = 2.0  # how long the end of a migration waits for its last report
 LOST_AFTER_S = 30.0
 
 
-class Watch:
+class ProgressWatch:
     """``lost``: the operation has gone on without this migration."""
 
     def __init__(self, conductor: ConductorHostRPC, host: Host, fences: Fences, server_uuid: str) -> None:
@@ -53,7 +53,7 @@ class Watch:
         self.lost = self._refused_at is not None and now - self._refused_at >= LOST_AFTER_S
 
 
-class Progress:
+class LiveProgress:
     """``note`` is the driver's listener; reports are sent at its first call, in steps, after a while, and at the end.
     A conductor that is away gets the newest numbers when it is back. ``look`` is called now and then."""
 
@@ -65,7 +65,7 @@ class Progress:
         self._wake, self._ended = threading.Event(), threading.Event()
         self._thread: threading.Thread | None = None
 
-    def start(self) -> Progress:
+    def start(self) -> LiveProgress:
         self._wake.set()
         self._thread = concurrency.spawn(contextvars.copy_context().run, self._loop, name="progress")
         return self

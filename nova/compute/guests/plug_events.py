@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable
 from typing import NamedTuple
 
 from nova import errors
-from nova.compute.host import Clock
+from nova.compute.host import HostClock
 from nova.model.orders import NetworkEvent
 
 LOG = logging.getLogger(__name__)
@@ -32,7 +32,7 @@ class _Said(NamedTuple):
 class PlugEvents:
     """``host``: its name, for messages."""
 
-    def __init__(self, clock: Clock, host: str = "") -> None:
+    def __init__(self, clock: HostClock, host: str = "") -> None:
         self._clock, self._host = clock, host
         self._said: OrderedDict[tuple[str, str], _Said] = OrderedDict()
         self._changed = threading.Condition()

@@ -5,14 +5,14 @@ from __future__ import annotations
 import logging
 
 from nova import errors
-from nova.compute.guests.build import ImageCache
+from nova.compute.guests.build import ImagesOnHost
 from nova.model.aggregates import CachedImage
 from nova.model.images import Image
 
 LOG = logging.getLogger(__name__)
 
 
-def fetch(cache: ImageCache | None, image: Image) -> CachedImage:
+def fetch(cache: ImagesOnHost | None, image: Image) -> CachedImage:
     """Have one image here; what came of it. An image counts as used now, so that it stays for its minimum age."""
     if cache is None:
         return CachedImage(image_id=image.id, state="unsupported", error="this host's driver needs no images")
@@ -25,7 +25,7 @@ def fetch(cache: ImageCache | None, image: Image) -> CachedImage:
     return CachedImage(image_id=image.id, state="existing" if there else "cached")
 
 
-def _is_there(cache: ImageCache, image_id: str) -> bool:
+def _is_there(cache: ImagesOnHost, image_id: str) -> bool:
     try:
         cache.path(image_id)
     except KeyError:

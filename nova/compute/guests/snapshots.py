@@ -8,9 +8,9 @@ from typing import BinaryIO
 
 from nova import errors
 from nova.compute.abilities import able
-from nova.compute.guests.build import Tools
+from nova.compute.guests.build import BuildTools
 from nova.compute.orders.orders import Work
-from nova.compute.orders.permission import Gate
+from nova.compute.orders.permission import BatchGate
 from nova.model.orders import Outcome, SnapshotOrder
 from nova.model.states import PowerState
 from nova.virt.interface import Snapshots
@@ -31,10 +31,10 @@ class Stoppable:
 
 
 class SnapshotsOfGuests:
-    def __init__(self, tools: Tools) -> None:
+    def __init__(self, tools: BuildTools) -> None:
         self._tools, self._driver = tools, tools.driver
 
-    def take(self, order: SnapshotOrder, work: Work, gate: Gate) -> Outcome:
+    def take(self, order: SnapshotOrder, work: Work, gate: BatchGate) -> Outcome:
         """Nothing of it stays when it fails, or when a newer order wants the guest."""
         snapshots = self._able()
         work.check()
@@ -47,7 +47,7 @@ class SnapshotsOfGuests:
             raise
         return Outcome(server_uuid=order.server_uuid, snapshot=snapshot, power_state=self._state(order.server_uuid))
 
-    def upload(self, order: SnapshotOrder, work: Work, gate: Gate) -> PowerState:
+    def upload(self, order: SnapshotOrder, work: Work, gate: BatchGate) -> PowerState:
         """The file stays until the image has the data, so that a failure can be tried again."""
         snapshots = self._able()
         if self._tools.store is None:
@@ -64,7 +64,7 @@ class SnapshotsOfGuests:
         snapshots.drop_snapshot(order.server_uuid, order.image_id)
         return self._state(order.server_uuid)
 
-    def drop(self, order: SnapshotOrder, work: Work, gate: Gate) -> PowerState:
+    def drop(self, order: SnapshotOrder, work: Work, gate: BatchGate) -> PowerState:
         snapshots = self._able()
         snapshots.drop_snapshot(order.server_uuid, order.image_id)
         return self._state(order.server_uuid)

@@ -24,7 +24,7 @@ CONNECTED = "ACTIVE"
 
 
 @dataclass(frozen=True)
-class Patience:
+class VifPlugging:
     """``timeout_s`` 0: nothing is waited for. ``fatal``: a guest that waits in vain is not started. ``live``: a
     guest that moves while it runs waits for its interfaces at the destination, too."""
 
@@ -50,7 +50,7 @@ def awaited_before_arrival(interfaces: Iterable[Interface]) -> tuple[str, ...]:
 class Starter:
     """Where the driver can hold guests, they wait for their network."""
 
-    def __init__(self, driver: Driver, events: PlugEvents, patience: Patience = Patience()) -> None:  # noqa: B008
+    def __init__(self, driver: Driver, events: PlugEvents, patience: VifPlugging = VifPlugging()) -> None:  # noqa: B008
         self._driver, self.events, self._patience = driver, events, patience
 
     def new(self, order: BuildOrder, work: Work) -> PowerState:

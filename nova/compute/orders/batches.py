@@ -13,7 +13,7 @@ from nova.compute.host import Host
 from nova.compute.orders.kind import POOLS, OrderKind
 from nova.compute.orders.orders import Orders, Ticket, Work
 from nova.compute.orders.outcomes import failure
-from nova.compute.orders.permission import Gate
+from nova.compute.orders.permission import BatchGate
 from nova.model.orders import GuestOrder, Outcome
 from nova.model.states import PowerState
 from nova.rpc.contracts.conductor_host import ConductorHostRPC
@@ -22,7 +22,7 @@ LOG = logging.getLogger(__name__)
 
 Order = Any  # a value with server_uuid and fence
 #: One order done: the guest's power state then, or a whole outcome where there is more to tell. Raises.
-Do = Callable[[Any, Work, Gate], PowerState | Outcome]
+Do = Callable[[Any, Work, BatchGate], PowerState | Outcome]
 
 FIRST_REPORT_S, LONGEST_PAUSE_S = 1.0, 30.0
 
@@ -76,22 +76,23 @@ class OrderLimits(NamedTuple):
 class _Job(NamedTuple):
     order: Order
     work: Work
-    gate: Gate
+    gate: BatchGate
 
 
 class Batches:
     """Runs batches of one kind of order each, over the host's orders and pools. ``do``: kind -> who does it;
     ``hurry`` is called with a destroy before it waits for its turn."""
 
-    def __init__(self, do: Mapping[OrderKind, Do], hurry: Callable[[GuestOrder, Work, Gate], None], orders: Orders,
+    def __init__(self, do: Mapping[OrderKind, Do], hurry: Callable[[GuestOrder, Work, BatchGate], None], orders: Orders,
                       conductor: ConductorHostRPC, host: Host, limits: OrderLimits) -> None:
         self._orders, self._conductor, self._host = orders, conductor, host
         self._do, self._hurry, self._stopping = do, hurry, False
-        self._pools = {name: concurrency.Pool(getattr(limits, name, 0) or usual, name) for name, usual in POOLS.items()}
+        self._pools = {name: concurrency.WorkerPool(getattr(limits, name, 0) or usual, name) for name,
+                       usual in POOLS.items()}
 
     def run(self, kind: OrderKind, orders: Sequence[Order]) -> tuple[Outcome, ...]:
         """One outcome an order, in the same sequence. Never raises: an error is an outcome."""
-        gate = Gate(self._conductor, self._host)
+        gate = BatchGate(self._conductor, self._host)
         reporter = Reporter(self._conductor, self._host,
                             {order.server_uuid: order.fence.operation_id for order in orders})
         admitted = [self._admit(kind, order, gate) for order in orders]
@@ -114,7 +115,7 @@ class Batches:
         self._stopping = True
         return self._orders.wait_idle(patience_s)
 
-    def _admit(self, kind: OrderKind, order: Order, gate: Gate) -> Ticket | Outcome:
+    def _admit(self, kind: OrderKind, order: Order, gate: BatchGate) -> Ticket | Outcome:
         try:
             ticket = self._orders.admit(kind, order.server_uuid, order.fence)
         except Exception as error:

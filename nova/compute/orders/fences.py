@@ -16,7 +16,7 @@ from pathlib import Path
 import msgspec
 
 from nova import errors
-from nova.compute.host import Clock, checked_uuid, replace_file
+from nova.compute.host import HostClock, checked_uuid, replace_file
 from nova.model.base import Time, Value
 
 LOG = logging.getLogger(__name__)
@@ -24,7 +24,7 @@ LOG = logging.getLogger(__name__)
 KEPT_AFTER_GONE = datetime.timedelta(days=1)  # longer than any broker or conductor holds an order
 
 
-class Known(Value):
+class FenceFile(Value):
     """What one fence file says: the newest epoch seen, and those of the last build and the last destroy (-1: none)."""
 
     epoch: int = -1
@@ -36,23 +36,23 @@ class Known(Value):
 class Fences:
     """The files, with a copy in memory: one process owns the folder (``identity.Lock`` sees to it)."""
 
-    def __init__(self, directory: Path, clock: Clock) -> None:
+    def __init__(self, directory: Path, clock: HostClock) -> None:
         self._directory, self._clock = directory, clock
-        self._known: dict[str, Known] = {}
+        self._known: dict[str, FenceFile] = {}
         self._lock = threading.RLock()
         directory.mkdir(parents=True, exist_ok=True)
 
-    def known(self, server_uuid: str) -> Known:
+    def known(self, server_uuid: str) -> FenceFile:
         """What is known of a server; epochs -1 when nothing is. Invalid when the uuid is none."""
         with self._lock:
             if server_uuid not in self._known:
                 found = self._read(checked_uuid(server_uuid))
-                if found == Known():
+                if found == FenceFile():
                     return found  # not remembered: strangers' uuids must not fill the memory
                 self._known[server_uuid] = found
             return self._known[server_uuid]
 
-    def check(self, server_uuid: str, epoch: int) -> Known:
+    def check(self, server_uuid: str, epoch: int) -> FenceFile:
         """host.OrderOvertaken when a newer one was seen."""
         known = self.known(server_uuid)
         if epoch < known.epoch:
@@ -63,8 +63,8 @@ class Fences:
         """An order of this epoch was seen. ``built``/``destroyed``: it makes or unmakes the guest."""
         with self._lock:
             known = self.known(server_uuid)
-            fresh = Known(epoch=max(epoch, known.epoch), built=epoch if built else known.built,
-                          destroyed=max(epoch, known.destroyed) if destroyed else known.destroyed, at=known.at)
+            fresh = FenceFile(epoch=max(epoch, known.epoch), built=epoch if built else known.built,
+                              destroyed=max(epoch, known.destroyed) if destroyed else known.destroyed, at=known.at)
             if fresh != known or destroyed:
                 self._write(server_uuid, fresh)
 
@@ -83,17 +83,17 @@ class Fences:
                     dropped += 1
         return dropped
 
-    def _read(self, server_uuid: str) -> Known:
+    def _read(self, server_uuid: str) -> FenceFile:
         try:
-            return msgspec.json.decode((self._directory / server_uuid).read_bytes(), type=Known)
+            return msgspec.json.decode((self._directory / server_uuid).read_bytes(), type=FenceFile)
         except FileNotFoundError:
-            return Known()
+            return FenceFile()
         except msgspec.MsgspecError:
             LOG.error("the fence file %s is damaged and counts as absent; the conductor is still asked before each "
                       "point of no return", self._directory / server_uuid)
-            return Known()
+            return FenceFile()
 
-    def _write(self, server_uuid: str, known: Known) -> None:
+    def _write(self, server_uuid: str, known: FenceFile) -> None:
         known = msgspec.structs.replace(known, at=self._clock.now())
         replace_file(self._directory / server_uuid, msgspec.json.encode(known))
         self._known[server_uuid] = known

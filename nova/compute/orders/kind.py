@@ -18,7 +18,7 @@ POOLS = {
 }
 
 
-class PlaceOnHost(enum.Enum):
+class ResourceUse(enum.Enum):
     """How an order's guest has its place on this host: NUMA nodes, processors, pages, devices."""
 
     NEW = "new"  # it brings its place along, and what all guests share must be enough, too
@@ -57,7 +57,7 @@ class OrderKind:
     plugs: bool = False
     #: It counts as a build of this host, whose failures the scheduler hears of.
     counts: bool = False
-    place: PlaceOnHost | None = None
+    place: ResourceUse | None = None
     #: Whether the guest goes on in memory where it is, so that its place needs no look.
     in_memory: Callable[[Any], bool] = lambda order: False
     #: Before it, a guest whose place is another now is defined anew.

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from nova import errors
-from nova.compute.host import Clock, checked_uuid
+from nova.compute.host import HostClock, checked_uuid
 from nova.compute.orders.fences import Fences
 from nova.compute.orders.kind import OrderKind
 from nova.compute.orders.outcomes import failure
@@ -92,7 +92,7 @@ class Ticket(NamedTuple):
 class Orders:
     """``on_finish(work)`` is called after each order, when its server is free again."""
 
-    def __init__(self, fences: Fences, clock: Clock, on_finish: Callable[[Work], None] = lambda work: None) -> None:
+    def __init__(self, fences: Fences, clock: HostClock, on_finish: Callable[[Work], None] = lambda work: None) -> None:
         self._fences, self._clock, self.on_finish = fences, clock, on_finish
         self._running: dict[str, list[Work]] = {}
         self._finished: OrderedDict[Key, tuple[Work, float]] = OrderedDict()

@@ -20,7 +20,7 @@ ASK_FOR_S = 20.0  # a broker that restarts is back within this; then the host gi
 ASK_AGAIN_S = 1.0
 
 
-class Gate:
+class BatchGate:
     """The gate of one batch. Whoever comes first asks for all that have not passed yet; the others use the answer."""
 
     def __init__(self, conductor: ConductorHostRPC, host: Host) -> None:

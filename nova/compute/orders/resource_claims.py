@@ -15,9 +15,9 @@ import msgspec
 
 from nova import errors
 from nova.compute.orders.batches import Do, Order
-from nova.compute.orders.kind import OrderKind, PlaceOnHost
+from nova.compute.orders.kind import OrderKind, ResourceUse
 from nova.compute.orders.orders import Work
-from nova.compute.orders.permission import Gate
+from nova.compute.orders.permission import BatchGate
 from nova.model.hosts import Node
 from nova.model.numa_fit_recheck import clash
 from nova.model.orders import BuildOrder, Outcome
@@ -77,18 +77,18 @@ def holding(holds: Holds, kind: OrderKind, do: Do) -> Do:
     if kind.place is None:
         return do
 
-    def taking(order: Order, work: Work, gate: Gate) -> PowerState | Outcome:
+    def taking(order: Order, work: Work, gate: BatchGate) -> PowerState | Outcome:
         build = order if isinstance(order, BuildOrder) else order.build
         if build is None:
             return do(order, work, gate)
-        if kind.place is PlaceOnHost.SAME:
+        if kind.place is ResourceUse.SAME:
             held = holds.held(build.server_uuid)
             if build.packing is None and held is not None:
                 build = msgspec.structs.replace(build, packing=held)
                 order = msgspec.structs.replace(order, build=build)
             if build.packing == held and kind.in_memory(order):
                 return do(order, work, gate)
-        holds.take(build, fresh=kind.place is PlaceOnHost.NEW)
+        holds.take(build, fresh=kind.place is ResourceUse.NEW)
         try:
             if kind.settles:
                 holds.settle(build)

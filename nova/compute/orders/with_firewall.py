@@ -7,7 +7,7 @@ from typing import Protocol
 from nova.compute.orders.batches import Do, Order
 from nova.compute.orders.kind import OrderKind
 from nova.compute.orders.orders import Work
-from nova.compute.orders.permission import Gate
+from nova.compute.orders.permission import BatchGate
 from nova.model.orders import BuildOrder, Outcome
 from nova.model.states import PowerState
 
@@ -42,7 +42,7 @@ def guarding(guard: Guard, kind: OrderKind, do: Do) -> Do:
     if not kind.starts:
         return do
 
-    def guarded(order: Order, work: Work, gate: Gate) -> PowerState | Outcome:
+    def guarded(order: Order, work: Work, gate: BatchGate) -> PowerState | Outcome:
         if order.build is not None:
             work.check()
             guard.guard(order.build)

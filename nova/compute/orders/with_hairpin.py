@@ -16,7 +16,7 @@ from nova import errors
 from nova.compute.orders.batches import Do, Order
 from nova.compute.orders.kind import OrderKind
 from nova.compute.orders.orders import Work
-from nova.compute.orders.permission import Gate
+from nova.compute.orders.permission import BatchGate
 from nova.model.networks import Interface
 from nova.model.orders import BuildOrder, Outcome
 from nova.model.states import PowerState
@@ -39,7 +39,7 @@ def reflecting(how: TurnOn | None, kind: OrderKind, do: Do) -> Do:
     if how is None or not kind.plugs:
         return do
 
-    def reflected(order: Order, work: Work, gate: Gate) -> PowerState | Outcome:
+    def reflected(order: Order, work: Work, gate: BatchGate) -> PowerState | Outcome:
         done = do(order, work, gate)
         build = order if isinstance(order, BuildOrder) else order.build
         state = done.power_state if isinstance(done, Outcome) else done

@@ -12,7 +12,7 @@ from nova import errors
 from nova.compute.orders.batches import Do
 from nova.compute.orders.kind import OrderKind
 from nova.compute.orders.orders import Work
-from nova.compute.orders.permission import Gate
+from nova.compute.orders.permission import BatchGate
 from nova.compute.reports.monitors import Monitor
 from nova.model.hosts import Node
 from nova.model.orders import Outcome
@@ -25,7 +25,7 @@ NOT_OURS = (errors.Overtaken, errors.host.OrderCannotAsk)
 STEP = 0.05  # metrics between 0 and 1 go up and down all the time; less than this is no news
 
 
-class Condition:
+class BuildHealth:
     """Counted since the daemon's start: an operator who repaired something starts it anew."""
 
     def __init__(self, monitors: Sequence[Monitor] = ()) -> None:
@@ -61,12 +61,12 @@ class Condition:
         return msgspec.structs.replace(node, metrics=metrics, failed_builds=self._failed)
 
 
-def counting(condition: Condition, kind: OrderKind, do: Do) -> Do:
+def counting(condition: BuildHealth, kind: OrderKind, do: Do) -> Do:
     """What an order does; a build is counted."""
     if not kind.counts:
         return do
 
-    def counted(order: object, work: Work, gate: Gate) -> PowerState | Outcome:
+    def counted(order: object, work: Work, gate: BatchGate) -> PowerState | Outcome:
         try:
             done = do(order, work, gate)
         except NOT_OURS:

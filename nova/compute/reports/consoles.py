@@ -15,7 +15,7 @@ from nova.virt.interface import ConsolePlace, Driver
 T = ConsoleType
 
 
-class Offer(NamedTuple):
+class ConsoleOffer(NamedTuple):
     """A type of console that this host's configuration has. ``host``: where its proxy reaches what listens on the
     address that guests' consoles are served on."""
 
@@ -23,7 +23,7 @@ class Offer(NamedTuple):
     host: str
 
 
-Offers = Mapping[ConsoleType, Offer]
+Offers = Mapping[ConsoleType, ConsoleOffer]
 
 
 def offers_of(options: Options) -> Offers:
@@ -40,10 +40,10 @@ def offers_of(options: Options) -> Offers:
         T.SERIAL: (serial.enabled, serial.base_url, serial.proxyclient_address),
         T.WEBMKS: (mks.enabled, mks.mksproxy_base_url, ""),
     }
-    return {kind: Offer(str(url), str(host)) for kind, (enabled, url, host) in found.items() if enabled and url}
+    return {kind: ConsoleOffer(str(url), str(host)) for kind, (enabled, url, host) in found.items() if enabled and url}
 
 
-class Screens:
+class ConsoleReports:
     """The part of the service that finds consoles; base of ``ComputeService``, which sets the attributes."""
 
     _host: Host
@@ -67,7 +67,7 @@ class Screens:
         return _address(offer, consoles.console_of(server_uuid, type))
 
 
-def _address(offer: Offer, place: ConsolePlace) -> ConsoleAddress:
+def _address(offer: ConsoleOffer, place: ConsolePlace) -> ConsoleAddress:
     if place.socket_path is not None:
         return ConsoleAddress(access_url_base=offer.url_base, socket_path=place.socket_path,
                               internal_access_path=place.internal_access_path)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from nova import errors
 from nova.compute.guests import precache
-from nova.compute.guests.build import ImageCache
+from nova.compute.guests.build import ImagesOnHost
 from nova.compute.host import Host, checked_uuid
 from nova.model.aggregates import CachedImage
 from nova.model.base import HostName, utcnow
@@ -27,7 +27,7 @@ class HostInfo:
 
     _host: Host
     _driver: Driver
-    _images: ImageCache | None
+    _images: ImagesOnHost | None
 
     def _check_host(self, given: HostName) -> None:
         raise NotImplementedError

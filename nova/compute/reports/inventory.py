@@ -12,7 +12,7 @@ import msgspec
 
 from nova.compute.abilities import traits_of
 from nova.compute.host import Host, replace_file
-from nova.compute.reports.build_stats import Condition, moved
+from nova.compute.reports.build_stats import BuildHealth, moved
 from nova.compute.reports.provider_config import ProviderConfig, strangers, with_additions
 from nova.conf.base import Options
 from nova.model.hosts import Inventory, Node
@@ -31,9 +31,9 @@ class InventoryReports:
     operator's files give this host's providers, ``condition`` how the host is doing."""
 
     def __init__(self, driver: Driver, conductor: ConductorHostRPC, options: Options, host: Host,
-                 additions: tuple[ProviderConfig, ...] = (), condition: Condition | None = None) -> None:
+                 additions: tuple[ProviderConfig, ...] = (), condition: BuildHealth | None = None) -> None:
         self._driver, self._conductor, self._options, self._host = driver, conductor, options, host
-        self._additions, self._condition = additions, condition or Condition()
+        self._additions, self._condition = additions, condition or BuildHealth()
         self._file = host.state_path / VERSION_FILE
         self._sent: tuple[Node, ...] | None = None
         self._lock = threading.Lock()

@@ -21,7 +21,7 @@ from nova.conductor.actions.checks import check_flavor, check_items, keypair, us
 from nova.conductor.engine import quota, zones
 from nova.conductor.engine.begin import builtins
 from nova.conductor.engine.deps import Deps
-from nova.conductor.engine.network_back_end import Admitted, NetworkWish
+from nova.conductor.engine.network_back_end import Admitted, NetworkRequest
 from nova.conductor.engine.operation import PlacementArguments
 from nova.conductor.engine.workflow import Op, Retry, Workflow
 from nova.db import flavors, hosts, ledger, security_groups, server_groups, servers, services, states
@@ -84,7 +84,7 @@ MAX_NAME = 255
 MOST_AT_ONCE = 1000  # servers of one request: more are several requests
 
 
-class Parts(NamedTuple):
+class LookedUp(NamedTuple):
     """What the request's names turned out to be."""
 
     flavor: Flavor
@@ -135,7 +135,7 @@ class CreateAdmission:
             known = ledger.opened(tx, [_uuid(order, index) for index in range(min(order.max_count, MOST_AT_ONCE))])
         return CreatedServers(reservation_id=_reservation(order), uuids=tuple(known)) if known else None
 
-    def _look_up(self, order: NewServer, user_id: str, project_id: str, image: Image | None) -> Parts:
+    def _look_up(self, order: NewServer, user_id: str, project_id: str, image: Image | None) -> LookedUp:
         whose = quota.owner(self.deps, project_id, user_id)
         with self.deps.api.reading() as tx:
             try:
@@ -149,19 +149,19 @@ class CreateAdmission:
         checks.check_needs(self.deps, flavor, image)
         check_items(order.metadata, order.files, limits)
         admitted = self._admit(order, project_id, project_limits)
-        return Parts(flavor, image, admitted, key.public_key if key else None, key.type if key else "ssh", limits,
-                     project_limits, each)
+        return LookedUp(flavor, image, admitted, key.public_key if key else None, key.type if key else "ssh", limits,
+                        project_limits, each)
 
     def _admit(self, order: NewServer, project_id: str, limits: Mapping[str, int]) -> Admitted:
         """Networks and groups, each known, and the host that is asked for, too."""
         if order.host or order.node:
             with self.deps.cell.reading() as tx:
                 check_place(tx, order)
-        return self.deps.networking.admit(NetworkWish(project_id, order.networks, order.security_groups,
+        return self.deps.networking.admit(NetworkRequest(project_id, order.networks, order.security_groups,
                                                        order.make_network, order.max_count, limits,
                                                        order.may_use_external))
 
-    def _open_ledger(self, order: NewServer, parts: Parts, who: context.RequestContext) -> tuple[int, list[str]]:
+    def _open_ledger(self, order: NewServer, parts: LookedUp, who: context.RequestContext) -> tuple[int, list[str]]:
         """As many servers as the quota lets, between min_count and max_count. OverQuota below min_count."""
         facts = ServerFacts(flavor=_kept(parts.flavor), image_id=order.image_id,
                             availability_zone=_zone(self.deps, order))
@@ -184,7 +184,7 @@ class CreateAdmission:
         uuid_list = self.deps.api.transact(write)
         return len(uuid_list), uuid_list
 
-    def _fitting(self, tx: Connection, order: NewServer, parts: Parts, who: context.RequestContext) -> int:
+    def _fitting(self, tx: Connection, order: NewServer, parts: LookedUp, who: context.RequestContext) -> int:
         used, each = self.deps.quotas.usage(tx, str(who.project_id), who.user_id), parts.each
         both = ((parts.project_limits, used["project"]), (parts.limits, used["user"]))
         room = [quota.room(limits.get(name, -1), now.get(name, 0), amount) for limits, now in both
@@ -244,8 +244,8 @@ def _zone(deps: Deps, order: NewServer) -> str | None:
     return order.availability_zone or deps.settings.default_schedule_zone
 
 
-def _rows(deps: Deps, order: NewServer, parts: Parts, uuid_list: Sequence[str], who: context.RequestContext
-          ) -> list[dict[str, AnyColumn]]:
+def _rows(deps: Deps, order: NewServer, parts: LookedUp, uuid_list: Sequence[str], who: context.RequestContext
+         ) -> list[dict[str, AnyColumn]]:
     image = parts.image
     common = {
         "project_id": who.project_id, "user_id": who.user_id, "description": order.description,

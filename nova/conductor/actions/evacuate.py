@@ -9,7 +9,7 @@ import msgspec
 from nova import errors
 from nova.conductor import steps
 from nova.conductor.actions.move_requests import (
-    Plan,
+    MovePlan,
     begin_move,
     check_target,
     host_up,
@@ -47,7 +47,8 @@ class Evacuations:
             check_target(self.deps, tx, row, order.host, errors.host.NotFound)
         asked = {"host": order.host, "forced": order.force, "on_shared_storage": order.on_shared_storage,
                  "stay_off": order.stay_off}
-        begin_move(self.deps, Plan("evacuate", kinds.EVACUATION, kinds.ACCEPTED, order.uuid, Evacuation, asked, check),
+        begin_move(self.deps,
+                   MovePlan("evacuate", kinds.EVACUATION, kinds.ACCEPTED, order.uuid, Evacuation, asked, check),
                    {"admin_password": order.admin_password})
 
 

@@ -31,7 +31,7 @@ LOOK_S, LONGEST_PAUSE_S = 0.02, 0.5
 UNDO_WAIT_S = 5.0  # for one that is being taken back: where its host says nothing, that may last
 
 
-class Interfaces:
+class InterfaceActions:
     """The calls of InterfaceCalls. ``wait_s``: how long an attach may keep its caller waiting; ``undo_wait_s``: for
     one before it that failed."""
 
@@ -119,7 +119,7 @@ class Interfaces:
         return next((one for one in row.interfaces or () if one.id == made.id), made)
 
 
-def _fault(found: operations.Progress) -> errors.NovaError:
+def _fault(found: operations.OperationState) -> errors.NovaError:
     fault = msgspec.convert(found.data, OperationProgress).fault or FailedWith(
         code=errors.Bug.code, message=found.fault or errors.Bug.message)
     return errors.from_wire(fault.kind, fault.code, fault.message, {})
@@ -146,7 +146,7 @@ def interface_of(op: Op) -> Interface | None:
 
 def detach_at_once(deps: Deps) -> Callable[[str, str], None]:
     """What begins to detach a port (server, port) and waits for nobody: where Neutron says that it is gone."""
-    return Interfaces(deps, wait_s=0.0, undo_wait_s=0.0).detach_interface
+    return InterfaceActions(deps, wait_s=0.0, undo_wait_s=0.0).detach_interface
 
 
 class TakeInterface(Step):

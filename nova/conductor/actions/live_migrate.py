@@ -13,7 +13,7 @@ import msgspec
 
 from nova import concurrency, context, errors
 from nova.conductor import steps
-from nova.conductor.actions.move_requests import Plan, begin_move, check_source, check_target
+from nova.conductor.actions.move_requests import MovePlan, begin_move, check_source, check_target
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.workflow import Op, Retry, Workflow
 from nova.conductor.steps import moves, moving
@@ -70,8 +70,8 @@ class LiveMigrations:
             check_target(self.deps, tx, row, order.host, errors.move.NoSuchHost)
         asked = {"host": order.host, "forced": order.force, "block": order.block_migration,
                  "over_commit": order.disk_over_commit}
-        entry = begin_move(self.deps, Plan("live-migration", kinds.LIVE_MIGRATION, kinds.QUEUED, order.uuid,
-                                           LiveMigrate, asked, check))
+        entry = begin_move(self.deps, MovePlan("live-migration", kinds.LIVE_MIGRATION, kinds.QUEUED, order.uuid,
+                                               LiveMigrate, asked, check))
         if order.wait_for_checks:
             wait_for_checks(self.deps, entry)
 

@@ -29,7 +29,7 @@ def base(deps: Deps, row: ServerRow) -> dict[str, AnyColumn]:
 ArgumentsKind = type[moving.MoveArguments]
 
 
-class Plan(NamedTuple):
+class MovePlan(NamedTuple):
     """A move that is asked for. ``check`` is called with the server's row, under its lock."""
 
     action: str
@@ -66,7 +66,7 @@ def check_target(deps: Deps, tx: Connection, row: ServerRow, host: str | None, u
         raise errors.move.HostDown(host=host)
 
 
-def begin_move(deps: Deps, plan: Plan, secrets: Mapping[str, object] | None = None) -> states.Entry:
+def begin_move(deps: Deps, plan: MovePlan, secrets: Mapping[str, object] | None = None) -> states.Entry:
     """In one transaction of the cell: the journal's row and the move's. What quota counts of a resize is checked
     and written within it: a conductor that dies in between has counted too much (see
     nova.conductor.upkeep.quota_repair)."""
@@ -75,7 +75,7 @@ def begin_move(deps: Deps, plan: Plan, secrets: Mapping[str, object] | None = No
     return entry
 
 
-def _write(deps: Deps, tx: Connection, plan: Plan) -> states.Entry:
+def _write(deps: Deps, tx: Connection, plan: MovePlan) -> states.Entry:
     entry = begin(deps, tx, plan.action, plan.uuid, Arguments())
     row = servers.rows_of(tx, [plan.uuid])[plan.uuid]
     if row.host is None:

@@ -30,7 +30,7 @@ from nova.model.counting import classes
 from nova.model.images import Image
 from nova.model.orders import RebuildOrder
 from nova.model.providers import ResourceRequest
-from nova.model.scheduling import PlacementRequest, Resources, Wishes
+from nova.model.scheduling import HostRequirements, PlacementRequest, Resources
 from nova.model.server_orders import RebuildServer
 from nova.model.servers import ServerDetail, ServerFacts, ServerQuery
 from nova.model.states import TaskState, VmState
@@ -159,13 +159,13 @@ def _request(deps: Deps, op: Op) -> PlacementRequest:
         force=False, exclude=(), availability_zone=None, alternates=0, rebuild=True)
 
 
-def _traits_alone(wishes: Wishes | None) -> Wishes | None:
+def _traits_alone(wishes: HostRequirements | None) -> HostRequirements | None:
     """What the new image (or the flavor) asks that the node can do; all else it holds already."""
     unnamed = [msgspec.structs.replace(group, resources={}) for group in wishes.request.groups if not group.suffix
                ] if wishes else []
     if not any(group.required or group.forbidden for group in unnamed):
         return None
-    return Wishes(request=ResourceRequest(groups=tuple(unnamed)))
+    return HostRequirements(request=ResourceRequest(groups=tuple(unnamed)))
 
 
 class CountAsRebuilt(Step):

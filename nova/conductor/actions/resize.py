@@ -11,7 +11,7 @@ from nova import errors
 from nova.conductor import steps
 from nova.conductor.actions import checks
 from nova.conductor.actions.checks import check_flavor
-from nova.conductor.actions.move_requests import Plan, base, begin_move, check_source, check_target
+from nova.conductor.actions.move_requests import MovePlan, base, begin_move, check_source, check_target
 from nova.conductor.engine import quota, zones
 from nova.conductor.engine.begin import builtins, row_of
 from nova.conductor.engine.deps import Deps
@@ -122,7 +122,7 @@ class Resizes:
             checks.check_needs(self.deps, flavor, row.image)
             check_source(self.deps, tx, row, errors.move.SourceDown)
         changes = {"disk_config": order.disk_config} if order.disk_config else {}
-        begin_move(self.deps, Plan("resize", kinds.RESIZE, kinds.PRE_MIGRATING, order.uuid, moving.MoveArguments,
+        begin_move(self.deps, MovePlan("resize", kinds.RESIZE, kinds.PRE_MIGRATING, order.uuid, moving.MoveArguments,
                                     {"flavor": flavor, "exclude": () if again else (row.host,)}, check, flavor,
                                     changes, quota.owner(self.deps, row.project_id, row.user_id)))
 
@@ -130,8 +130,8 @@ class Resizes:
         def check(tx: Connection, row: ServerRow) -> None:
             check_source(self.deps, tx, row, errors.move.SourceDown)
             check_target(self.deps, tx, row, order.host, errors.move.NoSuchHost, must_be_up=False)
-        begin_move(self.deps, Plan("migrate", kinds.MIGRATION, kinds.PRE_MIGRATING, order.uuid,
-                                   moving.MoveArguments, {"host": order.host}, check))
+        begin_move(self.deps, MovePlan("migrate", kinds.MIGRATION, kinds.PRE_MIGRATING, order.uuid,
+                                       moving.MoveArguments, {"host": order.host}, check))
 
 
 class LeaveSource(MoveStep):
@@ -254,7 +254,7 @@ class RevertAtDestination(MoveStep):
     def act(self, deps: Deps, op: Op) -> Mapping[str, AnyColumn]:
         asked = op.asked(EndOfResize)
         if not _within_one_host(op):
-            remove(deps, op, moving.End(asked.destination, asked.destination_node, None, asked.old_flavor))
+            remove(deps, op, moving.MoveEnd(asked.destination, asked.destination_node, None, asked.old_flavor))
         return {"committed": True}
 
 

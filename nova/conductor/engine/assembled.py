@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from nova.rpc.interface import Interface
+from nova.rpc.interface import Contract
 
 
 class Assembled:
     """The methods of a contract, gathered from parts."""
 
 
-def assemble(contract: type[Interface], *parts: object) -> Assembled:
+def assemble(contract: type[Contract], *parts: object) -> Assembled:
     """An implementation of ``contract``; TypeError when a method has no part or more than one."""
     whole = Assembled()
     for name in contract.methods:

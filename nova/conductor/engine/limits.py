@@ -22,7 +22,7 @@ CACHED_S = 3.0  # a changed limit holds for every request that begins so much la
 KEPT = 1000  # projects whose limits are remembered
 
 
-class Known(Protocol):
+class LimitsRead(Protocol):
     """A project's limits as they were read elsewhere."""
 
     def limits(self, also: Iterable[str] = ()) -> dict[str, int]:
@@ -35,7 +35,7 @@ class QuotaLimits(Protocol):
 
     unchangeable: str  # why limits can't be written here; empty: they can
 
-    def known(self, project_id: str) -> Known | None:
+    def known(self, project_id: str) -> LimitsRead | None:
         """Outside any transaction. None: they are in our database. Unavailable."""
         ...
 
@@ -53,7 +53,7 @@ class Written:
 
     unchangeable = ""
 
-    def known(self, project_id: str) -> Known | None:
+    def known(self, project_id: str) -> LimitsRead | None:
         return None
 
     def counted(self, flavor: Flavor, image: Mapping[str, str]) -> dict[str, int]:
@@ -73,7 +73,7 @@ class Unlimited(Written):
 
     unchangeable = "Nothing is limited in this cloud: [quota]driver is nova.quota.NoopQuotaDriver."
 
-    def known(self, project_id: str) -> Known | None:
+    def known(self, project_id: str) -> LimitsRead | None:
         return _NoLimits()
 
 
@@ -125,7 +125,7 @@ class Unified:
         self._keystone, self._missing, self._clock = keystone, missing, clock
         self._cache: dict[str, tuple[float, _InKeystone]] = {}
 
-    def known(self, project_id: str) -> Known | None:
+    def known(self, project_id: str) -> LimitsRead | None:
         now = self._clock()
         kept = self._cache.get(project_id)
         if kept is not None and now - kept[0] < CACHED_S:
@@ -150,4 +150,4 @@ class Unified:
         return {"project": used, "user": used}
 
 
-__all__ = ["Known", "QuotaLimits", "Missing", "Unified", "Unlimited", "Written"]
+__all__ = ["LimitsRead", "QuotaLimits", "Missing", "Unified", "Unlimited", "Written"]

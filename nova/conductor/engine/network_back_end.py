@@ -21,7 +21,7 @@ from nova.model.server_parts import ExternalEvent
 from nova.model.servers import ServerDetail
 
 
-class NetworkWish(NamedTuple):
+class NetworkRequest(NamedTuple):
     """What a create asks for. ``networks`` None: what the project has; with ``make_network`` one is made for it where
     it has none. ``servers``: how many of the request, at most. ``limits``: of the project, where they were just read.
     ``external``: external networks that are not shared may be named (policy ``network:attach_external_network``)."""
@@ -53,7 +53,7 @@ class NetworkBackEnd(Protocol):
 
     # -- admission
 
-    def admit(self, wish: NetworkWish) -> Admitted:
+    def admit(self, wish: NetworkRequest) -> Admitted:
         """Refuse at once what can not be: an unknown network, port or group, an address that is taken, a port in use,
         no room in the quota. Errors of kinds Invalid, Conflict, Forbidden, OverQuota; Unavailable."""
 
@@ -142,4 +142,4 @@ class NetworkBackEnd(Protocol):
     groups: Any
 
 
-__all__ = ["Admitted", "NetworkBackEnd", "NetworkWish"]
+__all__ = ["Admitted", "NetworkBackEnd", "NetworkRequest"]

@@ -5,10 +5,10 @@ from __future__ import annotations
 import dataclasses
 from pathlib import Path
 
-from nova.clients.dns import Managers, Options
+from nova.clients.dns import DnsOptions, Managers
 from nova.conf import base as conf_base
 from nova.model.addressing import Defaults
-from nova.model.network_managers import FLAT_DHCP, Manager, named
+from nova.model.network_managers import FLAT_DHCP, NetworkKind, named
 
 
 @dataclasses.dataclass(frozen=True)
@@ -24,11 +24,11 @@ class FloatingOptions:
 
 def floating_from_conf(conf: conf_base.Options) -> FloatingOptions:
     """dns.NoDriver: a DNS driver can not be made."""
-    ldap = {field.name: getattr(conf, field.name) for field in dataclasses.fields(Options)
-            if field.name.startswith("ldap_")}
+    ldap = {field.name: getattr(conf, field.name) for field in dataclasses.fields(DnsOptions)
+               if field.name.startswith("ldap_")}
     ldap["ldap_dns_servers"] = tuple(ldap["ldap_dns_servers"])
     drivers = Managers.of(conf.floating_ip_dns_manager, conf.instance_dns_manager,
-                          Options(state_path=Path(conf.state_path), **ldap))
+                          DnsOptions(state_path=Path(conf.state_path), **ldap))
     values = {field.name: getattr(conf, field.name) for field in dataclasses.fields(FloatingOptions)
               if field.name != "dns"}
     return FloatingOptions(**values, dns=drivers)
@@ -38,7 +38,7 @@ def floating_from_conf(conf: conf_base.Options) -> FloatingOptions:
 class NetworkOptions:
     """Names as in nova.conf, where they are explained. Times in seconds."""
 
-    manager: Manager = FLAT_DHCP
+    manager: NetworkKind = FLAT_DHCP
     force_dhcp_release: bool = True
     fixed_ip_disassociate_timeout: int = 600
     create_unique_mac_address_attempts: int = 5

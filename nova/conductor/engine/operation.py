@@ -16,7 +16,7 @@ import msgspec
 from nova.model.base import Value
 from nova.model.flavors import Flavor
 from nova.model.networks import Interface
-from nova.model.orders import GuestArrival, GuestOnSource, Snapshot
+from nova.model.orders import DiskSnapshot, GuestArrival, GuestOnSource
 from nova.model.scheduling import NoHost
 
 
@@ -55,7 +55,7 @@ class PlacementArguments(Arguments):
     source: str | None = None
 
 
-class HostChoice(NamedTuple):
+class ProposedHost(NamedTuple):
     """A host that the scheduler proposed, by its node and that node's resource provider."""
 
     host: str
@@ -81,7 +81,7 @@ class OperationProgress(Value):
     fault_details: str | None = None  # for admins
     traceback: str | None = None
     # --- where it goes
-    hosts: tuple[HostChoice, ...] = ()  # not tried yet
+    hosts: tuple[ProposedHost, ...] = ()  # not tried yet
     tried: tuple[str, ...] = ()
     host: str | None = None
     node: str | None = None
@@ -92,7 +92,7 @@ class OperationProgress(Value):
     left: str | None = None  # of a shelving: the host that the guest left
     # --- what hosts said
     power_state: int | None = None
-    snapshot: Snapshot | None = None
+    snapshot: DiskSnapshot | None = None
     offer: GuestOnSource | None = None
     arrival: GuestArrival | None = None
     shared: bool | None = None  # source and destination see the same disks; None: nobody knows

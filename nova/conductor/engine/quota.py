@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from nova import errors
 from nova.conductor.engine.deps import Deps
-from nova.conductor.engine.limits import Known
+from nova.conductor.engine.limits import LimitsRead
 from nova.db import keypairs, ledger, quotas
 from nova.db.engine import Connection
 from nova.model.quotas import (
@@ -26,7 +26,7 @@ class Owner(NamedTuple):
 
     project_id: str
     user_id: str | None
-    known: Known | None = None
+    known: LimitsRead | None = None
 
 
 def owner(deps: Deps, project_id: str | None, user_id: str | None) -> Owner:

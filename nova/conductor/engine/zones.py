@@ -14,13 +14,13 @@ from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.operation import PlacementArguments
 from nova.conductor.engine.workflow import Op, Result
 from nova.db import aggregates, hosts, services
-from nova.db.claims import Usage
+from nova.db.claims import ProviderUsage
 from nova.db.engine import Connection
 
 LOG = logging.getLogger(__name__)
 
 
-def for_server(deps: Deps, op: Op, claimed: Sequence[Usage]) -> Result:
+def for_server(deps: Deps, op: Op, claimed: Sequence[ProviderUsage]) -> Result:
     """The zone that a server gets with the host of its claim; aggregate.ZoneHostMoved when it asked for another: the
     host was moved since the scheduler chose it."""
     made = next((one.zone for one in claimed if one.provider_id == op.progress.provider_id), None)

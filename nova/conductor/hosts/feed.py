@@ -13,13 +13,13 @@ from nova.conductor.engine.deps import Deps
 from nova.db import aggregates as aggregate_rows
 from nova.db import hosts as host_rows
 from nova.db import provider_trees, services
-from nova.db.claims import DISK_GB, MEMORY_MB, VCPU, Usage
+from nova.db.claims import DISK_GB, MEMORY_MB, VCPU, ProviderUsage
 from nova.db.engine import Connection
 from nova.db.services import as_time
 from nova.db.types import AnyColumn, AnyRow
 from nova.model.aggregates import placed
 from nova.model.base import Time
-from nova.model.hosts import AggregateMembers, AggregateStates, HostState, HostStates, Stamp
+from nova.model.hosts import AggregateMembers, AggregateStates, HostState, HostStates, NodeStamp
 
 LOG = logging.getLogger(__name__)
 
@@ -35,7 +35,7 @@ class Feed:
     def __init__(self, deps: Deps, most_bytes: int = MOST_BYTES) -> None:
         self.deps, self._most_bytes = deps, most_bytes
 
-    def states(self, known: Sequence[Stamp] = (), everything: bool = True) -> HostStates:
+    def states(self, known: Sequence[NodeStamp] = (), everything: bool = True) -> HostStates:
         """States newer than the stamps, or all of them for ``everything``; and the aggregates, where one of the stamps
         is older than they are."""
         aggregates, rows, found = self._read_all()
@@ -63,10 +63,10 @@ class Feed:
             for host in one.hosts:
                 of_host.setdefault(host, []).append(one)
 
-        def place(host: str) -> Place:
+        def place(host: str) -> PublishedPlace:
             mine = of_host.get(host, ())
             zone, metadata = placed([one.metadata for one in mine], aggregates.default_zone)
-            return Place(aggregates.version, zone, metadata, tuple(one.uuid for one in mine))
+            return PublishedPlace(aggregates.version, zone, metadata, tuple(one.uuid for one in mine))
         return aggregates, rows, [state(row, Provided(providers[row.uuid], beyond), place(row.host))
                                   for row in rows if row.uuid in providers]
 
@@ -91,13 +91,13 @@ class Feed:
             aggregates=tuple(AggregateMembers(hosts=one.hosts, metadata=one.metadata, uuid=one.uuid)
                              for one in aggregate_rows.select(tx) if one.hosts))
 
-    def _place(self, tx: Connection, host: str) -> Place:
+    def _place(self, tx: Connection, host: str) -> PublishedPlace:
         stamp = aggregate_rows.version(tx)
         mine = [one for one in aggregate_rows.select(tx) if host in one.hosts]
         zone, metadata = placed([one.metadata for one in mine], self.deps.settings.default_availability_zone)
-        return Place(stamp, zone, metadata, tuple(one.uuid for one in mine))
+        return PublishedPlace(stamp, zone, metadata, tuple(one.uuid for one in mine))
 
-    def after_claims(self, usages: Sequence[Usage], claimed: Sequence[str]) -> None:
+    def after_claims(self, usages: Sequence[ProviderUsage], claimed: Sequence[str]) -> None:
         """Tell the schedulers a provider's new amounts, and which servers' claims are in them. No host is named: what
         else belongs to the generation (totals) is not known here, and comes with the next sweep."""
         if not usages:
@@ -145,7 +145,7 @@ class Feed:
         """Whether the broker took it."""
         return self._cast(HostStates(alive=tuple(beats), now=now))
 
-    def _resources(self, usage: Usage) -> HostState:
+    def _resources(self, usage: ProviderUsage) -> HostState:
         numbers: dict[str, Any] = {}
         for name, field in _AMOUNTS:
             capacity, used = usage.amounts.get(name, (0, 0))
@@ -162,7 +162,7 @@ class Feed:
         return True
 
 
-class Place(NamedTuple):
+class PublishedPlace(NamedTuple):
     """What aggregates, at one stamp, make of a host."""
 
     version: int
@@ -187,7 +187,7 @@ class Provided(NamedTuple):
                 "packings": beyond.packings, "own_traits": beyond.traits, "own_aggregates": beyond.aggregates}
 
 
-def state(row: AnyRow, provider: Provided, place: Place) -> HostState:
+def state(row: AnyRow, provider: Provided, place: PublishedPlace) -> HostState:
     """A node's whole state from its row (of ``node_rows``), its provider's, and where aggregates put it."""
     facts = row.facts
     return HostState(
@@ -227,10 +227,10 @@ def fitting(states: Sequence[HostState], most_bytes: int) -> list[HostState]:
     return found
 
 
-def _newer(one: HostState, known: Stamp | None) -> bool:
+def _newer(one: HostState, known: NodeStamp | None) -> bool:
     """Aggregates are told apart from the states, all in one."""
     return known is None or known.provider_id not in (0, one.provider_id) or \
         (one.generation, one.service_version) != (known.generation, known.service_version)
 
 
-__all__ = ["Feed", "Place", "Provided", "state"]
+__all__ = ["Feed", "PublishedPlace", "Provided", "state"]

@@ -24,7 +24,7 @@ from nova.db.engine import Database
 from nova.db.types import AnyRow
 from nova.model.base import Library
 from nova.model.orders import Fence
-from nova.rpc.interface import Interface, Method, Timeout
+from nova.rpc.interface import Contract, Method, Timeout
 
 LOG = logging.getLogger(__name__)
 
@@ -33,7 +33,7 @@ class HostCalls:
     """Has the methods of ``client``, one of ``contract``; those of class LONG are sent again. :meth:`look` is to be
     called every second: it reads something only while calls wait."""
 
-    def __init__(self, contract: type[Interface], client: object, cell: Database) -> None:
+    def __init__(self, contract: type[Contract], client: object, cell: Database) -> None:
         self._cell = cell
         self._waiting: set[_Call] = set()
         self._lock = threading.Lock()
@@ -42,9 +42,9 @@ class HostCalls:
             lasts = method.timeout is Timeout.LONG
             setattr(self, name, functools.partial(self._call, contract, method, ask) if lasts else ask)
 
-    def _call(self, contract: type[Interface], method: Method, ask: Callable[..., object], *args: object,
-              **kwargs: object,
-              ) -> object:
+    def _call(self, contract: type[Contract], method: Method, ask: Callable[..., object], *args: object,
+             **kwargs: object,
+             ) -> object:
         arguments = dict(list(method.signature.bind(None, *args, **kwargs).arguments.items())[1:])
         call = _Call(arguments[contract.addressed_by or ""], method.name, ask, arguments)
         with self._lock:
@@ -73,7 +73,7 @@ class _Call:
     def __init__(self, host: str, name: str, ask: Callable[..., object], arguments: Mapping[str, object]) -> None:
         self.host, self.name, self._ask, self._arguments = host, name, ask, arguments
         self._context = contextvars.copy_context()
-        self._stamp: services.Stamp | None = None  # of the host's registration, as of the first look
+        self._stamp: services.ServicesStamp | None = None  # of the host's registration, as of the first look
         self._sent = 0
         self._answer: Any = None
         self._error: BaseException | None = None
@@ -87,7 +87,7 @@ class _Call:
             raise self._error
         return self._answer
 
-    def see(self, stamp: services.Stamp | None) -> None:
+    def see(self, stamp: services.ServicesStamp | None) -> None:
         """Send it again where the host has registered since; not where an administrator changed its service."""
         before, self._stamp = self._stamp, stamp
         if before and stamp and stamp.version != before.version and stamp.changed_at == before.changed_at:

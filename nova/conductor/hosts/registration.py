@@ -62,7 +62,7 @@ class Daemons:
         self._lock = threading.Lock()
 
     def register(self, registration: Registration) -> Registered:
-        def write(tx: Connection) -> tuple[services.Kept, Times]:
+        def write(tx: Connection) -> tuple[services.RegisteredService, Times]:
             excused = self._end_silence(tx, {registration.binary})
             kept = services.register(tx, registration)
             if registration.binary == "nova-network":

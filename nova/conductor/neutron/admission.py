@@ -12,8 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from nova import context, errors
 from nova.clients.neutron import TOPOLOGY, Neutron
-from nova.conductor.engine.network_back_end import Admitted, NetworkWish
-from nova.conductor.neutron.cache import Known
+from nova.conductor.engine.network_back_end import Admitted, NetworkRequest
+from nova.conductor.neutron.cache import NeutronCache
 from nova.conductor.neutron.port_resources import demands_of
 from nova.model.networks import PortDemand, RequestedNetwork
 from nova.model.ports import DIRECT, NeutronGroup, NeutronNetwork, Port
@@ -24,10 +24,10 @@ AUTO = "auto"  # the id of a network that is made for the project when the serve
 
 
 class PortAdmission:
-    def __init__(self, client: Neutron, known: Known) -> None:
+    def __init__(self, client: Neutron, known: NeutronCache) -> None:
         self._client, self._known = client, known
 
-    def admit(self, wish: NetworkWish) -> Admitted:
+    def admit(self, wish: NetworkRequest) -> Admitted:
         if wish.networks == ():
             self._groups(wish, (), {})  # no port has them, but a word that means nothing is refused all the same
             return Admitted(())
@@ -45,7 +45,7 @@ class PortAdmission:
         """An interface for a server that lives; its network where the wish names none. NotFound: network or port."""
         named = bool(wish.network_id or wish.port_id)
         try:
-            admitted = self.admit(NetworkWish(project_id, (wish,) if named else None, external=wish.may_be_external))
+            admitted = self.admit(NetworkRequest(project_id, (wish,) if named else None, external=wish.may_be_external))
         except (errors.server.BadNetwork, errors.network.BadPort) as error:
             raise errors.NotFound(error.message) from None
         except errors.network.Ambiguous as error:
@@ -60,7 +60,7 @@ class PortAdmission:
 
     # -- networks
 
-    def _default(self, wish: NetworkWish) -> tuple[tuple[RequestedNetwork, ...], dict[str, NeutronNetwork]]:
+    def _default(self, wish: NetworkRequest) -> tuple[tuple[RequestedNetwork, ...], dict[str, NeutronNetwork]]:
         """The project's only network."""
         found = self._available(wish.project_id)
         if len(found) > 1:
@@ -94,7 +94,7 @@ class PortAdmission:
         except (errors.NotFound, errors.Invalid, errors.Conflict, errors.Forbidden):
             raise errors.network.NoAutoAllocation(project_id=project_id) from None
 
-    def _named(self, wish: NetworkWish, ports: Mapping[str, Port]) -> dict[str, NeutronNetwork]:
+    def _named(self, wish: NetworkRequest, ports: Mapping[str, Port]) -> dict[str, NeutronNetwork]:
         wanted = {str(one.network_id) for one in wish.networks or () if not one.port_id}
         found: dict[str, NeutronNetwork] = {}
         if wanted:
@@ -132,7 +132,7 @@ class PortAdmission:
 
     # -- ports
 
-    def _ports(self, wish: NetworkWish) -> dict[str, Port]:
+    def _ports(self, wish: NetworkRequest) -> dict[str, Port]:
         ids = [one.port_id for one in wish.networks or () if one.port_id]
         if not ids:
             return {}
@@ -166,8 +166,8 @@ class PortAdmission:
 
     # -- security groups
 
-    def _groups(self, wish: NetworkWish, requested: Iterable[RequestedNetwork],
-                networks: Mapping[str, NeutronNetwork]) -> tuple[str, ...]:
+    def _groups(self, wish: NetworkRequest, requested: Iterable[RequestedNetwork],
+                   networks: Mapping[str, NeutronNetwork]) -> tuple[str, ...]:
         """Their names, each once. The default group alone is not looked up: a port gets it by itself."""
         words = tuple(dict.fromkeys(wish.security_groups))
         asked_for = bool(words) and words != (DEFAULT,)
@@ -200,7 +200,7 @@ class PortAdmission:
 
     # -- quota
 
-    def _check_quota(self, wish: NetworkWish, requested: Iterable[RequestedNetwork]) -> None:
+    def _check_quota(self, wish: NetworkRequest, requested: Iterable[RequestedNetwork]) -> None:
         count = sum(not one.port_id for one in requested) * wish.servers
         room = self._known.room_for_ports(wish.project_id, count) if count else None
         if room is not None and room < count:

@@ -14,12 +14,12 @@ from typing import Any
 from nova import context, errors
 from nova.clients.neutron import Neutron as Client
 from nova.conductor.engine.deps import Deps
-from nova.conductor.engine.network_back_end import Admitted, NetworkWish
+from nova.conductor.engine.network_back_end import Admitted, NetworkRequest
 from nova.conductor.engine.workflow import Op, Result
 from nova.conductor.neutron.addresses import NeutronAddresses
 from nova.conductor.neutron.binding import Binder, begin_round, keep_given
-from nova.conductor.neutron.cache import Known
-from nova.conductor.neutron.events import Detach, Events
+from nova.conductor.neutron.cache import NeutronCache
+from nova.conductor.neutron.events import Detach, EventGatherer
 from nova.conductor.neutron.health import Healer, Reader
 from nova.conductor.neutron.moves import Mover
 from nova.db.engine import Connection
@@ -48,12 +48,12 @@ class NeutronBackEnd:
     def __init__(self, deps: Deps, client: Client, detach: Detach, ovs_bridge: str = "br-int",
                  gather_s: float = 0.05) -> None:
         self.deps, self.client = deps, client
-        self.known = Known(client)
+        self.known = NeutronCache(client)
         self._binder = Binder(deps, client, self.known, ovs_bridge)
         self._admission, self._mover = self._binder.admission, Mover(self._binder)
         self.reader = Reader(self._binder)
         self.healer = Healer(deps, self.reader)
-        self.events = Events(deps, self.healer, detach, gather_s)
+        self.events = EventGatherer(deps, self.healer, detach, gather_s)
         self.single = NeutronAddresses(deps, client, self.healer.refresh)
         self._groups_unread_until = 0.0  # on the monotonic clock
         self.networks: Any = None
@@ -62,7 +62,7 @@ class NeutronBackEnd:
 
     # -- admission
 
-    def admit(self, wish: NetworkWish) -> Admitted:
+    def admit(self, wish: NetworkRequest) -> Admitted:
         return self._admission.admit(wish)
 
     # -- a server's interfaces

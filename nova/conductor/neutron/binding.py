@@ -18,7 +18,7 @@ from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.workflow import Op, Result
 from nova.conductor.neutron import views
 from nova.conductor.neutron.admission import AUTO, PortAdmission
-from nova.conductor.neutron.cache import Known
+from nova.conductor.neutron.cache import NeutronCache
 from nova.conductor.neutron.port_resources import ClaimedPorts, profile_of
 from nova.db.server_row import ServerRow
 from nova.db.types import AnyColumn
@@ -51,7 +51,7 @@ class WantedPorts:
 
 
 class Binder:
-    def __init__(self, deps: Deps, client: Neutron, known: Known, ovs_bridge: str) -> None:
+    def __init__(self, deps: Deps, client: Neutron, known: NeutronCache, ovs_bridge: str) -> None:
         self.deps, self.client, self.known, self.ovs_bridge = deps, client, known, ovs_bridge
         self.admission = PortAdmission(client, known)
 

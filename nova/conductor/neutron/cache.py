@@ -23,7 +23,7 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
-class Memory(Generic[K, V]):
+class TimedCache(Generic[K, V]):
     """The newest MOST things of a kind, each for so many seconds."""
 
     def __init__(self, seconds: float, clock: Callable[[], float]) -> None:
@@ -58,18 +58,18 @@ class Memory(Generic[K, V]):
             self._kept.pop(key, None)
 
 
-class Known:
+class NeutronCache:
     """All as an administrator sees it, but for what :meth:`learn` was told."""
 
     def __init__(self, client: Neutron, clock: Callable[[], float] = time.monotonic) -> None:
         self._client = client
-        self._networks: Memory[str, NeutronNetwork] = Memory(NETWORK_S, clock)
-        self._subnets: Memory[str, NeutronSubnet] = Memory(NETWORK_S, clock)
-        self._names: Memory[str, str] = Memory(GROUP_S, clock)
-        self._groups: Memory[tuple[str, str], str] = Memory(NETWORK_S, clock)
-        self._room: Memory[str, int] = Memory(ROOM_S, clock)
-        self._doubtful: Memory[str, bool] = Memory(DOUBT_S, clock)
-        self.ports: Memory[str, Port] = Memory(PORT_S, clock)
+        self._networks: TimedCache[str, NeutronNetwork] = TimedCache(NETWORK_S, clock)
+        self._subnets: TimedCache[str, NeutronSubnet] = TimedCache(NETWORK_S, clock)
+        self._names: TimedCache[str, str] = TimedCache(GROUP_S, clock)
+        self._groups: TimedCache[tuple[str, str], str] = TimedCache(NETWORK_S, clock)
+        self._room: TimedCache[str, int] = TimedCache(ROOM_S, clock)
+        self._doubtful: TimedCache[str, bool] = TimedCache(DOUBT_S, clock)
+        self.ports: TimedCache[str, Port] = TimedCache(PORT_S, clock)
 
     # -- what nobody knows
 
@@ -157,4 +157,4 @@ class Known:
         return room
 
 
-__all__ = ["Known", "Memory"]
+__all__ = ["NeutronCache", "TimedCache"]

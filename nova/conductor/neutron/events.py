@@ -75,7 +75,7 @@ class Later:
             return set(uuids)
 
 
-class Events:
+class EventGatherer:
     """External events, gathered for a moment: one message a host, one look at Neutron for all that changed."""
 
     def __init__(self, deps: Deps, healer: Healer, detach: Detach, gather_s: float = GATHER_S) -> None:
@@ -216,4 +216,4 @@ class Events:
             return migrations.destinations(tx, moving) if moving else {}
 
 
-__all__ = ["Events", "Later"]
+__all__ = ["EventGatherer", "Later"]

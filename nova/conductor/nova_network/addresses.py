@@ -18,11 +18,11 @@ import msgspec
 from nova import errors
 from nova.conductor.engine import limits, quota
 from nova.conductor.engine.deps import Deps
-from nova.conductor.engine.network_back_end import NetworkWish
+from nova.conductor.engine.network_back_end import NetworkRequest
 from nova.conductor.engine.workflow import Op
 from nova.db import addresses as rows
 from nova.db import host_addresses, network_pools, networks, servers
-from nova.db.addresses import Terms, Wish
+from nova.db.addresses import AddressRequest, Terms
 from nova.db.engine import Connection
 from nova.db.server_row import ServerRow
 from nova.db.types import AnyColumn
@@ -51,14 +51,14 @@ class Addresses:
         """Networks the project may use, by uuid, in their order."""
         return {network.uuid: network for network in networks.select(tx, Scope(project_id=project_id))}
 
-    def check(self, tx: Connection, known: Known, wish: NetworkWish) -> None:
+    def check(self, tx: Connection, known: Known, wish: NetworkRequest) -> None:
         """server.BadNetwork, server.BadFixedIp, server.FixedIpInUse ...: what can not be is refused at once. Nothing is
         counted yet."""
         for request in wish.networks or ():
             self._check_network(request, known, wish)
         _check_addresses(tx, wish.networks or (), known)
 
-    def _check_network(self, request: RequestedNetwork, known: Known, wish: NetworkWish) -> None:
+    def _check_network(self, request: RequestedNetwork, known: Known, wish: NetworkRequest) -> None:
         if request.port_id:
             raise errors.server.BadNetwork(f"Port {request.port_id} could not be found: ports belong to Neutron, "
                                            "which is not in use.")
@@ -70,7 +70,7 @@ class Addresses:
             raise errors.Invalid("Invalid fixed_ip: a fixed address can be asked for one server only, not for "
                                  f"{wish.servers} (max_count).")
 
-    def chosen(self, known: Known, wish: NetworkWish) -> tuple[RequestedNetwork, ...]:
+    def chosen(self, known: Known, wish: NetworkRequest) -> tuple[RequestedNetwork, ...]:
         """The networks of the wish; without one the manager's: all without a VLAN, or the project's own, of which it
         takes one of nobody's when it has none. network.NoneFree."""
         if wish.networks is not None:
@@ -84,7 +84,7 @@ class Addresses:
             mine = [claimed.uuid]
         return tuple(RequestedNetwork(network_id=uuid) for uuid in mine)
 
-    def check_quota(self, wish: NetworkWish, chosen: Sequence[RequestedNetwork]) -> None:
+    def check_quota(self, wish: NetworkRequest, chosen: Sequence[RequestedNetwork]) -> None:
         """OverQuota when it is plain by now; what decides is the count when addresses are taken."""
         if not chosen or not self._limits_projects():
             return
@@ -232,7 +232,7 @@ class Addresses:
         with self.deps.cell.reading() as tx:
             known = self.known(tx, server.project_id)
         asked = wish.network_id or wish.port_id or wish.fixed_ip
-        wanted = NetworkWish(server.project_id, (wish,) if asked else None)
+        wanted = NetworkRequest(server.project_id, (wish,) if asked else None)
         if not asked:
             first = self.chosen(known, wanted)[:1]
             if not first:
@@ -241,7 +241,7 @@ class Addresses:
         else:
             with self.deps.cell.reading() as tx:
                 self.check(tx, known, wanted)
-        self.check_quota(NetworkWish(server.project_id, (wish,)), (wish,))
+        self.check_quota(NetworkRequest(server.project_id, (wish,)), (wish,))
         return wish
 
     def take_interface(self, tx: Connection, op: Op, wish: RequestedNetwork) -> Interface:
@@ -265,8 +265,8 @@ class Addresses:
         self.tell(uuids, {op.server.host} if op.server.host else set(), op.uuid)
 
 
-def wish_of(op: Op, wanted: Sequence[RequestedNetwork], host: str | None) -> Wish:
-    return Wish(op.uuid, op.server.hostname or "", tuple(wanted), op.server.project_id or "", host)
+def wish_of(op: Op, wanted: Sequence[RequestedNetwork], host: str | None) -> AddressRequest:
+    return AddressRequest(op.uuid, op.server.hostname or "", tuple(wanted), op.server.project_id or "", host)
 
 
 def _key(op: Op) -> str:

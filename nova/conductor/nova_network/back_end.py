@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from nova import errors
 from nova.conductor.engine.deps import Deps
-from nova.conductor.engine.network_back_end import Admitted, NetworkWish
+from nova.conductor.engine.network_back_end import Admitted, NetworkRequest
 from nova.conductor.engine.workflow import Op, Result
 from nova.conductor.nova_network import host_rules
 from nova.conductor.nova_network.addresses import Addresses
@@ -41,7 +41,7 @@ class NovaNetwork:
 
     # -- admission
 
-    def admit(self, wish: NetworkWish) -> Admitted:
+    def admit(self, wish: NetworkRequest) -> Admitted:
         with self.deps.cell.reading() as tx:
             members_of = self.groups.admit(tx, wish.project_id, wish.security_groups)
             groups = tuple(members_of.values())

@@ -30,7 +30,7 @@ BUDGET_S = 10.0  # of all names of one order: a batch of boots waits no longer f
 _NAME = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?(\.[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?)*")
 
 
-class Names:
+class DnsNames:
     """The DNS part of FloatingCalls, and servers' names as they come and go."""
 
     def __init__(self, deps: Deps) -> None:
@@ -226,4 +226,4 @@ def _type(address: str) -> str:
     return next(name for name, number in TYPES.items() if number == version)
 
 
-__all__ = ["PRIVATE", "PUBLIC", "Names", "label", "names_of"]
+__all__ = ["PRIVATE", "PUBLIC", "DnsNames", "label", "names_of"]

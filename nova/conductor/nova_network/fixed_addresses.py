@@ -11,7 +11,7 @@ from nova.conductor.engine.deps import Deps
 from nova.conductor.nova_network.addresses import Addresses
 from nova.db import addresses as rows
 from nova.db import floating, network_pools, servers
-from nova.db.addresses import Wish
+from nova.db.addresses import AddressRequest
 from nova.db.engine import Connection
 from nova.db.server_row import AnyServer, ServerRow
 from nova.model.networks import FixedAddress, FixedAddressRow, Interface, RequestedNetwork
@@ -48,7 +48,7 @@ class FixedAddresses:
             if network_id not in self.addresses.known(tx, row.project_id):
                 raise errors.server.BadNetwork(network_id=network_id)
             request = RequestedNetwork(network_id=network_id)
-            wish = Wish(row.uuid, row.hostname or "", (request,), row.project_id, row.host)
+            wish = AddressRequest(row.uuid, row.hostname or "", (request,), row.project_id, row.host)
             terms = self.addresses.terms([row.project_id])
             added = rows.add_address(tx, wish, terms)
             if added is None:

@@ -10,10 +10,10 @@ from nova.conductor.engine import quota
 from nova.conductor.engine.announce.resources import once
 from nova.conductor.engine.network_options import FloatingOptions
 from nova.conductor.engine.workflow import Op
-from nova.conductor.nova_network.dns import Names
+from nova.conductor.nova_network.dns import DnsNames
 from nova.db import floating, network_quota, services
 from nova.db.engine import Connection
-from nova.db.floating import Changed, Held
+from nova.db.floating import Changed, HeldAddress
 from nova.model import address_ranges
 from nova.model.base import Scope
 from nova.model.floating import FloatingAddress, FloatingAssociation, FloatingPool, FloatingQuery, FloatingRange
@@ -27,7 +27,7 @@ RESOURCE = "floating_ips"
 AWAY = ("rpc.", "network.no_host", "network.host_down", "network.host_late", "network.telling_late")
 
 
-class Floating(Names):
+class Floating(DnsNames):
     """The calls of FloatingCalls, and what boots, moves and deletes mean for floating addresses."""
 
     @property
@@ -102,7 +102,7 @@ class Floating(Names):
     def associate_floating_address(self, association: FloatingAssociation) -> None:
         self._ask_host(association)
 
-        def associate(tx: Connection) -> tuple[Changed, Held] | None:
+        def associate(tx: Connection) -> tuple[Changed, HeldAddress] | None:
             fixed = floating.hold_fixed(tx, association)
             held = floating.hold(tx, association.address)
             _check_owner(held)
@@ -141,7 +141,7 @@ class Floating(Names):
             LOG.info("host %s could not be asked about its device for %s: %s", place.host, association.address,
                      error.message)
 
-    def _take_back(self, changed: Changed, before: Held) -> None:
+    def _take_back(self, changed: Changed, before: HeldAddress) -> None:
         """The host could not translate it: as it was before, unless somebody has changed it again meanwhile."""
         def undo(tx: Connection) -> Changed | None:
             fixed = None
@@ -253,14 +253,14 @@ class Floating(Names):
                     project_id=one.address.project_id, server_uuid=one.former))
 
 
-def _check_owner(held: Held) -> None:
+def _check_owner(held: HeldAddress) -> None:
     """Forbidden, but for the project whose it is and administrators."""
     who = context.current()
     if not who.is_admin and who.project_id != held.row.project_id:
         raise errors.floating.NotYours(address=held.row.address)
 
 
-def _refuse_assigned(held: Held) -> None:
+def _refuse_assigned(held: HeldAddress) -> None:
     if held.row.auto_assigned:
         raise errors.floating.AutoAssigned(address=held.row.address)
 

@@ -13,7 +13,7 @@ from nova.rpc.contracts.network import NetworkRPC
 LOG = logging.getLogger(__name__)
 
 
-class Message(Batch):
+class HostUpdate(Batch):
     """What a host is to be told at once, and how that ended. ``anew``: it shall ask for all of its networks."""
 
     def __init__(self) -> None:
@@ -37,21 +37,21 @@ class HostQueues:
 
     def __init__(self, network: NetworkRPC) -> None:
         self.network = network
-        self._queues = Coalescer(Message, self._send, "network-updates")
+        self._queues = Coalescer(HostUpdate, self._send, "network-updates")
 
-    def serve(self, host: str, states: Iterable[NetworkOnHost]) -> tuple[Message, bool]:
+    def serve(self, host: str, states: Iterable[NetworkOnHost]) -> tuple[HostUpdate, bool]:
         """The message that will tell this, and whether nothing else is before it."""
         return self._queues.join(host, lambda message: message.put(states))
 
-    def look_anew(self, host: str) -> Message:
+    def look_anew(self, host: str) -> HostUpdate:
         """The message by which the host will ask for all of its networks."""
-        return self._queues.join(host, Message.ask_anew)[0]
+        return self._queues.join(host, HostUpdate.ask_anew)[0]
 
     def waiting(self, host: str) -> bool:
         """Whether a message is to go there when the one before it has come back."""
         return self._queues.waiting(host)
 
-    def _send(self, host: str, message: Message) -> None:
+    def _send(self, host: str, message: HostUpdate) -> None:
         if message.anew:
             failed = _error_of(lambda: self.network.refresh_networks(host))
             if failed is not None:
@@ -73,4 +73,4 @@ def _error_of(work: Callable[[], object]) -> errors.NovaError | None:
     return None
 
 
-__all__ = ["HostQueues", "Message"]
+__all__ = ["HostQueues", "HostUpdate"]

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 
 from nova import errors
 from nova.conductor.nova_network.coalescing import Batch, Coalescer
-from nova.conductor.nova_network.host_queues import HostQueues, Message
+from nova.conductor.nova_network.host_queues import HostQueues, HostUpdate
 from nova.db import networks, services
 from nova.db.engine import Database
 from nova.model.networks import NetworkOnHost
@@ -37,7 +37,7 @@ class _Round(Batch):
         self.hosts: dict[str, set[str]] = {}
         self.everywhere: set[str] = set()
         self.failures: Failures = {}
-        self.messages: dict[tuple[str, str | None], tuple[str, Message]] = {}  # with the host
+        self.messages: dict[tuple[str, str | None], tuple[str, HostUpdate]] = {}  # with the host
 
     def add(self, uuids: set[str], hosts: set[str], everywhere: bool) -> None:
         for uuid in uuids:
@@ -104,7 +104,7 @@ class NetworkUpdates:
         return self._rounds.join(ALL, lambda one: one.add(uuids, hosts, everywhere))[0]
 
     def _read(self, _all: str, current: _Round) -> None:
-        begun: list[Message] = []
+        begun: list[HostUpdate] = []
         try:
             begun = self._tell(current)
         except errors.NovaError as error:
@@ -118,7 +118,7 @@ class NetworkUpdates:
         for message in begun:
             message.done.wait(max(0.0, end - time.monotonic()))
 
-    def _tell(self, current: _Round) -> list[Message]:
+    def _tell(self, current: _Round) -> list[HostUpdate]:
         """Begin to tell the hosts; the messages of those that had nothing to do before."""
         states = self.cell.transact(lambda tx: networks.stamped(tx, current.hosts))
         by_host: dict[str, list[NetworkOnHost]] = {}

@@ -24,7 +24,7 @@ class Aggregates:
 
     def __init__(self, deps: Deps) -> None:
         self.deps = deps
-        self._precaching = concurrency.Pool(deps.settings.precache_concurrency, "precache")  # of all requests
+        self._precaching = concurrency.WorkerPool(deps.settings.precache_concurrency, "precache")  # of all requests
 
     def list_aggregates(self) -> tuple[Aggregate, ...]:
         with self.deps.api.reading() as tx:
@@ -166,7 +166,7 @@ class Aggregates:
         return image
 
 
-def precache(deps: Deps, pool: concurrency.Pool, aggregate: Aggregate, images: Sequence[Image]) -> None:
+def precache(deps: Deps, pool: concurrency.WorkerPool, aggregate: Aggregate, images: Sequence[Image]) -> None:
     """Have every host of the aggregate that is up fetch the images, as many hosts at a time as the pool has workers.
     Each result is a line in the log: nobody waits for it, and a host that missed it (or whose conductor died) fetches
     the image with its first guest.

@@ -12,7 +12,7 @@ from nova.conductor.engine.deps import Deps
 from nova.db import consoles, services
 from nova.db.engine import Connection
 from nova.db.types import AnyColumn, AnyRow
-from nova.model.consoles import ConsoleAddress, ConsoleConnection, ConsoleGrant, ConsoleType, ConsoleWish, TokenCheck
+from nova.model.consoles import ConsoleAddress, ConsoleConnection, ConsoleGrant, ConsoleRequest, ConsoleType, TokenCheck
 from nova.model.states import TaskState
 
 #: Tasks in which a server has no console to show (Compute API guide, server concepts).
@@ -24,7 +24,7 @@ THE_HOST = "the server's host"
 BATCH, TURNS = 200, 20
 
 
-class Consoles:
+class ConsoleQueries:
     """The console calls of ConductorRPC."""
 
     def __init__(self, deps: Deps) -> None:
@@ -35,14 +35,14 @@ class Consoles:
         with self.deps.cell.reading() as tx:
             server = consoles.place(tx, wish.server_uuid)
         address = self._asked(wish, server)
-        kept = consoles.Kept(
+        kept = consoles.KeptToken(
             token_hash=grant.token_hash, console_type=wish.type.value, server_uuid=wish.server_uuid, host=server.host,
             epoch=server.epoch, user_id=context.current().user_id or "", address=address, ttl_s=grant.ttl_s)
         if not self.deps.cell.transact(lambda tx: consoles.keep(tx, kept)):
             raise errors.console.Moving(server=wish.server_uuid)
         return address
 
-    def _asked(self, wish: ConsoleWish, server: AnyRow) -> ConsoleAddress:
+    def _asked(self, wish: ConsoleRequest, server: AnyRow) -> ConsoleAddress:
         """What the server's host says to a user's wish."""
         facts = {"server": wish.server_uuid, "type": wish.type.value}
         if server.task_state in BUSY:

@@ -18,7 +18,7 @@ from nova.db.claims import DISK_GB, MEMORY_MB, VCPU
 from nova.db.engine import Connection
 from nova.db.types import AnyColumn, AnyRow
 from nova.model.flavors import Flavor
-from nova.model.hosts import HostStates, HostUptime, Stamp
+from nova.model.hosts import HostStates, HostUptime, NodeStamp
 from nova.model.services import (
     Amounts,
     HostPowerChange,
@@ -244,7 +244,7 @@ class Hosts:
                               services=tuple(members) if with_services else ()))
         return tuple(found)
 
-    def get_host_states(self, known: tuple[Stamp, ...], everything: bool) -> HostStates:
+    def get_host_states(self, known: tuple[NodeStamp, ...], everything: bool) -> HostStates:
         states: HostStates = self.deps.feed.states(known, everything)
         return states
 

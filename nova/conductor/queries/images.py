@@ -11,7 +11,7 @@ from nova.conductor.engine.deps import Deps
 from nova.model.images import Image, ImageQuery
 
 
-class Images:
+class ImageQueries:
     """The image calls of ConductorRPC: passed on with the user's own token."""
 
     def __init__(self, deps: Deps) -> None:

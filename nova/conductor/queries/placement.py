@@ -52,7 +52,7 @@ T = TypeVar("T")
 
 def placement_service(deps: Deps) -> Assembled:
     """The service behind the topic ``placement``."""
-    return assemble(PlacementRPC, Providers(deps), Names(deps), Allocations(deps))
+    return assemble(PlacementRPC, Providers(deps), TraitsAndClasses(deps), Allocations(deps))
 
 
 class _Part:
@@ -149,7 +149,7 @@ class Providers(_Part):
                                      lambda tx: traits.get_aggregates(tx, wanted.uuid))
 
 
-class Names(_Part):
+class TraitsAndClasses(_Part):
     """Traits and resource classes."""
 
     def list_traits(self, query: TraitQuery) -> tuple[str, ...]:

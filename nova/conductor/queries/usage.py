@@ -20,7 +20,7 @@ from nova.model.usage import SECONDS_AN_HOUR, ProjectUsage, ServerUsage, UsageAu
 TERMINATED = "terminated"
 
 
-class Usage:
+class UsageQueries:
     """The usage and debt calls of ConductorRPC."""
 
     def __init__(self, deps: Deps) -> None:

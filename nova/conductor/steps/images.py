@@ -21,7 +21,7 @@ from nova.conductor.steps.guests import fence, results_of
 from nova.db import services
 from nova.db.engine import Connection
 from nova.model.images import Image, NewImage
-from nova.model.orders import Outcome, Snapshot, SnapshotOrder
+from nova.model.orders import DiskSnapshot, Outcome, SnapshotOrder
 from nova.model.states import TaskState
 
 LOG = logging.getLogger(__name__)
@@ -155,7 +155,7 @@ def _without_power(result: Result) -> Result:
     return result if isinstance(result, errors.NovaError) else {}
 
 
-def _members(image: Image, snapshot: Snapshot) -> Mapping[str, object]:
+def _members(image: Image, snapshot: DiskSnapshot) -> Mapping[str, object]:
     """What is known of the image once there is a file. Disks smaller than it could not hold it."""
     least = -(-snapshot.virtual_size_bytes // GIB)
     return {"disk_format": snapshot.format, "container_format": image.container_format or BARE,
@@ -198,7 +198,7 @@ def image_wanted(op: Op) -> NewImage:
     return wanted
 
 
-def _snapshot(op: Op) -> Snapshot:
+def _snapshot(op: Op) -> DiskSnapshot:
     found = op.progress.snapshot
     if found is None:
         raise errors.Bug(f"'{op.entry.action}' has taken no snapshot")

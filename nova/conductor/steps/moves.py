@@ -111,7 +111,7 @@ def ask_source(deps: Deps, call: Call[O], op: Op, order: O) -> Outcome:
         raise errors.move.SourceFailed(host=host, server=op.uuid, why=error.message) from None
 
 
-def remove(deps: Deps, op: Op, end: moving.End, keep_disks: bool = False) -> None:
+def remove(deps: Deps, op: Op, end: moving.MoveEnd, keep_disks: bool = False) -> None:
     """Leave nothing of the server on a host that it is not to be on. One that can't be told, or fails, owes it."""
     try:
         ask(deps, ComputeRPC.destroy_guests, end.host, op, moving.order_at(deps, op, end, keep_disks))
@@ -121,7 +121,7 @@ def remove(deps: Deps, op: Op, end: moving.End, keep_disks: bool = False) -> Non
         leave_removal(deps, op, end, error.message, keep_disks)
 
 
-def leave_removal(deps: Deps, op: Op, end: moving.End, why: str, keep_disks: bool = False) -> None:
+def leave_removal(deps: Deps, op: Op, end: moving.MoveEnd, why: str, keep_disks: bool = False) -> None:
     """Go on without the host, which removes what is left there when it is back."""
     LOG.warning("host %s does not remove what is left of a move: the cleanup is pending: %s", end.host, why,
                 extra={"server": op.uuid})
@@ -147,12 +147,12 @@ def cleanup_of(deps: Deps, op: Op, host: str, keep_disks: bool, move: str = "") 
             "arguments": arguments}
 
 
-def rebind(deps: Deps, op: Op, end: moving.End) -> None:
+def rebind(deps: Deps, op: Op, end: moving.MoveEnd) -> None:
     """The server's interfaces are bound to where it is now, and what it must serve is said to the network's hosts."""
     deps.networking.bind_to(op, end.host)
 
 
-def place(tx: Connection, deps: Deps, op: Op, end: moving.End) -> Mapping[str, AnyColumn]:
+def place(tx: Connection, deps: Deps, op: Op, end: moving.MoveEnd) -> Mapping[str, AnyColumn]:
     """The server's row, and the addresses that follow it, say that it is there."""
     deps.networking.follow(tx, op, end.host)
     changes = moving.row_at(op, end)
@@ -188,7 +188,7 @@ class ClaimMove(MoveStep):
     def act(self, deps: Deps, op: Op) -> Mapping[str, AnyColumn]:
         wish = claim_of(deps, op, wanted_flavor(op))
 
-        def take(tx: Connection) -> tuple[dict[str, errors.NovaError | None], list[claims.Usage]]:
+        def take(tx: Connection) -> tuple[dict[str, errors.NovaError | None], list[claims.ProviderUsage]]:
             ledger.begin_move(tx, op.uuid, op.entry.epoch, moving.move_of(op))
             return claims.claim(tx, [wish])
         results, usages = deps.api.transact(take)
@@ -239,7 +239,7 @@ class Settle(MoveStep):
     source_answers = True
 
     def act(self, deps: Deps, op: Op) -> Mapping[str, AnyColumn]:
-        def look(tx: Connection) -> list[ledger.Held]:
+        def look(tx: Connection) -> list[ledger.HoldingHost]:
             ledger.count_as(tx, op.uuid, op.entry.epoch, moving.counted(op.server, op.server.flavor, wanted_flavor(op)))
             return ledger.held_by(tx, op.uuid)
         held = deps.api.transact(look)
@@ -251,7 +251,7 @@ class Settle(MoveStep):
         owing = owed(deps, [op]).get(op.uuid, ())
         return {"tried": tuple(owing)} if owing else {}
 
-    def _settle(self, deps: Deps, op: Op, held: Sequence[ledger.Held]) -> None:
+    def _settle(self, deps: Deps, op: Op, held: Sequence[ledger.HoldingHost]) -> None:
         here, owing = op.server.host, owed(deps, [op]).get(op.uuid, ())
         with deps.cell.reading() as tx:
             kinds = migrations.types_of(tx, [one.move for one in held if one.move])
@@ -289,8 +289,8 @@ class Settle(MoveStep):
                 ask(deps, ComputeRPC.return_guests, end.host, op, moving.move_order(deps, op, end, start=start))
 
     @staticmethod
-    def _end(op: Op, host: str) -> moving.End:
-        return moving.End(host, op.server.node or "", op.server.availability_zone, op.server.flavor)
+    def _end(op: Op, host: str) -> moving.MoveEnd:
+        return moving.MoveEnd(host, op.server.node or "", op.server.availability_zone, op.server.flavor)
 
 
 # -- the destination is asked before anything is done

@@ -40,7 +40,7 @@ class MoveArguments(PlacementArguments):
     move: str | None = None
 
 
-class End(NamedTuple):
+class MoveEnd(NamedTuple):
     """A server as it is (or would be) at one end of its move."""
 
     host: str
@@ -59,21 +59,21 @@ def move_of(op: Op) -> str:
     return op.asked(MoveArguments).move or uuid_of(op.uuid, op.entry.id)
 
 
-def source(op: Op) -> End:
+def source(op: Op) -> MoveEnd:
     asked = op.asked(MoveArguments)
-    return End(asked.source, asked.source_node, asked.source_zone, asked.old_flavor)
+    return MoveEnd(asked.source, asked.source_node, asked.source_zone, asked.old_flavor)
 
 
-def destination(op: Op) -> End:
+def destination(op: Op) -> MoveEnd:
     host = taken(op)
-    return End(host.host, host.node, op.progress.zone, wanted_flavor(op))
+    return MoveEnd(host.host, host.node, op.progress.zone, wanted_flavor(op))
 
 
 def same_host(op: Op) -> bool:
     return op.progress.host == op.asked(MoveArguments).source
 
 
-def row_at(op: Op, end: End) -> dict[str, object]:
+def row_at(op: Op, end: MoveEnd) -> dict[str, object]:
     """The columns of the server's row that say where it is, and as what."""
     return {"host": end.host, "node": end.node, "availability_zone": end.zone, "flavor": end.flavor,
             "flavorid": end.flavor.flavorid, "disks": disks_at(op.server.disks, end.flavor)}
@@ -87,18 +87,18 @@ def disks_at(disks: Sequence[Disk] | None, flavor: Flavor) -> tuple[Disk, ...] |
                  for disk in disks)
 
 
-def server_at(op: Op, end: End) -> ServerRow:
+def server_at(op: Op, end: MoveEnd) -> ServerRow:
     """The server's row as it would be there."""
     return msgspec.structs.replace(op.server, **row_at(op, end))
 
 
-def build_at(deps: Deps, op: Op, end: End) -> BuildOrder:
+def build_at(deps: Deps, op: Op, end: MoveEnd) -> BuildOrder:
     """All that the end's host needs to make the guest."""
     order = build_order(deps, server_at(op, end), op, fence(op), end.host, leaves(op, end))
     return msgspec.structs.replace(order, node=end.node)
 
 
-def leaves(op: Op, end: End) -> bool:
+def leaves(op: Op, end: MoveEnd) -> bool:
     """Whether the end is the one that the move is to leave."""
     return end == source(op)
 
@@ -108,19 +108,20 @@ def runs(op: Op) -> bool:
     return op.asked(MoveArguments).vm_state != VmState.STOPPED.value
 
 
-def order_at(deps: Deps, op: Op, end: End, keep_disks: bool = False) -> GuestOrder:
+def order_at(deps: Deps, op: Op, end: MoveEnd, keep_disks: bool = False) -> GuestOrder:
     """An order for the guest that the end's host has."""
     there = Op(msgspec.structs.replace(op.entry, data={}), server_at(op, end), op.secrets)
     order = guest_order(deps, there, fence(op), leaving=leaves(op, end))
     return msgspec.structs.replace(order, keep_disks=keep_disks)
 
 
-def move_order(deps: Deps, op: Op, end: End, offered: GuestOnSource | None = None, **fields: AnyColumn) -> MoveOrder:
+def move_order(deps: Deps, op: Op, end: MoveEnd, offered: GuestOnSource | None = None,
+               **fields: AnyColumn) -> MoveOrder:
     return MoveOrder(server_uuid=op.uuid, fence=fence(op), build=build_at(deps, op, end), source=offered,
                      **{"start": runs(op), **fields})
 
 
-def first_order(deps: Deps, op: Op, end: End, offered: GuestOnSource | None = None, **fields: object) -> MoveOrder:
+def first_order(deps: Deps, op: Op, end: MoveEnd, offered: GuestOnSource | None = None, **fields: object) -> MoveOrder:
     """The order by which the guest may run where it was not before: with what may reach it."""
     order = move_order(deps, op, end, offered, **fields)
     [build] = guarded(deps, [order.build], [op.server])

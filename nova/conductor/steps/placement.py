@@ -10,7 +10,7 @@ import msgspec
 from nova import errors
 from nova.conductor.engine import zones
 from nova.conductor.engine.deps import Deps
-from nova.conductor.engine.operation import HostChoice, PlacementArguments
+from nova.conductor.engine.operation import PlacementArguments, ProposedHost
 from nova.conductor.engine.workflow import Op, Result, Step
 from nova.db import claims, ledger, placement_facts, server_groups, services
 from nova.db.engine import Connection
@@ -81,9 +81,9 @@ def no_valid_host(op: Op, selection: Selection | None) -> errors.Bug:
     return errors.daemon.SchedulerNoValidHost(reason=found.reason.removeprefix("No valid host was found. "))
 
 
-def _kept(selection: Selection) -> tuple[HostChoice, ...]:
+def _kept(selection: Selection) -> tuple[ProposedHost, ...]:
     """Hosts as the journal keeps them."""
-    return tuple(HostChoice(one.host, one.node, one.provider_id) for one in selection.hosts)
+    return tuple(ProposedHost(one.host, one.node, one.provider_id) for one in selection.hosts)
 
 
 def request_of(deps: Deps, ops: Sequence[Op]) -> PlacementRequest:
@@ -113,12 +113,12 @@ def wanted_flavor(op: Op) -> Flavor:
     return op.asked(PlacementArguments).flavor or op.server.flavor
 
 
-def taken(op: Op) -> HostChoice:
+def taken(op: Op) -> ProposedHost:
     """The host that the operation has taken to try: TakeNextHost stands before who asks."""
     found = op.progress
     if found.host is None or found.node is None or found.provider_id is None:
         raise errors.Bug(f"'{op.entry.action}' has taken no host")
-    return HostChoice(found.host, found.node, found.provider_id)
+    return ProposedHost(found.host, found.node, found.provider_id)
 
 
 def grouped(op: Op) -> bool:

@@ -14,7 +14,7 @@ from nova import errors
 from nova.db import audits, reports
 from nova.db.engine import Connection, Database
 from nova.db.types import AnyColumn, AnyRow
-from nova.model.audits import MISSING, TOO_MUCH, WRONG, Amounts, Difference, Known, Place, compare
+from nova.model.audits import MISSING, TOO_MUCH, WRONG, Amounts, Difference, KnownServer, NodeHolder, compare
 from nova.model.counting import classes
 from nova.model.requirements import needs_of
 from nova.model.states import VmState
@@ -104,22 +104,24 @@ def _judge(tx: Connection, stores: Stores, uuids: Sequence[str]) -> list[Judged]
     return found
 
 
-def _known(uuid: str, rows: audits.Rows, opened: bool) -> Known:
+def _known(uuid: str, rows: audits.Rows, opened: bool) -> KnownServer:
     row, owing = rows.servers.get(uuid), rows.debts.get(uuid, ())
     if uuid in rows.busy:
-        return Known(uuid, unsure="an operation works on it")
+        return KnownServer(uuid, unsure="an operation works on it")
     if row is None:
-        return Known(uuid, unsure="it is being made or deleted") if opened else Known(uuid, gone=True, owing=owing)
+        return KnownServer(uuid, unsure="it is being made or deleted") if opened else KnownServer(uuid, gone=True,
+                                                                                                  owing=owing)
     if row.task_state is not None:
-        return Known(uuid, unsure=f"its task is {row.task_state}")
+        return KnownServer(uuid, unsure=f"its task is {row.task_state}")
     if row.vm_state == VmState.ERROR.value:
-        return Known(uuid, unsure="it is in ERROR, and may have lost what it held")
-    needs: dict[Place, Amounts] = {}
+        return KnownServer(uuid, unsure="it is in ERROR, and may have lost what it held")
+    needs: dict[NodeHolder, Amounts] = {}
     if row.host is not None:
-        needs[Place(row.host, row.node, uuid)] = _amounts(row, row.flavor)
+        needs[NodeHolder(row.host, row.node, uuid)] = _amounts(row, row.flavor)
     for move in rows.moves.get(uuid, ()):
-        needs[Place(move.source_compute, move.source_node, move.uuid)] = _amounts(row, move.old_flavor or row.flavor)
-    return Known(uuid, needs=needs, owing=owing)
+        needs[NodeHolder(move.source_compute, move.source_node, move.uuid)] = _amounts(row,
+                                                                                       move.old_flavor or row.flavor)
+    return KnownServer(uuid, needs=needs, owing=owing)
 
 
 def _amounts(row: AnyRow, flavor: AnyColumn) -> Mapping[str, int]:

@@ -10,7 +10,7 @@ from sqlalchemy.engine import Connection
 
 from nova.db.placement import forest
 from nova.db.placement.forest import Tree
-from nova.model.candidates import Rule, Sharing, Solution, shared_with
+from nova.model.candidates import ParsedRequest, Sharing, Solution, shared_with
 from nova.model.providers import (
     Candidate,
     CandidateQuery,
@@ -49,14 +49,15 @@ def _all(tx: Connection, wanted: forest.WantedProviders, nested: bool) -> Iterat
     homes = {one.provider.id: tree for tree in forest.load(tx, sorted({one.root.id for one in sharing}),
                                                            wanted.disabled)
              for one in sharing if one.root.id == tree[0].id} if sharing else {}
-    rule = Rule(wanted.request)
+    rule = ParsedRequest(wanted.request)
     for page in forest.pages(tx, wanted, sharing):
         for tree in page:
             for only in [None] if nested else tree:
                 yield from _of(rule, tree, {one.provider.id: one for one in shared_with(tree, sharing)}, homes, only)
 
 
-def _of(rule: Rule, tree: Tree, shared: Mapping[int, Sharing], homes: Mapping[int, Tree], only: ProviderState | None,
+def _of(rule: ParsedRequest, tree: Tree, shared: Mapping[int, Sharing], homes: Mapping[int, Tree],
+        only: ProviderState | None,
         ) -> Iterator[_Found]:
     """``only``: of each tree one provider at most, of this one no other."""
     for solution in islice(rule.solutions(tree, list(shared.values()), only), A_TREE):

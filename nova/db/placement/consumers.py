@@ -29,7 +29,7 @@ UNCHECKED = -1  # the generation of those who ask at a version without generatio
 Key = tuple[int, str]  # a provider's id, and a class
 
 
-class Held(NamedTuple):
+class ConsumerBefore(NamedTuple):
     """What a consumer has before the change, under its lock."""
 
     amounts: Mapping[Key, int]
@@ -101,7 +101,7 @@ def _check_words(tx: Connection, wanted: Sequence[ConsumerAllocations], more: Se
 
 # -- locks
 
-def _lock_consumers(tx: Connection, wanted: Sequence[ConsumerAllocations]) -> dict[str, Held]:
+def _lock_consumers(tx: Connection, wanted: Sequence[ConsumerAllocations]) -> dict[str, ConsumerBefore]:
     """Lock each consumer's row (a new one is made, with generation 0) and check its generation; what each has."""
     uuids = sorted({one.consumer for one in wanted})
     if not uuids:
@@ -141,18 +141,18 @@ def _check_generation(one: ConsumerAllocations, generation: int) -> None:
                                                given="null" if one.generation is None else one.generation)
 
 
-def _held(tx: Connection, uuids: Sequence[str]) -> dict[str, Held]:
+def _held(tx: Connection, uuids: Sequence[str]) -> dict[str, ConsumerBefore]:
     of: dict[str, list[Any]] = {uuid: [] for uuid in uuids}
     for row in tx.execute(sa.select(allocations.c.consumer, allocations.c.provider_id, allocations.c.resource_class,
                                     allocations.c.used, providers.c.uuid)
                           .join_from(allocations, providers, providers.c.id == allocations.c.provider_id)
                           .where(allocations.c.consumer.in_(uuids))):
         of[row.consumer].append(row)
-    return {uuid: Held({(row.provider_id, row.resource_class): row.used for row in rows},
+    return {uuid: ConsumerBefore({(row.provider_id, row.resource_class): row.used for row in rows},
                        frozenset(row.uuid for row in rows)) for uuid, rows in of.items()}
 
 
-def _lock_providers(tx: Connection, wanted: Sequence[ConsumerAllocations], held: Mapping[str, Held],
+def _lock_providers(tx: Connection, wanted: Sequence[ConsumerAllocations], held: Mapping[str, ConsumerBefore],
                     more: Sequence[str] = ()) -> dict[str, Locked]:
     """All providers that consumers have or want something of, and ``more``. placement.AllocationUnknownProvider."""
     asked = {each.provider_uuid for one in wanted for each in one.allocations} | set(more)
@@ -165,7 +165,7 @@ def _lock_providers(tx: Connection, wanted: Sequence[ConsumerAllocations], held:
 
 # -- under the locks
 
-def _replace(tx: Connection, wanted: Sequence[ConsumerAllocations], held: Mapping[str, Held],
+def _replace(tx: Connection, wanted: Sequence[ConsumerAllocations], held: Mapping[str, ConsumerBefore],
              found: Mapping[str, Locked], anew: Collection[int] = ()) -> None:
     """``anew``: ids of providers that have new inventories, by which all that is had of them is judged."""
     after = {one.consumer: {(found[each.provider_uuid].id, name): amount for each in one.allocations
@@ -179,7 +179,7 @@ def _replace(tx: Connection, wanted: Sequence[ConsumerAllocations], held: Mappin
         _write_consumer(tx, one)
 
 
-def _touched(wanted: Sequence[ConsumerAllocations], held: Mapping[str, Held], found: Mapping[str, Locked],
+def _touched(wanted: Sequence[ConsumerAllocations], held: Mapping[str, ConsumerBefore], found: Mapping[str, Locked],
              ) -> list[Locked]:
     """The providers that consumers had something of, or have now."""
     uuids = {each.provider_uuid for one in wanted for each in one.allocations}.union(
@@ -187,7 +187,8 @@ def _touched(wanted: Sequence[ConsumerAllocations], held: Mapping[str, Held], fo
     return [one for uuid, one in found.items() if uuid in uuids]
 
 
-def _named(wanted: Sequence[ConsumerAllocations], held: Mapping[str, Held], found: Mapping[str, Locked]) -> set[str]:
+def _named(wanted: Sequence[ConsumerAllocations], held: Mapping[str, ConsumerBefore],
+           found: Mapping[str, Locked]) -> set[str]:
     """Uuids of those whose generations count the write: what is asked for, and what is given back by asking for
     nothing. What a consumer has no more because it has something else now, is not counted there."""
     return {each.provider_uuid for one in wanted for each in one.allocations}.union(
@@ -210,7 +211,7 @@ def _write_consumer(tx: Connection, one: ConsumerAllocations) -> None:
                                                        generation=consumers.c.generation + 1))
 
 
-def _check_room(tx: Connection, held: Mapping[str, Held], after: Mapping[str, Mapping[Key, int]],
+def _check_room(tx: Connection, held: Mapping[str, ConsumerBefore], after: Mapping[str, Mapping[Key, int]],
                 uuids: Mapping[int, str], anew: Collection[int]) -> None:
     """placement.AllocationNoRoom. What does not grow is not asked for again, but of those ``anew``: a provider that
     shrank below its use lets go of it piece by piece, and may have it pass from one consumer to another."""

@@ -13,7 +13,7 @@ from nova.model.base import Json
 NAMESPACE = "nova"
 
 
-class Field(NamedTuple):
+class PayloadField(NamedTuple):
     """``source`` is an attribute of the payload's subject (dots go deeper), or what makes the value of the subject."""
 
     name: str
@@ -23,7 +23,7 @@ class Field(NamedTuple):
 class Payload:
     """A payload class: called with its subject it gives the wire form. A subject that is None gives None."""
 
-    def __init__(self, name: str, version: str, *fields: Field) -> None:
+    def __init__(self, name: str, version: str, *fields: PayloadField) -> None:
         self.name, self.version, self.fields = name, version, fields
         self._getters = [(one.name, operator.attrgetter(one.source) if isinstance(one.source, str) else one.source)
                          for one in fields]
@@ -55,6 +55,6 @@ def plain(value: object) -> Json:
     return value
 
 
-def fields(*names: str, of: str = "") -> tuple[Field, ...]:
+def fields(*names: str, of: str = "") -> tuple[PayloadField, ...]:
     """Rows of fields that are called as what they come from (``of`` the subject's attribute of that name)."""
-    return tuple(Field(name, f"{of}.{name}" if of else name) for name in names)
+    return tuple(PayloadField(name, f"{of}.{name}" if of else name) for name in names)

@@ -3,39 +3,40 @@
 from __future__ import annotations
 
 from nova.conf.base import Options
-from nova.notifications.payloads.fields import Field, Payload, fields
+from nova.notifications.payloads.fields import Payload, PayloadField, fields
 
 #: Service rows count their changes in ``version``; nothing counts reports: heartbeats are written in batches.
 SERVICE_STATUS = Payload(
     "ServiceStatusPayload", "1.1",
     *fields("host", "binary", "topic", "disabled", "disabled_reason", "forced_down", "version", "uuid"),
-    Field("report_count", lambda _service: 0),
-    Field("availability_zone", lambda service: getattr(service, "zone", None)),
-    Field("last_seen_up", "last_seen_at"))
+    PayloadField("report_count", lambda _service: 0),
+    PayloadField("availability_zone", lambda service: getattr(service, "zone", None)),
+    PayloadField("last_seen_up", "last_seen_at"))
 
 EXCEPTION = Payload(
     "ExceptionPayload", "1.1",
-    Field("module_name", "module"), Field("function_name", "function"), Field("exception", "exception"),
-    Field("exception_message", "message"), Field("traceback", "traceback"))
+    PayloadField("module_name", "module"), PayloadField("function_name", "function"),
+                    PayloadField("exception", "exception"),
+    PayloadField("exception_message", "message"), PayloadField("traceback", "traceback"))
 
 _FLAVOR = (*fields("flavorid", "memory_mb", "vcpus", "root_gb", "ephemeral_gb", "name", "rxtx_factor", "disabled",
                    "is_public", "extra_specs", "description"),
-           Field("swap", "swap_mb"), Field("vcpu_weight", lambda _flavor: 0))
+           PayloadField("swap", "swap_mb"), PayloadField("vcpu_weight", lambda _flavor: 0))
 
-FLAVOR = Payload("FlavorPayload", "1.4", *_FLAVOR, Field("projects", "projects"))
+FLAVOR = Payload("FlavorPayload", "1.4", *_FLAVOR, PayloadField("projects", "projects"))
 #: A server's own copy of its flavor does not know whose the flavor is.
-SERVERS_FLAVOR = Payload("FlavorPayload", "1.4", *_FLAVOR, Field("projects", lambda _flavor: None))
+SERVERS_FLAVOR = Payload("FlavorPayload", "1.4", *_FLAVOR, PayloadField("projects", lambda _flavor: None))
 
 KEYPAIR = Payload("KeypairPayload", "1.0", *fields("user_id", "name", "fingerprint", "public_key", "type"))
 
 
-def _or_none(name: str) -> Field:
+def _or_none(name: str) -> PayloadField:
     """An aggregate that is being created has no id and no hosts yet."""
-    return Field(name, lambda aggregate: getattr(aggregate, name, None))
+    return PayloadField(name, lambda aggregate: getattr(aggregate, name, None))
 
 
-AGGREGATE = Payload("AggregatePayload", "1.1", _or_none("id"), _or_none("uuid"), Field("name", "name"),
-                    _or_none("hosts"), Field("metadata", "metadata"))
+AGGREGATE = Payload("AggregatePayload", "1.1", _or_none("id"), _or_none("uuid"), PayloadField("name", "name"),
+                    _or_none("hosts"), PayloadField("metadata", "metadata"))
 
 AGGREGATE_CACHE = Payload(
     "AggregateCachePayload", "1.0",
@@ -54,4 +55,5 @@ def _rules(group: Options) -> dict[str, str]:
 SERVER_GROUP = Payload(
     "ServerGroupPayload", "1.1",
     *fields("uuid", "name", "user_id", "project_id", "members", "policy"),
-    Field("rules", _rules), Field("policies", _policies), Field("hosts", lambda group: getattr(group, "hosts", None)))
+    PayloadField("rules", _rules), PayloadField("policies", _policies),
+                       PayloadField("hosts", lambda group: getattr(group, "hosts", None)))

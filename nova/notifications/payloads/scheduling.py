@@ -8,7 +8,7 @@ from typing import Any
 from nova.model.base import Json
 from nova.model.images import Image
 from nova.notifications.facts import SpecFacts
-from nova.notifications.payloads.fields import Field, Payload, fields, wire
+from nova.notifications.payloads.fields import Payload, PayloadField, fields, wire
 from nova.notifications.payloads.resources import EXCEPTION, SERVERS_FLAVOR
 
 #: Properties of images that are no text, by what they are. Images keep all as text.
@@ -57,18 +57,19 @@ IMAGE_META = Payload(
     "ImageMetaPayload", "1.0",
     *fields("id", "name", "status", "visibility", "protected", "checksum", "owner", "container_format", "disk_format",
             "created_at", "updated_at"),
-    Field("size", "size_bytes"), Field("virtual_size", lambda image: image.virtual_size_bytes or None),
-    Field("min_ram", "min_ram_mb"), Field("min_disk", "min_disk_gb"),
+    PayloadField("size", "size_bytes"), PayloadField("virtual_size", lambda image: image.virtual_size_bytes or None),
+    PayloadField("min_ram", "min_ram_mb"), PayloadField("min_disk", "min_disk_gb"),
     # tags and locations stay with the image service: a server's copy of its image has none
-    Field("tags", lambda _image: []), Field("direct_url", lambda _image: None),
-    Field("properties", lambda image: properties(image.properties)))
+    PayloadField("tags", lambda _image: []), PayloadField("direct_url", lambda _image: None),
+    PayloadField("properties", lambda image: properties(image.properties)))
 
-DESTINATION = Payload("DestinationPayload", "1.0", Field("host", lambda arguments: arguments["host"]),
-                      Field("node", lambda arguments: arguments.get("node")), Field("cell", lambda _arguments: None),
-                      Field("aggregates", lambda _arguments: None))
-RETRIES = Payload("SchedulerRetriesPayload", "1.0", Field("num_attempts", len), Field("hosts", list))
-PCI_REQUESTS = Payload("InstancePCIRequestsPayload", "1.0", Field("instance_uuid", "uuid"),
-                       Field("requests", lambda _row: []))
+DESTINATION = Payload("DestinationPayload", "1.0", PayloadField("host", lambda arguments: arguments["host"]),
+                      PayloadField("node", lambda arguments: arguments.get("node")),
+                      PayloadField("cell", lambda _arguments: None),
+                      PayloadField("aggregates", lambda _arguments: None))
+RETRIES = Payload("SchedulerRetriesPayload", "1.0", PayloadField("num_attempts", len), PayloadField("hosts", list))
+PCI_REQUESTS = Payload("InstancePCIRequestsPayload", "1.0", PayloadField("instance_uuid", "uuid"),
+                       PayloadField("requests", lambda _row: []))
 
 
 def _destination(spec: SpecFacts) -> object:
@@ -77,8 +78,9 @@ def _destination(spec: SpecFacts) -> object:
     return DESTINATION(spec.arguments) if asked else None
 
 
-def _forced(name: str) -> Field:
-    return Field(f"force_{name}s", lambda spec: spec.arguments.get(name) if spec.arguments.get("forced") else None)
+def _forced(name: str) -> PayloadField:
+    return PayloadField(f"force_{name}s",
+                        lambda spec: spec.arguments.get(name) if spec.arguments.get("forced") else None)
 
 
 def _hints(spec: SpecFacts) -> dict[str, list[object]]:
@@ -94,16 +96,17 @@ def _image(spec: SpecFacts) -> Json:
 REQUEST_SPEC = Payload(
     "RequestSpecPayload", "1.1",
     *fields("project_id", "user_id", of="row"),
-    Field("instance_uuid", "row.uuid"), Field("availability_zone", "row.pinned_availability_zone"),
-    Field("flavor", lambda spec: SERVERS_FLAVOR(spec.row.flavor)), Field("image", _image),
-    _forced("host"), _forced("node"), Field("ignore_hosts", lambda spec: spec.tried or None),
-    Field("instance_group", lambda _spec: None), Field("numa_topology", lambda _spec: None),
-    Field("pci_requests", lambda spec: PCI_REQUESTS(spec.row)), Field("num_instances", "count"),
-    Field("requested_destination", _destination),
-    Field("retry", lambda spec: RETRIES(spec.tried) if spec.tried else None),
-    Field("scheduler_hints", _hints), Field("security_groups", lambda spec: spec.row.security_groups or ()))
+    PayloadField("instance_uuid", "row.uuid"), PayloadField("availability_zone", "row.pinned_availability_zone"),
+    PayloadField("flavor", lambda spec: SERVERS_FLAVOR(spec.row.flavor)), PayloadField("image", _image),
+    _forced("host"), _forced("node"), PayloadField("ignore_hosts", lambda spec: spec.tried or None),
+    PayloadField("instance_group", lambda _spec: None), PayloadField("numa_topology", lambda _spec: None),
+    PayloadField("pci_requests", lambda spec: PCI_REQUESTS(spec.row)), PayloadField("num_instances", "count"),
+    PayloadField("requested_destination", _destination),
+    PayloadField("retry", lambda spec: RETRIES(spec.tried) if spec.tried else None),
+    PayloadField("scheduler_hints", _hints),
+                       PayloadField("security_groups", lambda spec: spec.row.security_groups or ()))
 
 COMPUTE_TASK = Payload(
     "ComputeTaskPayload", "1.0",
-    Field("instance_uuid", "uuid"), Field("request_spec", lambda task: REQUEST_SPEC(task.spec)),
-    Field("state", "state"), Field("reason", lambda task: EXCEPTION(task.failure)))
+    PayloadField("instance_uuid", "uuid"), PayloadField("request_spec", lambda task: REQUEST_SPEC(task.spec)),
+    PayloadField("state", "state"), PayloadField("reason", lambda task: EXCEPTION(task.failure)))

@@ -1,4 +1,4 @@
-"""Payloads of servers. Subject: ``nova.notifications.facts.ServerFacts``."""
+"""Payloads of servers. Subject: ``nova.notifications.facts.NotifiedServer``."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import binascii
 import hashlib
 
 from nova.model.base import Json
-from nova.notifications.facts import ServerFacts
-from nova.notifications.payloads.fields import Field, Payload, fields, wire
+from nova.notifications.facts import NotifiedServer
+from nova.notifications.payloads.fields import Payload, PayloadField, fields, wire
 from nova.notifications.payloads.resources import EXCEPTION, FLAVOR, KEYPAIR, SERVERS_FLAVOR
 
 #: By the number that the Compute API shows.
@@ -18,7 +18,8 @@ IP = Payload("IpPayload", "1.0", *fields("label", "mac", "meta", "port_uuid", "v
 BLOCK_DEVICE = Payload("BlockDevicePayload", "1.0",
                        *fields("device_name", "boot_index", "delete_on_termination", "volume_id", "tag"))
 AUDIT_PERIOD = Payload("AuditPeriodPayload", "1.0",
-                       Field("audit_period_beginning", "beginning"), Field("audit_period_ending", "ending"))
+                       PayloadField("audit_period_beginning", "beginning"),
+                       PayloadField("audit_period_ending", "ending"))
 STATE_UPDATE = Payload("InstanceStateUpdatePayload", "1.0",
                        *fields("old_state", "state", "old_task_state", "new_task_state"))
 
@@ -29,7 +30,7 @@ def image_property(row: Json, *names: str) -> str | None:
     return next((properties[name] for name in names if properties.get(name)), None)
 
 
-def _addresses(facts: ServerFacts) -> list[Json]:
+def _addresses(facts: NotifiedServer) -> list[Json]:
     """One row an address. A server that is gone has given its addresses back."""
     if facts.row.deleted:
         return []
@@ -39,11 +40,11 @@ def _addresses(facts: ServerFacts) -> list[Json]:
         for one in facts.row.interfaces or () for address in one.addresses]
 
 
-def _disks(facts: ServerFacts) -> list[Json] | None:
+def _disks(facts: NotifiedServer) -> list[Json] | None:
     return [BLOCK_DEVICE(one) for one in facts.volumes] if facts.shows_disks else None
 
 
-def _state(facts: ServerFacts) -> str:
+def _state(facts: NotifiedServer) -> str:
     return "deleted" if facts.row.deleted else str(facts.row.vm_state)
 
 
@@ -67,55 +68,55 @@ def _fingerprint(public_key: str | None, kind: str) -> str | None:
     return ":".join(digest[index:index + 2] for index in range(0, len(digest), 2))
 
 
-def _keypairs(facts: ServerFacts) -> list[object]:
+def _keypairs(facts: NotifiedServer) -> list[object]:
     return [KEYPAIR(_Key(facts.row))] if facts.row.key_name else []
 
 
-def _extra(name: str) -> Field:
-    return Field(name, lambda facts: facts.extra.get(name))
+def _extra(name: str) -> PayloadField:
+    return PayloadField(name, lambda facts: facts.extra.get(name))
 
 
 INSTANCE = (
     *fields("uuid", "user_id", "reservation_id", "host", "node", "availability_zone", "key_name", "kernel_id",
             "ramdisk_id", "created_at", "launched_at", "terminated_at", "deleted_at", "updated_at", "task_state",
             "progress", "locked_reason", of="row"),
-    Field("tenant_id", "row.project_id"),
-    Field("display_name", "row.name"),
-    Field("display_description", "row.description"),
-    Field("host_name", "row.hostname"),
-    Field("image_uuid", "row.image_id"),
-    Field("auto_disk_config", "row.disk_config"),
-    Field("os_type", lambda facts: image_property(facts.row, "os_type")),
-    Field("architecture", lambda facts: image_property(facts.row, "hw_architecture", "architecture")),
-    Field("flavor", lambda facts: SERVERS_FLAVOR(facts.row.flavor)),
-    Field("state", _state),
-    Field("power_state", lambda facts: POWER_STATES.get(int(facts.row.power_state), "pending")),
-    Field("locked", lambda facts: facts.row.locked_by is not None),
-    Field("ip_addresses", _addresses),
-    Field("block_devices", _disks),
-    Field("shares", lambda _facts: []),
-    Field("metadata", "metadata"),
-    Field("request_id", "who.request_id"),
-    Field("action_initiator_user", "who.user_id"),
-    Field("action_initiator_project", "who.project_id"),
+    PayloadField("tenant_id", "row.project_id"),
+    PayloadField("display_name", "row.name"),
+    PayloadField("display_description", "row.description"),
+    PayloadField("host_name", "row.hostname"),
+    PayloadField("image_uuid", "row.image_id"),
+    PayloadField("auto_disk_config", "row.disk_config"),
+    PayloadField("os_type", lambda facts: image_property(facts.row, "os_type")),
+    PayloadField("architecture", lambda facts: image_property(facts.row, "hw_architecture", "architecture")),
+    PayloadField("flavor", lambda facts: SERVERS_FLAVOR(facts.row.flavor)),
+    PayloadField("state", _state),
+    PayloadField("power_state", lambda facts: POWER_STATES.get(int(facts.row.power_state), "pending")),
+    PayloadField("locked", lambda facts: facts.row.locked_by is not None),
+    PayloadField("ip_addresses", _addresses),
+    PayloadField("block_devices", _disks),
+    PayloadField("shares", lambda _facts: []),
+    PayloadField("metadata", "metadata"),
+    PayloadField("request_id", "who.request_id"),
+    PayloadField("action_initiator_user", "who.user_id"),
+    PayloadField("action_initiator_project", "who.project_id"),
 )
-ACTION = (*INSTANCE, Field("fault", lambda facts: EXCEPTION(facts.failure)))
+ACTION = (*INSTANCE, PayloadField("fault", lambda facts: EXCEPTION(facts.failure)))
 
 INSTANCE_ACTION = Payload("InstanceActionPayload", "1.9", *ACTION)
 INSTANCE_CREATE = Payload(
-    "InstanceCreatePayload", "1.13", *ACTION, Field("keypairs", _keypairs), Field("tags", "tags"),
-    Field("trusted_image_certificates", "row.trusted_certs"), Field("instance_name", "instance_name"))
+    "InstanceCreatePayload", "1.13", *ACTION, PayloadField("keypairs", _keypairs), PayloadField("tags", "tags"),
+    PayloadField("trusted_image_certificates", "row.trusted_certs"), PayloadField("instance_name", "instance_name"))
 INSTANCE_UPDATE = Payload(
-    "InstanceUpdatePayload", "2.1", *INSTANCE, Field("tags", "tags"), _extra("old_display_name"),
-    Field("state_update", lambda facts: STATE_UPDATE(facts.extra["states"])),
-    Field("audit_period", lambda facts: AUDIT_PERIOD(facts.extra["period"])))
+    "InstanceUpdatePayload", "2.1", *INSTANCE, PayloadField("tags", "tags"), _extra("old_display_name"),
+    PayloadField("state_update", lambda facts: STATE_UPDATE(facts.extra["states"])),
+    PayloadField("audit_period", lambda facts: AUDIT_PERIOD(facts.extra["period"])))
 INSTANCE_EXISTS = Payload("InstanceExistsPayload", "2.1", *INSTANCE,
-                          Field("audit_period", lambda facts: AUDIT_PERIOD(facts.extra["period"])))
+                          PayloadField("audit_period", lambda facts: AUDIT_PERIOD(facts.extra["period"])))
 INSTANCE_REBUILD = Payload("InstanceActionRebuildPayload", "1.10", *ACTION,
-                           Field("trusted_image_certificates", "row.trusted_certs"))
+                           PayloadField("trusted_image_certificates", "row.trusted_certs"))
 INSTANCE_RESCUE = Payload("InstanceActionRescuePayload", "1.4", *ACTION, _extra("rescue_image_ref"))
 INSTANCE_RESIZE_PREP = Payload("InstanceActionResizePrepPayload", "1.4", *ACTION,
-                               Field("new_flavor", lambda facts: FLAVOR(facts.extra.get("new_flavor"))))
+                               PayloadField("new_flavor", lambda facts: FLAVOR(facts.extra.get("new_flavor"))))
 INSTANCE_SNAPSHOT = Payload("InstanceActionSnapshotPayload", "1.10", *ACTION, _extra("snapshot_image_id"))
 INSTANCE_VOLUME = Payload("InstanceActionVolumePayload", "1.7", *ACTION, _extra("volume_id"))
 INSTANCE_VOLUME_SWAP = Payload("InstanceActionVolumeSwapPayload", "1.9", *ACTION, _extra("old_volume_id"),

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from nova.model.base import Json
 from nova.model.providers import ProviderAggregates
-from nova.placement.request import Request, canonical
+from nova.placement.request import PlacementAPIRequest, canonical
 from nova.placement.views import providers as views
 
 
-def index(req: Request, uuid: str) -> dict[str, Json]:
+def index(req: PlacementAPIRequest, uuid: str) -> dict[str, Json]:
     return views.aggregates(req, req.conductor.get_provider_aggregates(uuid))
 
 
-def replace(req: Request, uuid: str) -> dict[str, Json]:
+def replace(req: PlacementAPIRequest, uuid: str) -> dict[str, Json]:
     listed = isinstance(req.body, list)
     wanted = ProviderAggregates(
         uuid=uuid, generation=None if listed else req.body["resource_provider_generation"],

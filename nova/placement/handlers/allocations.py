@@ -9,34 +9,34 @@ from nova.model.base import Json
 from nova.model.providers import ConsumerAllocations, ProviderAllocation, Reshape
 from nova.placement import versions
 from nova.placement.handlers.inventories import whole
-from nova.placement.request import Request, canonical, keyed
+from nova.placement.request import PlacementAPIRequest, canonical, keyed
 from nova.placement.views import allocations as views
 
 NOBODY = "00000000-0000-0000-0000-000000000000"  # project and user of who allocates without saying them (before 1.8)
 UNCHECKED = -1
 
 
-def show(req: Request, consumer: str) -> dict[str, Json]:
+def show(req: PlacementAPIRequest, consumer: str) -> dict[str, Json]:
     return views.of_consumer(req, req.conductor.get_allocations(consumer))
 
 
-def of_provider(req: Request, uuid: str) -> dict[str, Json]:
+def of_provider(req: PlacementAPIRequest, uuid: str) -> dict[str, Json]:
     return views.of_provider(req, req.conductor.get_provider_allocations(uuid))
 
 
-def replace(req: Request, consumer: str) -> None:
+def replace(req: PlacementAPIRequest, consumer: str) -> None:
     req.conductor.set_allocations((_wanted(consumer, req.body, req.version),))
 
 
-def replace_many(req: Request) -> None:
+def replace_many(req: PlacementAPIRequest) -> None:
     req.conductor.set_allocations(_all_wanted(req.body, req.version))
 
 
-def delete(req: Request, consumer: str) -> None:
+def delete(req: PlacementAPIRequest, consumer: str) -> None:
     req.conductor.delete_allocations(consumer)
 
 
-def reshape(req: Request) -> None:
+def reshape(req: PlacementAPIRequest) -> None:
     inventories = tuple(whole(uuid, body, req.version) for uuid, body in keyed(req.body["inventories"].items()).items())
     req.conductor.reshape(Reshape(inventories=inventories,
                                   allocations=_all_wanted(req.body["allocations"], req.version)))

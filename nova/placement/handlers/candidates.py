@@ -5,17 +5,17 @@ from __future__ import annotations
 from nova.model.base import Json
 from nova.model.providers import CandidateQuery
 from nova.placement import versions, wants
-from nova.placement.request import Request
+from nova.placement.request import PlacementAPIRequest
 from nova.placement.views import allocations as views
 
 
-def index(req: Request) -> dict[str, Json]:
+def index(req: PlacementAPIRequest) -> dict[str, Json]:
     request = wants.request(req.query, req.version)
     query = CandidateQuery(request=request, limit=_limit(req), nested=versions.candidates_are_nested(req.version))
     asked = {name for group in request.groups for name in group.resources}
     return views.candidates(req, req.conductor.list_candidates(query), asked)
 
 
-def _limit(req: Request) -> int | None:
+def _limit(req: PlacementAPIRequest) -> int | None:
     asked = req.query.one("limit")
     return None if asked is None else min(asked, wants.MAX_INT)

@@ -5,34 +5,34 @@ from __future__ import annotations
 from nova import errors
 from nova.model.base import Json
 from nova.placement import versions
-from nova.placement.request import Answer, Request
+from nova.placement.request import PlacementAnswer, PlacementAPIRequest
 
 
-def index(req: Request) -> dict[str, Json]:
+def index(req: PlacementAPIRequest) -> dict[str, Json]:
     return {"resource_classes": [_shown(req, name) for name in req.conductor.list_classes()]}
 
 
-def create(req: Request) -> Answer:
+def create(req: PlacementAPIRequest) -> PlacementAnswer:
     name = req.body["name"]
     if not req.conductor.create_class(name):
         raise errors.placement.Exists(kind="resource class", name=name)
-    return Answer(None, 201, _path(name))
+    return PlacementAnswer(None, 201, _path(name))
 
 
-def show(req: Request, name: str) -> dict[str, Json]:
+def show(req: PlacementAPIRequest, name: str) -> dict[str, Json]:
     if name not in req.conductor.list_classes():
         raise errors.placement.NotFound(kind="resource class", name=name)
     return _shown(req, name)
 
 
-def update(req: Request, name: str) -> Answer:
+def update(req: PlacementAPIRequest, name: str) -> PlacementAnswer:
     if versions.classes_are_ensured(req.version):
-        return Answer(None, 201 if req.conductor.create_class(name) else 204, _path(name))
+        return PlacementAnswer(None, 201 if req.conductor.create_class(name) else 204, _path(name))
     req.conductor.rename_class(name, req.body["name"])
-    return Answer(_shown(req, req.body["name"]))
+    return PlacementAnswer(_shown(req, req.body["name"]))
 
 
-def delete(req: Request, name: str) -> None:
+def delete(req: PlacementAPIRequest, name: str) -> None:
     req.conductor.delete_class(name)
 
 
@@ -40,5 +40,5 @@ def _path(name: str) -> str:
     return f"/resource_classes/{name}"
 
 
-def _shown(req: Request, name: str) -> dict[str, Json]:
+def _shown(req: PlacementAPIRequest, name: str) -> dict[str, Json]:
     return {"name": name, "links": [{"rel": "self", "href": req.prefix + _path(name)}]}

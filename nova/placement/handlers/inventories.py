@@ -8,7 +8,7 @@ from nova import errors
 from nova.model.base import Json
 from nova.model.providers import ClassInventory, ProviderInventories
 from nova.placement import versions
-from nova.placement.request import Answer, Request
+from nova.placement.request import PlacementAnswer, PlacementAPIRequest
 from nova.placement.views import inventories as views
 from nova.placement.views.providers import path_of
 
@@ -16,35 +16,35 @@ FIELDS = ("total", "reserved", "min_unit", "max_unit", "step_size", "allocation_
 GENERATION = "resource_provider_generation"
 
 
-def index(req: Request, uuid: str) -> dict[str, Json]:
+def index(req: PlacementAPIRequest, uuid: str) -> dict[str, Json]:
     return views.listing(req.conductor.get_inventories(uuid))
 
 
-def create(req: Request, uuid: str) -> Answer:
+def create(req: PlacementAPIRequest, uuid: str) -> PlacementAnswer:
     name = req.body["resource_class"]
     written = req.conductor.set_inventory(uuid, req.body.get(GENERATION), read(name, req.body, req.version), True)
-    return Answer(views.single(written, _of(written, name)), 201, f"{path_of(uuid)}/inventories/{name}")
+    return PlacementAnswer(views.single(written, _of(written, name)), 201, f"{path_of(uuid)}/inventories/{name}")
 
 
-def replace(req: Request, uuid: str) -> dict[str, Json]:
+def replace(req: PlacementAPIRequest, uuid: str) -> dict[str, Json]:
     return views.listing(req.conductor.set_inventories(whole(uuid, req.body, req.version)))
 
 
-def clear(req: Request, uuid: str) -> None:
+def clear(req: PlacementAPIRequest, uuid: str) -> None:
     req.conductor.set_inventories(ProviderInventories(uuid=uuid))
 
 
-def show(req: Request, uuid: str, name: str) -> dict[str, Json]:
+def show(req: PlacementAPIRequest, uuid: str, name: str) -> dict[str, Json]:
     found = req.conductor.get_inventories(uuid)
     return views.single(found, _of(found, name))
 
 
-def update(req: Request, uuid: str, name: str) -> dict[str, Json]:
+def update(req: PlacementAPIRequest, uuid: str, name: str) -> dict[str, Json]:
     written = req.conductor.set_inventory(uuid, req.body[GENERATION], read(name, req.body, req.version), False)
     return views.single(written, _of(written, name))
 
 
-def delete(req: Request, uuid: str, name: str) -> None:
+def delete(req: PlacementAPIRequest, uuid: str, name: str) -> None:
     req.conductor.delete_inventory(uuid, name)
 
 

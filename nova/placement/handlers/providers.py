@@ -6,42 +6,42 @@ import uuid as uuids
 
 from nova.model.providers import NewProvider, ProviderQuery, ProviderUpdate
 from nova.placement import versions, wants
-from nova.placement.request import Answer, Request, canonical
+from nova.placement.request import PlacementAnswer, PlacementAPIRequest, canonical
 from nova.placement.views import providers as views
 
 
-def index(req: Request) -> Answer:
+def index(req: PlacementAPIRequest) -> PlacementAnswer:
     uuid = req.query.one("uuid")
     query = ProviderQuery(name=req.query.one("name"), uuid=canonical(uuid) if uuid else None,
                           group=wants.group(req.query, req.version))
     return views.listing(req, req.conductor.list_providers(query))
 
 
-def create(req: Request) -> Answer:
+def create(req: PlacementAPIRequest) -> PlacementAnswer:
     asked = req.body.get("uuid")
     made = req.conductor.create_provider(NewProvider(uuid=canonical(asked) if asked else str(uuids.uuid4()),
                                                      name=req.body["name"], parent_uuid=_parent(req)))
     location = views.path_of(made.uuid)
     if versions.created_provider_is_answered(req.version):
-        return Answer(views.shown(req, made), 200, location, made.updated_at)
-    return Answer(None, 201, location)
+        return PlacementAnswer(views.shown(req, made), 200, location, made.updated_at)
+    return PlacementAnswer(None, 201, location)
 
 
-def show(req: Request, uuid: str) -> Answer:
+def show(req: PlacementAPIRequest, uuid: str) -> PlacementAnswer:
     return views.answer(req, req.conductor.get_provider(uuid))
 
 
-def update(req: Request, uuid: str) -> Answer:
+def update(req: PlacementAPIRequest, uuid: str) -> PlacementAnswer:
     change = ProviderUpdate(uuid=uuid, name=req.body["name"], parent_uuid=_parent(req),
                             parent_asked="parent_provider_uuid" in req.body,
                             may_reparent=versions.may_reparent(req.version))
     return views.answer(req, req.conductor.update_provider(change))
 
 
-def delete(req: Request, uuid: str) -> None:
+def delete(req: PlacementAPIRequest, uuid: str) -> None:
     req.conductor.delete_provider(uuid)
 
 
-def _parent(req: Request) -> str | None:
+def _parent(req: PlacementAPIRequest) -> str | None:
     asked = req.body.get("parent_provider_uuid")
     return canonical(asked) if asked else None

@@ -5,16 +5,16 @@ from __future__ import annotations
 from nova import errors
 from nova.model.base import Json, utcnow
 from nova.model.providers import ProviderTraits, TraitQuery
-from nova.placement.request import Answer, Request
+from nova.placement.request import PlacementAnswer, PlacementAPIRequest
 
 ASSOCIATED = {"true": True, "false": False}
 
 
-def index(req: Request) -> dict[str, Json]:
+def index(req: PlacementAPIRequest) -> dict[str, Json]:
     return {"traits": list(req.conductor.list_traits(_asked(req)))}
 
 
-def _asked(req: Request) -> TraitQuery:
+def _asked(req: PlacementAPIRequest) -> TraitQuery:
     """placement.QueryBadValue."""
     name, associated = req.query.one("name"), req.query.one("associated")
     if associated is not None and associated.lower() not in ASSOCIATED:
@@ -28,31 +28,31 @@ def _asked(req: Request) -> TraitQuery:
                       prefix=value if kind == "startswith" else None, associated=having)
 
 
-def show(req: Request, name: str) -> Answer:
+def show(req: PlacementAPIRequest, name: str) -> PlacementAnswer:
     if not req.conductor.list_traits(TraitQuery(names=(name,))):
         raise errors.placement.NotFound(kind="trait", name=name)
-    return Answer(None, 204)
+    return PlacementAnswer(None, 204)
 
 
-def create(req: Request, name: str) -> Answer:
+def create(req: PlacementAPIRequest, name: str) -> PlacementAnswer:
     made = req.conductor.create_trait(name)
-    return Answer(None, 201 if made else 204, f"/traits/{name}", utcnow())
+    return PlacementAnswer(None, 201 if made else 204, f"/traits/{name}", utcnow())
 
 
-def delete(req: Request, name: str) -> None:
+def delete(req: PlacementAPIRequest, name: str) -> None:
     req.conductor.delete_trait(name)
 
 
-def of_provider(req: Request, uuid: str) -> dict[str, Json]:
+def of_provider(req: PlacementAPIRequest, uuid: str) -> dict[str, Json]:
     return _shown(req.conductor.get_provider_traits(uuid))
 
 
-def replace(req: Request, uuid: str) -> dict[str, Json]:
+def replace(req: PlacementAPIRequest, uuid: str) -> dict[str, Json]:
     return _shown(req.conductor.set_provider_traits(ProviderTraits(
         uuid=uuid, generation=req.body["resource_provider_generation"], traits=tuple(req.body["traits"]))))
 
 
-def clear(req: Request, uuid: str) -> None:
+def clear(req: PlacementAPIRequest, uuid: str) -> None:
     req.conductor.set_provider_traits(ProviderTraits(uuid=uuid))
 
 

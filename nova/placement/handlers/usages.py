@@ -6,17 +6,17 @@ from nova import errors
 from nova.model.base import Json
 from nova.model.providers import PlacementUsageQuery
 from nova.placement import versions
-from nova.placement.request import Request
+from nova.placement.request import PlacementAPIRequest
 from nova.placement.views import providers as views
 
 ALL = "all"
 
 
-def of_provider(req: Request, uuid: str) -> dict[str, Json]:
+def of_provider(req: PlacementAPIRequest, uuid: str) -> dict[str, Json]:
     return views.usages(req.conductor.get_usages(uuid))
 
 
-def of_project(req: Request) -> dict[str, Json]:
+def of_project(req: PlacementAPIRequest) -> dict[str, Json]:
     project = req.query.one("project_id")
     req.authorize(project)
     if project is None:

@@ -8,14 +8,14 @@ from typing import Any
 from nova.model.base import Json
 from nova.model.providers import Candidate, Candidates, ConsumerAllocations, ProviderConsumers, ProviderSummary
 from nova.placement import versions
-from nova.placement.request import Request
+from nova.placement.request import PlacementAPIRequest
 from nova.web.ranges import within
 
 OWNER, GENERATION, TYPE = "1.12", "1.28", "1.38"  # since when a consumer's answer has them
 TRAITS, TREE, MAPPINGS = "1.17", "1.29", "1.34"  # since when candidates have them
 
 
-def of_consumer(req: Request, one: ConsumerAllocations) -> dict[str, Json]:
+def of_consumer(req: PlacementAPIRequest, one: ConsumerAllocations) -> dict[str, Json]:
     body: dict[str, Any] = {"allocations": {
         each.provider_uuid: {"generation": each.generation, "resources": dict(each.resources)}
         for each in one.allocations}}
@@ -30,7 +30,7 @@ def of_consumer(req: Request, one: ConsumerAllocations) -> dict[str, Json]:
     return body
 
 
-def of_provider(req: Request, found: ProviderConsumers) -> dict[str, Json]:
+def of_provider(req: PlacementAPIRequest, found: ProviderConsumers) -> dict[str, Json]:
     consumers: dict[str, Any] = {}
     for one in found.consumers:
         consumers[one.consumer] = {"resources": {name: amount for each in one.allocations
@@ -40,13 +40,13 @@ def of_provider(req: Request, found: ProviderConsumers) -> dict[str, Json]:
     return {"resource_provider_generation": found.generation, "allocations": consumers}
 
 
-def candidates(req: Request, found: Candidates, asked: Collection[str]) -> dict[str, Json]:
+def candidates(req: PlacementAPIRequest, found: Candidates, asked: Collection[str]) -> dict[str, Json]:
     """``asked``: the resource classes of the request."""
     return {"allocation_requests": [_candidate(req, one) for one in found.candidates],
             "provider_summaries": {one.uuid: _summary(req, one, asked) for one in found.summaries}}
 
 
-def _candidate(req: Request, one: Candidate) -> dict[str, object]:
+def _candidate(req: PlacementAPIRequest, one: Candidate) -> dict[str, object]:
     body: dict[str, Any]
     if versions.allocations_are_keyed(req.version):
         body = {"allocations": {each.provider_uuid: {"resources": dict(each.resources)} for each in one.allocations}}
@@ -58,7 +58,7 @@ def _candidate(req: Request, one: Candidate) -> dict[str, object]:
     return body
 
 
-def _summary(req: Request, one: ProviderSummary, asked: Collection[str]) -> dict[str, object]:
+def _summary(req: PlacementAPIRequest, one: ProviderSummary, asked: Collection[str]) -> dict[str, object]:
     everything = versions.summaries_show_all_classes(req.version)
     body: dict[str, Any] = {"resources": {name: {"capacity": amount.capacity, "used": amount.used}
                                           for name, amount in one.amounts.items() if everything or name in asked}}

@@ -6,7 +6,7 @@ from typing import Any
 
 from nova.model.base import Json
 from nova.model.providers import Provider, ProviderAggregates, ProviderUsages
-from nova.placement.request import Answer, Request
+from nova.placement.request import PlacementAnswer, PlacementAPIRequest
 from nova.web.ranges import within
 
 #: relation, since
@@ -18,7 +18,7 @@ def path_of(uuid: str) -> str:
     return f"/resource_providers/{uuid}"
 
 
-def shown(req: Request, one: Provider) -> dict[str, Json]:
+def shown(req: PlacementAPIRequest, one: Provider) -> dict[str, Json]:
     href = req.prefix + path_of(one.uuid)
     links = [{"rel": "self", "href": href}]
     links += [{"rel": name, "href": f"{href}/{name}"} for name, since in LINKS if within(req.version, since, None)]
@@ -28,16 +28,16 @@ def shown(req: Request, one: Provider) -> dict[str, Json]:
     return body
 
 
-def answer(req: Request, one: Provider) -> Answer:
-    return Answer(shown(req, one), at=one.updated_at)
+def answer(req: PlacementAPIRequest, one: Provider) -> PlacementAnswer:
+    return PlacementAnswer(shown(req, one), at=one.updated_at)
 
 
-def listing(req: Request, found: tuple[Provider, ...]) -> Answer:
+def listing(req: PlacementAPIRequest, found: tuple[Provider, ...]) -> PlacementAnswer:
     times = [one.updated_at for one in found if one.updated_at]
-    return Answer({"resource_providers": [shown(req, one) for one in found]}, at=max(times, default=None))
+    return PlacementAnswer({"resource_providers": [shown(req, one) for one in found]}, at=max(times, default=None))
 
 
-def aggregates(req: Request, one: ProviderAggregates) -> dict[str, Json]:
+def aggregates(req: PlacementAPIRequest, one: ProviderAggregates) -> dict[str, Json]:
     body: dict[str, Any] = {"aggregates": list(one.aggregates)}
     if within(req.version, AGGREGATE_GENERATION, None):
         body["resource_provider_generation"] = one.generation

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from nova.model.certificates import VpnCredentials
-from nova.rpc.interface import Interface, call
+from nova.rpc.interface import Contract, call
 
 
-class CertRPC(Interface):
+class CertRPC(Contract):
     """Certificates of the cloud and its projects."""
 
     topic, version = "cert", "1.0"

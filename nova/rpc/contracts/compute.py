@@ -24,10 +24,10 @@ from nova.model.orders import (
     RescueOrder,
     SnapshotOrder,
 )
-from nova.rpc.interface import Interface, Timeout, call, cast
+from nova.rpc.interface import Contract, Timeout, call, cast
 
 
-class ComputeRPC(Interface):
+class ComputeRPC(Contract):
     """Each order carries its fence: a host refuses what is older than what it has seen, or too late to start."""
 
     topic, version, addressed_by = "compute", "1.3", "host"

@@ -9,7 +9,7 @@ from nova.model.aggregates import Aggregate, AggregateUpdate, NewAggregate
 from nova.model.base import HostName, Scope, Time
 from nova.model.diagnostics import Diagnostics
 from nova.model.flavors import Flavor, FlavorQuery, NewFlavor
-from nova.model.hosts import HostStates, Stamp
+from nova.model.hosts import HostStates, NodeStamp
 from nova.model.images import Image, ImageQuery
 from nova.model.keypairs import Keypair, KeypairQuery, NewKeypair
 from nova.model.migrations import Migration, MigrationQuery, ServerMigrations
@@ -62,10 +62,10 @@ from nova.model.services import (
 from nova.model.usage import UsageAudits, UsagePage, UsageQuery
 from nova.rpc.contracts.conductor_consoles import ConsoleCalls
 from nova.rpc.contracts.conductor_networks import AllNetworkCalls
-from nova.rpc.interface import Interface, Timeout, call
+from nova.rpc.interface import Contract, Timeout, call
 
 
-class ConductorRPC(ConsoleCalls, AllNetworkCalls, Interface):
+class ConductorRPC(ConsoleCalls, AllNetworkCalls, Contract):
     """Everything the API can ask. Who asks is in the request's context; what they may see is in the query's scope."""
 
     topic, version, carries_token = "conductor", "1.3", True  # it shows images and networks as the user sees them
@@ -424,7 +424,7 @@ class ConductorRPC(ConsoleCalls, AllNetworkCalls, Interface):
         """A control daemon is alive."""
 
     @call(reads=True)
-    def get_host_states(self, known: tuple[Stamp, ...], everything: bool) -> HostStates:
+    def get_host_states(self, known: tuple[NodeStamp, ...], everything: bool) -> HostStates:
         """For the scheduler: states newer than the stamps it has (or ``everything``)."""
 
     @call(reads=True)

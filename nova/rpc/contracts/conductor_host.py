@@ -6,14 +6,14 @@ from nova.model.base import HostName
 from nova.model.guests import GuestFacts, GuestPassword, GuestQuery
 from nova.model.hosts import Inventory
 from nova.model.migrations import ProgressReport
-from nova.model.networks import Lease, NetworkOnHost
+from nova.model.networks import LeaseChange, NetworkOnHost
 from nova.model.orders import ExpectedGuest, Outcome, Permission, PowerReport
 from nova.model.security_groups import HostFirewall
 from nova.model.services import Alive, Heartbeat, Registered, Registration
-from nova.rpc.interface import Interface, Timeout, call, cast
+from nova.rpc.interface import Contract, Timeout, call, cast
 
 
-class ConductorHostRPC(Interface):
+class ConductorHostRPC(Contract):
     """My registration, heartbeat, inventory and guests; what my guests need; may I proceed."""
 
     topic, version = "conductor-host", "1.4"
@@ -80,5 +80,5 @@ class ConductorHostRPC(Interface):
         """One network this host serves, now."""
 
     @call()
-    def report_lease(self, host: HostName, lease: Lease) -> None:
+    def report_lease(self, host: HostName, lease: LeaseChange) -> None:
         """dnsmasq leased or released an address. Repeating it is harmless."""

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from nova.model.consoles import Console, ConsoleConnection, ConsoleWish, TokenCheck
-from nova.rpc.interface import Interface, call
+from nova.model.consoles import Console, ConsoleConnection, ConsoleRequest, TokenCheck
+from nova.rpc.interface import Contract, call
 
 
-class ConsoleAuthRPC(Interface):
+class ConsoleAuthRPC(Contract):
     """Issues the tokens of consoles and checks them. Keeps nothing itself: several may run."""
 
     topic, version = "consoleauth", "1.0"
 
     @call(sensitive=True)
-    def open_console(self, wish: ConsoleWish) -> Console:
+    def open_console(self, wish: ConsoleRequest) -> Console:
         """A new token, in the address where its user's program finds the console. NotFound: the server. Conflict: it
         has no host, or no running guest. WrongState. Invalid: this cloud has no consoles of the type. NotSupported: the
         server's hypervisor has none. Unavailable: its host does not answer."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from nova.model.base import HostName
 from nova.model.networks import NetworkOnHost
-from nova.rpc.interface import Interface, Timeout, call
+from nova.rpc.interface import Contract, Timeout, call
 
 
-class NetworkRPC(Interface):
+class NetworkRPC(Contract):
     """States, not deltas: a network is sent whole, stamped, and an older one changes nothing."""
 
     topic, version, addressed_by = "network", "1.1", "host"

@@ -21,10 +21,10 @@ from nova.model.providers import (
     TraitQuery,
     UsageGroup,
 )
-from nova.rpc.interface import Interface, call
+from nova.rpc.interface import Contract, call
 
 
-class PlacementRPC(Interface):
+class PlacementRPC(Contract):
     """The one truth that claims are made in, as Placement shows it. Who may ask was decided before.
 
     NotFound: what the path names. Conflict: a generation that is not the current one, something in use, a name taken.

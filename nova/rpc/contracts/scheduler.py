@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from nova.model.hosts import HostStates
 from nova.model.scheduling import PlacementRequest, Selection
-from nova.rpc.interface import Interface, Timeout, call, cast
+from nova.rpc.interface import Contract, Timeout, call, cast
 
 
-class SchedulerRPC(Interface):
+class SchedulerRPC(Contract):
     """It proposes; the conductor's claim decides."""
 
     topic, version = "scheduler", "1.2"

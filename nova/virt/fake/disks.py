@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from nova import errors
-from nova.model.orders import BuildOrder, Snapshot, SnapshotOrder
+from nova.model.orders import BuildOrder, DiskSnapshot, SnapshotOrder
 from nova.virt.fake.hypervisor import Part, disk_name, file_name, knobbed
 from nova.virt.interface import LocalImages
 
@@ -41,7 +41,7 @@ class FakeDisks(Part):
 
 class FakeSnapshots(Part):
     @knobbed
-    def take_snapshot(self, order: SnapshotOrder) -> Snapshot:
+    def take_snapshot(self, order: SnapshotOrder) -> DiskSnapshot:
         path, guest = self._snapshot(order.server_uuid, order.image_id), self._hypervisor.store.find(order.server_uuid)
         if guest is None or "root" not in guest.disks:
             raise errors.guest.NoDisks(uuid=order.server_uuid, names="all")
@@ -51,7 +51,7 @@ class FakeSnapshots(Part):
             fresh.write_bytes(text + bytes(-len(text) % BLOCK))
             os.replace(fresh, path)
         size = path.stat().st_size
-        return Snapshot(format="raw", size_bytes=size, virtual_size_bytes=guest.sizes.get("root", 0) * GIB or size)
+        return DiskSnapshot(format="raw", size_bytes=size, virtual_size_bytes=guest.sizes.get("root", 0) * GIB or size)
 
     def snapshot_path(self, server_uuid: str, image_id: str) -> str | None:
         path = self._snapshot(server_uuid, image_id)

@@ -32,9 +32,9 @@ from nova.virt.libvirt.guest.remote_consoles import LibvirtRemoteConsoles
 from nova.virt.libvirt.guest.rescue import LibvirtRescuing
 from nova.virt.libvirt.guest.serial_ports import SerialLines
 from nova.virt.libvirt.guest.snapshots import LibvirtSnapshots
-from nova.virt.libvirt.host.events import Events
+from nova.virt.libvirt.host.events import DomainEvents
 from nova.virt.libvirt.host.report import LibvirtHost, node_uuid
-from nova.virt.libvirt.hypervisor import Hypervisor
+from nova.virt.libvirt.hypervisor import LibvirtHypervisor
 from nova.virt.libvirt.moves.cold import LibvirtColdMoves
 from nova.virt.libvirt.moves.file_transfer import Carrier
 from nova.virt.libvirt.moves.live import LibvirtLiveMoves
@@ -63,10 +63,10 @@ def from_conf(conf: Options, host: str) -> LibvirtDriver:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Tools:
+class DriverTools:
     """What the parts are made from; each is handed what it works with."""
 
-    hypervisor: Hypervisor
+    hypervisor: LibvirtHypervisor
     settings: LibvirtSettings
     folders: Folders
     host: LibvirtHost
@@ -80,12 +80,12 @@ class Tools:
     clock: concurrency.Clock
 
 
-def tools_of(settings: LibvirtSettings, hypervisor: Hypervisor, runner_of: Callable[[float], CommandRunner],
-                           clock: concurrency.Clock) -> Tools:
+def tools_of(settings: LibvirtSettings, hypervisor: LibvirtHypervisor, runner_of: Callable[[float], CommandRunner],
+                           clock: concurrency.Clock) -> DriverTools:
     folders = Folders(settings.instances_path, functools.cache(lambda: node_uuid(settings.state_path)))
     images = image_tool(settings, runner_of=runner_of)
     disks = DiskMaker(settings, images, runner_of(DISK_TOOL_TIMEOUT_S))
-    return Tools(
+    return DriverTools(
         hypervisor=hypervisor, settings=settings, folders=folders, disks=disks, images=images, clock=clock,
         host=LibvirtHost(hypervisor, settings, folders, runner_of(settings.kvm_probe_timeout_s), disks.space),
         config_drive=ConfigDrive(settings.config_drive_format, settings.config_drive_limit_mb, runner_of(120.0)),
@@ -101,18 +101,18 @@ class LibvirtDriver(interface.Driver):
 
     needs_images = True
 
-    def __init__(self, settings: LibvirtSettings, hypervisor: Hypervisor | None = None,
+    def __init__(self, settings: LibvirtSettings, hypervisor: LibvirtHypervisor | None = None,
                         runner_of: Callable[[float], CommandRunner] = SystemRunner,
-                 clock: concurrency.Clock | None = None) -> None:
+                        clock: concurrency.Clock | None = None) -> None:
         if hypervisor is None:
-            from nova.virt.libvirt.connection import Connection  # the library is loaded where it is needed
-            hypervisor = Connection(settings.uri, settings.keepalive_s)
+            from nova.virt.libvirt.connection import LibvirtConnection  # the library is loaded where it is needed
+            hypervisor = LibvirtConnection(settings.uri, settings.keepalive_s)
         self.tools = tools_of(settings, hypervisor, runner_of, clock or concurrency.Clock())
-        self._events = Events(hypervisor.reopen, self.guests, self._is_ours)
+        self._events = DomainEvents(hypervisor.reopen, self.guests, self._is_ours)
         self._agent = LibvirtAgent(hypervisor, self.tools.folders)
         self._compose(self.tools)
 
-    def _compose(self, tools: Tools) -> None:
+    def _compose(self, tools: DriverTools) -> None:
         """The parts, of the tools and of one another."""
         hypervisor, settings, folders, facts = tools.hypervisor, tools.settings, tools.folders, tools.host.facts
         interfaces = LibvirtInterfaces(settings=settings, folders=folders, hands=tools.hands)

@@ -51,7 +51,7 @@ class Departure:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Job:
+class RunningMigration:
     """A migration that is under way. ``incoming``: the guest comes."""
 
     incoming: bool = False
@@ -80,7 +80,7 @@ class PowerEvent(NamedTuple):
 Sink = Callable[["PowerEvent | Lost"], None]  # called from a thread of the library's; it must not wait
 
 
-class Hypervisor(Protocol):
+class LibvirtHypervisor(Protocol):
     """Each call may raise host.LibvirtDown; each change may be repeated."""
 
     def open(self, sink: Sink) -> None: ...
@@ -217,7 +217,7 @@ class Hypervisor(Protocol):
     def migrate(self, server_uuid: str, departure: Departure) -> None:
         """Send it; return when it runs there and is not defined here any more. Called once: never tried again."""
 
-    def job(self, server_uuid: str) -> Job | None:
+    def job(self, server_uuid: str) -> RunningMigration | None:
         """The migration under way; None when there is none, or no such guest."""
 
     def migrated(self, server_uuid: str) -> bool:
@@ -232,7 +232,7 @@ class Hypervisor(Protocol):
         """How long the guest may stand still at the end."""
 
 
-def state_of(hypervisor: Hypervisor, server_uuid: str) -> PowerState:
+def state_of(hypervisor: LibvirtHypervisor, server_uuid: str) -> PowerState:
     """guest.NotDefined."""
     state = hypervisor.state(server_uuid)
     if state is None:

@@ -19,7 +19,7 @@ from nova.model.image_properties import CHOICES, LOOSE
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wishes:
+class RequestedProperties:
     """What was asked for; None where nothing was. ``names``: field -> the property or extra spec that set it."""
 
     names: Mapping[str, str] = field(default_factory=dict)
@@ -77,7 +77,7 @@ class Sets(NamedTuple):
     read: Callable[[str], Any]
 
 
-class Refused(NamedTuple):
+class UnkeptProperty(NamedTuple):
     """A promise that is not kept here, unless its value is one of ``harmless``."""
 
     harmless: frozenset[str]
@@ -213,15 +213,15 @@ BOUNDED = ("serial_ports", "max_sockets", "max_cores", "max_threads")
 NO = frozenset({"no", "false", "off", "0", "n", "f"})
 _NOT_YET = "this release does not have it"
 
-REFUSED: dict[str, Refused] = {
-    **{name: Refused(NO, "disks are not encrypted here")
-       for name in ("hw:ephemeral_encryption", "hw_ephemeral_encryption")},
-    **{name: Refused(frozenset({"0"}), "USB devices are redirected over SPICE, which is not served here")
-       for name in ("hw:redirected_usb_ports", "hw_redirected_usb_ports")},
-    **{name: Refused(frozenset(), _NOT_YET)
-       for name in ("hw_emulation_architecture", "accel:device_profile")},
-    "hw:pmem": Refused(frozenset(), "persistent memory is told of, and not given to guests in this release"),
-    "hw:tpm_secret_security": Refused(
+REFUSED: dict[str, UnkeptProperty] = {
+    **{name: UnkeptProperty(NO, "disks are not encrypted here")
+              for name in ("hw:ephemeral_encryption", "hw_ephemeral_encryption")},
+    **{name: UnkeptProperty(frozenset({"0"}), "USB devices are redirected over SPICE, which is not served here")
+              for name in ("hw:redirected_usb_ports", "hw_redirected_usb_ports")},
+    **{name: UnkeptProperty(frozenset(), _NOT_YET)
+              for name in ("hw_emulation_architecture", "accel:device_profile")},
+    "hw:pmem": UnkeptProperty(frozenset(), "persistent memory is told of, and not given to guests in this release"),
+    "hw:tpm_secret_security": UnkeptProperty(
         frozenset({"host"}), "secrets of TPMs are kept by the host (hw:tpm_secret_security=host): there is no key "
                              "manager that keeps them for others"),
 }
@@ -230,7 +230,7 @@ REFUSED: dict[str, Refused] = {
 OLD_NAMES = {"architecture": "hw_architecture", "vm_mode": "hw_vm_mode"}
 
 
-def wishes(image: Mapping[str, str], extra_specs: Mapping[str, str]) -> Wishes:
+def wishes(image: Mapping[str, str], extra_specs: Mapping[str, str]) -> RequestedProperties:
     """What image and flavor ask for together. image.WrongProperty, or host.NoSuchGuest for what this driver never
     gives."""
     renamed = {OLD_NAMES.get(name, name): value for name, value in image.items()}
@@ -241,8 +241,8 @@ def wishes(image: Mapping[str, str], extra_specs: Mapping[str, str]) -> Wishes:
     if contradiction is not None:
         raise errors.image.WrongProperty(**contradiction._asdict())
     found = {**wished, **{field: one for field, one in decided.items() if field not in BOUNDED or field not in wished}}
-    return replace(Wishes(), names={field: one.name for field, one in found.items()},
-                   **{field: one.value for field, one in found.items()})
+    return replace(RequestedProperties(), names={field: one.name for field, one in found.items()},
+                                **{field: one.value for field, one in found.items()})
 
 
 class _Said(NamedTuple):

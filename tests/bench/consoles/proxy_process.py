@@ -46,11 +46,11 @@ def main(tokens: str, *arguments: str) -> int:
     from nova.rpc import local
     from nova.rpc.contracts.console_auth import ConsoleAuthRPC
 
-    parts = console_proxy.Parts(options, KINDS[BINARY])
+    parts = console_proxy.ProxyParts(options, KINDS[BINARY])
     sock = console_proxy.bind(options, parts.kind)
     console_proxy.more_files(options.console.max_sessions)
 
-    def make(_index: int) -> service.Service:
+    def make(_index: int) -> service.DaemonService:
         bus = local.LocalBus()
         bus.serve(ConsoleAuthRPC, _Whole(ports, options.host))
         proxy = console_proxy.Proxy(options, parts, sock)

@@ -27,7 +27,7 @@ from nova.db.engine import Connection, Database
 from nova.db.models import api as api_tables
 from nova.db.states import Entry
 from nova.model.flavors import Flavor
-from nova.model.hosts import HostStates, Stamp
+from nova.model.hosts import HostStates, NodeStamp
 from nova.model.images import Image
 from nova.model.scheduling import PlacementRequest, Selection
 from nova.rpc import codec
@@ -63,7 +63,7 @@ class FromDatabase:
         self._feed = feed
         self.size = 0
 
-    def get_host_states(self, known: tuple[Stamp, ...], everything: bool) -> HostStates:
+    def get_host_states(self, known: tuple[NodeStamp, ...], everything: bool) -> HostStates:
         text = codec.to_text(codec.pack(self._feed.states(known, everything)))
         self.size = len(text)
         return codec.unpack(codec.from_text(text), HostStates)

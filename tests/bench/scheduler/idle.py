@@ -15,9 +15,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from nova.compute.host import Clock, Host
+from nova.compute.host import Host, HostClock
 from nova.compute.reports.heartbeat import Beats
-from nova.compute.service import ComputeService, Parts
+from nova.compute.service import ComputeParts, ComputeService
 from nova.conductor.engine.deps import ConductorSettings, Deps
 from nova.conductor.host_service import HostService
 from nova.conductor.hosts.feed import Feed
@@ -38,7 +38,7 @@ MINUTES, BEAT_S, FLUSH_S = 10, 30.0, 1.0
 MESSAGES, STATEMENTS = 3, 2
 
 
-class JumpingClock(Clock):
+class JumpingClock(HostClock):
     """Seconds since its making are what the test says."""
 
     def __init__(self) -> None:
@@ -73,8 +73,8 @@ class Fleet:
         folder.mkdir()
         client = self.bus.client(ConductorHostRPC, name)
         driver = FakeDriver(options(fake_options), name, folder)
-        service = ComputeService(Parts(driver, client, None, options(compute_options)),
-                                 Host(name, folder, clock=self.clock))
+        service = ComputeService(ComputeParts(driver, client, None, options(compute_options)),
+                                        Host(name, folder, clock=self.clock))
         service.start()
         service._periodic.stop()  # its own thread: here the jobs are done by our clock
         for job in service._periodic._jobs:

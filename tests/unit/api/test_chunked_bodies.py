@@ -23,7 +23,7 @@ class Served:
         self.conf.set_override("max_request_body_size", LIMIT, group="oslo_middleware")
         self.client = ApiClient(conf=self.conf)
         self.server = http_server.Server(http_server.bind("127.0.0.1", 0), self.client.application,
-                                         http_server.Bounds(chunked_bytes=api.largest_body(self.conf)))
+                                         http_server.ClientBounds(chunked_bytes=api.largest_body(self.conf)))
         self.server.start()
 
     def post(self, body: bytes) -> tuple[int, bytes]:

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from nova import errors
-from nova.model.consoles import ConsoleAddress, ConsoleType, ConsoleWish
+from nova.model.consoles import ConsoleAddress, ConsoleRequest, ConsoleType
 from nova.model.states import TaskState
 from tests.fakes.api import ADMIN, READER, ApiClient
 from tests.fakes.consoles import TOKEN
@@ -44,7 +44,7 @@ def test_old_action_when_the_server_runs_then_type_and_address(client: Client, a
     answer = client.post(path, {action: {"type": type}}, version="2.5")
     assert answer.status_int == 200 and answer.json["console"]["type"] == type
     assert answer.json["console"]["url"].endswith(TOKEN)
-    wish = ConsoleWish(server_uuid=client.server.uuid, type=ConsoleType(type))
+    wish = ConsoleRequest(server_uuid=client.server.uuid, type=ConsoleType(type))
     assert client.consoles.asked("open_console") == [wish]
     client.prefix = "/v2"
     assert client.post(path, {action: {"type": type}}, version=None).status_int == 200

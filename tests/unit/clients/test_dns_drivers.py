@@ -25,7 +25,7 @@ def mocked() -> Any:
     first.strategy.add_entry("uid=admin", {"userPassword": "secret", "sn": "admin"})
     first.strategy.add_entry(BASE, {"objectClass": ["organizationalUnit"], "ou": "hosts"})
 
-    def connect(_options: dns.Options) -> Any:
+    def connect(_options: dns.DnsOptions) -> Any:
         made = ldap3.Connection(server, "uid=admin", "secret", client_strategy=ldap3.MOCK_SYNC)
         made.strategy.connection.server.dit = first.server.dit
         return made
@@ -33,13 +33,13 @@ def mocked() -> Any:
 
 
 @pytest.fixture(params=["file", "ldap"])
-def driver(request: pytest.FixtureRequest, tmp_path: Path) -> dns.Driver:
+def driver(request: pytest.FixtureRequest, tmp_path: Path) -> dns.DnsDriver:
     if request.param == "file":
-        return MiniDNS(dns.Options(state_path=tmp_path))
-    return LdapDNS(dns.Options(ldap_dns_base_dn=BASE), mocked())
+        return MiniDNS(dns.DnsOptions(state_path=tmp_path))
+    return LdapDNS(dns.DnsOptions(ldap_dns_base_dn=BASE), mocked())
 
 
-def test_domain_when_it_is_made_and_deleted_then_its_entries_go_with_it(driver: dns.Driver) -> None:
+def test_domain_when_it_is_made_and_deleted_then_its_entries_go_with_it(driver: dns.DnsDriver) -> None:
     driver.create_domain(DOMAIN)
     assert driver.get_domains() == [DOMAIN]
     with pytest.raises(errors.dns.DomainExists):
@@ -51,7 +51,7 @@ def test_domain_when_it_is_made_and_deleted_then_its_entries_go_with_it(driver: 
         driver.delete_domain(DOMAIN)
 
 
-def test_entry_when_it_is_made_changed_and_deleted_then_it_is_found_by_both(driver: dns.Driver) -> None:
+def test_entry_when_it_is_made_changed_and_deleted_then_it_is_found_by_both(driver: dns.DnsDriver) -> None:
     driver.create_domain(DOMAIN)
     driver.create_entry("web", "192.0.2.1", "A", DOMAIN)
     driver.create_entry("mail", "192.0.2.1", "A", DOMAIN)
@@ -70,7 +70,7 @@ def test_entry_when_it_is_made_changed_and_deleted_then_it_is_found_by_both(driv
 
 
 def test_file_when_one_domain_is_in_another_then_each_has_its_own(tmp_path: Path) -> None:
-    mini = MiniDNS(dns.Options(state_path=tmp_path))
+    mini = MiniDNS(dns.DnsOptions(state_path=tmp_path))
     for name in (DOMAIN, f"sub.{DOMAIN}"):
         mini.create_domain(name)
         mini.create_entry("web", "192.0.2.1", "A", name)
@@ -80,7 +80,7 @@ def test_file_when_one_domain_is_in_another_then_each_has_its_own(tmp_path: Path
 
 
 def test_file_when_many_write_at_once_then_nothing_is_lost(tmp_path: Path) -> None:
-    mini = MiniDNS(dns.Options(state_path=tmp_path))
+    mini = MiniDNS(dns.DnsOptions(state_path=tmp_path))
     mini.create_domain(DOMAIN)
     threads = [threading.Thread(target=mini.create_entry, args=(f"vm{at}", f"192.0.2.{at}", "A", DOMAIN))
                for at in range(12)]
@@ -94,14 +94,14 @@ def test_file_when_many_write_at_once_then_nothing_is_lost(tmp_path: Path) -> No
 def test_ldap_when_our_credentials_are_wrong_then_it_says_so_without_the_password() -> None:
     connect = mocked()
 
-    def wrong(options: dns.Options) -> Any:
+    def wrong(options: dns.DnsOptions) -> Any:
         made = connect(options)
         made.password = "hunter2"
         return made
     with pytest.raises(errors.Unavailable) as caught:
-        LdapDNS(dns.Options(), wrong).get_domains()
+        LdapDNS(dns.DnsOptions(), wrong).get_domains()
     assert "hunter2" not in caught.value.message
-    assert "hunter2" not in repr(dns.Options(ldap_dns_password="hunter2"))
+    assert "hunter2" not in repr(dns.DnsOptions(ldap_dns_password="hunter2"))
 
 
 # by name
@@ -114,13 +114,13 @@ class OfTheirOwn(dns.NoopDNSDriver):
     (dns.NOOP, "NoopDNSDriver"), ("nova.network.minidns.MiniDNS", "MiniDNS"),
     ("nova.network.ldapdns.LdapDNS", "LdapDNS"), (f"{__name__}.OfTheirOwn", "OfTheirOwn")])
 def test_load_when_the_class_is_there_then_it_is_made(name: str, kind: str) -> None:
-    assert type(dns.load("floating_ip_dns_manager", name, dns.Options())).__name__ == kind
+    assert type(dns.load("floating_ip_dns_manager", name, dns.DnsOptions())).__name__ == kind
 
 
 @pytest.mark.parametrize("name", ["", "nothing", "nova.network.none.None", "os.path.nothing", "builtins.open"])
 def test_load_when_there_is_no_such_class_then_the_option_is_named(name: str) -> None:
     with pytest.raises(errors.dns.NoDriver, match="floating_ip_dns_manager"):
-        dns.load("floating_ip_dns_manager", name, dns.Options())
+        dns.load("floating_ip_dns_manager", name, dns.DnsOptions())
 
 
 # patience

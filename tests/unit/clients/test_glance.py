@@ -26,8 +26,8 @@ def glance(server):
 
 
 def client_of(*addresses, retries=3, read_timeout_s=2.0):
-    service = session.Service("image", "image", addresses, retries=retries, read_timeout_s=read_timeout_s,
-                              retry_wait_s=0.01)
+    service = session.ServiceEndpoint("image", "image", addresses, retries=retries, read_timeout_s=read_timeout_s,
+                                      retry_wait_s=0.01)
     return Glance(session.Caller(service, session.Credentials(ksession.Session(), None)))
 
 
@@ -260,8 +260,8 @@ def test_create_when_the_name_has_letters_of_four_bytes_then_glance_takes_it_wit
 
 
 def test_refusal_when_it_is_a_page_then_its_reason_is_told(server):
-    caller = session.Caller(session.Service("image", "image", (server.url,)),
-                            session.Credentials(ksession.Session(), None))
+    caller = session.Caller(session.ServiceEndpoint("image", "image", (server.url,)),
+                                    session.Credentials(ksession.Session(), None))
     with pytest.raises(errors.Invalid) as refused:
         caller.call("POST", "/v2/images", json={"name": "\U0001f389"})
     assert "400 Characters of more than 3 bytes are not supported & refused." in refused.value.message

@@ -43,31 +43,31 @@ def papers(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
 
 
 def test_parts_when_there_is_no_certificate_then_tls_is_off_unless_it_is_the_only_way(web: str) -> None:
-    parts = console_proxy.Parts(options(web=web, cert="/none.pem"), kinds.NOVNC)
+    parts = console_proxy.ProxyParts(options(web=web, cert="/none.pem"), kinds.NOVNC)
     assert parts.tls is None and parts.files is not None and "session.js" in parts.assets
     with pytest.raises(console_proxy.BadSetting, match="/none.pem"):
-        console_proxy.Parts(options(web=web, cert="/none.pem", ssl_only=True), kinds.NOVNC)
+        console_proxy.ProxyParts(options(web=web, cert="/none.pem", ssl_only=True), kinds.NOVNC)
 
 
 def test_parts_when_there_is_a_certificate_then_tls_is_as_the_options_say(web: str, papers: tuple[str, str]) -> None:
     cert, key = papers
     wished = options(web=web, cert=cert, key=key, console__ssl_minimum_version="tlsv1_3")
-    parts = console_proxy.Parts(wished, kinds.NOVNC)
+    parts = console_proxy.ProxyParts(wished, kinds.NOVNC)
     assert parts.tls.minimum_version == ssl.TLSVersion.TLSv1_3 and not parts.tls_only
     for wrong in ({"key": "/none.key"}, {"key": cert}, {"key": key, "console__ssl_ciphers": "NONSENSE"}):
         with pytest.raises(console_proxy.BadSetting, match="can not be used"):
-            console_proxy.Parts(options(web=web, cert=cert, **wrong), kinds.NOVNC)
+            console_proxy.ProxyParts(options(web=web, cert=cert, **wrong), kinds.NOVNC)
 
 
 def test_parts_when_a_directory_is_missing_then_the_words_name_it(web: str) -> None:
     with pytest.raises(console_proxy.BadSetting, match=r"no directory /nowhere.*novnc.*--web"):
-        console_proxy.Parts(options(web="/nowhere"), kinds.NOVNC)
+        console_proxy.ProxyParts(options(web="/nowhere"), kinds.NOVNC)
     with pytest.raises(console_proxy.BadSetting, match="recorded in /nowhere"):
-        console_proxy.Parts(options(web=web, record="/nowhere/session"), kinds.NOVNC)
+        console_proxy.ProxyParts(options(web=web, record="/nowhere/session"), kinds.NOVNC)
 
 
 def test_viewers_proxy_has_no_pages_and_no_tls_alone() -> None:
-    parts = console_proxy.Parts(options(web="/nowhere", cert="/none.pem", ssl_only=True), kinds.XVPVNC)
+    parts = console_proxy.ProxyParts(options(web="/nowhere", cert="/none.pem", ssl_only=True), kinds.XVPVNC)
     assert parts.raw and parts.files is None and not parts.tls_only
 
 

@@ -10,7 +10,7 @@ import pytest
 from nova import errors
 from nova.compute import order_table
 from nova.compute.host import Host
-from nova.compute.reports.build_stats import Condition, counting, moved
+from nova.compute.reports.build_stats import BuildHealth, counting, moved
 from nova.compute.reports.inventory import InventoryReports
 from nova.compute.reports.monitors import HostProcessors, frequency, monitors, ticks
 from nova.conf import compute as compute_options
@@ -34,7 +34,7 @@ class Works:
         return errors.Overtaken() if self._overtaken else None
 
 
-def ended(condition: Condition, error: Exception | None, overtaken: bool = False) -> int:
+def ended(condition: BuildHealth, error: Exception | None, overtaken: bool = False) -> int:
     """Builds that failed in a row after one that ended so."""
     def build(order: Any, work: Any, gate: Any) -> PowerState:
         if error is not None:
@@ -50,7 +50,7 @@ def ended(condition: Condition, error: Exception | None, overtaken: bool = False
 
 
 def test_failed_builds_are_counted_in_a_row_until_one_succeeds():
-    condition = Condition()
+    condition = BuildHealth()
     assert [ended(condition, errors.Conflict("no")), ended(condition, OSError("disk"))] == [1, 2]
     assert condition.take_news() and not condition.take_news()
     assert ended(condition, None) == 0 and condition.take_news()
@@ -61,7 +61,7 @@ def test_failed_builds_are_counted_in_a_row_until_one_succeeds():
     (errors.Overtaken(), False), (errors.host.OrderCannotAsk(host=HOST,
                                                              reason="away"), False), (errors.Conflict("late"), True)])
 def test_builds_that_others_ended_say_nothing_of_the_host(error, overtaken):
-    condition = Condition()
+    condition = BuildHealth()
     assert ended(condition, error, overtaken) == 0 and not condition.take_news()
     ended(condition, errors.Conflict("no"))
     assert ended(condition, error, overtaken) == 1
@@ -151,7 +151,7 @@ class Nodes(Driver):
 def test_metrics_go_with_the_inventory_and_a_failing_monitor_stops_nothing(tmp_path):
     monitor, conductor = Measured(), FakeConductorHost()
     reports = InventoryReports(Nodes(), conductor.client(HOST), options(compute_options),
-                               Host(HOST, tmp_path, "", FakeClock()), (), Condition([monitor]))
+                               Host(HOST, tmp_path, "", FakeClock()), (), BuildHealth([monitor]))
     assert reports.send("id") and conductor.inventories[-1].nodes[0].metrics == monitor.now
     monitor.now = {"cpu.percent": 0.12, "cpu.user.time": 2.0}
     assert not reports.send("id")

@@ -35,7 +35,7 @@ def server():
 
 @pytest.fixture
 def glance(server):
-    service = session.Service("image", "image", (server.url,), retries=1, read_timeout_s=5, retry_wait_s=0.01)
+    service = session.ServiceEndpoint("image", "image", (server.url,), retries=1, read_timeout_s=5, retry_wait_s=0.01)
     return Glance(session.Caller(service, session.Credentials(ksession.Session(), None)))
 
 
@@ -223,7 +223,7 @@ from nova import errors
 from nova.privileged.qemu_img import QemuImg
 from pathlib import Path
 url, image_id, folder = sys.argv[1:]
-service = session.Service("image", "image", (url,), retries=0)
+service = session.ServiceEndpoint("image", "image", (url,), retries=0)
 glance = Glance(session.Caller(service, session.Credentials(ksession.Session(), None)))
 cache = ImageCache(glance, CacheSettings(Path(folder)), QemuImg())
 cache.open()

@@ -271,7 +271,7 @@ def test_progress_when_the_conductor_is_away_then_the_migration_goes_on(world, o
 def test_progress_when_numbers_come_fast_then_few_are_sent_and_the_newest_wins(world, monkeypatch):
     monkeypatch.setattr(live_progress, "EVERY_S", 60.0)
     conductor = FakeConductorHost()
-    telling = live_progress.Progress(conductor.client(world.host.name), world.host, "s", 1).start()
+    telling = live_progress.LiveProgress(conductor.client(world.host.name), world.host, "s", 1).start()
     for tenths in range(1001):
         telling.note(tenths // 10, MigrationProgress(memory_processed_bytes=tenths))
     telling.end()
@@ -284,7 +284,7 @@ def test_progress_when_numbers_come_fast_then_few_are_sent_and_the_newest_wins(w
 def test_progress_when_nothing_moves_for_a_while_then_new_numbers_are_told_all_the_same(world, monkeypatch):
     monkeypatch.setattr(live_progress, "EVERY_S", 0.02)
     conductor = FakeConductorHost()
-    telling = live_progress.Progress(conductor.client(world.host.name), world.host, "s", 1).start()
+    telling = live_progress.LiveProgress(conductor.client(world.host.name), world.host, "s", 1).start()
     telling.note(1, MigrationProgress(memory_processed_bytes=1))
     wait_until(lambda: any(report.progress.memory_processed_bytes == 1 for report in conductor.progress))
     telling.note(1, MigrationProgress(memory_processed_bytes=2))

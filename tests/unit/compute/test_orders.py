@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nova import errors
-from nova.compute.host import Clock
+from nova.compute.host import HostClock
 from nova.compute.order_table import BUILD, DESTROY, REBOOT, START, STOP
 from nova.compute.orders.fences import Fences
 from nova.compute.orders.orders import REMEMBERED_S, Orders, Work
@@ -113,7 +113,7 @@ def test_quiet_since_when_an_order_ran_meanwhile_then_no(orders):
 
 
 def test_wait_idle_when_an_order_hangs_then_false_within_the_time(tmp_path):
-    orders = Orders(Fences(tmp_path, Clock()), Clock())
+    orders = Orders(Fences(tmp_path, HostClock()), HostClock())
     ticket = orders.admit(BUILD, S, fence(1))
     assert orders.wait_idle(0.05) is False
     orders.run(ticket.work, done)
@@ -201,7 +201,7 @@ MOVES = st.lists(st.one_of(st.tuples(KINDS, st.integers(1, 4)), st.integers(0, 3
 def test_orders_when_interleaved_at_random_then_never_two_at_once_and_never_an_old_effect_after_a_new(
         tmp_path_factory, moves):
     folder = tmp_path_factory.mktemp("fences")
-    stage = Stage(Orders(Fences(folder, Clock()), Clock()))
+    stage = Stage(Orders(Fences(folder, HostClock()), HostClock()))
     for move in moves:
         if isinstance(move, tuple):
             stage.submit(*move)
@@ -218,7 +218,7 @@ def test_orders_when_interleaved_at_random_then_never_two_at_once_and_never_an_o
         assert kind != DESTROY or all(other == DESTROY for other, other_epoch in later if other_epoch == epoch)
     submitted = [move for move in moves if isinstance(move, tuple)]
     newest = max((epoch for _kind, epoch in submitted), default=-1)
-    assert Fences(folder, Clock()).known(S).epoch == newest  # as the next process would read it
+    assert Fences(folder, HostClock()).known(S).epoch == newest  # as the next process would read it
     keys = [work.key for work, _ in stage.tickets]
     assert len(keys) == len(set(keys))  # what was repeated ran once
     assert not stage.orders.busy(S)

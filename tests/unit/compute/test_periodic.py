@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from nova.compute.host import Clock
-from nova.compute.periodic import USUAL_S, Job, Periodic
+from nova.compute.host import HostClock
+from nova.compute.periodic import USUAL_S, Periodic, PeriodicJob
 from tests.fakes.compute import wait_until
 
 
-def _counting(counts: dict[str, int], name: str, interval_s: float, error: Exception | None = None) -> Job:
+def _counting(counts: dict[str, int], name: str, interval_s: float, error: Exception | None = None) -> PeriodicJob:
     def do() -> None:
         counts[name] = counts.get(name, 0) + 1
         if error:
             raise error
-    return Job(name, interval_s, do)
+    return PeriodicJob(name, interval_s, do)
 
 
 def test_run_due_when_time_passes_then_each_job_runs_at_its_own_pace(clock):
@@ -42,7 +42,7 @@ def test_jobs_when_many_hosts_start_together_then_they_are_spread(clock):
 
 def test_thread_when_started_and_stopped_then_jobs_run_and_end():
     counts: dict[str, int] = {}
-    periodic = Periodic([_counting(counts, "job", 0.01)], Clock())
+    periodic = Periodic([_counting(counts, "job", 0.01)], HostClock())
     periodic.start()
     wait_until(lambda: counts.get("job", 0) >= 3)
     periodic.stop()

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from nova import errors
-from nova.compute.guests.build import Tools
+from nova.compute.guests.build import BuildTools
 from nova.compute.guests.build_markers import Markers
 from nova.compute.guests.interfaces import Plugging
 from nova.model.networks import Interface
@@ -103,4 +103,4 @@ def test_attach_when_the_driver_can_not_then_it_is_not_supported():
         pass
     markers: Markers = None  # type: ignore[assignment]
     with pytest.raises(errors.NotSupported):
-        Plugging(Tools(Plain(), None, markers, markers, markers)).attach(plug(build_order(), 1), None, None)  # type: ignore
+        Plugging(BuildTools(Plain(), None, markers, markers, markers)).attach(plug(build_order(), 1), None, None)  # type: ignore

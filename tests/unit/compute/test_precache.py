@@ -9,7 +9,7 @@ import pytest
 
 from nova import errors
 from nova.compute.guests import precache
-from nova.compute.service import ComputeService, Parts
+from nova.compute.service import ComputeParts, ComputeService
 from nova.model.aggregates import CachedImage
 from nova.model.images import Image
 from tests.fakes.compute import HOST, World
@@ -42,7 +42,7 @@ def image(id: str) -> Image:
 
 def test_fetch_when_one_fails_then_the_others_come_and_a_repetition_finds_them(tmp_path: Path) -> None:
     world = World(tmp_path)
-    parts = Parts(world.driver, None, Cache(), world.service._parts.options)
+    parts = ComputeParts(world.driver, None, Cache(), world.service._parts.options)
     service = ComputeService(parts, world.host)
     asked = (image("a"), image("bad"), image("b"))
     first = [(one.image_id, one.state) for one in service.cache_images(HOST, asked)]
@@ -66,7 +66,7 @@ def test_host_power_is_the_drivers_and_most_have_none(tmp_path: Path) -> None:
         world.service.change_host_power(HOST, "dance")
     driver = world.new_driver()
     driver.host_power = None
-    powerless = ComputeService(Parts(driver, None, None, world.service._parts.options), world.host)
+    powerless = ComputeService(ComputeParts(driver, None, None, world.service._parts.options), world.host)
     with pytest.raises(errors.host.NoPowerActions):
         powerless.change_host_power(HOST, "reboot")
     with pytest.raises(errors.HostRefused):

@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from nova import errors
-from nova.compute.service import Parts
+from nova.compute.service import ComputeParts
 from nova.model.orders import SnapshotOrder
 from nova.model.services import Debt
 from nova.model.states import PowerState
@@ -148,7 +148,7 @@ def test_upload_when_the_host_has_no_image_service_then_not_supported(world, ord
     world.store = None
     world.restart()
     assert world.one("upload_snapshots", snapshot_order(order, 2)).error_kind == "not_supported"
-    assert Parts(None, None, None, None).store is None
+    assert ComputeParts(None, None, None, None).store is None
 
 
 def test_snapshot_when_taken_again_after_a_drop_of_the_same_operation_then_it_is_a_new_one(world, order):

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from nova.db import services
 from nova.db.models.cell import owed, servers
 from nova.manage import doctor, host_commands
-from nova.manage.drain_plan import Wish
+from nova.manage.drain_plan import DrainRequest
 from nova.manage.host_drain import pages
 from nova.model.base import utcnow
 from nova.model.servers import Condition
@@ -50,7 +50,7 @@ def test_pages_give_every_server_once_whatever_their_length(cloud: SmallCloud) -
 
 def test_drain_and_undrain_when_all_are_skipped_then_only_the_service_changes(cloud: SmallCloud, said: Said) -> None:
     uuids = cloud.active(2)
-    wish = Wish(host="a", skip=frozenset(uuids))
+    wish = DrainRequest(host="a", skip=frozenset(uuids))
     assert host_commands.drain(cloud.control, wish, said.say, said.table) == 0
     service = host_commands.service_of(cloud.control, "a")
     assert service.disabled and service.disabled_reason.startswith("drained by ")

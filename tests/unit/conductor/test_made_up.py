@@ -9,12 +9,12 @@ from types import SimpleNamespace
 import pytest
 
 from nova import context, errors
-from nova.compute.host import Clock, Host
+from nova.compute.host import Host, HostClock
 from nova.compute.orders.batches import Batches, OrderLimits
 from nova.compute.orders.fences import Fences
 from nova.compute.orders.kind import OrderKind
 from nova.compute.orders.orders import Orders, Work
-from nova.compute.orders.permission import Gate
+from nova.compute.orders.permission import BatchGate
 from nova.conductor.actions.endings import powered
 from nova.conductor.engine.begin import begin
 from nova.conductor.engine.journal import Journal
@@ -24,13 +24,13 @@ from nova.conductor.engine.workflow import Op, Workflow
 from nova.conductor.steps.guests import GuestStep
 from nova.model.orders import GuestOrder, Outcome
 from nova.model.states import ACTIONS, Action, PowerState, TaskState, VmState
-from nova.rpc.interface import Interface, Timeout, call
+from nova.rpc.interface import Contract, Timeout, call
 from nova.rpc.local import connect
 from tests.fakes.failing_cloud import FailingCloud
 from tests.fakes.small_cloud import DEMO
 
 
-class PolishRPC(Interface):
+class PolishRPC(Contract):
     """The contract's new call."""
 
     topic, version, addressed_by = "compute", "1.0", "host"
@@ -46,7 +46,7 @@ class Polisher:
     def __init__(self) -> None:
         self.polished: list[str] = []
 
-    def polish(self, order: GuestOrder, work: Work, gate: Gate) -> PowerState:
+    def polish(self, order: GuestOrder, work: Work, gate: BatchGate) -> PowerState:
         work.check()
         self.polished.append(order.server_uuid)
         return PowerState.RUNNING
@@ -62,7 +62,7 @@ class PolishHost:
         host = Host("a", folder)
         self.by = Polisher()
         self.batches = Batches({POLISH: POLISH.doer(self.by)}, lambda *_: None,
-                               Orders(Fences(folder / "fences", Clock()), Clock()), None, host, OrderLimits())
+                               Orders(Fences(folder / "fences", HostClock()), HostClock()), None, host, OrderLimits())
 
     def polish_guests(self, host: str, orders: tuple[GuestOrder, ...]) -> tuple[Outcome, ...]:
         return self.batches.run(POLISH, orders)

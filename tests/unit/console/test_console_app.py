@@ -13,7 +13,7 @@ import pytest
 
 from nova import errors, http_server
 from nova.console import app, codes, gate, kinds, paper, sessions
-from nova.console.static import Files
+from nova.console.static import StaticFiles
 from nova.console.target import Reach
 from tests.fakes.console_front import GOOD, Client, FakeConsoleAuth, FakeEnd, echo, rfb
 
@@ -24,14 +24,14 @@ NOVNC_PAGE = f"/vnc_auto.html?path=%3Ftoken%3D{GOOD}"
 class Proxy:
     """A proxy of one kind that serves; ``auth`` knows :data:`GOOD`."""
 
-    def __init__(self, kind: kinds.ConsoleKind, files: Files | None, assets: dict[str, paper.Asset]) -> None:
+    def __init__(self, kind: kinds.ConsoleKind, files: StaticFiles | None, assets: dict[str, paper.Asset]) -> None:
         self.end = FakeEnd(echo if kind is kinds.SERIAL else rfb)
         self.auth = FakeConsoleAuth(kind.types[0])
         self.auth.give(port=self.end.port)
         self.sessions = sessions.Sessions(sessions.SessionLimits(9, 2, 9, 9), kind.exclusive, lambda _state: None)
-        door = gate.Gate(kind, self.auth, self.sessions, gate.GateSettings(reach=HERE))
+        door = gate.ConsoleGate(kind, self.auth, self.sessions, gate.GateSettings(reach=HERE))
         self.server = http_server.Server(http_server.bind("127.0.0.1", 0), app.App(door, files, assets),
-                                         http_server.Bounds(20, 5, 5))
+                                         http_server.ClientBounds(20, 5, 5))
         self.server.start()
         self.port: int = self.server.sock.getsockname()[1]
 
@@ -59,7 +59,7 @@ def novnc(tmp_path: Path) -> Iterator[Proxy]:
     (web / "vnc_auto.html").write_text("<!doctype html><html><HEAD lang=x><script src='app/ui.js'></script></head>")
     (web / "own.html").write_text("<p>no head")
     (web / "app" / "ui.js").write_text("x" * 100_000)
-    proxy = Proxy(kinds.NOVNC, Files(str(web), ()), paper.assets(kinds.NOVNC, ""))
+    proxy = Proxy(kinds.NOVNC, StaticFiles(str(web), ()), paper.assets(kinds.NOVNC, ""))
     yield proxy
     proxy.stop()
 

@@ -15,15 +15,15 @@ from nova.model.consoles import (
     ConsoleAddress,
     ConsoleConnection,
     ConsoleGrant,
+    ConsoleRequest,
     ConsoleType,
-    ConsoleWish,
     TokenCheck,
     token_hash,
 )
 from nova.rpc.contracts.console_auth import ConsoleAuthRPC
 from nova.rpc.local import connect
 
-WISH = ConsoleWish(server_uuid="11111111-2222-4333-8444-555555555555", type=ConsoleType.SERIAL)
+WISH = ConsoleRequest(server_uuid="11111111-2222-4333-8444-555555555555", type=ConsoleType.SERIAL)
 
 
 class Keeper:

@@ -21,7 +21,7 @@ class Reader:
     """The proxy's side after a handshake."""
 
     def __init__(self, clock: Callable[[], float] = lambda: 0.0) -> None:
-        self._bounds = frames.Bounds(clock)
+        self._bounds = frames.FrameBounds(clock)
         self._connection = Connection(ConnectionType.SERVER, [self._bounds])
 
     def feed(self, data: bytes) -> list[Event]:

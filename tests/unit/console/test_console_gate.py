@@ -35,7 +35,7 @@ def test_token_is_taken_from_query_then_path_then_cookie(query: str, cookie: str
 
 @pytest.mark.parametrize("query", ["token=" + "a" * 300, "token=%00", "token=%C3%A9", "token=a%0Ab"])
 def test_token_that_can_be_none_of_ours_is_refused_without_asking(query: str) -> None:
-    with pytest.raises(gate.Refused) as caught:
+    with pytest.raises(gate.ConsoleRefused) as caught:
         gate.token_of({"QUERY_STRING": query})
     assert caught.value.status == 404
 
@@ -94,7 +94,7 @@ class Scene:
         self.auth.give()
         self.sessions = sessions.Sessions(limits or sessions.SessionLimits(9, 9, 9, 9), kind.exclusive,
                                           lambda _state: None)
-        self.gate = gate.Gate(kind, self.auth, self.sessions, gate.GateSettings(**settings),
+        self.gate = gate.ConsoleGate(kind, self.auth, self.sessions, gate.GateSettings(**settings),
                                   gate.Steps(self.connect, self.secure, self.carry, self.accept))
 
     def accept(self, _sock: Any, _environ: Any) -> Front:
@@ -126,8 +126,8 @@ class Scene:
         return self.front.closed[-1]
 
 
-def refused(scene: Scene, token: str = GOOD, **headers: str) -> gate.Refused:
-    with pytest.raises(gate.Refused) as caught:
+def refused(scene: Scene, token: str = GOOD, **headers: str) -> gate.ConsoleRefused:
+    with pytest.raises(gate.ConsoleRefused) as caught:
         scene.admit(token, **headers)
     assert set(scene.steps) <= {"look"}, "nothing is used up or connected before all is checked"
     return caught.value
@@ -158,7 +158,7 @@ def test_bad_token_is_refused_in_words_that_tell_no_internals(error: errors.Nova
     scene.auth.error = error
     found = refused(scene)
     assert (found.status, found.words) == (status, words)
-    with pytest.raises(gate.Refused) as caught:
+    with pytest.raises(gate.ConsoleRefused) as caught:
         scene.gate.look(GOOD)
     assert caught.value.status == status
 
@@ -324,7 +324,7 @@ def test_single_use_token_when_a_page_has_several_channels_then_they_join_its_fi
     scene.carrying = carrying
     scene.open()
     assert joined[0].grant.server_uuid == SERVER
-    with pytest.raises(gate.Refused):
+    with pytest.raises(gate.ConsoleRefused):
         scene.admit()
 
 
@@ -333,7 +333,7 @@ def test_single_use_token_when_a_page_has_one_channel_then_a_second_is_refused()
     seen: list[int] = []
 
     def carrying(_control: relay.Control) -> relay.Ending:
-        with pytest.raises(gate.Refused) as caught:
+        with pytest.raises(gate.ConsoleRefused) as caught:
             scene.admit()
         seen.append(caught.value.status)
         return relay.Ending(1000, "ended")

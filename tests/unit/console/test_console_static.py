@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from nova.console.static import Files
+from nova.console.static import StaticFiles
 
 
 @pytest.fixture
@@ -25,11 +25,11 @@ def web(tmp_path: Path) -> Path:
 
 
 def test_file_is_found_with_its_type_and_content(web: Path) -> None:
-    found = Files(str(web), ()).find("app/ui.js")
+    found = StaticFiles(str(web), ()).find("app/ui.js")
     assert found is not None
     assert (found.type, found.size) == ("text/javascript; charset=utf-8", 6)
     assert b"".join(found.parts()) == b"let x;"
-    other = Files(str(web), ()).find("app/some thing.unknown")
+    other = StaticFiles(str(web), ()).find("app/some thing.unknown")
     assert other is not None and other.type == "application/octet-stream"
     other.close()
 
@@ -40,13 +40,13 @@ def test_file_is_found_with_its_type_and_content(web: Path) -> None:
     "page.html/", "page.html/x", "none", "a" * 5000, "\xff\xfe",
 ])
 def test_other_paths_name_nothing(web: Path, path: str) -> None:
-    assert Files(str(web), ()).find(path) is None
+    assert StaticFiles(str(web), ()).find(path) is None
 
 
 def test_symlink_when_it_leads_to_a_package_beside_then_it_is_followed(web: Path, tmp_path: Path) -> None:
     (web / "lib.js").symlink_to(tmp_path / "webbed" / "x.txt")
     (web / "alias.html").symlink_to("page.html")
-    files = Files(str(web), (str(tmp_path / "webbed"),))
+    files = StaticFiles(str(web), (str(tmp_path / "webbed"),))
     for name in ("lib.js", "alias.html"):
         found = files.find(name)
         assert found is not None
@@ -56,18 +56,18 @@ def test_symlink_when_it_leads_to_a_package_beside_then_it_is_followed(web: Path
 def test_symlink_when_it_leads_out_then_it_is_not_there(web: Path, tmp_path: Path) -> None:
     (web / "out.txt").symlink_to(tmp_path / "secret.txt")
     (web / "like").symlink_to(tmp_path / "webbed")
-    files = Files(str(web), ())
+    files = StaticFiles(str(web), ())
     assert files.find("out.txt") is None
     assert files.find("like/x.txt") is None, "a directory that begins with the same letters is another"
 
 
 def test_pipe_when_asked_for_then_it_is_no_file_and_holds_nobody(web: Path) -> None:
     os.mkfifo(web / "pipe")
-    assert Files(str(web), ()).find("pipe") is None
+    assert StaticFiles(str(web), ()).find("pipe") is None
 
 
 def test_unchanged_follows_the_tag_before_the_date(web: Path) -> None:
-    found = Files(str(web), ()).find("page.html")
+    found = StaticFiles(str(web), ()).find("page.html")
     assert found is not None
     assert found.unchanged(found.etag, None) and found.unchanged(f'"x", W/{found.etag}', None)
     assert found.unchanged("*", None) and found.unchanged(None, found.modified)
@@ -76,7 +76,7 @@ def test_unchanged_follows_the_tag_before_the_date(web: Path) -> None:
 
 
 def test_no_open_file_is_left_behind(web: Path) -> None:
-    files = Files(str(web), ())
+    files = StaticFiles(str(web), ())
     before = len(os.listdir("/proc/self/fd"))
     for _ in range(20):
         found = files.find("page.html")

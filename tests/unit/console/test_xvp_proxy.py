@@ -45,7 +45,7 @@ class Proxy:
         self.auth = auth
         self.sessions = Sessions(limits or SessionLimits(10, 10, 10, 10), tell=lambda state: None)
         settings = gate.GateSettings(reach=Reach(timeout_s=1, local_hosts=frozenset(["here"])))
-        self.gate = gate.Gate(kinds.XVPVNC, auth, self.sessions, settings, xvp.STEPS)
+        self.gate = gate.ConsoleGate(kinds.XVPVNC, auth, self.sessions, settings, xvp.STEPS)
         self.server = http_server.Server(http_server.bind("127.0.0.1", 0), xvp.Application(self.gate))
         self.server.start()
 

@@ -14,10 +14,10 @@ from nova import errors
 from nova.db import audits, claims, ledger, provider_trees, reports
 from nova.db.engine import Database
 from nova.db.models import api as tables
-from nova.model.audits import Place
+from nova.model.audits import NodeHolder
 from nova.model.hosts import Inventory, Node
 from nova.model.providers import ChildProvider, ClassInventory, RequestGroup, ResourceRequest
-from nova.model.scheduling import Resources, Wishes
+from nova.model.scheduling import HostRequirements, Resources
 from nova.model.topology import (
     GuestCell,
     GuestTopology,
@@ -57,19 +57,19 @@ def report(api: Database, one: Node, version: int = 1, host: str = "host1") -> i
 
 
 def wishes(*groups: RequestGroup, topology: Wanted = Wanted(), plain: dict[str, int] = PLAIN,  # noqa: B008
-           **fields: Any) -> Wishes:
+           **fields: Any) -> HostRequirements:
     unnamed = [] if any(not group.suffix for group in groups) else [RequestGroup(resources={"VCPU": 1, **plain})]
-    return Wishes(request=ResourceRequest(groups=(*groups, *unnamed), **fields), topology=topology)
+    return HostRequirements(request=ResourceRequest(groups=(*groups, *unnamed), **fields), topology=topology)
 
 
-def pinned(count: int = 1, devices: int = 0) -> Wishes:
+def pinned(count: int = 1, devices: int = 0) -> HostRequirements:
     cell = GuestCell(id=0, vcpus=tuple(range(count)), pinned=tuple(range(count)), memory_mb=512)
     wanted = Wanted(guest=GuestTopology(cells=(cell,)), devices=(PciRequest(
         count=devices, specs=(PciSpec(vendor_id="10de"),)),) if devices else ())
     return wishes(RequestGroup(resources={"PCPU": count, **PLAIN}), topology=wanted)
 
 
-def claim(api: Database, provider: int, wish: Wishes | None, uuid: str = "", epoch: int = 1) -> Any:
+def claim(api: Database, provider: int, wish: HostRequirements | None, uuid: str = "", epoch: int = 1) -> Any:
     """None, or why it was refused."""
     [uuid] = [uuid] if uuid else add_ledger(api)
     one = claims.Claim(uuid, epoch, provider, SMALL, wishes=wish)
@@ -129,7 +129,7 @@ def test_claim_when_it_takes_from_below_then_that_providers_generation_counts_up
 @pytest.mark.parametrize("how", ["release", "release_on"])
 def test_release_when_only_what_is_below_was_held_then_the_nodes_generation_tells_schedulers(api, how):
     provider, [uuid] = report(api, node()), add_ledger(api)
-    only = Wishes(request=ResourceRequest(groups=(RequestGroup(suffix="1", resources={"SRIOV_NET_VF": 1}),)))
+    only = HostRequirements(request=ResourceRequest(groups=(RequestGroup(suffix="1", resources={"SRIOV_NET_VF": 1}),)))
     assert claim(api, provider, only, uuid) is None
 
     def generation() -> int:
@@ -169,7 +169,7 @@ def test_claim_when_devices_are_reported_as_providers_then_what_is_given_away_is
     assert claim(api, provider, pinned(1, 1), uuid) is None
     with api.reading() as tx:
         [device] = provider_trees.beyond(tx, [provider])[provider].packings[0].devices
-        assert audits.held(tx, [uuid]) == {uuid: {Place("host1", "host1", uuid): {"PCPU": 1, **PLAIN}}}
+        assert audits.held(tx, [uuid]) == {uuid: {NodeHolder("host1", "host1", uuid): {"PCPU": 1, **PLAIN}}}
     assert held(api)[f"host1_{device.address}", "CUSTOM_PCI_10DE_1EB8"] == 1
     assert claim(api, provider, pinned(1, 1)) is None
     assert sum(amount for (_, name), amount in held(api).items() if name.startswith("CUSTOM_PCI")) == 2
@@ -187,8 +187,8 @@ def test_claim_when_somebody_took_a_device_by_its_provider_then_it_is_not_given_
 def test_claim_when_a_group_holds_nothing_of_the_node_then_a_topology_is_refused(api):
     provider = report(api, node())
     wish = pinned()
-    only = Wishes(request=ResourceRequest(groups=(RequestGroup(suffix="1", resources={"SRIOV_NET_VF": 1}),)),
-                  topology=wish.topology)
+    only = HostRequirements(request=ResourceRequest(groups=(RequestGroup(suffix="1", resources={"SRIOV_NET_VF": 1}),)),
+                            topology=wish.topology)
     refused = claim(api, provider, only)
     assert isinstance(refused, errors.host.ClaimUnfit) and "nothing of the node itself" in refused.message
 
@@ -226,7 +226,7 @@ def test_release_when_it_held_of_what_the_api_put_below_then_that_is_on_the_node
     assert claim(api, provider, wishes(RequestGroup(suffix="1", resources={"NET_BW_EGR_KILOBIT_PER_SEC": 9})),
                  uuid) is None
     with api.reading() as tx:
-        assert ledger.held_by(tx, uuid) == [ledger.Held("host1", None)]
+        assert ledger.held_by(tx, uuid) == [ledger.HoldingHost("host1", None)]
     api.transact(lambda tx: ledger.settle(tx, uuid, 2, "host1", ()))
     assert held(api)["ovs", "NET_BW_EGR_KILOBIT_PER_SEC"] == 9
     api.transact(lambda tx: ledger.release(tx, {uuid: 3}, {uuid: ["host1"]}))
@@ -370,7 +370,7 @@ def test_settle_when_a_resize_on_one_host_was_overtaken_then_the_guest_holds_the
         assert pins() == (second if finished else first)
         assert held(api)["host1", "PCPU"] == (2 if finished else 1)
         with api.reading() as tx:
-            assert ledger.held_by(tx, uuid) == [ledger.Held("host1", None)]
+            assert ledger.held_by(tx, uuid) == [ledger.HoldingHost("host1", None)]
 
 
 @pytest.mark.parametrize(("said", "capacity"), [

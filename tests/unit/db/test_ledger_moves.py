@@ -174,7 +174,8 @@ def test_held_by_when_a_move_is_open_then_both_ends_are_told(server):
     server.begin()
     server.claim("host2", BIG)
     with server.api.reading() as tx:
-        assert ledger.held_by(tx, server.uuid) == [ledger.Held("host1", server.move), ledger.Held("host2", None)]
+        assert ledger.held_by(tx, server.uuid) == [ledger.HoldingHost("host1", server.move),
+                                                   ledger.HoldingHost("host2", None)]
 
 
 def test_count_as_when_repeated_or_overtaken_then_quota_is_exact(server):

@@ -127,7 +127,7 @@ def test_network_when_an_address_is_a_servers_then_it_and_its_pool_stay(cell: Da
     network = add_network(cell)
     before = count(cell, tables.fixed_addresses)
     server, wanted = new_uuid(), (RequestedNetwork(network_id=network),)
-    cell.transact(lambda tx: networks.bind(tx, [networks.Wish(server, "vm", wanted)]))
+    cell.transact(lambda tx: networks.bind(tx, [networks.AddressRequest(server, "vm", wanted)]))
     with pytest.raises(errors.network.InUse, match="1 addresses"):
         cell.transact(lambda tx: networks.delete(tx, network))
     assert count(cell, tables.fixed_addresses) == before

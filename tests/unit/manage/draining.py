@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from nova import context, errors
-from nova.manage.host_drain import Clock
+from nova.manage.host_drain import DrainClock
 from nova.model.actions import ActionQuery, InstanceAction
 from nova.model.base import Scope, utcnow
 from nova.model.flavors import Flavor
@@ -26,7 +26,7 @@ from tests.fakes.contract import ContractFake
 BEGAN = datetime.datetime(2026, 1, 1)
 
 
-class MadeUpClock(Clock):
+class MadeUpClock(DrainClock):
     """Its time passes only while somebody sleeps."""
 
     def __init__(self) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from nova import context, errors
 from nova.manage import drain_plan, host_commands, main
-from nova.manage.drain_plan import COLD, LIVE, OFFLOAD, Move, Stay, Wait, Wish, plan
+from nova.manage.drain_plan import COLD, LIVE, OFFLOAD, DrainRequest, Move, Stay, Wait, plan
 from nova.manage.host_drain import POLL_S, Drain
 from nova.model.server_orders import LiveMigrateServer
 from nova.model.servers import ServerOrder
@@ -41,7 +41,7 @@ class Session:
 
     def __init__(self, cloud: DrainedConductor, **wish: object) -> None:
         self.cloud, self.lines, self.rows = cloud, [], []  # type: DrainedConductor, list[str], list[tuple[str, ...]]
-        self.wish = Wish(**{"host": "h1", **wish})
+        self.wish = DrainRequest(**{"host": "h1", **wish})
 
     def run(self) -> int:
         return host_commands.drain(self.cloud.client(), self.wish, self.lines.append,
@@ -61,13 +61,13 @@ class Session:
 @pytest.mark.parametrize("cold", [False, True])
 def test_plan_names_a_way_or_a_reason_for_every_state(cloud: DrainedConductor, vm_state: VmState, cold: bool) -> None:
     server = cloud.servers[cloud.add(vm_state)]
-    found = plan(server, Wish(host="h1", cold=cold))
+    found = plan(server, DrainRequest(host="h1", cold=cold))
     moves = {VmState.ACTIVE: COLD if cold else LIVE, VmState.STOPPED: COLD, VmState.SHELVED: OFFLOAD}
     if not cold:
         moves[VmState.PAUSED] = LIVE
     if vm_state in moves:
         assert found == Move(moves[vm_state])
-        assert plan(server, Wish(host="h1", cold=cold), up=False) == drain_plan.DOWN
+        assert plan(server, DrainRequest(host="h1", cold=cold), up=False) == drain_plan.DOWN
     elif vm_state == VmState.BUILDING:
         assert isinstance(found, Wait)
     else:
@@ -77,8 +77,8 @@ def test_plan_names_a_way_or_a_reason_for_every_state(cloud: DrainedConductor, v
 def test_plan_when_a_task_runs_then_it_waits_and_knows_whether_that_is_a_move(cloud: DrainedConductor) -> None:
     for task, moving in ((TaskState.REBOOTING, False), (TaskState.MIGRATING, True), (TaskState.RESIZE_PREP, True)):
         server = cloud.servers[cloud.add(task_state=task)]
-        assert plan(server, Wish(host="h1")) == Wait(task.value, moving)
-        assert plan(server, Wish(host="h1", skip=frozenset([server.uuid]))).skipped
+        assert plan(server, DrainRequest(host="h1")) == Wait(task.value, moving)
+        assert plan(server, DrainRequest(host="h1", skip=frozenset([server.uuid]))).skipped
 
 
 # -- the limit
@@ -251,7 +251,7 @@ def test_drain_when_a_server_comes_while_it_runs_then_that_leaves_as_well(cloud,
 
 def test_drain_when_the_first_was_killed_then_the_second_joins_what_is_under_way(cloud, clock) -> None:
     uuids = [cloud.add() for _ in range(4)] + [cloud.add(VmState.STOPPED)]
-    first = Drain(cloud, Wish(host="h1", parallel=5), lambda _line: None, clock)
+    first = Drain(cloud, DrainRequest(host="h1", parallel=5), lambda _line: None, clock)
     first.tick()
     clock.sleep(3)
     with context.entered(context.internal()):
@@ -346,7 +346,7 @@ def test_drain_when_it_is_interrupted_then_it_begins_no_more_and_waits_for_what_
 
 def test_drain_when_it_is_interrupted_twice_then_it_ends_at_once(cloud, clock) -> None:
     uuid = cloud.add()
-    drain = Drain(cloud, Wish(host="h1"), lambda _line: None, clock)
+    drain = Drain(cloud, DrainRequest(host="h1"), lambda _line: None, clock)
     drain.tick()
     drain.interrupt()
     drain.interrupt()
@@ -406,7 +406,8 @@ def test_undrain_when_somebody_else_disabled_the_host_then_it_stays_so(cloud: Dr
 def test_dry_run_shows_what_would_be_done_and_does_nothing(cloud: DrainedConductor) -> None:
     live, busy, stays = cloud.add(), cloud.add(task_state=TaskState.REBOOTING), cloud.add(VmState.RESCUED)
     rows: list[tuple] = []
-    assert host_commands.dry_run(cloud, Wish(host="h1"), print, lambda _headings, found: rows.extend(found)) == 1
+    assert host_commands.dry_run(cloud, DrainRequest(host="h1"), print, lambda _headings,
+                                 found: rows.extend(found)) == 1
     assert {row[0]: row[3].split(":")[0] for row in rows} == {live: LIVE, busy: "waits for its task", stays: "stays"}
     assert not cloud.orders and not cloud.services[0].disabled
 

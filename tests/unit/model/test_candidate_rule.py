@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from nova.model import candidates
-from nova.model.candidates import Rule, Sharing, Solution
+from nova.model.candidates import ParsedRequest, Sharing, Solution
 from nova.model.providers import Amount, ProviderState, RequestGroup, ResourceRequest
 
 CLASSES, TRAITS, AGGREGATES = ("VCPU", "MEMORY_MB", "VGPU"), ("T0", "T1", "T2"), ("g0", "g1")
@@ -196,7 +196,7 @@ def test_first_when_more_devices_are_asked_for_than_there_are_then_it_does_not_s
 def test_solutions_when_there_are_millions_then_the_search_ends() -> None:
     tree = [provider(1), *(provider(key, 1, amounts={"VGPU": 1}) for key in range(2, 14))]
     request = asks(*[group(str(number), resources={"VGPU": 1}) for number in range(12)])
-    assert 0 < sum(1 for _ in Rule(request, steps=5000).solutions(tree)) < 5000
+    assert 0 < sum(1 for _ in ParsedRequest(request, steps=5000).solutions(tree)) < 5000
 
 
 def test_solutions_when_another_tree_shares_in_an_aggregate_then_it_gives_too() -> None:

@@ -11,10 +11,10 @@ from nova.model import guest_tree
 from nova.model.guest_network import network_config, network_data
 from nova.model.guest_tree import TreeOptions
 from nova.model.guests import GuestFacts
-from nova.model.networks import FixedAddress, Interface, Route, Subnet
+from nova.model.networks import FixedAddress, GuestRoute, Interface, Subnet
 
 V4 = Subnet(id="s4", cidr="10.0.0.0/24", gateway="10.0.0.1", dns=("10.0.0.2",), dhcp=False,
-            routes=(Route(cidr="10.9.0.0/16", gateway="10.0.0.9"),))
+            routes=(GuestRoute(cidr="10.9.0.0/16", gateway="10.0.0.9"),))
 V6 = Subnet(id="s6", cidr="fd00:1::/64", version=6, gateway="fd00:1::1", dns=("fd00:1::2",), dhcp=False)
 CARD = Interface(id="p1", mac="fa:16:3e:00:00:01", network_id="n1", label="l", device="tapp1", mtu=1450, type="ovs",
                  addresses=(FixedAddress(address="10.0.0.5", subnet_id="s4"),

@@ -14,7 +14,7 @@ from nova.model import candidates, pci_aliases
 from nova.model.flavors import Flavor
 from nova.model.providers import Amount, ProviderState, RequestGroup
 from nova.model.requirements import may_hold, needs_of
-from nova.model.scheduling import Resources, Wishes
+from nova.model.scheduling import HostRequirements, Resources
 from nova.model.topology import GuestTopology, PciRequest, PciSpec
 
 DEDICATED = {"hw:cpu_policy": "dedicated"}
@@ -29,7 +29,7 @@ def flavor(specs: Specs = {}, vcpus: int = 4, memory_mb: int = 4096, **fields: o
                      "extra_specs": specs, **fields})
 
 
-def wishes(specs: Specs, image: Specs | None = None, **fields: object) -> Wishes:
+def wishes(specs: Specs, image: Specs | None = None, **fields: object) -> HostRequirements:
     found = needs_of(flavor(specs, **fields), image or {}, {"gpu": GPU}).wishes
     assert found is not None
     return found

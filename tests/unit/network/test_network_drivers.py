@@ -72,7 +72,7 @@ def test_vlans_serve_a_network_without_a_number_as_a_flat_one(tmp_path):
 
 
 def test_open_vswitch_plugs_an_internal_port(tmp_path):
-    built = Built(tmp_path, driver=drivers.OpenVSwitch, flat_interface="eth0", ovs_vsctl_timeout=9)
+    built = Built(tmp_path, driver=drivers.OvsInterfaceDriver, flat_interface="eth0", ovs_vsctl_timeout=9)
     built.links.devices["gw-0aa1bb22-cc"] = []  # ovs-vswitchd's work
     wanted = network(uuid=UUID, mtu=1400)
     built.serve(wanted)
@@ -97,7 +97,7 @@ def test_neutron_linux_bridge_plugs_a_tap(tmp_path):
     assert built.manager.made(wanted) == ("gw-0aa1bb22-cc", "brq0aa1bb22-cc")
 
 
-@pytest.mark.parametrize("driver", [drivers.NeutronLinuxBridge, drivers.OpenVSwitch])
+@pytest.mark.parametrize("driver", [drivers.NeutronLinuxBridge, drivers.OvsInterfaceDriver])
 @pytest.mark.parametrize("spoken", [True, False])
 def test_a_gateway_of_its_own_device_when_the_network_has_no_ipv6_then_the_host_speaks_none_there(
         tmp_path, driver, spoken):
@@ -121,7 +121,7 @@ def test_ipv6_when_the_network_has_a_range_then_it_is_turned_on_before_the_host_
 
 @pytest.mark.parametrize("name", ["nova.network.linux_net.LinuxOVSInterfaceDriver", "LinuxOVSInterfaceDriver"])
 def test_load_of_a_driver_takes_the_names_operators_write(name):
-    assert drivers.load(name) is drivers.OpenVSwitch
+    assert drivers.load(name) is drivers.OvsInterfaceDriver
 
 
 @pytest.mark.parametrize("name", ["my.own.LinuxOVSInterfaceDriver", "Other"])

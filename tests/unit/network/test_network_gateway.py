@@ -4,12 +4,12 @@ import pytest
 
 from nova import errors
 from nova.network.gateway import Gateway
-from nova.privileged.links import Address, Route
+from nova.privileged.links import Address, LinkRoute
 from tests.fakes.host_machinery import FakeLinks, FakeRunner
 from tests.fakes.network import network, options
 
 UPLINK = Address("192.0.2.7", 24, "192.0.2.255")
-DEFAULT_ROUTE = Route("", 0, "192.0.2.254")
+DEFAULT_ROUTE = LinkRoute("", 0, "192.0.2.254")
 
 
 @pytest.fixture

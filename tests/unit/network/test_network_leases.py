@@ -12,7 +12,7 @@ import pytest
 
 from nova.errors import NotFound
 from nova.network import dhcpbridge, spool
-from nova.network.leases import Held, LeaseBook, LeaseCourier, LeaseEvent, LeaseSocket, init_lines, latest
+from nova.network.leases import HeldLease, LeaseBook, LeaseCourier, LeaseEvent, LeaseSocket, init_lines, latest
 from tests.fakes.conductor_host import FakeConductorHost
 from tests.fakes.network import guest
 
@@ -106,7 +106,7 @@ def test_latest_keeps_the_last_word_in_order():
 def test_book_survives_its_process_and_a_broken_file(tmp_path):
     path = tmp_path / "leases.json"
     LeaseBook(path).learn([event(expires=5), event(address="10.0.1.4"), event("del", address="10.0.1.4")])
-    assert LeaseBook(path).held("net-1") == (Held(mac=MAC, address=ADDRESS, expires=5),)
+    assert LeaseBook(path).held("net-1") == (HeldLease(mac=MAC, address=ADDRESS, expires=5),)
     assert path.stat().st_mode & 0o777 == 0o600
     path.write_text("{")
     assert LeaseBook(path).held("net-1") == ()
@@ -122,9 +122,9 @@ def test_book_when_another_mac_has_the_address_ignores_the_first_ones_end(tmp_pa
 
 def test_init_lines_are_what_is_leased_and_still_right():
     hosts = [guest(3), guest(4, leased=True), guest(5), guest(6)]
-    held = [Held(mac=MAC, address=ADDRESS, hostname="vm3", expires=5000),
-            Held(mac="fa:16:3e:99:99:99", address="10.0.1.5", expires=5000),
-            Held(mac="fa:16:3e:00:01:06", address="10.0.1.6", expires=10)]
+    held = [HeldLease(mac=MAC, address=ADDRESS, hostname="vm3", expires=5000),
+                 HeldLease(mac="fa:16:3e:99:99:99", address="10.0.1.5", expires=5000),
+                 HeldLease(mac="fa:16:3e:00:01:06", address="10.0.1.6", expires=10)]
     assert init_lines(hosts, held, now=1000.9, lease_time_s=60).splitlines() == [
         "5000 fa:16:3e:00:01:03 10.0.1.3 vm3 *",
         "1060 fa:16:3e:00:01:04 10.0.1.4 * *",

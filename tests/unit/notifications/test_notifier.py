@@ -12,11 +12,11 @@ import pytest
 
 from nova import errors
 from nova.notifications.message import Event
-from nova.notifications.notifier import Notifier, Options, Silent
+from nova.notifications.notifier import Notifier, NotifierOptions, Silent
 from tests.fakes import notifications as fakes
 
 EVENT = Event("flavor.create", "", fakes.FLAVOR, "ctl", who=fakes.WHO)
-BOTH = Options(host="ctl", forms=("unversioned", "versioned"))
+BOTH = NotifierOptions(host="ctl", forms=("unversioned", "versioned"))
 
 
 def until(check: Callable[[], bool]) -> None:
@@ -32,7 +32,7 @@ def sent(notifier: Notifier) -> list[str]:
 
 
 def test_tell_when_the_broker_takes_them_then_all_go_out_in_their_order() -> None:
-    notifier = Notifier(fakes.Kept(), Options(host="ctl", forms=("versioned",)))
+    notifier = Notifier(fakes.Kept(), NotifierOptions(host="ctl", forms=("versioned",)))
     for name in ("create", "update", "delete"):
         notifier.tell(Event(f"flavor.{name}", "", fakes.FLAVOR, "ctl"))
     assert sent(notifier) == ["flavor.create", "flavor.update", "flavor.delete"]

@@ -9,7 +9,7 @@ import pytest
 from nova.notifications import versioned
 from nova.notifications.facts import Failure
 from nova.notifications.message import Event
-from nova.notifications.payloads.fields import Field, Payload
+from nova.notifications.payloads.fields import Payload, PayloadField
 from tests.fakes import notifications as fakes
 
 
@@ -87,4 +87,4 @@ def test_forced_host_is_told_as_such_and_an_asked_one_as_a_destination() -> None
 
 def test_payload_with_a_field_twice_is_refused() -> None:
     with pytest.raises(TypeError, match="has a twice"):
-        Payload("X", "1.0", Field("a", "a"), Field("a", "b"))
+        Payload("X", "1.0", PayloadField("a", "a"), PayloadField("a", "b"))

@@ -8,7 +8,7 @@ import pytest
 
 from nova import errors
 from nova.privileged import kvm
-from nova.privileged.kvm import Answer
+from nova.privileged.kvm import KvmState
 from nova.privileged.runner import Completed, SystemRunner
 
 
@@ -90,8 +90,8 @@ def test_choose_auto_with_a_damaged_result_tries_again(device, tmp_path, kept):
 
 
 @pytest.mark.parametrize(("plays", "expected"), [
-    (f"exit {kvm.EXIT}", Answer.WORKS), ("exit 1", Answer.FAILS), ("exit 0", Answer.FAILS),
-    ("kill -6 $$", Answer.FAILS), ("sleep 20", Answer.HANGS), ("sleep 20 & wait", Answer.HANGS)])
+    (f"exit {kvm.EXIT}", KvmState.WORKS), ("exit 1", KvmState.FAILS), ("exit 0", KvmState.FAILS),
+    ("kill -6 $$", KvmState.FAILS), ("sleep 20", KvmState.HANGS), ("sleep 20 & wait", KvmState.HANGS)])
 def test_trial_when_an_emulator_plays_it_then_works_fails_or_hangs(device, tmp_path, monkeypatch, plays, expected):
     device(REAL)
     emulator = tmp_path / "emulator"
@@ -101,20 +101,21 @@ def test_trial_when_an_emulator_plays_it_then_works_fails_or_hangs(device, tmp_p
     assert kvm.answer("x86_64", tmp_path, SystemRunner(0.5)) is expected
     emulator.write_text("#!/bin/sh\nexit 99\n")  # not asked again in this boot
     assert kvm.answer("x86_64", tmp_path, SystemRunner(0.5)) is expected
-    assert kvm.choose("auto", "x86_64", tmp_path, SystemRunner(0.5)) == ("kvm" if expected is Answer.WORKS else "qemu")
+    assert kvm.choose("auto", "x86_64", tmp_path,
+                      SystemRunner(0.5)) == ("kvm" if expected is KvmState.WORKS else "qemu")
 
 
 def test_trial_when_there_is_no_emulator_then_it_fails_and_is_tried_again(device, tmp_path, monkeypatch):
     device(REAL)
     monkeypatch.setitem(kvm.EMULATORS, "x86_64", str(tmp_path / "none"))
-    assert kvm.answer("x86_64", tmp_path, SystemRunner(5)) is Answer.FAILS
+    assert kvm.answer("x86_64", tmp_path, SystemRunner(5)) is KvmState.FAILS
     assert not (tmp_path / "kvm.json").exists()
 
 
 def test_answer_when_the_directory_can_not_be_written_then_it_is_given_all_the_same(device, tmp_path):
     device(REAL)
     (tmp_path / "file").touch()
-    assert kvm.answer("x86_64", tmp_path / "file" / "state", Runner()) is Answer.WORKS
+    assert kvm.answer("x86_64", tmp_path / "file" / "state", Runner()) is KvmState.WORKS
 
 
 def test_answer_when_somebody_put_a_link_there_then_it_is_not_followed(device, tmp_path):
@@ -122,7 +123,7 @@ def test_answer_when_somebody_put_a_link_there_then_it_is_not_followed(device, t
     (tmp_path / "shadow").write_text("precious")
     (tmp_path / "kvm.json").symlink_to(tmp_path / "shadow")
     (tmp_path / ".kvm.json.new").symlink_to(tmp_path / "shadow")
-    assert kvm.answer("x86_64", tmp_path, Runner()) is Answer.WORKS
+    assert kvm.answer("x86_64", tmp_path, Runner()) is KvmState.WORKS
     assert (tmp_path / "shadow").read_text() == "precious"
     assert not (tmp_path / "kvm.json").is_symlink() and (tmp_path / "kvm.json").stat().st_mode & 0o777 == 0o644
 
@@ -130,9 +131,9 @@ def test_answer_when_somebody_put_a_link_there_then_it_is_not_followed(device, t
 def test_answer_when_the_kept_result_is_an_older_releases_then_it_tries_again(device, tmp_path):
     device(REAL)
     (tmp_path / "kvm.json").write_text('{"key": "x", "works": true}')
-    assert kvm.answer("x86_64", tmp_path, Runner(1)) is Answer.FAILS
+    assert kvm.answer("x86_64", tmp_path, Runner(1)) is KvmState.FAILS
 
 
 @pytest.mark.skipif(not shutil.which("qemu-system-x86_64"), reason="needs qemu-system-x86_64")
 def test_trial_guest_really_runs():
-    assert kvm.trial("qemu-system-x86_64", SystemRunner(30), "tcg") is Answer.WORKS
+    assert kvm.trial("qemu-system-x86_64", SystemRunner(30), "tcg") is KvmState.WORKS

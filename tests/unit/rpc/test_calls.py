@@ -14,7 +14,7 @@ from nova.model.base import Value
 from nova.model.services import ContractVersion
 from nova.rpc import codec
 from nova.rpc.client import Peers, Sender, derive
-from nova.rpc.interface import Interface, call, cast
+from nova.rpc.interface import Contract, call, cast
 from nova.rpc.local import LocalBus, connect
 from nova.rpc.server import Receiver
 
@@ -24,7 +24,7 @@ class Cake(Value):
     pieces: int = 8
 
 
-class KitchenRPC(Interface):
+class KitchenRPC(Contract):
     topic, version, addressed_by = "kitchen", "1.2", "host"
 
     @call()
@@ -40,7 +40,7 @@ class KitchenRPC(Interface):
         """Of cake."""
 
 
-class CellarRPC(Interface):
+class CellarRPC(Contract):
     topic, version = "cellar-host", "1.0"
 
     @call()
@@ -257,7 +257,7 @@ def test_proof_is_of_one_method_alone():
     {"contract": "1.2", "body": codec.to_text(b"\xc1")}, {"contract": None, "body": []}])
 def test_server_when_the_envelope_is_rubbish_then_it_answers_with_an_error(kitchen, envelope, caplog):
     with caplog.at_level(logging.ERROR):
-        answer = codec.unpack(codec.from_text(Receiver(KitchenRPC, kitchen).handle("bake", envelope)), codec.Answer)
+        answer = codec.unpack(codec.from_text(Receiver(KitchenRPC, kitchen).handle("bake", envelope)), codec.CallReply)
     assert answer.error is not None and answer.error[:2] == ("bug", "rpc.malformed")
     assert len(caplog.records) == 1 and kitchen.seen == []
 
@@ -286,7 +286,7 @@ def test_call_when_the_contract_does_not_carry_tokens_then_the_users_token_stays
     client = recorder.client(KitchenRPC)
     with context.entered(context.RequestContext(request_id="r", user_id="joe", token="joe's token")):
         client.smell("h")
-    message = codec.unpack(codec.from_text(recorder.envelopes[0][2]["body"]), codec.Message)
+    message = codec.unpack(codec.from_text(recorder.envelopes[0][2]["body"]), codec.CallMessage)
     assert (message.context.user_id, message.context.token) == ("joe", None)
 
 

@@ -73,7 +73,7 @@ def test_unpack_gives_back_what_was_packed():
 def test_error_to_wire_when_data_is_no_scalar_then_its_text():
     wire = codec.error_to_wire(Full(count=3, what=("a", 1)))
     assert wire == ("conflict", "cupboard.full", "3 of ('a', 1)", {"count": 3, "what": "('a', 1)"})
-    answer = codec.unpack(codec.pack(codec.Answer(error=wire)), codec.Answer)
+    answer = codec.unpack(codec.pack(codec.CallReply(error=wire)), codec.CallReply)
     assert answer.error == wire
 
 

@@ -3,10 +3,10 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from nova.rpc.interface import Interface, Timeout, call, cast, parse_version
+from nova.rpc.interface import Contract, Timeout, call, cast, parse_version
 
 
-class Kitchen(Interface):
+class Kitchen(Contract):
     topic, version, addressed_by = "kitchen", "1.2", "host"
 
     @call(timeout=Timeout.LONG, since="1.1", sensitive=True)

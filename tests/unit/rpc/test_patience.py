@@ -9,13 +9,13 @@ from nova.conductor.engine.announce import calls
 from nova.rpc import server, transport
 from nova.rpc.contracts.conductor import ConductorRPC
 from nova.rpc.contracts.placement import PlacementRPC
-from nova.rpc.interface import Interface, Method, Timeout, call
+from nova.rpc.interface import Contract, Method, Timeout, call
 
 #: Calls named like reads that are none: a host may be asked, which takes as long as it takes, or a row is made.
 NO_READS = {"get_console_output", "get_diagnostics", "get_console", "list_security_groups"}
 
 
-class Office(Interface):
+class Office(Contract):
     topic, version = "office", "1.0"
 
     @call(reads=True)
@@ -75,7 +75,7 @@ def test_second_asking_when_the_server_gives_up_itself_then_its_reason_arrives_i
 
 
 @pytest.mark.parametrize("contract", [ConductorRPC, PlacementRPC])
-def test_reads_of_a_contract_are_its_lists_and_gets_and_nothing_else(contract: type[Interface]) -> None:
+def test_reads_of_a_contract_are_its_lists_and_gets_and_nothing_else(contract: type[Contract]) -> None:
     named = {name for name in contract.methods if name.startswith(("get_", "list_")) or name == "ping"}
     assert {name for name, one in contract.methods.items() if one.reads} == named - NO_READS
 

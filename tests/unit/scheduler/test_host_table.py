@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nova.model.hosts import HostStates, Stamp
+from nova.model.hosts import HostStates, NodeStamp
 from nova.model.scheduling import Resources
 from nova.scheduler.snapshot import HostTable, merged_state
 from tests.fakes.scheduling import NOW, Clock, host_state, later, table_of
@@ -49,8 +49,8 @@ def test_update_when_a_host_is_new_then_it_is_there():
     table = table_of(host_state("cn1"))
     table.update(told(host_state("cn2"), at=1))
     assert set(hosts_of(table)) == {"cn1", "cn2"}
-    assert Stamp(host="cn2", node="cn2", generation=1, service_version=1, aggregates_version=1,
-                 provider_id=1) in table.stamps()
+    assert NodeStamp(host="cn2", node="cn2", generation=1, service_version=1, aggregates_version=1,
+                     provider_id=1) in table.stamps()
 
 
 def amounts(provider_id, generation, vcpus_used):

@@ -9,7 +9,7 @@ import pytest
 
 from nova.model.numa_fit import pack
 from nova.model.providers import RequestGroup, ResourceRequest
-from nova.model.scheduling import Wishes
+from nova.model.scheduling import HostRequirements
 from nova.model.topology import HostTopology, Packing, PciDevice, Wanted
 from nova.scheduler.filters.numa_topology import NUMATopologyFilter
 from nova.scheduler.filters.pci_passthrough import PciPassthroughFilter
@@ -21,9 +21,9 @@ from tests.unit.model.topologies import VF, cell, guest, nics, request
 HOST = HostTopology(cells=(cell(0, range(4)), cell(1, range(4, 8))), devices=nics(1, 2))
 
 
-def wishing(wanted: Wanted) -> Wishes:
+def wishing(wanted: Wanted) -> HostRequirements:
     plain = RequestGroup(resources={"MEMORY_MB": 512})
-    return Wishes(request=ResourceRequest(groups=(plain,)), topology=wanted)
+    return HostRequirements(request=ResourceRequest(groups=(plain,)), topology=wanted)
 
 
 def asked(wanted: Wanted, count: int = 1, **fields: object):

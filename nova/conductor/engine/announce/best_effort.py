@@ -12,7 +12,7 @@ from nova.db.servers import instance_name
 from nova.db.types import AnyColumn
 from nova.model import periods
 from nova.model.base import utcnow
-from nova.notifications.facts import SHOWN, Period, ServerFacts, Who
+from nova.notifications.facts import SHOWN, NotifiedServer, Period, Who
 from nova.notifications.message import Event
 
 
@@ -43,11 +43,11 @@ def read(deps: Deps, uuids: Sequence[str]) -> dict[str, notification_rows.Announ
         return notification_rows.read(tx, uuids, SHOWN)
 
 
-def facts(deps: Deps, found: notification_rows.Announced, who: Who, **more: AnyColumn) -> ServerFacts:
+def facts(deps: Deps, found: notification_rows.Announced, who: Who, **more: AnyColumn) -> NotifiedServer:
     """A server's facts as it was read; ``more``: the other fields of ServerFacts."""
     name = instance_name(deps.settings.instance_name_template, found.row.id, found.row.uuid)
-    return ServerFacts(row=found.row, who=who, metadata=found.metadata, tags=found.tags, instance_name=name,
-                       shows_disks=deps.notifier.options.shows_disks, **more)
+    return NotifiedServer(row=found.row, who=who, metadata=found.metadata, tags=found.tags, instance_name=name,
+                          shows_disks=deps.notifier.options.shows_disks, **more)
 
 
 def period(deps: Deps) -> Period:

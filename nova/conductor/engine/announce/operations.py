@@ -17,8 +17,8 @@ from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.workflow import Op, Result, Step, Workflow
 from nova.db.notification_rows import Announced
 from nova.model.flavors import Flavor
-from nova.notifications.facts import Failure, ServerFacts, SpecFacts, States, TaskFacts, Who, shown
-from nova.notifications.kinds import ACTIONS, API, COMPUTE, KINDS, TASKS, TYPES, Told, event_type
+from nova.notifications.facts import Failure, NotifiedServer, SpecFacts, States, TaskFacts, Who, shown
+from nova.notifications.kinds import ACTIONS, API, COMPUTE, KINDS, TASKS, TYPES, ActionNotification, event_type
 from nova.notifications.message import Event
 
 NEVER_PLACED = ("scheduler.no_valid_host", "scheduler.hosts_exhausted")  # codes: no host's fault, the conductor's task
@@ -124,7 +124,7 @@ class Operations:
         return [self._event(told, phase, op, found, failure) for told in ACTIONS.get(workflow.action.name, ())
                 if not told.step and _has(told, phase)]
 
-    def _part(self, told: Told, phase: str, ops: Sequence[Op]) -> None:
+    def _part(self, told: ActionNotification, phase: str, ops: Sequence[Op]) -> None:
         """Tell of a step. A server without a host has no part in what hosts do."""
         if told.name.startswith(SCHEDULER_S):
             tell(self.deps, [self._asked(told, phase, ops)] if ops else [])
@@ -134,14 +134,14 @@ class Operations:
         if placed and _has(told, phase):
             self._tell(placed, lambda op, found: [self._event(told, phase, op, found, None)])
 
-    def _asked(self, told: Told, phase: str, ops: Sequence[Op]) -> Event:
+    def _asked(self, told: ActionNotification, phase: str, ops: Sequence[Op]) -> Event:
         """One question to the scheduler, for all of these."""
         return Event(told.name, phase, _spec(ops[0], len(ops)), self.deps.notifier.options.host, who=_who(ops[0]))
 
     def _pay(self, ops: Sequence[Op]) -> None:
         """Tell the ends that are due."""
         tell(self.deps, [one for op in ops for one in op.due if isinstance(one, Event)])
-        for told in dict.fromkeys(one for op in ops for one in op.due if isinstance(one, Told)):
+        for told in dict.fromkeys(one for op in ops for one in op.due if isinstance(one, ActionNotification)):
             self._part(told, "end", [op for op in ops if told in op.due])
         for op in ops:
             op.due = ()
@@ -154,7 +154,7 @@ class Operations:
         return [Event(name, "error", TaskFacts(_spec(op), state, failure, name.partition(".")[2]),
                       self.deps.notifier.options.host, who=_who(op))]
 
-    def _event(self, told: Told, phase: str, op: Op, found: Announced, failure: Failure | None) -> Event:
+    def _event(self, told: ActionNotification, phase: str, op: Op, found: Announced, failure: Failure | None) -> Event:
         known = facts(self.deps, found, _who(op), failure=failure, extra=_extra(op))
         return self._by(op, Event(told.name, phase, known, ""))
 
@@ -192,7 +192,7 @@ class Operations:
         if change is None:
             return ()
         extra = {"states": change, "period": period(self.deps)}
-        known: ServerFacts = facts(self.deps, found, _who(op), extra=extra)
+        known: NotifiedServer = facts(self.deps, found, _who(op), extra=extra)
         return [self._by(op, Event("instance.update", "", known, ""))]
 
     def _tell(self, ops: Sequence[Op], make: Maker) -> None:
@@ -200,15 +200,15 @@ class Operations:
         tell(self.deps, [event for op in ops if op.uuid in found for event in make(op, found[op.uuid])])
 
 
-def _parts(workflow: Workflow, step: Step) -> list[Told]:
+def _parts(workflow: Workflow, step: Step) -> list[ActionNotification]:
     return [told for told in ACTIONS.get(workflow.action.name, ()) if told.step == step.name]
 
 
-def _undo(action: str, step: Step) -> list[Told]:
+def _undo(action: str, step: Step) -> list[ActionNotification]:
     return [told for told in ACTIONS.get(action, ()) if told.step == f"{step.name}.undo"]
 
 
-def _has(told: Told, phase: str) -> bool:
+def _has(told: ActionNotification, phase: str) -> bool:
     return event_type(told.name, phase) in TYPES
 
 

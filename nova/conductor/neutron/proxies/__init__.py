@@ -5,8 +5,8 @@ Reads and writes carry the user's own token: Neutron decides what they may. Its 
 
 from __future__ import annotations
 
-from nova.conductor.neutron.proxies.floating import Floating
-from nova.conductor.neutron.proxies.groups import Groups
-from nova.conductor.neutron.proxies.networks import Networks
+from nova.conductor.neutron.proxies.floating import FloatingByNeutron
+from nova.conductor.neutron.proxies.groups import GroupsByNeutron
+from nova.conductor.neutron.proxies.networks import NetworksByNeutron
 
-__all__ = ["Floating", "Groups", "Networks"]
+__all__ = ["FloatingByNeutron", "GroupsByNeutron", "NetworksByNeutron"]

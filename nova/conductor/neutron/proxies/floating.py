@@ -14,7 +14,7 @@ from nova.model.floating import FloatingAddress, FloatingAssociation, FloatingPo
 from nova.model.ports import NeutronFloating, NeutronNetwork, Port
 
 
-class Floating:
+class FloatingByNeutron:
     """The calls of FloatingCalls that Neutron has an answer to. ``changed`` is told of a server whose addresses are
     others now."""
 

@@ -30,7 +30,7 @@ ICMP_V6 = frozenset({"icmpv6", "ipv6-icmp", "icmp"})
 ANYWHERE = {"IPv4": "0.0.0.0/0", "IPv6": "::/0"}
 
 
-class Groups:
+class GroupsByNeutron:
     """The calls of SecurityGroupCalls that Neutron has an answer to; default rules are not among them."""
 
     def __init__(self, deps: Deps, client: AnyColumn, changed: Callable[[str], None] = lambda uuid: None) -> None:

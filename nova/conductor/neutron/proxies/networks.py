@@ -10,7 +10,7 @@ from nova.model.networks import NEUTRON, Network
 from nova.model.ports import NeutronNetwork
 
 
-class Networks:
+class NetworksByNeutron:
     """The calls of NetworkCalls that Neutron has an answer to; the others are NotSupported. ``of_all``: the project
     whose networks everybody is shown (use_neutron_default_nets); users can't see them, so they are asked for as us."""
 

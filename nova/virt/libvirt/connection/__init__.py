@@ -1,12 +1,12 @@
-"""libvirt: the only package that imports it. One module a noun; :class:`Connection` is all of them."""
+"""libvirt: the only package that imports it. One module a noun; :class:`LibvirtConnection` is all of them."""
 
 from __future__ import annotations
 
 from nova.virt.libvirt.connection.copies import Copies
-from nova.virt.libvirt.connection.host import HostCalls
-from nova.virt.libvirt.connection.memory import Memory
-from nova.virt.libvirt.connection.migration import Migration
+from nova.virt.libvirt.connection.host import HostConnection
+from nova.virt.libvirt.connection.memory import MemoryConnection
+from nova.virt.libvirt.connection.migration import MigrationConnection
 
 
-class Connection(HostCalls, Memory, Copies, Migration):
-    """The hypervisor at ``uri`` (:class:`~nova.virt.libvirt.hypervisor.Hypervisor`)."""
+class LibvirtConnection(HostConnection, MemoryConnection, Copies, MigrationConnection):
+    """The hypervisor at ``uri`` (:class:`~nova.virt.libvirt.hypervisor.LibvirtHypervisor`)."""

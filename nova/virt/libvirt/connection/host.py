@@ -12,7 +12,7 @@ KINDS = (libvirt.VIR_CONNECT_LIST_NODE_DEVICES_CAP_PCI_DEV | libvirt.VIR_CONNECT
          | libvirt.VIR_CONNECT_LIST_NODE_DEVICES_CAP_VDPA)
 
 
-class HostCalls(Link):
+class HostConnection(Link):
     def hostname(self) -> str:
         return self.call("tell its host's name", lambda connection: connection.getHostname())
 

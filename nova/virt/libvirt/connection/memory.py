@@ -16,7 +16,7 @@ UNREADABLE = ("load of migration failed", "save image", "saved image", "savevm",
               "job 'migration in'", "failed to read qemu header", "magic is incorrect", "error while loading state")
 
 
-class Memory(Domains):
+class MemoryConnection(Domains):
     def pause(self, server_uuid: str) -> None:
         self.on_domain("pause the guest", server_uuid, _pause)
 

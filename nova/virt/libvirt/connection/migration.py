@@ -11,7 +11,7 @@ from nova import errors
 from nova.model.base import Library
 from nova.model.migrations import MigrationProgress
 from nova.virt.libvirt.connection.link import Link, reason_of
-from nova.virt.libvirt.hypervisor import CpuQuestion, Departure, Job
+from nova.virt.libvirt.hypervisor import CpuQuestion, Departure, RunningMigration
 
 ALWAYS = (libvirt.VIR_MIGRATE_LIVE | libvirt.VIR_MIGRATE_PEER2PEER | libvirt.VIR_MIGRATE_PERSIST_DEST
           | libvirt.VIR_MIGRATE_UNDEFINE_SOURCE)
@@ -22,7 +22,7 @@ OVER = frozenset({libvirt.VIR_DOMAIN_JOB_NONE, libvirt.VIR_DOMAIN_JOB_COMPLETED,
                   libvirt.VIR_DOMAIN_JOB_CANCELLED})
 
 
-class Migration(Link):
+class MigrationConnection(Link):
     def moving_xml(self, server_uuid: str) -> str:
         return self.on_domain("describe the guest", server_uuid, lambda domain: domain.XMLDesc(MOVING_XML))
 
@@ -32,7 +32,7 @@ class Migration(Link):
     def migrate(self, server_uuid: str, departure: Departure) -> None:
         self.on_domain("migrate the guest", server_uuid, lambda domain: _migrate(domain, departure), lasts=True)
 
-    def job(self, server_uuid: str) -> Job | None:
+    def job(self, server_uuid: str) -> RunningMigration | None:
         try:
             return self.on_domain("tell how a migration goes", server_uuid, _job)
         except errors.guest.NotDefined:
@@ -85,7 +85,7 @@ def _migrate(domain: Library, departure: Departure) -> None:
     domain.migrateToURI3(departure.uri, given, flags)
 
 
-def _job(domain: Library) -> Job | None:
+def _job(domain: Library) -> RunningMigration | None:
     try:
         stats = domain.jobStats()
     except libvirt.libvirtError as error:
@@ -99,7 +99,7 @@ def _job(domain: Library) -> Job | None:
     total = progress.memory_total_bytes + progress.disk_total_bytes
     left = progress.memory_remaining_bytes + progress.disk_remaining_bytes
     percent = max(0, min(100, 100 - 100 * left // total)) if total else 0
-    return Job(incoming=incoming, progress=progress, percent=percent)
+    return RunningMigration(incoming=incoming, progress=progress, percent=percent)
 
 
 def _progress(stats: Mapping[str, Library]) -> MigrationProgress:

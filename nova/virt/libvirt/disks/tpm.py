@@ -15,7 +15,7 @@ from pathlib import Path
 
 from nova import concurrency, errors
 from nova.virt.libvirt.disks.folders import Folder
-from nova.virt.libvirt.hypervisor import Hypervisor
+from nova.virt.libvirt.hypervisor import LibvirtHypervisor
 from nova.virt.libvirt.xml.build import add, text
 
 MARK = "tpm"
@@ -26,7 +26,7 @@ EMULATORS = ("swtpm", "swtpm_setup")
 class Tpms:
     """``root``: where libvirt keeps the states."""
 
-    def __init__(self, hypervisor: Hypervisor, root: Path) -> None:
+    def __init__(self, hypervisor: LibvirtHypervisor, root: Path) -> None:
         self._hypervisor, self._root = hypervisor, root
 
     def prepare(self, server_uuid: str, folder: Folder) -> None:

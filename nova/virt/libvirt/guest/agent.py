@@ -11,7 +11,7 @@ from nova import errors
 from nova.model.images import Image
 from nova.model.states import PowerState
 from nova.virt.libvirt.disks.folders import Folders
-from nova.virt.libvirt.hypervisor import OFF, Hypervisor, state_of
+from nova.virt.libvirt.hypervisor import OFF, LibvirtHypervisor, state_of
 from nova.virt.libvirt.xml import running
 
 LOG = logging.getLogger(__name__)
@@ -25,7 +25,7 @@ FREEZE_S = 60  # all that the guest has not written yet is written then
 
 @dataclass(frozen=True)
 class LibvirtAgent:
-    hypervisor: Hypervisor
+    hypervisor: LibvirtHypervisor
     folders: Folders
 
     def set_password(self, server_uuid: str, user: str, password: str) -> None:

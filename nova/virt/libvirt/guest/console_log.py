@@ -11,7 +11,7 @@ from pathlib import Path
 from nova import concurrency, errors
 from nova.virt.libvirt.disks.folders import Folders
 from nova.virt.libvirt.guest.devices import CONSOLE_LOG
-from nova.virt.libvirt.hypervisor import Hypervisor, state_of
+from nova.virt.libvirt.hypervisor import LibvirtHypervisor, state_of
 
 MOST_PARTS = 64  # more than any virtlogd keeps
 MOST_BYTES = 4 << 20  # of one answer; QEMU's user can't write the log, but the guest decides what is in it
@@ -19,7 +19,7 @@ MOST_BYTES = 4 << 20  # of one answer; QEMU's user can't write the log, but the 
 
 @dataclass(frozen=True)
 class LibvirtConsoles:
-    hypervisor: Hypervisor
+    hypervisor: LibvirtHypervisor
     folders: Folders
 
     def console_output(self, server_uuid: str, lines: int | None) -> str:

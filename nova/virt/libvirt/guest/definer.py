@@ -14,8 +14,8 @@ from nova.virt.libvirt.disks.tpm import Tpms
 from nova.virt.libvirt.guest.definition import guest_spec
 from nova.virt.libvirt.guest.firmware import COMMAND_LINE
 from nova.virt.libvirt.guest.serial_ports import SerialLines
-from nova.virt.libvirt.host.facts import HostFacts
-from nova.virt.libvirt.hypervisor import Hypervisor
+from nova.virt.libvirt.host.facts import HypervisorFacts
+from nova.virt.libvirt.hypervisor import LibvirtHypervisor
 from nova.virt.libvirt.settings import LibvirtSettings
 from nova.virt.libvirt.xml import specs
 from nova.virt.libvirt.xml.domain import domain_xml
@@ -25,13 +25,13 @@ from nova.virt.libvirt.xml.domain import domain_xml
 class Definer:
     """``facts`` is called when the host's facts are needed: they need a connection."""
 
-    hypervisor: Hypervisor
+    hypervisor: LibvirtHypervisor
     settings: LibvirtSettings
     folders: Folders
     disks: DiskMaker
     tpms: Tpms
     lines: SerialLines
-    facts: Callable[[], HostFacts]
+    facts: Callable[[], HypervisorFacts]
 
     def define(self, order: BuildOrder) -> None:
         """Define the guest (that is off) from the order, rescued when its folder says so, for a start from scratch."""

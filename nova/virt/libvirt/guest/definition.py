@@ -19,9 +19,9 @@ from nova.virt.libvirt.guest.devices import device_spec
 from nova.virt.libvirt.guest.firmware import boot_spec, machine_of
 from nova.virt.libvirt.guest.numa_placement import devices_of, placement_of
 from nova.virt.libvirt.guest.processor import cpu_spec
-from nova.virt.libvirt.host.facts import HostFacts
+from nova.virt.libvirt.host.facts import HypervisorFacts
 from nova.virt.libvirt.host.machines import is_kind
-from nova.virt.libvirt.properties import NO, Wishes, wishes
+from nova.virt.libvirt.properties import NO, RequestedProperties, wishes
 from nova.virt.libvirt.settings import LibvirtSettings
 from nova.virt.libvirt.xml import specs
 
@@ -35,7 +35,7 @@ MODELS = ("hw:mem_encryption_model", "hw_mem_encryption_model")
 POLICIES = {"amd-sev": 0x33, "amd-sev-es": 0x37}
 
 
-def guest_spec(order: BuildOrder, disks: tuple[DiskRecord, ...], folder: Path, host: HostFacts,
+def guest_spec(order: BuildOrder, disks: tuple[DiskRecord, ...], folder: Path, host: HypervisorFacts,
                settings: LibvirtSettings) -> specs.GuestSpec:
     """The whole guest. Invalid: the image or flavor asks for nonsense; HostRefused: for what isn't here."""
     extra = order.flavor.extra_specs
@@ -68,7 +68,7 @@ def guest_spec(order: BuildOrder, disks: tuple[DiskRecord, ...], folder: Path, h
 
 
 def encryption_of(image: Mapping[str, str], extra_specs: Mapping[str, str], machine: str | None, efi: bool,
-                  host: HostFacts) -> specs.EncryptionSpec | None:
+                  host: HypervisorFacts) -> specs.EncryptionSpec | None:
     """None when it is not asked for. host.NoSuchGuest says what is missing."""
     given = {**image, **extra_specs}
     name = next((one for one in ASKING if given.get(one, "no").strip().lower() not in NO), None)
@@ -90,9 +90,10 @@ def encryption_of(image: Mapping[str, str], extra_specs: Mapping[str, str], mach
     return specs.EncryptionSpec(can.sev_cbit, can.sev_reduced_bits, POLICIES[model])
 
 
-def vif_specs(order: BuildOrder, asked: Wishes, settings: LibvirtSettings, kvm: bool) -> tuple[specs.VifSpec, ...]:
+def vif_specs(order: BuildOrder, asked: RequestedProperties, settings: LibvirtSettings,
+              kvm: bool) -> tuple[specs.VifSpec, ...]:
     """HostRefused: one that this host has no way to plug."""
-    facts = vifs.Asked(asked, settings, kvm, order.flavor.vcpus, order.flavor.extra_specs)
+    facts = vifs.VifRequirements(asked, settings, kvm, order.flavor.vcpus, order.flavor.extra_specs)
     return tuple(vifs.spec(one, facts) for one in order.interfaces)
 
 

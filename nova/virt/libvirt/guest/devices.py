@@ -8,12 +8,12 @@ from typing import NamedTuple
 
 from nova import errors
 from nova.virt.libvirt.guest.firmware import check_pcie
-from nova.virt.libvirt.host.facts import HostFacts
+from nova.virt.libvirt.host.facts import HypervisorFacts
 from nova.virt.libvirt.host.machines import SINCE, is_kind
-from nova.virt.libvirt.properties import Wishes
+from nova.virt.libvirt.properties import RequestedProperties
 from nova.virt.libvirt.settings import LibvirtSettings
 from nova.virt.libvirt.xml.capabilities import DomainCapabilities
-from nova.virt.libvirt.xml.specs import DeviceSpec, TpmSpec
+from nova.virt.libvirt.xml.specs import GuestDevices, TpmSpec
 
 CONSOLE_LOG = "console.log"
 TPM_MODEL = "tpm-crb"  # of 2.0, where nothing else is asked for; 1.2 has tpm-tis alone
@@ -21,7 +21,7 @@ IOMMU_KINDS = {"intel": ("q35",), "virtio": ("q35", "virt"), "smmuv3": ("virt",)
 AUTO_IOMMU = "virtio"
 
 
-class Offer(NamedTuple):
+class MachineDevices(NamedTuple):
     """What libvirt names for a machine type of this host; nothing is refused where it names none."""
 
     field: str
@@ -30,13 +30,13 @@ class Offer(NamedTuple):
 
 
 OFFERS = (
-    Offer("disk_bus", lambda can: can.disk_buses, "bus"),
-    Offer("cdrom_bus", lambda can: can.disk_buses, "bus"),
-    Offer("video_model", lambda can: can.video_models, "video device"),
+    MachineDevices("disk_bus", lambda can: can.disk_buses, "bus"),
+    MachineDevices("cdrom_bus", lambda can: can.disk_buses, "bus"),
+    MachineDevices("video_model", lambda can: can.video_models, "video device"),
 )
 
 
-def check_offers(asked: Wishes, can: DomainCapabilities, host: HostFacts) -> None:
+def check_offers(asked: RequestedProperties, can: DomainCapabilities, host: HypervisorFacts) -> None:
     """host.NoSuchGuest names the first device asked for that this host's QEMU has not."""
     for offer in OFFERS:
         value, named = getattr(asked, offer.field), offer.named(can)
@@ -49,12 +49,13 @@ def check_offers(asked: Wishes, can: DomainCapabilities, host: HostFacts) -> Non
                                           reason=f"it comes with QEMU {version // 1_000_000}.{version // 1000 % 1000}")
 
 
-def device_spec(asked: Wishes, settings: LibvirtSettings, folder: Path, machine: str | None, host: HostFacts,
-                       server_uuid: str) -> DeviceSpec:
+def device_spec(asked: RequestedProperties, settings: LibvirtSettings, folder: Path, machine: str | None,
+                host: HypervisorFacts,
+                       server_uuid: str) -> GuestDevices:
     spice, can = settings.consoles.spice, host.abilities(machine)
     screen = settings.vnc_listen is not None or spice is not None
     check_offers(asked, can, host)
-    return DeviceSpec(
+    return GuestDevices(
         serial_ports=asked.serial_ports, console_log=str(folder / CONSOLE_LOG), vnc_listen=settings.vnc_listen,
         spice=spice,
         video_model=asked.video_model or ("virtio" if screen else None), video_ram_mb=asked.video_ram_mb,
@@ -67,7 +68,8 @@ def device_spec(asked: Wishes, settings: LibvirtSettings, folder: Path, machine:
         tpm=_tpm(asked, can, host, server_uuid), iommu=_iommu(asked, machine))
 
 
-def _tpm(asked: Wishes, can: DomainCapabilities, host: HostFacts, server_uuid: str) -> TpmSpec | None:
+def _tpm(asked: RequestedProperties, can: DomainCapabilities, host: HypervisorFacts,
+         server_uuid: str) -> TpmSpec | None:
     version = asked.tpm_version
     if version is None:
         return None
@@ -84,7 +86,7 @@ def _tpm(asked: Wishes, can: DomainCapabilities, host: HostFacts, server_uuid: s
     return TpmSpec(model=model, version=version, secret=server_uuid)
 
 
-def _iommu(asked: Wishes, machine: str | None) -> str | None:
+def _iommu(asked: RequestedProperties, machine: str | None) -> str | None:
     if asked.iommu is None:
         return None
     check_pcie(asked, machine, "iommu")
@@ -94,7 +96,7 @@ def _iommu(asked: Wishes, machine: str | None) -> str | None:
     return AUTO_IOMMU if asked.iommu == "auto" else asked.iommu
 
 
-def _pointer(asked: Wishes, settings: LibvirtSettings) -> str | None:
+def _pointer(asked: RequestedProperties, settings: LibvirtSettings) -> str | None:
     if asked.input_bus:
         return asked.input_bus
     tablet = asked.pointer == "usbtablet" or settings.pointer == "usbtablet"

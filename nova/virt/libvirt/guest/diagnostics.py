@@ -12,8 +12,8 @@ from nova.model.diagnostics import CpuUse, Diagnostics, DiskUse, NicUse
 from nova.model.guests import DevicePlace
 from nova.model.states import PowerState
 from nova.virt.libvirt.disks.folders import Folders
-from nova.virt.libvirt.host.facts import HostFacts
-from nova.virt.libvirt.hypervisor import Hypervisor, state_of
+from nova.virt.libvirt.host.facts import HypervisorFacts
+from nova.virt.libvirt.hypervisor import LibvirtHypervisor, state_of
 from nova.virt.libvirt.vifs import tap_name
 from nova.virt.libvirt.xml import running
 
@@ -25,9 +25,9 @@ _DISK = {"read_bytes": "rd.bytes", "read_requests": "rd.reqs", "write_bytes": "w
 
 @dataclass(frozen=True)
 class LibvirtDiagnosis:
-    hypervisor: Hypervisor
+    hypervisor: LibvirtHypervisor
     folders: Folders
-    facts: Callable[[], HostFacts]
+    facts: Callable[[], HypervisorFacts]
 
     def diagnostics(self, server_uuid: str) -> Diagnostics:
         state, order = state_of(self.hypervisor, server_uuid), self.folders.of(server_uuid).order()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from nova import errors
 from nova.virt.libvirt.disks.folders import DiskRecord
-from nova.virt.libvirt.properties import Wishes
+from nova.virt.libvirt.properties import RequestedProperties
 from nova.virt.libvirt.settings import LibvirtSettings
 from nova.virt.libvirt.xml.specs import Backing, DiskSpec, RbdAccess
 
@@ -56,8 +56,8 @@ class Storage:
             rbd=RbdAccess(settings.rbd_conf, settings.rbd_user, settings.rbd_secret))
 
 
-def disk_specs(disks: Iterable[DiskRecord], folder: Path, wishes: Wishes, cdrom_bus: str, storage: Storage,
-               extra_specs: Mapping[str, str] | None = None) -> tuple[DiskSpec, ...]:
+def disk_specs(disks: Iterable[DiskRecord], folder: Path, wishes: RequestedProperties, cdrom_bus: str, storage: Storage,
+                            extra_specs: Mapping[str, str] | None = None) -> tuple[DiskSpec, ...]:
     """Booted from is the rescue disk where there is one, else the root disk; never another."""
     disks, slots, specs = tuple(disks), Slots(), []
     bootable = "rescue" if any(disk.kind == "rescue" for disk in disks) else "root"

@@ -7,9 +7,9 @@ from pathlib import Path
 from nova import errors
 from nova.model.orders import BuildOrder
 from nova.virt.libvirt.disks.plan import KERNEL, RAMDISK
-from nova.virt.libvirt.host.facts import HostFacts
+from nova.virt.libvirt.host.facts import HypervisorFacts
 from nova.virt.libvirt.host.machines import is_kind, runnable
-from nova.virt.libvirt.properties import Wishes
+from nova.virt.libvirt.properties import RequestedProperties
 from nova.virt.libvirt.settings import LibvirtSettings
 from nova.virt.libvirt.xml.specs import BootSpec
 
@@ -20,14 +20,14 @@ NVRAM, SECURE_NVRAM = "nvram.fd", "nvram.secure.fd"
 PCIE = {"x86_64": "q35", "i686": "q35", "aarch64": "virt"}
 
 
-def arch_of(asked: Wishes, host: HostFacts) -> str:
+def arch_of(asked: RequestedProperties, host: HypervisorFacts) -> str:
     arch = asked.architecture or host.arch
     if arch not in runnable(host.arch):
         raise errors.host.NoSuchGuest(name="hw_architecture", value=arch, reason=f"its processors are {host.arch}")
     return arch
 
 
-def machine_of(asked: Wishes, settings: LibvirtSettings, host: HostFacts) -> str | None:
+def machine_of(asked: RequestedProperties, settings: LibvirtSettings, host: HypervisorFacts) -> str | None:
     """The image's, else the operator's, else one that can have what is asked for; None is libvirt's choice."""
     if asked.machine and host.machines and asked.machine not in host.machines:
         raise errors.host.NoSuchGuest(name="hw_machine_type", value=asked.machine,
@@ -39,7 +39,7 @@ def machine_of(asked: Wishes, settings: LibvirtSettings, host: HostFacts) -> str
     return machine
 
 
-def check_pcie(asked: Wishes, machine: str | None, field: str) -> None:
+def check_pcie(asked: RequestedProperties, machine: str | None, field: str) -> None:
     """That the machine has PCI Express. image.WrongProperty when the image says it hasn't, host.NoSuchGuest when the
     operator does."""
     if not any(is_kind(machine, kind) for kind in ("q35", "virt")):
@@ -48,7 +48,8 @@ def check_pcie(asked: Wishes, machine: str | None, field: str) -> None:
             reason=f"it needs machine type q35 or virt, and this is {machine or 'the default one'}")
 
 
-def boot_spec(order: BuildOrder, asked: Wishes, machine: str | None, folder: Path, host: HostFacts) -> BootSpec:
+def boot_spec(order: BuildOrder, asked: RequestedProperties, machine: str | None, folder: Path,
+              host: HypervisorFacts) -> BootSpec:
     """Invalid: what no host can; HostRefused: what this one can't."""
     direct = order.kernel is not None
     secure = _secure(asked, machine, host)
@@ -65,7 +66,7 @@ def boot_spec(order: BuildOrder, asked: Wishes, machine: str | None, folder: Pat
         command_line=(asked.command_line or COMMAND_LINE) if direct else None)
 
 
-def _secure(asked: Wishes, machine: str | None, host: HostFacts) -> bool:
+def _secure(asked: RequestedProperties, machine: str | None, host: HypervisorFacts) -> bool:
     """Whether the guest boots securely: asked for, or (optional) possible with the UEFI it has anyway."""
     possible = host.abilities(machine).secure_boot
     if asked.secure_boot == "optional":
@@ -83,7 +84,7 @@ def _secure(asked: Wishes, machine: str | None, host: HostFacts) -> bool:
     return True
 
 
-def _check_stateless(asked: Wishes, efi: bool, host: HostFacts) -> None:
+def _check_stateless(asked: RequestedProperties, efi: bool, host: HypervisorFacts) -> None:
     if not asked.stateless:
         return
     name = asked.name_of("stateless")

@@ -20,8 +20,8 @@ from nova.model.states import PowerState
 from nova.virt.libvirt import vifs
 from nova.virt.libvirt.disks.folders import Folders
 from nova.virt.libvirt.guest.definition import vif_specs
-from nova.virt.libvirt.host.facts import HostFacts
-from nova.virt.libvirt.hypervisor import Definitions, Hypervisor
+from nova.virt.libvirt.host.facts import HypervisorFacts
+from nova.virt.libvirt.hypervisor import Definitions, LibvirtHypervisor
 from nova.virt.libvirt.properties import wishes
 from nova.virt.libvirt.settings import LibvirtSettings
 from nova.virt.libvirt.vifs.interfaces import LibvirtInterfaces
@@ -36,11 +36,11 @@ NOWHERE = Definitions(None, None)
 
 @dataclass(frozen=True, kw_only=True)
 class LibvirtHotPlug:
-    hypervisor: Hypervisor
+    hypervisor: LibvirtHypervisor
     settings: LibvirtSettings
     folders: Folders
     interfaces: LibvirtInterfaces
-    facts: Callable[[], HostFacts]
+    facts: Callable[[], HypervisorFacts]
     clock: Clock
 
     def attach_interface(self, order: InterfaceOrder) -> PowerState:

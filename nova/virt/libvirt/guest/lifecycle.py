@@ -17,7 +17,7 @@ from nova.model.orders import BuildOrder
 from nova.model.states import PowerState
 from nova.virt.libvirt.guest.definer import Definer
 from nova.virt.libvirt.guest.serial_ports import SerialLines
-from nova.virt.libvirt.hypervisor import OFF, Hypervisor, state_of
+from nova.virt.libvirt.hypervisor import OFF, LibvirtHypervisor, state_of
 
 LOG = logging.getLogger(__name__)
 
@@ -28,7 +28,7 @@ POLL_S = 0.2
 class LibvirtLifecycle:
     """``retry_s``: how often a guest is asked to stop."""
 
-    hypervisor: Hypervisor
+    hypervisor: LibvirtHypervisor
     definer: Definer
     lines: SerialLines
     clock: Clock

@@ -5,14 +5,14 @@ from __future__ import annotations
 from nova import errors
 from nova.model.orders import BuildOrder
 from nova.model.topology import Packing
-from nova.virt.libvirt.host.facts import HostFacts
+from nova.virt.libvirt.host.facts import HypervisorFacts
 from nova.virt.libvirt.xml.specs import HostDeviceSpec, NodeSpec, PlacementSpec
 
 #: Kinds of devices that libvirt hands over whole.
 GIVEN = frozenset({"type-PCI", "type-PF", "type-VF"})
 
 
-def placement_of(order: BuildOrder, host: HostFacts) -> PlacementSpec:
+def placement_of(order: BuildOrder, host: HypervisorFacts) -> PlacementSpec:
     """host.BadPacking: processors or memory of the order's flavor have no place, or have two."""
     packing = order.packing
     if packing is None or not packing.cells:
@@ -49,7 +49,7 @@ def threads_of(packing: Packing | None) -> int | None:
     return sizes.pop() if len(sizes) == 1 else None
 
 
-def _emulator(packing: Packing, host: HostFacts, pins: dict[int, tuple[int, ...]]) -> tuple[int, ...]:
+def _emulator(packing: Packing, host: HypervisorFacts, pins: dict[int, tuple[int, ...]]) -> tuple[int, ...]:
     """Where the threads run that are none of the guest's processors: its own processors' unless it asked otherwise; but
     not those of realtime ones, which they would never get."""
     own = {cpu for cell in packing.cells for cpu in cell.emulator}

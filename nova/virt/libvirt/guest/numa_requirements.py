@@ -11,7 +11,7 @@ from nova.model.topology import Packing
 from nova.virt.libvirt.properties import NO
 
 
-class Promise(NamedTuple):
+class NumaProperty(NamedTuple):
     """Values that ask for nothing, and whether a packing keeps the others."""
 
     harmless: frozenset[str]
@@ -31,18 +31,18 @@ def _nodes(packing: Packing, value: str) -> bool:
     return packing.numa and str(len(packing.cells)) == value
 
 
-_POLICY = Promise(frozenset({"shared"}), _policy)
-_PAGES = Promise(frozenset({"small", "any"}), _pages)
-_NODES = Promise(frozenset(), _nodes)
-_LOCKED = Promise(NO, lambda packing, value: packing.locked)
+_POLICY = NumaProperty(frozenset({"shared"}), _policy)
+_PAGES = NumaProperty(frozenset({"small", "any"}), _pages)
+_NODES = NumaProperty(frozenset(), _nodes)
+_LOCKED = NumaProperty(NO, lambda packing, value: packing.locked)
 
-PROMISES: dict[str, Promise] = {
+PROMISES: dict[str, NumaProperty] = {
     "hw:cpu_policy": _POLICY, "hw_cpu_policy": _POLICY,
-    "hw:cpu_realtime": Promise(NO, lambda packing, value: bool(packing.realtime)),
+    "hw:cpu_realtime": NumaProperty(NO, lambda packing, value: bool(packing.realtime)),
     "hw:mem_page_size": _PAGES, "hw_mem_page_size": _PAGES,
     "hw:numa_nodes": _NODES, "hw_numa_nodes": _NODES,
     "hw:locked_memory": _LOCKED, "hw_locked_memory": _LOCKED,
-    "pci_passthrough:alias": Promise(frozenset(), lambda packing, value: bool(packing.devices)),
+    "pci_passthrough:alias": NumaProperty(frozenset(), lambda packing, value: bool(packing.devices)),
 }
 
 

@@ -15,7 +15,7 @@ from nova import errors
 from nova.model.orders import BuildOrder
 from nova.model.states import PowerState
 from nova.virt.libvirt.guest.definer import Definer
-from nova.virt.libvirt.hypervisor import OFF, Hypervisor, state_of
+from nova.virt.libvirt.hypervisor import OFF, LibvirtHypervisor, state_of
 from nova.virt.libvirt.vifs.interfaces import LibvirtInterfaces
 
 LOG = logging.getLogger(__name__)
@@ -23,7 +23,7 @@ LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, kw_only=True)
 class LibvirtPausing:
-    hypervisor: Hypervisor
+    hypervisor: LibvirtHypervisor
     definer: Definer
     interfaces: LibvirtInterfaces
 

@@ -9,9 +9,9 @@ from nova import errors
 from nova.model.base import Library
 from nova.model.orders import BuildOrder
 from nova.virt.libvirt.guest.numa_placement import threads_of
-from nova.virt.libvirt.host.facts import HostFacts
+from nova.virt.libvirt.host.facts import HypervisorFacts
 from nova.virt.libvirt.host.processors import FEATURES, flags_of, mode_of, usable_models
-from nova.virt.libvirt.properties import Wishes
+from nova.virt.libvirt.properties import RequestedProperties
 from nova.virt.libvirt.settings import LibvirtSettings
 from nova.virt.libvirt.xml.capabilities import DomainCapabilities
 from nova.virt.libvirt.xml.specs import CpuSpec, Topology
@@ -22,7 +22,7 @@ TUNING = {"quota:cpu_shares": ("shares", 1, 262144), "quota:cpu_period": ("perio
           "quota:cpu_quota": ("quota", -1, 17592186044415)}
 
 
-def cpu_spec(order: BuildOrder, asked: Wishes, settings: LibvirtSettings, host: HostFacts,
+def cpu_spec(order: BuildOrder, asked: RequestedProperties, settings: LibvirtSettings, host: HypervisorFacts,
                     abilities: DomainCapabilities) -> CpuSpec:
     mode, wanted = mode_of(settings, host), wanted_features(order)
     model = choose_model(settings, abilities, host.cpu_features, wanted) if mode == "custom" else None
@@ -36,7 +36,7 @@ def cpu_spec(order: BuildOrder, asked: Wishes, settings: LibvirtSettings, host: 
         tuning=_tuning(order.flavor.extra_specs), **_address(asked, mode, host))
 
 
-def topology(vcpus: int, wishes: Wishes) -> Topology:
+def topology(vcpus: int, wishes: RequestedProperties) -> Topology:
     """The arrangement of exactly ``vcpus`` that meets most wishes within the limits; else as many sockets as can be.
 
     image.WrongProperty when the limits leave no arrangement.
@@ -87,7 +87,7 @@ def choose_model(settings: LibvirtSettings, abilities: DomainCapabilities, featu
                                   reason=f"none of [libvirt]cpu_models has {', '.join(sorted(missing))}")
 
 
-def _address(asked: Wishes, mode: str, host: HostFacts) -> dict[str, Library]:
+def _address(asked: RequestedProperties, mode: str, host: HypervisorFacts) -> dict[str, Library]:
     """How many bits of a physical address the guest's processor has. Nothing asked leaves it to QEMU."""
     if asked.address_mode is None:
         if asked.address_bits is not None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from nova import errors
 from nova.model.consoles import PROTOCOLS, ConsoleType
 from nova.virt.interface import ConsolePlace
-from nova.virt.libvirt.hypervisor import OFF, Hypervisor, state_of
+from nova.virt.libvirt.hypervisor import OFF, LibvirtHypervisor, state_of
 from nova.virt.libvirt.xml.consoles import lines_of, screen_of
 from nova.virt.libvirt.xml.specs import SpiceSpec
 
@@ -19,7 +19,7 @@ ANYWHERE = frozenset({"0.0.0.0", "::", ""})  # listening on these, QEMU is reach
 class LibvirtRemoteConsoles:
     """``spice``: what is demanded of SPICE now."""
 
-    hypervisor: Hypervisor
+    hypervisor: LibvirtHypervisor
     spice: SpiceSpec | None
 
     def console_of(self, server_uuid: str, type: ConsoleType) -> ConsolePlace:

@@ -26,7 +26,7 @@ from nova.virt.libvirt.disks.guest_disks import base_of
 from nova.virt.libvirt.disks.maker import DiskMaker
 from nova.virt.libvirt.disks.refusals import as_refusals
 from nova.virt.libvirt.guest.definer import Definer
-from nova.virt.libvirt.hypervisor import OFF, Hypervisor, state_of
+from nova.virt.libvirt.hypervisor import OFF, LibvirtHypervisor, state_of
 from nova.virt.libvirt.settings import LibvirtSettings
 from nova.virt.libvirt.xml import running
 
@@ -38,7 +38,7 @@ BUSES_OF = {"floppy": ("fdc",), "cdrom": ("ide", "sata", "scsi", "usb"),
 
 @dataclass(frozen=True, kw_only=True)
 class LibvirtRescuing:
-    hypervisor: Hypervisor
+    hypervisor: LibvirtHypervisor
     definer: Definer
     settings: LibvirtSettings
     folders: Folders

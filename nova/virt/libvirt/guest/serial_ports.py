@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 
 from nova import errors
 from nova.virt.libvirt.disks.folders import Folders
-from nova.virt.libvirt.hypervisor import Definitions, Hypervisor
+from nova.virt.libvirt.hypervisor import Definitions, LibvirtHypervisor
 from nova.virt.libvirt.settings.consoles import SerialSettings
 from nova.virt.libvirt.xml.consoles import lines_of, ports_of
 from nova.virt.libvirt.xml.specs import SerialLine
@@ -43,8 +43,8 @@ def is_free(address: str, port: int) -> bool:
 class SerialLines:
     """``settings`` None: serial ports are not served. ``free``: see :func:`is_free`."""
 
-    def __init__(self, settings: SerialSettings | None, hypervisor: Hypervisor, folders: Folders,
-                 free: Callable[[str, int], bool] | None = None) -> None:
+    def __init__(self, settings: SerialSettings | None, hypervisor: LibvirtHypervisor, folders: Folders,
+                        free: Callable[[str, int], bool] | None = None) -> None:
         self._settings, self._hypervisor, self._folders, self._free = settings, hypervisor, folders, free or is_free
         self._lock = threading.Lock()
         self._last = 0  # the port that was given last

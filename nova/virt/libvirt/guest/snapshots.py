@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from nova import concurrency, errors
-from nova.model.orders import Snapshot, SnapshotOrder
+from nova.model.orders import DiskSnapshot, SnapshotOrder
 from nova.privileged.qemu_img import QemuImg
 from nova.virt.libvirt.disks.backends.files import PART
 from nova.virt.libvirt.disks.folders import DiskRecord, Folder, Folders
@@ -25,7 +25,7 @@ from nova.virt.libvirt.disks.maker import DiskMaker
 from nova.virt.libvirt.disks.refusals import as_refusals
 from nova.virt.libvirt.guest.agent import LibvirtAgent
 from nova.virt.libvirt.guest.disk_devices import path_of
-from nova.virt.libvirt.hypervisor import OFF, Hypervisor, state_of
+from nova.virt.libvirt.hypervisor import OFF, LibvirtHypervisor, state_of
 from nova.virt.libvirt.xml import running
 
 LOG = logging.getLogger(__name__)
@@ -40,7 +40,7 @@ YES = frozenset({"yes", "true", "on", "1", "y", "t"})
 SPARE_BYTES = 64 << 20
 
 
-class Plan(NamedTuple):
+class SnapshotPlan(NamedTuple):
     """One snapshot. ``part``: what QEMU or qemu-img writes."""
 
     uuid: str
@@ -60,14 +60,14 @@ class Plan(NamedTuple):
 class LibvirtSnapshots:
     """``format`` None: that of the guest's disk."""
 
-    hypervisor: Hypervisor
+    hypervisor: LibvirtHypervisor
     agent: LibvirtAgent
     folders: Folders
     disks: DiskMaker
     images: QemuImg
     format: str | None
 
-    def take_snapshot(self, order: SnapshotOrder) -> Snapshot:
+    def take_snapshot(self, order: SnapshotOrder) -> DiskSnapshot:
         plan = self._planned_snapshot(order)
         if (found := _find(plan.folder, order.image_id)) is not None:
             return _described(found, plan.root)
@@ -95,14 +95,14 @@ class LibvirtSnapshots:
         if (found := _find(self.folders.of(server_uuid), image_id)) is not None:
             found.unlink(missing_ok=True)
 
-    def _planned_snapshot(self, order: SnapshotOrder) -> Plan:
+    def _planned_snapshot(self, order: SnapshotOrder) -> SnapshotPlan:
         folder = self.folders.of(order.server_uuid)
         root = next((disk for disk in folder.disks() if disk.kind == "root"), None)
         if root is None or not self.disks.exists(folder, root):
             raise errors.guest.NoDisks(uuid=order.server_uuid, names="the root disk")
         wanted = self.format or root.format
         target = folder.file(f"{_stem(order.image_id)}{wanted}")
-        return Plan(order.server_uuid, folder, root, wanted, target, target.with_name(f"{target.name}{PART}"))
+        return SnapshotPlan(order.server_uuid, folder, root, wanted, target, target.with_name(f"{target.name}{PART}"))
 
     def _clean_snapshot(self, server_uuid: str, image_id: str) -> None:
         """What a call that was cut off left of this snapshot: a job, a part of a file, frozen file systems."""
@@ -114,7 +114,7 @@ class LibvirtSnapshots:
 
     # --- the copy
 
-    def _copied(self, plan: Plan, order: SnapshotOrder) -> bool:
+    def _copied(self, plan: SnapshotPlan, order: SnapshotOrder) -> bool:
         """False when the guest was stopped or started meanwhile."""
         state = self.hypervisor.state(plan.uuid)
         if state is None or state in OFF:
@@ -134,7 +134,7 @@ class LibvirtSnapshots:
         finally:
             live.unlink(missing_ok=True)
 
-    def _copy_live(self, plan: Plan, order: SnapshotOrder, path: Path) -> bool:
+    def _copy_live(self, plan: SnapshotPlan, order: SnapshotOrder, path: Path) -> bool:
         definition = self.hypervisor.definition(plan.uuid)
         disk = running.target_of(definition, str(plan.source))
         if disk is None:
@@ -200,12 +200,12 @@ def _find(folder: Folder, image_id: str) -> Path | None:
     return next((path for path in sorted(folder.path.glob(f"{_stem(image_id)}*")) if path.suffix != PART), None)
 
 
-def _described(path: Path, root: DiskRecord) -> Snapshot:
-    return Snapshot(format=path.suffix.lstrip("."), size_bytes=path.stat().st_size,
-                    virtual_size_bytes=root.size_bytes)
+def _described(path: Path, root: DiskRecord) -> DiskSnapshot:
+    return DiskSnapshot(format=path.suffix.lstrip("."), size_bytes=path.stat().st_size,
+                        virtual_size_bytes=root.size_bytes)
 
 
-def _check_space(plan: Plan) -> None:
+def _check_space(plan: SnapshotPlan) -> None:
     """host.DiskFull, when what is written of the disk may not fit. What is shown of a backing file is copied, too."""
     files = [plan.source, *([Path(plan.root.backing)] if plan.root.backing else [])]
     needed = min(plan.root.size_bytes, sum(path.stat().st_blocks * 512 for path in files if path.exists()))

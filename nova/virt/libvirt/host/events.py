@@ -17,7 +17,7 @@ LOG = logging.getLogger(__name__)
 RECONNECT_S = (0.5, 1.0, 2.0, 5.0)
 
 
-class Wire:
+class EventQueue:
     """A queue from any real thread to one (green) reader. Putting never waits."""
 
     def __init__(self) -> None:
@@ -45,12 +45,12 @@ class Wire:
         self._write.close()
 
 
-class Events:
+class DomainEvents:
     """Tells the listener what the wire says; after a lost connection it reconnects and tells every guest's state."""
 
     def __init__(self, reopen: Callable[[], None], guests: Callable[[], Iterable[GuestState]],
                  is_ours: Callable[[str], bool]) -> None:
-        self.wire = Wire()
+        self.wire = EventQueue()
         self._reopen, self._guests, self._is_ours = reopen, guests, is_ours
         self._listener: PowerListener | None = None
         self._closing = False

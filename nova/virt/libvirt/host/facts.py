@@ -13,7 +13,7 @@ def _unknown(machine: str | None) -> DomainCapabilities:
 
 
 @dataclass(frozen=True, kw_only=True)
-class HostFacts:
+class HypervisorFacts:
     """``virt_type`` is decided, ``serial`` as the operator wants guests to see it, ``version`` QEMU's (see Hypervisor).
 
     ``abilities``: from a machine type (None: libvirt's default) to what its guests may have. ``machines``: the machine

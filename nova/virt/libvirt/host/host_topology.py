@@ -1,5 +1,5 @@
 """What a host has of processors, memory, devices and special memory, as the scheduler and claims should see it:
-asked of libvirt and of the system by :class:`Resources`; the rest is pure.
+asked of libvirt and of the system by :class:`HostNuma`; the rest is pure.
 
 Names of resource classes and traits: the public references of os-resource-classes and os-traits.
 """
@@ -16,7 +16,7 @@ from nova.model.providers import ChildProvider, ClassInventory
 from nova.model.topology import HostCell, HostTopology, Pages, PciDevice
 from nova.privileged.runner import CommandRunner
 from nova.virt import cpu_sets
-from nova.virt.libvirt.hypervisor import Hypervisor
+from nova.virt.libvirt.hypervisor import LibvirtHypervisor
 from nova.virt.libvirt.settings.placing import Placing
 from nova.virt.libvirt.xml.capabilities import DomainCapabilities
 from nova.virt.libvirt.xml.cells import Cell, cells
@@ -41,10 +41,10 @@ class Layout:
         return HostTopology(cells=self.cells, devices=tuple(devices))
 
 
-class Resources:
+class HostNuma:
     """Cells and pages are looked at once, as libvirt's capabilities are; devices each time."""
 
-    def __init__(self, hypervisor: Hypervisor, placing: Placing, runner: CommandRunner) -> None:
+    def __init__(self, hypervisor: LibvirtHypervisor, placing: Placing, runner: CommandRunner) -> None:
         self._hypervisor, self._placing, self._runner = hypervisor, placing, runner
 
     def look(self, capabilities: str, machines: Collection[DomainCapabilities]) -> Layout:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 
-from nova.virt.libvirt.host.facts import HostFacts
+from nova.virt.libvirt.host.facts import HypervisorFacts
 from nova.virt.libvirt.host.machines import SINCE, is_kind
 from nova.virt.libvirt.host.processors import traits_of
 from nova.virt.libvirt.xml.capabilities import DomainCapabilities
@@ -32,7 +32,7 @@ TPM_MODELS = {"tpm-tis": "TIS", "tpm-crb": "CRB"}
 IOMMUS = {"q35": ("INTEL", "VIRTIO", "AUTO"), "virt": ("SMMUV3", "VIRTIO", "AUTO")}
 
 
-def traits(host: HostFacts, features: Iterable[str], machines: Collection[DomainCapabilities]) -> tuple[str, ...]:
+def traits(host: HypervisorFacts, features: Iterable[str], machines: Collection[DomainCapabilities]) -> tuple[str, ...]:
     """Of a host whose machine types can do this; a trait is there when one of them has it. ``features`` are those that
     guests' processors can have."""
     found = {*ALWAYS, *traits_of(features), *_by_name("COMPUTE_STORAGE_BUS", BUSES, machines, "disk_buses"),

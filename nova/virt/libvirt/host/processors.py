@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from nova.virt.libvirt.host.facts import HostFacts
+from nova.virt.libvirt.host.facts import HypervisorFacts
 from nova.virt.libvirt.settings import LibvirtSettings
 from nova.virt.libvirt.xml.capabilities import DomainCapabilities
 
@@ -30,7 +30,7 @@ def traits_of(features: Iterable[str]) -> frozenset[str]:
     return frozenset(trait for trait, feature in FEATURES.items() if feature in have)
 
 
-def mode_of(settings: LibvirtSettings, host: HostFacts) -> str:
+def mode_of(settings: LibvirtSettings, host: HypervisorFacts) -> str:
     kvm = host.virt_type == "kvm"
     mode = settings.cpu_mode or ("host-model" if kvm else "none")
     if not kvm and mode == "host-passthrough":
@@ -43,7 +43,7 @@ def usable_models(models: Iterable[str], abilities: DomainCapabilities) -> tuple
     return tuple(model for model in models if not abilities.cpu_models or model in abilities.cpu_models)
 
 
-def guest_features(settings: LibvirtSettings, host: HostFacts, own: frozenset[str],
+def guest_features(settings: LibvirtSettings, host: HypervisorFacts, own: frozenset[str],
                           abilities: DomainCapabilities) -> frozenset[str]:
     """Features that some guest here can have; ``own`` are those of the host's processor."""
     mode = mode_of(settings, host)

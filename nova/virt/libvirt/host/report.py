@@ -20,11 +20,11 @@ from nova.privileged.runner import CommandRunner
 from nova.virt.libvirt.disks import tpm
 from nova.virt.libvirt.disks.folders import Folders
 from nova.virt.libvirt.host import host_traits
-from nova.virt.libvirt.host.facts import HostFacts
-from nova.virt.libvirt.host.host_topology import Layout, Resources, device_children, page_kb
+from nova.virt.libvirt.host.facts import HypervisorFacts
+from nova.virt.libvirt.host.host_topology import HostNuma, Layout, device_children, page_kb
 from nova.virt.libvirt.host.machines import has_stateless, runnable
 from nova.virt.libvirt.host.processors import guest_features, usable_models
-from nova.virt.libvirt.hypervisor import Hypervisor
+from nova.virt.libvirt.hypervisor import LibvirtHypervisor
 from nova.virt.libvirt.settings import LibvirtSettings
 from nova.virt.libvirt.xml import capabilities
 
@@ -40,17 +40,18 @@ RECORD_BYTES, USER_PROCESS = (384, 400), 7  # of utmp: by the C library's idea o
 class LibvirtHost:
     """Facts are read from libvirt once a connection; amounts at each call."""
 
-    def __init__(self, hypervisor: Hypervisor, settings: LibvirtSettings, folders: Folders, runner: CommandRunner,
+    def __init__(self, hypervisor: LibvirtHypervisor, settings: LibvirtSettings, folders: Folders,
+                 runner: CommandRunner,
                                space: Callable[[], tuple[int, int]]) -> None:
         """``space``: bytes where disks are kept, all and free."""
         self._hypervisor, self._settings, self._folders, self._runner = hypervisor, settings, folders, runner
         self._space = space
-        self._facts: HostFacts | None = None
+        self._facts: HypervisorFacts | None = None
         self._kinds: tuple[capabilities.Guestable, ...] = ()
         self._cpu: capabilities.HostCpu | None = None
         self._virt = ""
         self._abilities: dict[str | None, capabilities.DomainCapabilities] = {}
-        self._resources, self._layout = Resources(hypervisor, settings.placing, runner), Layout(cells=())
+        self._resources, self._layout = HostNuma(hypervisor, settings.placing, runner), Layout(cells=())
 
     def look(self) -> None:
         """Read what stays the same. Unavailable says what is missing, config.Libvirt what can't be on this host."""
@@ -67,7 +68,7 @@ class LibvirtHost:
             raise errors.config.Libvirt(option="[spice]enabled", reason="this host's QEMU has no SPICE")
         machines = frozenset(machine for kind in self._kinds for machine in kind.machines)
         self._layout = self._resources.look(text, self._kinds_of_machines(machines))
-        self._facts = HostFacts(
+        self._facts = HypervisorFacts(
             virt_type=self._virt, arch=self._cpu.arch, release=release(), version=self._hypervisor.version(),
             serial_of=serial_of(self._settings.sysinfo_serial), abilities=self.abilities,
             machines=machines, floating=self._layout.floating, page_kb=page_kb(),
@@ -95,7 +96,7 @@ class LibvirtHost:
             raise errors.host.NoEmulator(virt_type=wanted)
         return wanted
 
-    def facts(self) -> HostFacts:
+    def facts(self) -> HypervisorFacts:
         if self._facts is None:
             self.look()
         assert self._facts is not None

@@ -17,7 +17,7 @@ from nova.virt.libvirt.disks.folders import DiskRecord, Folder, Folders
 from nova.virt.libvirt.disks.maker import DiskMaker
 from nova.virt.libvirt.disks.refusals import as_refusals
 from nova.virt.libvirt.disks.tpm import Tpms
-from nova.virt.libvirt.hypervisor import OFF, Hypervisor
+from nova.virt.libvirt.hypervisor import OFF, LibvirtHypervisor
 from nova.virt.libvirt.moves import source_info as tell
 from nova.virt.libvirt.moves import tpm_transfer
 from nova.virt.libvirt.moves.file_transfer import Carrier, Origin, WantedFile, only
@@ -30,7 +30,7 @@ LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, kw_only=True)
 class LibvirtColdMoves:
-    hypervisor: Hypervisor
+    hypervisor: LibvirtHypervisor
     settings: LibvirtSettings
     folders: Folders
     disks: DiskMaker

@@ -63,7 +63,8 @@ class FromHost:
         if not is_host(self.source.address) or not 0 < self.source.port < 65536:
             raise errors.move.BadOffer(reason=f"they are said to be at {self.source.address[:100]!r} port "
                                        f"{self.source.port}")
-        source = disk_exports.Source(self.source.address, self.source.port, self.told.export(name), self.certificates)
+        source = disk_exports.ExportSource(self.source.address, self.source.port, self.told.export(name),
+                                           self.certificates)
         with disk_exports.reading(source, target.parent) as (objects, options):
             self.tool.fetch(objects, options, str(target), _sectors(self.told.length(name)))
 

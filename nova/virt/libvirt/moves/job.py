@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from nova import concurrency, errors
 from nova.model.states import PowerState
 from nova.virt.interface import ProgressListener
-from nova.virt.libvirt.hypervisor import Departure, Hypervisor
-from nova.virt.libvirt.moves.watch import Act, Due, Watch
+from nova.virt.libvirt.hypervisor import Departure, LibvirtHypervisor
+from nova.virt.libvirt.moves.watch import Act, Due, MigrationWatch
 
 LOG = logging.getLogger(__name__)
 
@@ -39,8 +39,8 @@ class Ears:
 class MigrationJob:
     """``departure`` None: the migration was begun by an earlier process, and is only watched."""
 
-    def __init__(self, hypervisor: Hypervisor, uuid: str, departure: Departure | None, watch: Watch,
-                 post_copy: bool) -> None:
+    def __init__(self, hypervisor: LibvirtHypervisor, uuid: str, departure: Departure | None, watch: MigrationWatch,
+                                 post_copy: bool) -> None:
         self._hypervisor, self.uuid, self._departure, self._watch = hypervisor, uuid, departure, watch
         self._post_copy = post_copy
         self._sent = threading.Event()

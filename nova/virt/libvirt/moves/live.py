@@ -27,20 +27,28 @@ from nova.virt.libvirt.disks.tpm import Tpms
 from nova.virt.libvirt.guest.definer import Definer
 from nova.virt.libvirt.guest.numa_placement import placement_of
 from nova.virt.libvirt.guest.serial_ports import SerialLines
-from nova.virt.libvirt.host.facts import HostFacts
-from nova.virt.libvirt.hypervisor import OFF, CpuQuestion, Departure, Hypervisor, state_of
+from nova.virt.libvirt.host.facts import HypervisorFacts
+from nova.virt.libvirt.hypervisor import OFF, CpuQuestion, Departure, LibvirtHypervisor, state_of
 from nova.virt.libvirt.moves import source_info as tell
 from nova.virt.libvirt.moves import tpm_transfer
 from nova.virt.libvirt.moves.file_transfer import Carrier, only
 from nova.virt.libvirt.moves.job import Ears, MigrationJob, MigrationJobs
 from nova.virt.libvirt.moves.source_info import SourceInfo
-from nova.virt.libvirt.moves.watch import Watch
+from nova.virt.libvirt.moves.watch import MigrationWatch
 from nova.virt.libvirt.properties import wishes
 from nova.virt.libvirt.settings import LibvirtSettings
 from nova.virt.libvirt.settings.moves import bracketed, check_destination
 from nova.virt.libvirt.vifs.interfaces import LibvirtInterfaces
-from nova.virt.libvirt.xml.arrival import Places, Wire, arrival_xml, check_alike, copied_disks, cpu_of, shape_of
-from nova.virt.libvirt.xml.consoles import Screens, serials_of
+from nova.virt.libvirt.xml.arrival import (
+    ArrivalPaths,
+    InterfaceWire,
+    arrival_xml,
+    check_alike,
+    copied_disks,
+    cpu_of,
+    shape_of,
+)
+from nova.virt.libvirt.xml.consoles import GuestScreens, serials_of
 from nova.virt.libvirt.xml.specs import PlacementSpec, SerialLine
 
 LOG = logging.getLogger(__name__)
@@ -50,10 +58,10 @@ MIB = 1 << 20
 
 @dataclass(frozen=True, kw_only=True)
 class LibvirtLiveMoves:
-    hypervisor: Hypervisor
+    hypervisor: LibvirtHypervisor
     settings: LibvirtSettings
     folders: Folders
-    facts: Callable[[], HostFacts]
+    facts: Callable[[], HypervisorFacts]
     definer: Definer
     interfaces: LibvirtInterfaces
     images: QemuImg
@@ -172,7 +180,7 @@ class LibvirtLiveMoves:
     def _watched(self, uuid: str, departure: Departure | None, amount: int) -> MigrationJob:
         moves = self.settings.moves
         post_copy = departure.post_copy if departure is not None else moves.post_copy
-        return MigrationJob(self.hypervisor, uuid, departure, Watch(moves, amount), post_copy)
+        return MigrationJob(self.hypervisor, uuid, departure, MigrationWatch(moves, amount), post_copy)
 
     # --- inside: the destination
 
@@ -247,7 +255,7 @@ class LibvirtLiveMoves:
             facts={"folder": str(folder.path), "vnc_listen": settings.vnc_listen or "",
                    "bases": json.dumps(bases), "vifs": json.dumps(pairs), "wires": _told(wires),
                    "placement": _told(place.placement),
-                   "screens": _told(Screens(vnc=settings.vnc_listen, spice=settings.consoles.spice)),
+                   "screens": _told(GuestScreens(vnc=settings.vnc_listen, spice=settings.consoles.spice)),
                    "lines": _told(place.lines)})
 
 
@@ -258,11 +266,11 @@ def devices_held(order: BuildOrder) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*own, *of_ports]))
 
 
-def wires_of(build: BuildOrder, settings: LibvirtSettings) -> dict[str, Wire]:
+def wires_of(build: BuildOrder, settings: LibvirtSettings) -> dict[str, InterfaceWire]:
     """What will be behind each interface here, by MAC."""
-    asked = vifs.Asked(wishes({}, {}), settings, False, 1, {})
+    asked = vifs.VifRequirements(wishes({}, {}), settings, False, 1, {})
     found = {one.mac: vifs.spec(one, asked) for one in build.interfaces}
-    return {mac: Wire(type=one.type, source={"bridge": one.bridge} if one.bridge else dict(one.source),
+    return {mac: InterfaceWire(type=one.type, source={"bridge": one.bridge} if one.bridge else dict(one.source),
                       device=one.device, port_id=one.port_id) for mac, one in found.items() if not one.pci}
 
 
@@ -277,16 +285,16 @@ def _told(value: object) -> str:
     return msgspec.json.encode(value).decode()
 
 
-def _places(there: GuestArrival) -> Places:
+def _places(there: GuestArrival) -> ArrivalPaths:
     facts, pairs = there.facts, dict[str, tuple[str, str]]
 
     def told(name: str, kind: object) -> Library:
         return msgspec.json.decode(facts[name], type=kind) if name in facts else None
     try:
-        return Places(folder=facts["folder"], vnc_listen=facts.get("vnc_listen") or None,
+        return ArrivalPaths(folder=facts["folder"], vnc_listen=facts.get("vnc_listen") or None,
                       bases=msgspec.json.decode(facts["bases"], type=pairs),
                       vifs=msgspec.json.decode(facts["vifs"], type=pairs), placement=told("placement", PlacementSpec),
-                      wires=told("wires", dict[str, Wire]) or {}, screens=told("screens", Screens),
+                      wires=told("wires", dict[str, InterfaceWire]) or {}, screens=told("screens", GuestScreens),
                       lines=told("lines", tuple[SerialLine, ...]) or ())
     except (KeyError, msgspec.DecodeError) as error:
         raise errors.move.BadDestination(reason="it does not tell where the guest's things will be "

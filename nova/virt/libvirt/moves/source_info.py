@@ -71,7 +71,7 @@ def files_of(folder: Folder, live: bool = False) -> dict[str, Path]:
     return found | {name: folder.file(name) for name in (ALONG_LIVE if live else ALONG) if folder.file(name).exists()}
 
 
-def offer_of(folder: Folder, moves: MoveSettings, live: bool = False) -> disk_exports.Offer:
+def offer_of(folder: Folder, moves: MoveSettings, live: bool = False) -> disk_exports.ExportOffer:
     """Those files, for another host to read."""
     listen = disk_exports.Listen(moves.address, moves.ports, moves.certificates if moves.tls else "")
     return disk_exports.offer(folder.path, files_of(folder, live), listen)

@@ -30,7 +30,7 @@ def downtimes(settings: MoveSettings, gib: int) -> tuple[tuple[float, int], ...]
     return tuple((step * settings.downtime_delay_s * gib, round(least * factor ** step)) for step in range(steps + 1))
 
 
-class Watch:
+class MigrationWatch:
     """One migration of ``amount_bytes`` (memory, and disks that are copied), with the settings as it begins."""
 
     def __init__(self, settings: MoveSettings, amount_bytes: int) -> None:

@@ -15,7 +15,7 @@ from nova import errors
 from nova.model.networks import Interface
 from nova.virt.libvirt.disks.folders import PlugRecord
 from nova.virt.libvirt.vifs import bridge, direct, macvtap, ovs, tap, vhostuser
-from nova.virt.libvirt.vifs.common import Asked, Hands, PlugContext, VifKind, tap_name
+from nova.virt.libvirt.vifs.common import Hands, PlugContext, VifKind, VifRequirements, tap_name
 from nova.virt.libvirt.xml.specs import VifSpec
 
 LOG = logging.getLogger(__name__)
@@ -89,10 +89,10 @@ def unplug(plug: PlugRecord, hands: Hands) -> None:
     kind.unplug(plug, hands)
 
 
-def spec(interface: Interface, asked: Asked) -> VifSpec:
+def spec(interface: Interface, asked: VifRequirements) -> VifSpec:
     return kind_of(interface).spec(interface, asked)
 
 
-__all__ = ["KINDS", "TABLE", "Asked", "BadPort", "Hands", "VifKind", "NotPluggable", "PlugContext", "kind_of",
-           "known_records",
+__all__ = ["KINDS", "TABLE", "VifRequirements", "BadPort", "Hands", "VifKind", "NotPluggable", "PlugContext", "kind_of",
+                     "known_records",
                     "prepare", "record", "records", "spec", "tap_name", "unplug"]

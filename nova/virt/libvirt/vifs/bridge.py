@@ -10,8 +10,8 @@ from nova.model.networks import Interface
 from nova.privileged import links
 from nova.virt.libvirt.disks.folders import PlugRecord
 from nova.virt.libvirt.settings import LibvirtSettings
-from nova.virt.libvirt.vifs.common import Asked, PlugContext, plain, tap_name
-from nova.virt.libvirt.vifs.os_vif_plugs import LINUX_BRIDGE, Port
+from nova.virt.libvirt.vifs.common import PlugContext, VifRequirements, plain, tap_name
+from nova.virt.libvirt.vifs.os_vif_plugs import LINUX_BRIDGE, VifPort
 from nova.virt.libvirt.xml.specs import VifSpec
 
 LOCAL_PATIENCE_S, POLL_S = 10.0, 0.2  # for a bridge that nova-network on this host makes
@@ -26,7 +26,7 @@ def record(interface: Interface) -> PlugRecord:
 def prepare_neutrons(interface: Interface, place: PlugContext) -> None:
     """os-vif makes the bridge of a network of Neutron's, and the agent joins it to the network. NotPlugged."""
     plug = record(interface)
-    place.hands.os_vif.plug(Port(
+    place.hands.os_vif.plug(VifPort(
         id=interface.id, plugin=LINUX_BRIDGE, device=plug.device, bridge=plug.bridge, mac=interface.mac,
         network_id=interface.network_id, label=interface.label, mtu=interface.mtu, filtered=interface.filtered),
         place.server_uuid)
@@ -74,7 +74,7 @@ def unplug(plug: PlugRecord) -> None:
     links.delete(plug.device)
 
 
-def spec(interface: Interface, asked: Asked) -> VifSpec:
+def spec(interface: Interface, asked: VifRequirements) -> VifSpec:
     """What libvirt is told of the interface. Pure."""
     plug = record(interface)
     return replace(plain(interface, asked), bridge=plug.bridge, device=plug.device)

@@ -11,7 +11,7 @@ from nova.model.networks import Interface
 from nova.privileged import links, vfs
 from nova.privileged.ovs import OpenVSwitch
 from nova.virt.libvirt.disks.folders import PlugRecord
-from nova.virt.libvirt.properties import Wishes
+from nova.virt.libvirt.properties import RequestedProperties
 from nova.virt.libvirt.settings import LibvirtSettings
 from nova.virt.libvirt.vifs.os_vif_plugs import Plugs
 from nova.virt.libvirt.xml.specs import VifSpec
@@ -38,10 +38,10 @@ class PlugContext(NamedTuple):
     hands: Hands
 
 
-class Asked(NamedTuple):
+class VifRequirements(NamedTuple):
     """What the guest's image and flavor ask for, and what this host can."""
 
-    wishes: Wishes
+    wishes: RequestedProperties
     settings: LibvirtSettings
     kvm: bool
     vcpus: int
@@ -61,7 +61,7 @@ class VifKind(Protocol):
     def unplug(self, plug: PlugRecord, hands: Hands) -> None:
         """Leave nothing of it. Safe when there is nothing."""
 
-    def spec(self, interface: Interface, asked: Asked) -> VifSpec:
+    def spec(self, interface: Interface, asked: VifRequirements) -> VifSpec:
         """What libvirt is told."""
 
 
@@ -99,7 +99,7 @@ def vlan_of(interface: Interface) -> int | None:
     return int(text) or None
 
 
-def plain(interface: Interface, asked: Asked) -> VifSpec:
+def plain(interface: Interface, asked: VifRequirements) -> VifSpec:
     """Without what is behind it. Pure."""
     wishes, settings = asked.wishes, asked.settings
     model = wishes.vif_model or "virtio"

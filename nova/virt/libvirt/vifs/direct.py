@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from nova.model.networks import Interface
 from nova.virt.libvirt.disks.folders import PlugRecord
-from nova.virt.libvirt.vifs.common import Asked, Hands, PlugContext, pci_address, plain, vlan_of
+from nova.virt.libvirt.vifs.common import Hands, PlugContext, VifRequirements, pci_address, plain, vlan_of
 from nova.virt.libvirt.xml.specs import VifSpec
 
 WHOLE = "direct-physical"
@@ -26,6 +26,6 @@ def unplug(plug: PlugRecord, hands: Hands) -> None:
     """libvirt gives the device back when the guest stops."""
 
 
-def spec(interface: Interface, asked: Asked) -> VifSpec:
+def spec(interface: Interface, asked: VifRequirements) -> VifSpec:
     return replace(plain(interface, asked), type="hostdev", pci=pci_address(interface), vlan=vlan_of(interface),
                    bare=interface.vnic_type == WHOLE, mtu=None, bandwidth=None)

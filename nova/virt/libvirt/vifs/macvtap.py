@@ -9,7 +9,16 @@ from nova import errors
 from nova.model.networks import Interface
 from nova.privileged import vfs
 from nova.virt.libvirt.disks.folders import PlugRecord
-from nova.virt.libvirt.vifs.common import Asked, Hands, PlugContext, detail, named, pci_address, plain, vlan_of
+from nova.virt.libvirt.vifs.common import (
+    Hands,
+    PlugContext,
+    VifRequirements,
+    detail,
+    named,
+    pci_address,
+    plain,
+    vlan_of,
+)
 from nova.virt.libvirt.xml.specs import VifSpec
 
 OF_FUNCTION = "hw_veb"
@@ -45,7 +54,7 @@ def unplug(plug: PlugRecord, hands: Hands) -> None:
     """Nothing of it outlives the guest."""
 
 
-def spec(interface: Interface, asked: Asked) -> VifSpec:
+def spec(interface: Interface, asked: VifRequirements) -> VifSpec:
     if interface.type != OF_FUNCTION:
         source, mode = _source(interface), detail(interface, "macvtap_mode") or "vepa"
     else:

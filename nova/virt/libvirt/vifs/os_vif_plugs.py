@@ -38,7 +38,7 @@ NOBODY = "00000000-0000-0000-0000-000000000000"  # in place of what unplugging d
 
 
 @dataclass(frozen=True, kw_only=True)
-class Port:
+class VifPort:
     """What os-vif is told. ``between``: the Linux bridge of hybrid plugging. To unplug, the first five are enough."""
 
     id: str
@@ -56,10 +56,10 @@ class Port:
 
 
 class Plugs(Protocol):
-    def plug(self, port: Port, server_uuid: str) -> None:
+    def plug(self, port: VifPort, server_uuid: str) -> None:
         """Have all of it on this host but the guest's tap. host.NotPlugged. Repeated: the same."""
 
-    def unplug(self, port: Port) -> None:
+    def unplug(self, port: VifPort) -> None:
         """Leave nothing of it. host.NotPlugged. Safe when there is nothing."""
 
 
@@ -71,15 +71,15 @@ class OsVif:
         self._one_at_a_time = threading.Lock()
         self._library: Any = None
 
-    def plug(self, port: Port, server_uuid: str) -> None:
+    def plug(self, port: VifPort, server_uuid: str) -> None:
         self._call("plug", port, server_uuid, "plugged into")
 
-    def unplug(self, port: Port) -> None:
+    def unplug(self, port: VifPort) -> None:
         self._call("unplug", port, NOBODY, "taken from")
 
     # --- inside
 
-    def _call(self, name: str, port: Port, server_uuid: str, what: str) -> None:
+    def _call(self, name: str, port: VifPort, server_uuid: str, what: str) -> None:
         try:
             with self._one_at_a_time:
                 if self._library is None:
@@ -124,7 +124,7 @@ def _guest(server_uuid: str) -> Library:
     return InstanceInfo(uuid=server_uuid, name=server_uuid)
 
 
-def _vif(port: Port) -> object:
+def _vif(port: VifPort) -> object:
     """As one of os-vif's objects."""
     from os_vif.objects import vif
     from os_vif.objects.network import Network

@@ -9,8 +9,8 @@ from dataclasses import replace
 from nova import errors
 from nova.model.networks import Interface
 from nova.virt.libvirt.disks.folders import PlugRecord
-from nova.virt.libvirt.vifs.common import Asked, Hands, PlugContext, detail, named, plain, tap_name
-from nova.virt.libvirt.vifs.os_vif_plugs import OVS, Port
+from nova.virt.libvirt.vifs.common import Hands, PlugContext, VifRequirements, detail, named, plain, tap_name
+from nova.virt.libvirt.vifs.os_vif_plugs import OVS, VifPort
 from nova.virt.libvirt.xml.specs import VifSpec
 
 INTEGRATION_BRIDGE = "br-int"  # where the port's details name none
@@ -74,14 +74,14 @@ def unplug(plug: PlugRecord, hands: Hands) -> None:
         hands.links.delete(plug.bridge)
 
 
-def _port(plug: PlugRecord) -> Port:
+def _port(plug: PlugRecord) -> VifPort:
     """As far as a record tells, one of an older release, too."""
-    return Port(id=plug.id, plugin=OVS, device=plug.device, bridge=plug.details[SWITCH],
-                between=plug.bridge if CABLE in plug.details else "",
-                datapath=plug.details.get(DATAPATH, ""), port_id=plug.details.get(PORT_ID, ""))
+    return VifPort(id=plug.id, plugin=OVS, device=plug.device, bridge=plug.details[SWITCH],
+                   between=plug.bridge if CABLE in plug.details else "",
+                   datapath=plug.details.get(DATAPATH, ""), port_id=plug.details.get(PORT_ID, ""))
 
 
-def spec(interface: Interface, asked: Asked) -> VifSpec:
+def spec(interface: Interface, asked: VifRequirements) -> VifSpec:
     plug = record(interface)
     return replace(plain(interface, asked), bridge=plug.bridge, device=plug.device,
                    port_id=None if CABLE in plug.details else port_id(interface))

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from nova.model.networks import Interface
 from nova.virt.libvirt.disks.folders import PlugRecord
-from nova.virt.libvirt.vifs.common import Asked, Hands, PlugContext, plain, tap_name
+from nova.virt.libvirt.vifs.common import Hands, PlugContext, VifRequirements, plain, tap_name
 from nova.virt.libvirt.xml.specs import VifSpec
 
 
@@ -22,5 +22,5 @@ def unplug(plug: PlugRecord, hands: Hands) -> None:
     hands.links.delete(plug.device)
 
 
-def spec(interface: Interface, asked: Asked) -> VifSpec:
+def spec(interface: Interface, asked: VifRequirements) -> VifSpec:
     return replace(plain(interface, asked), type="ethernet", device=tap_name(interface))

@@ -9,7 +9,7 @@ from dataclasses import replace
 from nova import errors
 from nova.model.networks import Interface
 from nova.virt.libvirt.disks.folders import PlugRecord
-from nova.virt.libvirt.vifs.common import Asked, Hands, PlugContext, detail, plain
+from nova.virt.libvirt.vifs.common import Hands, PlugContext, VifRequirements, detail, plain
 from nova.virt.libvirt.vifs.ovs import PORT, SWITCH, ids_of, switch_of
 from nova.virt.libvirt.xml.specs import VifSpec
 
@@ -43,7 +43,7 @@ def unplug(plug: PlugRecord, hands: Hands) -> None:
         hands.ovs.delete_port(plug.details[SWITCH], plug.details[PORT])
 
 
-def spec(interface: Interface, asked: Asked) -> VifSpec:
+def spec(interface: Interface, asked: VifRequirements) -> VifSpec:
     """The kernel has no part in it, so no vhost of its either."""
     return replace(plain(interface, asked), type="vhostuser", backend=None, bandwidth=None,
                    source={"type": "unix", "path": _path(interface), "mode": _mode(interface)})

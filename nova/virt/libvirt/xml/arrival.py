@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 
 from nova import errors
 from nova.virt.libvirt.xml.build import Element, add
-from nova.virt.libvirt.xml.consoles import Screens, put_lines, put_screens
+from nova.virt.libvirt.xml.consoles import GuestScreens, put_lines, put_screens
 from nova.virt.libvirt.xml.placement import add_pins, fill_numa_tuning, spelled
 from nova.virt.libvirt.xml.specs import PlacementSpec, SerialLine
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wire:
+class InterfaceWire:
     """What is behind an interface: libvirt's type, the attributes of its source, the device's name (empty: libvirt
     chooses one) and, on Open vSwitch, the port's id."""
 
@@ -28,22 +28,22 @@ class Wire:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Places:
+class ArrivalPaths:
     """Where things are. ``bases``: by the name of an overlay's file, path and format of what it lies over; ``wires``:
     by MAC, what is behind an interface; ``vifs``: of older releases, by MAC, bridge and device. ``placement`` or
     ``screens`` None: the destination does not tell (it is of an older release, which has screens over VNC at most)."""
 
     folder: str
     vnc_listen: str | None = None
-    screens: Screens | None = None
+    screens: GuestScreens | None = None
     lines: tuple[SerialLine, ...] = ()
     bases: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     vifs: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    wires: Mapping[str, Wire] = field(default_factory=dict)
+    wires: Mapping[str, InterfaceWire] = field(default_factory=dict)
     placement: PlacementSpec | None = None
 
 
-def arrival_xml(text: str, folder: str, there: Places) -> str:
+def arrival_xml(text: str, folder: str, there: ArrivalPaths) -> str:
     """``folder``: the guest's on its source."""
     domain = ET.fromstring(text)
     for disk in domain.iterfind("devices/disk"):
@@ -58,7 +58,7 @@ def arrival_xml(text: str, folder: str, there: Places) -> str:
     if there.screens is not None:
         put_screens(domain, there.screens)
     elif there.vnc_listen:
-        put_screens(domain, Screens(vnc=there.vnc_listen))
+        put_screens(domain, GuestScreens(vnc=there.vnc_listen))
     return ET.tostring(domain, encoding="unicode")
 
 
@@ -120,7 +120,7 @@ def _put_vif(interface: Element, vifs: Mapping[str, tuple[str, str]]) -> None:
     target.set("dev", device)
 
 
-def _put_wire(interface: Element, wires: Mapping[str, Wire]) -> None:
+def _put_wire(interface: Element, wires: Mapping[str, InterfaceWire]) -> None:
     """Anew, whatever it was: a destination may have another kind of switch."""
     mac = interface.find("mac")
     wire = wires.get(mac.get("address", "")) if mac is not None else None

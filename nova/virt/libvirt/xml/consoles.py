@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from nova.virt.libvirt.xml.build import Element, add
-from nova.virt.libvirt.xml.specs import DeviceSpec, SerialLine, SpiceSpec
+from nova.virt.libvirt.xml.specs import GuestDevices, SerialLine, SpiceSpec
 
 SPICE_CHANNEL = "com.redhat.spice.0"
 SOURCE, LISTENS = re.compile(r"<source\s[^>]*>"), re.compile(r"""\smode=(["'])bind\1""")
@@ -22,7 +22,7 @@ SPICE_DETAILS = {"image": "compression", "jpeg": "compression", "zlib": "compres
 
 
 @dataclass(frozen=True, kw_only=True)
-class Screens:
+class GuestScreens:
     """What a host gives its guests. None: no such screen."""
 
     vnc: str | None = None  # the address that QEMU listens on
@@ -39,7 +39,7 @@ class ScreenPlace(NamedTuple):
 
 # --- made
 
-def add_serials(devices: Element, spec: DeviceSpec) -> None:
+def add_serials(devices: Element, spec: GuestDevices) -> None:
     """The first port writes the console log, through virtlogd, which rotates it. (libvirt makes it the console.)"""
     for port in range(spec.serial_ports):
         device = add(devices, "serial")
@@ -49,7 +49,7 @@ def add_serials(devices: Element, spec: DeviceSpec) -> None:
         add(device, "target", port=port)
 
 
-def add_screen(devices: Element, spec: DeviceSpec) -> None:
+def add_screen(devices: Element, spec: GuestDevices) -> None:
     if spec.vnc_listen:
         _add_vnc(devices, spec.vnc_listen)
     if spec.spice is not None:
@@ -143,7 +143,7 @@ def _number(text: str | None) -> int | None:
 
 # --- moved
 
-def put_screens(domain: Element, there: Screens) -> None:
+def put_screens(domain: Element, there: GuestScreens) -> None:
     """Give a running guest the screens of its destination. One without any gets none: libvirt would add devices."""
     devices = domain.find("devices")
     if devices is None or devices.find("graphics") is None:

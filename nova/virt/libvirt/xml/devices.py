@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nova.virt.libvirt.xml.build import Element, add, text
 from nova.virt.libvirt.xml.consoles import add_screen, add_serials, add_spice_agent
-from nova.virt.libvirt.xml.specs import DeviceSpec, DiskSpec, GuestSpec, HostDeviceSpec, TpmSpec, VifSpec
+from nova.virt.libvirt.xml.specs import DiskSpec, GuestDevices, GuestSpec, HostDeviceSpec, TpmSpec, VifSpec
 
 USB_CONTROLLERS = {"none": "none", "nec-xhci": "nec-xhci", "qemu-xhci": "qemu-xhci"}
 AGENT_CHANNEL = "org.qemu.guest_agent.0"
@@ -138,7 +138,7 @@ def _add_wire(interface: Element, spec: VifSpec) -> None:
         add(interface, "target", dev=spec.device)
 
 
-def add_small(devices: Element, spec: DeviceSpec) -> None:
+def add_small(devices: Element, spec: GuestDevices) -> None:
     if spec.rng_path:
         rng = add(devices, "rng", model="virtio")
         if spec.rng_bytes:

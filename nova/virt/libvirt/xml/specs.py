@@ -199,7 +199,7 @@ class SerialLine(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class DeviceSpec:
+class GuestDevices:
     """Devices beside disks and interfaces. None, empty or 0: the guest has none of that kind."""
 
     serial_ports: int = 1
@@ -264,7 +264,7 @@ class GuestSpec:
     sysinfo: SysinfoSpec
     note: NoteSpec
     platform: PlatformSpec
-    devices: DeviceSpec
+    devices: GuestDevices
     disks: tuple[DiskSpec, ...] = ()
     vifs: tuple[VifSpec, ...] = ()
     placement: PlacementSpec = PlacementSpec()

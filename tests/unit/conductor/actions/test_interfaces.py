@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from nova import context, errors
-from nova.conductor.actions.interfaces import Interfaces
+from nova.conductor.actions.interfaces import InterfaceActions
 from nova.conductor.engine.workflow import Step
 from nova.conductor.registry import ATTACH_INTERFACE, DETACH_INTERFACE, OF_INTERFACES
 from nova.model.networks import RequestedNetwork
@@ -281,7 +281,7 @@ def test_attach_when_the_host_says_nothing_then_the_address_stays_taken_until_it
     cloud.idle()
     assert len(cloud.deps.networking.held) == 1 and ids(cloud, uuid)[1:] == list(cloud.deps.networking.held)
     with pytest.raises(errors.server.InterfacesUnsettled), context.entered(DEMO):
-        Interfaces(cloud.deps, undo_wait_s=0.05).attach_interface(uuid, WISH)
+        InterfaceActions(cloud.deps, undo_wait_s=0.05).attach_interface(uuid, WISH)
     host.answers.clear()
     cloud.expire_leases()
     cloud.runner().sweep()
@@ -312,7 +312,7 @@ def test_attach_when_it_takes_longer_than_callers_wait_then_they_are_told_so_and
     go = threading.Event()
     cloud.computes["host1"].before["attach"] = lambda orders: go.wait(10)
     with pytest.raises(errors.Unavailable, match="takes longer"), context.entered(DEMO):
-        Interfaces(cloud.deps, wait_s=0.05).attach_interface(uuid, WISH)
+        InterfaceActions(cloud.deps, wait_s=0.05).attach_interface(uuid, WISH)
     with pytest.raises(errors.Conflict), context.entered(DEMO), context.waited_for(0.05):
         cloud.control.attach_interface(uuid, WISH)  # who goes sooner is told sooner
     go.set()

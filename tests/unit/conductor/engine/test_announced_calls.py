@@ -23,7 +23,7 @@ from nova.model.server_parts import StateReset, TagChange
 from nova.model.servers import LockChange, ServerUpdate
 from nova.model.services import Registration, ServiceQuery, ServiceUpdate
 from nova.notifications.kinds import KINDS
-from nova.notifications.notifier import Notifier, Options, Silent
+from nova.notifications.notifier import Notifier, NotifierOptions, Silent
 from nova.rpc.contracts.conductor import ConductorRPC
 from tests.fakes.notifications import Kept
 from tests.fakes.small_cloud import DEMO, SmallCloud, until
@@ -36,7 +36,7 @@ class Heard:
 
     def __init__(self, cloud: SmallCloud, **options: Any) -> None:
         self.cloud, self.control, self.kept = cloud, cloud.control, Kept()
-        cloud.deps.notifier = Notifier(self.kept, Options(host="ctl", forms=("versioned",), **options))
+        cloud.deps.notifier = Notifier(self.kept, NotifierOptions(host="ctl", forms=("versioned",), **options))
 
     def of(self, *calls: Callable[[Any], Any]) -> list[tuple[str, dict[str, Any]]]:
         """(type, payload's fields) of what these calls told."""

@@ -15,8 +15,8 @@ import sqlalchemy as sa
 from nova import errors
 from nova.model.orders import GuestState, PowerReport
 from nova.model.states import PowerState
-from nova.notifications.message import Message
-from nova.notifications.notifier import Notifier, Options, Silent
+from nova.notifications.message import NotificationMessage
+from nova.notifications.notifier import Notifier, NotifierOptions, Silent
 from tests.fakes.compute_hosts import refused, silent
 from tests.fakes.failing_cloud import FailingCloud
 from tests.fakes.notifications import Kept
@@ -33,7 +33,7 @@ DELETE = ["instance.delete.start", "instance.shutdown.start", "instance.shutdown
 def listen(cloud: SmallCloud, form: str = "versioned", **options: Any) -> Kept:
     """Notifications on, into what is returned."""
     kept = Kept()
-    cloud.deps.notifier = Notifier(kept, Options(host="ctl", forms=(form,), **options))
+    cloud.deps.notifier = Notifier(kept, NotifierOptions(host="ctl", forms=(form,), **options))
     return kept
 
 
@@ -44,7 +44,7 @@ def told(cloud: SmallCloud, form: str = "versioned") -> list[str]:
     return types
 
 
-def message(kept: Kept, kind: str) -> Message:
+def message(kept: Kept, kind: str) -> NotificationMessage:
     found = [one for _form, one in kept.sent if one.type == kind]
     assert len(found) == 1, (kind, kept.types())
     return found[0]

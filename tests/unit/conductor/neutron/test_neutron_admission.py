@@ -8,9 +8,9 @@ import msgspec
 import pytest
 
 from nova import context, errors
-from nova.conductor.engine.network_back_end import NetworkWish
+from nova.conductor.engine.network_back_end import NetworkRequest
 from nova.conductor.neutron.admission import PortAdmission
-from nova.conductor.neutron.cache import Known
+from nova.conductor.neutron.cache import NeutronCache
 from nova.model.networks import RequestedNetwork
 from tests.fakes.neutron import FakeNeutron
 
@@ -24,13 +24,13 @@ class Desk:
         self.net = self.neutron.add_network()
         client = self.neutron.client()
         self.now = 1000.0
-        self.known = Known(client, lambda: self.now)
+        self.known = NeutronCache(client, lambda: self.now)
         self.admission = PortAdmission(client, self.known)
         client.extensions()
 
     def admit(self, *wanted: RequestedNetwork, who: context.RequestContext = JOE, **fields: Any) -> Any:
         self.neutron.requests.clear()
-        wish = NetworkWish("demo", tuple(wanted) or None)._replace(**fields)
+        wish = NetworkRequest("demo", tuple(wanted) or None)._replace(**fields)
         with context.entered(who):
             return self.admission.admit(wish)
 
@@ -175,7 +175,7 @@ def test_quota_when_it_is_not_told_then_neutron_itself_will_say(cloud):
     bare = Desk()
     bare.neutron.extensions.discard("quota_details")
     fresh = bare.neutron.client()
-    assert Known(fresh).room_for_ports("demo", 3) is None
+    assert NeutronCache(fresh).room_for_ports("demo", 3) is None
 
 
 @pytest.mark.parametrize("how", ["refused", "timeout", 500])

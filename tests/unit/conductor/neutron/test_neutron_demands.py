@@ -12,7 +12,7 @@ from nova import context, errors
 from nova.conductor.neutron.port_resources import allocation_of, demands_of, profile_of
 from nova.conductor.queries.placement import placement_service
 from nova.model.networks import PortDemand, RequestedNetwork
-from nova.model.port_requests import Held, devices, groups, met_by
+from nova.model.port_requests import HeldResources, devices, groups, met_by
 from nova.model.ports import NeutronNetwork, Port, ResourceAsked, ResourceGroup
 from nova.model.providers import ClassInventory, NewProvider, ProviderQuery, ProviderTraits
 from nova.model.topology import HostTopology, PackedDevice, PciDevice
@@ -151,7 +151,7 @@ def test_demands_of_when_direct_then_a_device_on_the_physical_network():
 def test_met_by_when_two_ports_fit_only_one_way_then_that_is_found():
     small = PortDemand(port_id="small", resources={"BW": 10})
     picky = PortDemand(port_id="picky", resources={"BW": 10}, traits=("T",))
-    held = (Held("with", ("T",), {"BW": 10}), Held("without", (), {"BW": 10}))
+    held = (HeldResources("with", ("T",), {"BW": 10}), HeldResources("without", (), {"BW": 10}))
     assert met_by([small, picky], held) == {("small", ""): "without", ("picky", ""): "with"}
     assert met_by([small, picky], held[1:]) == {}
     assert met_by([], held) == {}

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from nova import errors
-from nova.conductor.neutron.proxies import Floating, Groups, Networks
+from nova.conductor.neutron.proxies import FloatingByNeutron, GroupsByNeutron, NetworksByNeutron
 from nova.db.migrate import sync
 from nova.model.base import Page, Scope
 from nova.model.floating import FloatingAssociation, FloatingQuery
@@ -162,9 +162,9 @@ class Proxied:
                            addresses=(PortAddress(address="10.1.1.6"),))}
         deps: Any = SimpleNamespace(cell=database)
         self.changed: list[str] = []
-        self.networks = Networks(self.client)
-        self.floating = Floating(deps, self.client, "public", self.changed.append)
-        self.groups = Groups(deps, self.client, self.changed.append)
+        self.networks = NetworksByNeutron(self.client)
+        self.floating = FloatingByNeutron(deps, self.client, "public", self.changed.append)
+        self.groups = GroupsByNeutron(deps, self.client, self.changed.append)
         assert second is None
 
 
@@ -188,7 +188,7 @@ def test_networks_when_a_project_asks_then_its_own_shared_ones_and_the_outside(c
 
 
 def test_networks_when_one_project_s_are_everybody_s_then_each_project_is_shown_them_too(cloud):
-    networks = Networks(cloud.client, "other")
+    networks = NetworksByNeutron(cloud.client, "other")
     assert [one.uuid for one in networks.list_networks(MINE)] == [PUBLIC, PRIVATE, OTHERS]
     assert networks.get_network(OTHERS, MINE).label == "theirs"
     with pytest.raises(errors.network.Absent):

@@ -14,19 +14,19 @@ from nova.conductor.engine.network_options import NetworkOptions
 from nova.conductor.nova_network.back_end import NovaNetwork
 from nova.conductor.upkeep import periodic
 from nova.db import addresses, free_addresses
-from nova.db.addresses import Terms, Wish
+from nova.db.addresses import AddressRequest, Terms
 from nova.db.models import cell as tables
 from nova.db.types import later
 from nova.model.base import Scope
-from nova.model.network_managers import FLAT, FLAT_DHCP, Manager
-from nova.model.networks import Lease, NewNetwork, RequestedNetwork
+from nova.model.network_managers import FLAT, FLAT_DHCP, NetworkKind
+from nova.model.networks import LeaseChange, NewNetwork, RequestedNetwork
 from nova.model.quotas import QuotaUpdate
 from tests.fakes.small_cloud import SmallCloud
 
 FIXED = tables.fixed_addresses
 
 
-def configured(cloud: SmallCloud, manager: Manager = FLAT_DHCP, **options: Any) -> None:
+def configured(cloud: SmallCloud, manager: NetworkKind = FLAT_DHCP, **options: Any) -> None:
     cloud.deps.settings = dataclasses.replace(cloud.deps.settings,
                                                networking=NetworkOptions(manager=manager, **options))
     cloud.deps.networking = NovaNetwork(cloud.deps)
@@ -50,7 +50,7 @@ def leased(cloud: SmallCloud, uuid: str) -> tuple[str, str]:
 
 
 def report(cloud: SmallCloud, action: str, address: str, mac: str) -> None:
-    cloud.hosts.report_lease("net", Lease(host="net", action=action, mac=mac, address=address))
+    cloud.hosts.report_lease("net", LeaseChange(host="net", action=action, mac=mac, address=address))
 
 
 def limit(cloud: SmallCloud, value: int) -> None:
@@ -73,7 +73,8 @@ def test_address_with_a_lease_when_forced_release_is_off_waits_for_the_release(c
 
 
 @pytest.mark.parametrize(("manager", "force"), [(FLAT_DHCP, True), (FLAT, False)])
-def test_address_with_a_lease_when_it_need_not_wait_is_free_at_once(cloud: SmallCloud, manager: Manager, force: bool,
+def test_address_with_a_lease_when_it_need_not_wait_is_free_at_once(cloud: SmallCloud, manager: NetworkKind,
+                                                                    force: bool,
                                                                     ) -> None:
     configured(cloud, manager, force_dhcp_release=force)
     uuid = cloud.active()[0]
@@ -109,7 +110,7 @@ def test_left_address_is_free_after_its_time_and_not_before(cloud: SmallCloud) -
 def test_lease_of_another_host_or_mac_changes_nothing(cloud: SmallCloud) -> None:
     [one] = cloud.server(cloud.active()[0]).interfaces
     address = one.addresses[0].address
-    cloud.hosts.report_lease("a", Lease(host="a", action="add", mac=one.mac, address=address))
+    cloud.hosts.report_lease("a", LeaseChange(host="a", action="add", mac=one.mac, address=address))
     report(cloud, "add", address, "fa:16:3e:00:00:00")
     assert not row_of(cloud, address).leased
 
@@ -140,7 +141,7 @@ def test_one_more_address_over_the_quota_is_403_and_changes_nothing(cloud: Small
 def test_take_when_the_limit_is_reached_meanwhile_counts_under_the_lock(cloud: SmallCloud) -> None:
     """Two that were both admitted: who comes second is refused, and nothing of it is left."""
     uuid = cloud.active()[0]
-    wish = Wish("another", "vm", (RequestedNetwork(network_id=network(cloud)),), "demo")
+    wish = AddressRequest("another", "vm", (RequestedNetwork(network_id=network(cloud)),), "demo")
     with pytest.raises(errors.OverQuota):
         cloud.cell.transact(lambda tx: addresses.bind(tx, [wish], Terms(limits={"demo": 1})))
     assert [row.server_uuid for row in cloud.rows("cell", sa.select(tables.vifs))] == [uuid]
@@ -169,7 +170,7 @@ def test_second_address_is_shown_and_served_and_given_back_once(cloud: SmallClou
 
 def test_interface_by_the_same_key_is_the_same_and_goes_once(cloud: SmallCloud) -> None:
     uuid = cloud.active()[0]
-    wish = Wish(uuid, "vm", (RequestedNetwork(network_id=network(cloud)),), "demo")
+    wish = AddressRequest(uuid, "vm", (RequestedNetwork(network_id=network(cloud)),), "demo")
     first, again = (cloud.cell.transact(lambda tx: addresses.take_interface(tx, wish, "key")) for _ in range(2))
     assert first == again
     other = cloud.cell.transact(lambda tx: addresses.take_interface(tx, wish, "another"))
@@ -201,7 +202,7 @@ def test_mac_when_all_that_are_tried_are_taken_then_nothing_is_left(cloud: Small
     def same() -> str:
         tried.append(mac)
         return mac
-    wish = Wish("another", "vm", (RequestedNetwork(network_id=network(cloud)),), "demo")
+    wish = AddressRequest("another", "vm", (RequestedNetwork(network_id=network(cloud)),), "demo")
     with pytest.raises(errors.Unavailable, match="3 attempts"):
         cloud.cell.transact(lambda tx: addresses.bind(tx, [wish], Terms(mac_attempts=3, new_mac=same)))
     assert len(tried) == 3
@@ -257,7 +258,7 @@ def test_vpn_server_gets_the_address_that_is_set_aside_for_it_once(cloud: SmallC
     cloud.write("cell", sa.update(tables.networks).values(vpn_private_address="10.0.0.2"))
     cloud.control.reserve_fixed_address("10.0.0.2", True)
     request = RequestedNetwork(network_id=network(cloud), vpn=True)
-    wishes = [Wish(name, "vpn", (request,), "demo") for name in ("one", "two")]
+    wishes = [AddressRequest(name, "vpn", (request,), "demo") for name in ("one", "two")]
     made = cloud.cell.transact(lambda tx: addresses.bind(tx, wishes[:1]))
     assert made["one"][0].addresses[0].address == "10.0.0.2"
     with pytest.raises(errors.Invalid, match="10.0.0.2"):

@@ -30,7 +30,7 @@ def with_drivers(cloud: SmallCloud, drivers: dns.Managers, **options: Any) -> Sm
 
 @pytest.fixture
 def named(cloud: SmallCloud, tmp_path: Path) -> SmallCloud:
-    return with_drivers(cloud, dns.Managers.of(MINI, MINI, dns.Options(state_path=tmp_path)))
+    return with_drivers(cloud, dns.Managers.of(MINI, MINI, dns.DnsOptions(state_path=tmp_path)))
 
 
 def names(cloud: SmallCloud, address: str) -> list[str]:

@@ -14,7 +14,7 @@ from nova.db.models import cell as tables
 from nova.model.base import Scope
 from nova.model.floating import FloatingAddress, FloatingAssociation, FloatingQuery, FloatingRange
 from nova.model.quotas import QuotaUpdate
-from nova.notifications.notifier import Notifier, Options
+from nova.notifications.notifier import Notifier, NotifierOptions
 from tests.fakes.notifications import Kept
 from tests.fakes.racing import together
 from tests.fakes.small_cloud import DEMO, SmallCloud, until
@@ -335,7 +335,7 @@ def test_follow_when_each_host_serves_its_own_then_the_address_is_on_the_servers
 
 def test_events_when_addresses_come_and_go_then_each_is_told(pool):
     kept = Kept()
-    pool.deps.notifier = Notifier(kept, Options(host="ctl", forms=("unversioned", "versioned")))
+    pool.deps.notifier = Notifier(kept, NotifierOptions(host="ctl", forms=("unversioned", "versioned")))
     [uuid], one = pool.active(), allocate(pool)
     associate(pool, uuid, one.address)
     pool.delete(uuid)

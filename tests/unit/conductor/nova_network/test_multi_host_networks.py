@@ -152,8 +152,8 @@ def test_guest_that_moves_has_the_other_hosts_address_as_its_gateway(many: ManyH
 
 
 def test_first_guests_at_once_take_one_address_for_their_host(many: ManyHosts) -> None:
-    wishes = [addresses.Wish(name, "vm", (RequestedNetwork(network_id=many.network.uuid),), "demo", "a")
-              for name in ("one", "two", "three")]
+    wishes = [addresses.AddressRequest(name, "vm", (RequestedNetwork(network_id=many.network.uuid),), "demo", "a")
+                        for name in ("one", "two", "three")]
     for wish in wishes:
         many.cloud.cell.transact(lambda tx, wish=wish: addresses.bind(tx, [wish]))
     assert list(many.own()) == ["a"]
@@ -237,7 +237,7 @@ def test_floating_address_when_the_guests_host_is_down_is_the_servers_and_nobody
 
 
 def test_lease_is_noted_by_the_guests_own_host_alone(many: ManyHosts) -> None:
-    from nova.model.networks import Lease
+    from nova.model.networks import LeaseChange
 
     [one] = many.cloud.server(many.boot("a")).interfaces
     address = one.addresses[0].address
@@ -245,7 +245,7 @@ def test_lease_is_noted_by_the_guests_own_host_alone(many: ManyHosts) -> None:
     def leased() -> bool:
         return many.cloud.rows("cell", sa.select(FIXED.c.leased).where(FIXED.c.address == address))[0].leased
     for host, found in (("b", False), ("a", True)):
-        many.cloud.hosts.report_lease(host, Lease(host=host, action="add", mac=one.mac, address=address))
+        many.cloud.hosts.report_lease(host, LeaseChange(host=host, action="add", mac=one.mac, address=address))
         assert leased() is found
 
 

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from nova import context, errors
-from nova.conductor.engine.network_back_end import NetworkWish
+from nova.conductor.engine.network_back_end import NetworkRequest
 from nova.conductor.engine.network_options import NetworkOptions
 from nova.conductor.nova_network.back_end import NovaNetwork
 from nova.db import network_pools
@@ -74,7 +74,7 @@ def test_first_servers_in_parallel_take_one_network(cloud: SmallCloud) -> None:
 
     def admit() -> None:
         try:
-            cloud.deps.networking.admit(NetworkWish("demo", None))
+            cloud.deps.networking.admit(NetworkRequest("demo", None))
         except Exception as error:
             errors_.append(error)
     threads = [threading.Thread(target=admit) for _ in range(8)]

@@ -18,8 +18,8 @@ from nova.model.consoles import (
     ConsoleAddress,
     ConsoleConnection,
     ConsoleGrant,
+    ConsoleRequest,
     ConsoleType,
-    ConsoleWish,
     TokenCheck,
     token_hash,
 )
@@ -38,8 +38,8 @@ NOWHERE = "99999999-2222-4333-8444-555555555555"
 
 def keep(cloud: SmallCloud, uuid: str, token: str = "t", type: ConsoleType = TYPE, ttl_s: int = 600) -> ConsoleAddress:
     with context.entered(DEMO):
-        return cloud.control.keep_console(ConsoleGrant(wish=ConsoleWish(server_uuid=uuid, type=type),
-                                                       token_hash=token_hash(token), ttl_s=ttl_s))
+        return cloud.control.keep_console(ConsoleGrant(wish=ConsoleRequest(server_uuid=uuid, type=type),
+                                                          token_hash=token_hash(token), ttl_s=ttl_s))
 
 
 def check(cloud: SmallCloud, token: str = "t", redeem: bool = False,
@@ -170,8 +170,8 @@ def test_console_when_the_conductor_dies_before_it_is_kept_then_the_address_is_n
     uuid, = cloud.active()
     cloud.computes["a"].on_find = throwing(KeyboardInterrupt())  # as near to a kill as one thread comes
     with pytest.raises(KeyboardInterrupt):
-        rules.Consoles(cloud.deps).keep_console(ConsoleGrant(
-            wish=ConsoleWish(server_uuid=uuid, type=TYPE), token_hash=token_hash("lost"), ttl_s=600))
+        rules.ConsoleQueries(cloud.deps).keep_console(ConsoleGrant(
+            wish=ConsoleRequest(server_uuid=uuid, type=TYPE), token_hash=token_hash("lost"), ttl_s=600))
     cloud.computes["a"].on_find = None
     assert refusal(cloud, "lost") == "console.unknown"
     keep(cloud, uuid)

@@ -94,7 +94,7 @@ def test_forgiving_when_it_dies_half_way_then_the_next_one_ends_it(cloud: SmallC
     with monkeypatch.context() as patch:
         patch.setattr(usage.services, "strike", killed)
         with pytest.raises(SystemExit):
-            usage.Usage(cloud.deps).forgive_debts("a")  # type: ignore[arg-type]
+            usage.UsageQueries(cloud.deps).forgive_debts("a")  # type: ignore[arg-type]
     assert cloud.claims() == {("b", uuid)} and cloud.control.list_debts("a") == (debt,)
     assert cloud.control.forgive_debts("a") == (debt,)
     assert not cloud.debts()
@@ -111,5 +111,5 @@ def test_forgiving_when_the_host_comes_back_meanwhile_then_conflict_and_it_pays_
         release(providers)  # type: ignore[arg-type]
     cloud.deps.feed.after_release = come_back  # type: ignore[method-assign]
     with pytest.raises(errors.Conflict):
-        usage.Usage(cloud.deps).forgive_debts("a")  # type: ignore[arg-type]
+        usage.UsageQueries(cloud.deps).forgive_debts("a")  # type: ignore[arg-type]
     assert cloud.control.list_debts("a") == (debt,)

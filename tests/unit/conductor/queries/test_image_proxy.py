@@ -11,8 +11,8 @@ from keystoneauth1 import session as ksession
 
 from nova import errors
 from nova.clients.glance import Glance
-from nova.clients.session import Caller, Credentials, Service
-from nova.conductor.queries.images import Images
+from nova.clients.session import Caller, Credentials, ServiceEndpoint
+from nova.conductor.queries.images import ImageQueries
 from nova.model.images import ImageQuery
 from tests.fakes.glance import FakeGlance
 
@@ -24,15 +24,15 @@ def glance() -> Iterator[FakeGlance]:
 
 
 @pytest.fixture
-def images(glance: FakeGlance) -> Images:
-    service = Service("image", "image", (glance.url,), retries=0)
+def images(glance: FakeGlance) -> ImageQueries:
+    service = ServiceEndpoint("image", "image", (glance.url,), retries=0)
     deps: Any = SimpleNamespace(images=Glance(Caller(service, Credentials(ksession.Session(), None))))
-    return Images(deps)
+    return ImageQueries(deps)
 
 
 @pytest.mark.parametrize("image_id", ["..", "../metadefs/namespaces", "a/file", "", "a?b=c", "x" * 256])
 def test_image_when_its_id_is_no_segment_of_a_path_then_missing_and_nobody_is_asked(
-        glance: FakeGlance, images: Images, image_id: str) -> None:
+        glance: FakeGlance, images: ImageQueries, image_id: str) -> None:
     for ask in (images.get_image, images.delete_image,
                 lambda name: images.update_image_properties(name, {"a": "b"}, (), False)):
         with pytest.raises(errors.NotFound):
@@ -42,7 +42,7 @@ def test_image_when_its_id_is_no_segment_of_a_path_then_missing_and_nobody_is_as
 
 @pytest.mark.parametrize("name", ["name", "visibility", "owner", "id", "min_ram", "locations"])
 def test_metadata_when_it_names_a_member_of_the_image_then_invalid_and_it_stays(
-        glance: FakeGlance, images: Images, name: str) -> None:
+        glance: FakeGlance, images: ImageQueries, name: str) -> None:
     image = glance.add()
     before = dict(glance.images[image])
     with pytest.raises(errors.Invalid, match=name):
@@ -55,7 +55,7 @@ def test_metadata_when_it_names_a_member_of_the_image_then_invalid_and_it_stays(
 def test_list_when_the_marker_is_nobodys_then_invalid() -> None:
     def missing(*args: Any, **kwargs: Any) -> Any:
         raise errors.NotFound("no such images")
-    proxy = Images(SimpleNamespace(images=SimpleNamespace(list=missing)))  # type: ignore[arg-type]
+    proxy = ImageQueries(SimpleNamespace(images=SimpleNamespace(list=missing)))  # type: ignore[arg-type]
     with pytest.raises(errors.Invalid, match="nobody"):
         proxy.list_images(ImageQuery(marker="nobody"))
     with pytest.raises(errors.NotFound):

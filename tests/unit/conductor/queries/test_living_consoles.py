@@ -12,7 +12,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 import pytest
 
 from nova import context, errors
-from nova.model.consoles import ConsoleType, ConsoleWish, TokenCheck, token_hash
+from nova.model.consoles import ConsoleRequest, ConsoleType, TokenCheck, token_hash
 from nova.model.servers import LockChange
 from nova.model.states import ENDS_CONSOLES, PowerState
 from tests.fakes import living_cloud
@@ -42,7 +42,7 @@ def walk(tmp_path: Path, templates: Path, monkeypatch: pytest.MonkeyPatch) -> It
 def opened(cloud: LivingCloud, uuid: str, type: ConsoleType = SERIAL) -> str:
     """A token, as the address in its user's hands has it."""
     with context.entered(DEMO):
-        url = cloud.consoles.open_console(ConsoleWish(server_uuid=uuid, type=type)).url
+        url = cloud.consoles.open_console(ConsoleRequest(server_uuid=uuid, type=type)).url
     query = parse_qs(urlsplit(url).query)
     return query["token"][0] if "token" in query else unquote(query["path"][0]).removeprefix("?token=")
 

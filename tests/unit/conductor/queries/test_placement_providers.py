@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from nova import errors
 from nova.db.models.cell import services
 from nova.model.aggregates import NewAggregate
-from nova.model.hosts import Stamp
+from nova.model.hosts import NodeStamp
 from nova.model.providers import (
     ClassInventory,
     NewProvider,
@@ -229,8 +229,8 @@ def test_hosts_tree_when_schedulers_can_not_be_told_then_the_change_stands_and_t
     for change in (lambda: placement.fill(A, VCPU=3, MEMORY_MB=64), lambda: placement.fill(child, VGPU=2),
                    lambda: placement.allocate(child, VGPU=1), lambda: placement.rpc.set_provider_traits(
                        ProviderTraits(uuid=child, traits=("HW_NUMA_ROOT",))), lambda: placement.make("more", child)):
-        known = [Stamp(host=one.host, node=one.node, generation=one.generation, service_version=one.service_version,
-                       aggregates_version=one.aggregates_version) for one in feed.states().states]
+        known = [NodeStamp(host=one.host, node=one.node, generation=one.generation, service_version=one.service_version,
+                           aggregates_version=one.aggregates_version) for one in feed.states().states]
         change()
         assert [one.host for one in feed.states(known, everything=False).states] == ["a"]
 

@@ -10,7 +10,7 @@ import pytest
 from nova import errors
 from nova.conductor.engine import zones
 from nova.conductor.engine.workflow import Op
-from nova.db.claims import Usage
+from nova.db.claims import ProviderUsage
 from nova.db.states import Entry
 from tests.fakes.rows import server_value
 
@@ -21,7 +21,7 @@ def zone_of(made: str | None, wanted: str | None, forced: bool = False) -> Any:
     entry = Entry(id=1, server_uuid="s", action="create", epoch=1, arguments={"forced": forced},
                   data={"provider_id": 1, "host": "rack7-secret"})
     op = Op(entry, server_value(pinned_availability_zone=wanted))
-    return zones.for_server(WORLD, op, [Usage(1, "rack7-secret", "rack7-secret", 1, {}, made)])
+    return zones.for_server(WORLD, op, [ProviderUsage(1, "rack7-secret", "rack7-secret", 1, {}, made)])
 
 
 @pytest.mark.parametrize(("made", "wanted", "forced", "zone"), [

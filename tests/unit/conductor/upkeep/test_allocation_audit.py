@@ -16,7 +16,7 @@ from nova.db.models import api as api_tables
 from nova.db.models import cell as cell_tables
 from nova.db.types import utc_now
 from nova.manage import placement_commands
-from nova.model.audits import EXTRA, MISSING, ORPHAN, WRONG, Difference, Known, Place, compare
+from nova.model.audits import EXTRA, MISSING, ORPHAN, WRONG, Difference, KnownServer, NodeHolder, compare
 from tests.fakes.failing_cloud import FailingCloud
 from tests.fakes.small_cloud import SmallCloud
 
@@ -62,21 +62,24 @@ def lose(cloud: SmallCloud, uuid: str) -> None:
 
 # -- the comparison
 
-HERE, THERE = Place("a", "a", "s"), Place("b", "b", "s")
+HERE, THERE = NodeHolder("a", "a", "s"), NodeHolder("b", "b", "s")
 NEEDED = {"VCPU": 1}
 
 
 @pytest.mark.parametrize(("known", "holding", "kinds"), [
-    (Known("s", needs={HERE: NEEDED}), {HERE: NEEDED}, []), (Known("s", needs={HERE: NEEDED}), {}, [MISSING]),
-    (Known("s", needs={HERE: NEEDED}), {HERE: {"VCPU": 2}}, [WRONG]),
-    (Known("s", needs={HERE: NEEDED}), {HERE: {"VCPU": 1, "PCPU": 1}}, [WRONG]),
-    (Known("s", needs={HERE: NEEDED}), {HERE: NEEDED, THERE: NEEDED}, [EXTRA]),
-    (Known("s", needs={HERE: NEEDED}, owing={"b"}), {HERE: NEEDED, THERE: NEEDED}, []),
-    (Known("s", gone=True), {HERE: NEEDED}, [ORPHAN]), (Known("s", gone=True, owing={"a"}), {HERE: NEEDED}, []),
-    (Known("s", gone=True), {}, []), (Known("s", unsure="busy", needs={HERE: NEEDED}), {}, []),
-    (Known("s", needs={HERE: {"VCPU": 0}}), {}, []),
-    (Known("s", needs={HERE: NEEDED}), {HERE._replace(consumer="move"): NEEDED}, [MISSING, EXTRA])])
-def test_compare_names_each_difference(known: Known, holding: dict[Place, dict[str, int]], kinds: list[str]) -> None:
+    (KnownServer("s", needs={HERE: NEEDED}), {HERE: NEEDED}, []),
+                                                         (KnownServer("s", needs={HERE: NEEDED}), {}, [MISSING]),
+    (KnownServer("s", needs={HERE: NEEDED}), {HERE: {"VCPU": 2}}, [WRONG]),
+    (KnownServer("s", needs={HERE: NEEDED}), {HERE: {"VCPU": 1, "PCPU": 1}}, [WRONG]),
+    (KnownServer("s", needs={HERE: NEEDED}), {HERE: NEEDED, THERE: NEEDED}, [EXTRA]),
+    (KnownServer("s", needs={HERE: NEEDED}, owing={"b"}), {HERE: NEEDED, THERE: NEEDED}, []),
+    (KnownServer("s", gone=True), {HERE: NEEDED}, [ORPHAN]),
+                                                         (KnownServer("s", gone=True, owing={"a"}), {HERE: NEEDED}, []),
+    (KnownServer("s", gone=True), {}, []), (KnownServer("s", unsure="busy", needs={HERE: NEEDED}), {}, []),
+    (KnownServer("s", needs={HERE: {"VCPU": 0}}), {}, []),
+    (KnownServer("s", needs={HERE: NEEDED}), {HERE._replace(consumer="move"): NEEDED}, [MISSING, EXTRA])])
+def test_compare_names_each_difference(known: KnownServer, holding: dict[NodeHolder, dict[str, int]],
+                                       kinds: list[str]) -> None:
     assert [one.kind for one in compare(known, holding)] == kinds
 
 

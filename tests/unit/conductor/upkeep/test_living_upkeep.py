@@ -19,7 +19,7 @@ from nova import context
 from nova.conductor.upkeep import timeouts
 from nova.db.models.cell import operations, servers
 from nova.manage import host_commands, host_drain
-from nova.manage.drain_plan import Wish
+from nova.manage.drain_plan import DrainRequest
 from nova.model.base import utcnow
 from nova.model.server_orders import RescueServer, ResizeServer
 from nova.model.servers import ServerOrder
@@ -57,7 +57,7 @@ class Drain:
     """A drain of host1, and what is seen of it."""
 
     def __init__(self, cloud: LivingCloud, **wish: Any) -> None:
-        self.cloud, self.wish = cloud, Wish(**{"host": "host1", **wish})
+        self.cloud, self.wish = cloud, DrainRequest(**{"host": "host1", **wish})
         self.lines: list[str] = []
         self.rows: list[tuple[str, ...]] = []
 
@@ -144,7 +144,7 @@ def test_drain_when_it_and_its_conductor_are_killed_half_way_then_the_next_one_e
     cloud.settle()
     cloud.computes["host1"].driver.knobs.delay("migrate", 0.3)
     with context.entered(context.internal()):
-        first = host_drain.Drain(cloud.control, Wish(host="host1", parallel=4), lambda line: None)
+        first = host_drain.Drain(cloud.control, DrainRequest(host="host1", parallel=4), lambda line: None)
         first.tick()
     cloud.replace_conductor()
     done: list[int] = []

@@ -11,7 +11,7 @@ from nova.model.images import Image
 from nova.model.networks import Interface
 from nova.model.orders import BuildOrder, Disk, Fence
 from nova.virt.libvirt.disks.folders import DiskRecord
-from nova.virt.libvirt.host.facts import HostFacts
+from nova.virt.libvirt.host.facts import HypervisorFacts
 from nova.virt.libvirt.settings import LibvirtSettings
 from nova.virt.libvirt.xml.capabilities import DomainCapabilities
 
@@ -48,9 +48,9 @@ def order(**changes: Any) -> BuildOrder:
         **changes})
 
 
-def facts(**changes: Any) -> HostFacts:
-    return HostFacts(**{"virt_type": "qemu", "arch": "x86_64", "release": "1.0", "serial_of": lambda uuid: uuid,
-                        **changes})
+def facts(**changes: Any) -> HypervisorFacts:
+    return HypervisorFacts(**{"virt_type": "qemu", "arch": "x86_64", "release": "1.0", "serial_of": lambda uuid: uuid,
+                              **changes})
 
 
 def abilities(machine: str | None, **changes: Any) -> DomainCapabilities:
@@ -65,7 +65,7 @@ def abilities(machine: str | None, **changes: Any) -> DomainCapabilities:
         "cpu_models": ("Haswell", "Nehalem"), **changes})
 
 
-def able(**changes: Any) -> HostFacts:
+def able(**changes: Any) -> HypervisorFacts:
     """A host that has all that Debian's packages give."""
     return facts(**{"abilities": abilities, "version": 7_002_022, "tpm": True, "stateless_firmware": True,
                     "machines": frozenset({"pc", "q35", "pc-q35-7.2", "pc-i440fx-7.2"}), **changes})

@@ -7,9 +7,9 @@ import xml.etree.ElementTree as ET
 import pytest
 
 from nova import errors
-from nova.virt.libvirt.moves.watch import GIB, Act, Due, Watch, downtimes
+from nova.virt.libvirt.moves.watch import GIB, Act, Due, MigrationWatch, downtimes
 from nova.virt.libvirt.settings.moves import MoveSettings
-from nova.virt.libvirt.xml.arrival import Places, arrival_xml, copied_disks, cpu_of
+from nova.virt.libvirt.xml.arrival import ArrivalPaths, arrival_xml, copied_disks, cpu_of
 from nova.virt.libvirt.xml.specs import NodeSpec, PlacementSpec
 
 HERE, THERE = "/srv/a/5f1c2d0a", "/srv/b/5f1c2d0a"
@@ -34,8 +34,8 @@ RUNNING = f"""
     <rng model="virtio"><backend model="random">/dev/urandom</backend></rng>
   </devices>
 </domain>"""
-PLACES = Places(folder=THERE, vnc_listen="10.0.0.2", bases={"disk": ("/srv/b/_base/0b5e", "raw")},
-                vifs={"fa:16:3e:00:00:01": ("br9", "tap9")})
+PLACES = ArrivalPaths(folder=THERE, vnc_listen="10.0.0.2", bases={"disk": ("/srv/b/_base/0b5e", "raw")},
+                      vifs={"fa:16:3e:00:00:01": ("br9", "tap9")})
 
 
 def test_arrival_when_all_differs_then_paths_and_devices_are_the_destinations():
@@ -70,7 +70,7 @@ def place(page_kb: int | None = 2048, numa: bool = True) -> PlacementSpec:
 
 
 def test_arrival_when_the_guest_is_pinned_then_its_place_is_the_destinations():
-    domain = ET.fromstring(arrival_xml(PINNED, HERE, Places(folder=HERE, placement=place())))
+    domain = ET.fromstring(arrival_xml(PINNED, HERE, ArrivalPaths(folder=HERE, placement=place())))
     tuning, numa = domain.find("cputune"), domain.find("numatune")
     assert [(pin.get("vcpu"), pin.get("cpuset")) for pin in tuning.iterfind("vcpupin")] == [("0", "2"), ("1", "3")]
     assert tuning.find("emulatorpin").get("cpuset") == "2,3" and tuning.findtext("shares") == "2048"
@@ -80,7 +80,7 @@ def test_arrival_when_the_guest_is_pinned_then_its_place_is_the_destinations():
 
 def test_arrival_when_the_guest_floats_then_it_is_on_the_processors_that_are_shared_there():
     text = RUNNING.replace("<os firmware", "<vcpu cpuset='7'>2</vcpu><os firmware")
-    domain = ET.fromstring(arrival_xml(text, HERE, Places(folder=HERE, placement=PlacementSpec(cpuset=(0, 1)))))
+    domain = ET.fromstring(arrival_xml(text, HERE, ArrivalPaths(folder=HERE, placement=PlacementSpec(cpuset=(0, 1)))))
     assert domain.find("vcpu").get("cpuset") == "0,1" and domain.find("cputune") is None is domain.find("numatune")
 
 
@@ -88,12 +88,12 @@ def test_arrival_when_the_guest_floats_then_it_is_on_the_processors_that_are_sha
                                    PlacementSpec()])
 def test_arrival_when_the_place_there_can_not_be_the_guests_then_it_is_refused(there):
     with pytest.raises(errors.move.UnlikePlace) as caught:
-        arrival_xml(PINNED, HERE, Places(folder=HERE, placement=there))
+        arrival_xml(PINNED, HERE, ArrivalPaths(folder=HERE, placement=there))
     assert caught.value.code == "move.unlike_place"
 
 
 def test_arrival_when_nothing_differs_then_the_guest_is_the_same():
-    same = arrival_xml(RUNNING, HERE, Places(folder=HERE))
+    same = arrival_xml(RUNNING, HERE, ArrivalPaths(folder=HERE))
     assert ET.canonicalize(same) == ET.canonicalize(RUNNING)
 
 
@@ -114,13 +114,13 @@ def test_downtimes_when_stepped_then_they_grow_to_the_most():
 
 @pytest.mark.parametrize(("force", "act"), [(False, Act.ABORT), (True, Act.FORCE)])
 def test_watch_when_the_time_is_over_then_once_what_the_operator_said(force, act):
-    watch = Watch(MoveSettings(completion_s=100, force_at_timeout=force), 5 * GIB)
+    watch = MigrationWatch(MoveSettings(completion_s=100, force_at_timeout=force), 5 * GIB)
     assert watch.due(0) == Due(Act.DOWNTIME, 50) and watch.due(1) is None
     assert watch.due(499) == Due(Act.DOWNTIME, 63) and watch.due(500) == Due(act) and watch.due(501) is None
 
 
 def test_watch_when_forced_or_without_a_bound_then_nothing_ends_it():
-    forced = Watch(MoveSettings(completion_s=10), GIB)
+    forced = MigrationWatch(MoveSettings(completion_s=10), GIB)
     forced.forced = True
-    for watch in (forced, Watch(MoveSettings(completion_s=0), GIB)):
+    for watch in (forced, MigrationWatch(MoveSettings(completion_s=0), GIB)):
         assert all(due is None or due.act == Act.DOWNTIME for due in map(watch.due, range(0, 9999, 7)))

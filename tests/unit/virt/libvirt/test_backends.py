@@ -13,7 +13,7 @@ from nova import errors
 from nova.model.orders import Disk
 from nova.privileged.lvm import Clearing, Lvm, clearing_argvs
 from nova.privileged.qemu_img import QemuImg, ToolLimits
-from nova.privileged.rbd import Pool, Rbd
+from nova.privileged.rbd import CephPool, Rbd
 from nova.privileged.runner import Completed, SystemRunner
 from nova.virt.libvirt import LibvirtDriver
 from nova.virt.libvirt.disks import plan
@@ -21,7 +21,7 @@ from nova.virt.libvirt.disks.backends import Backends, Space
 from nova.virt.libvirt.disks.folders import DiskRecord, Folder
 from nova.virt.libvirt.disks.maker import DiskMaker
 from nova.virt.libvirt.guest import disk_devices as disk_xml
-from nova.virt.libvirt.properties import Wishes
+from nova.virt.libvirt.properties import RequestedProperties
 from nova.virt.libvirt.vifs import bridge
 from nova.virt.libvirt.xml import running
 from tests.contract.driver_conformance import build, make_order, unbuild
@@ -347,12 +347,12 @@ def test_full_pool_is_a_full_disk():
     ceph = FakeCeph()
     ceph.fails["create"] = (28, "rbd: create error: (28) No space left on device")
     with pytest.raises(errors.host.DiskFull):
-        Rbd(Pool("vms", "nova", "/etc/ceph/c.conf"), ceph).create("a", GIB)
+        Rbd(CephPool("vms", "nova", "/etc/ceph/c.conf"), ceph).create("a", GIB)
 
 
 @pytest.mark.parametrize(("pool", "uri"), [
-    (Pool("vms"), "rbd:vms/a"), (Pool("vms", "nova", "/etc/c.conf"), "rbd:vms/a:id=nova:conf=/etc/c.conf"),
-    (Pool("v:ms", "n@=x"), "rbd:v\\:ms/a:id=n\\@\\=x")])
+    (CephPool("vms"), "rbd:vms/a"), (CephPool("vms", "nova", "/etc/c.conf"), "rbd:vms/a:id=nova:conf=/etc/c.conf"),
+    (CephPool("v:ms", "n@=x"), "rbd:v\\:ms/a:id=n\\@\\=x")])
 def test_address_of_an_image_keeps_its_characters_apart(pool, uri):
     assert pool.uri("a") == uri
 
@@ -390,7 +390,7 @@ def test_space_is_that_of_the_back_end(tmp_path):
 
 def _spec(settings_, record=None, cache="none"):
     disk = record or plan.plan(ONE, settings_, RAW)[0]
-    return disk_xml.disk_specs((disk,), FOLDER, Wishes(), "ide", disk_xml.Storage.of(settings_, cache))[0]
+    return disk_xml.disk_specs((disk,), FOLDER, RequestedProperties(), "ide", disk_xml.Storage.of(settings_, cache))[0]
 
 
 @pytest.mark.parametrize(("changes", "host_cache", "io"), [

@@ -11,8 +11,8 @@ import pytest
 
 from nova.virt.libvirt.guest.definition import guest_spec
 from nova.virt.libvirt.settings.consoles import ConsoleSettings
-from nova.virt.libvirt.xml.arrival import Places, arrival_xml
-from nova.virt.libvirt.xml.consoles import Screens, lines_of, ports_of, screen_of, serials_of
+from nova.virt.libvirt.xml.arrival import ArrivalPaths, arrival_xml
+from nova.virt.libvirt.xml.consoles import GuestScreens, lines_of, ports_of, screen_of, serials_of
 from nova.virt.libvirt.xml.domain import domain_xml
 from nova.virt.libvirt.xml.specs import SerialLine, SpiceSpec
 from tests.unit.virt.libvirt.orders import DISKS, FOLDER, able, flavor, image, order, settings
@@ -116,7 +116,7 @@ def test_serial_port_that_is_no_listener_is_none_of_ours(old, new):
 # --- at its destination
 
 def arrived(text: str = RUNNING, **places) -> ET.Element:
-    return ET.fromstring(arrival_xml(text, "/srv/a/5f", Places(folder="/srv/b/5f", **places))).find("devices")
+    return ET.fromstring(arrival_xml(text, "/srv/a/5f", ArrivalPaths(folder="/srv/b/5f", **places))).find("devices")
 
 
 def channel_of(devices: ET.Element) -> str:
@@ -124,8 +124,8 @@ def channel_of(devices: ET.Element) -> str:
 
 
 def test_arrival_where_all_is_on_then_each_is_the_destinations():
-    devices = arrived(screens=Screens(vnc="10.0.0.2", spice=replace(EVERY, listen="10.0.0.2", agent=True)),
-                      lines=(SerialLine("10.0.0.2", 10100), SerialLine(path="/run/s.sock")))
+    devices = arrived(screens=GuestScreens(vnc="10.0.0.2", spice=replace(EVERY, listen="10.0.0.2", agent=True)),
+                           lines=(SerialLine("10.0.0.2", 10100), SerialLine(path="/run/s.sock")))
     assert "10.0.0.1" not in ET.tostring(devices, encoding="unicode")
     first, second = devices.findall("serial")
     for device in (first, devices.find("console")):
@@ -141,15 +141,15 @@ def test_arrival_where_all_is_on_then_each_is_the_destinations():
 
 
 def test_arrival_where_all_is_off_then_terminals_and_no_screen_and_the_guest_sees_the_same_devices():
-    devices = arrived(screens=Screens())
+    devices = arrived(screens=GuestScreens())
     assert devices.find("graphics") is None and channel_of(devices) == "null"
     assert devices.find("video") is not None and devices.find("input") is not None
     for device in (*devices.findall("serial"), devices.find("console")):
         assert device.get("type") == "pty" and device.find("source") is None and device.find("protocol") is None
 
 
-@pytest.mark.parametrize("there", [Screens(vnc="10.0.0.2"), Screens(spice=replace(SPICE, listen="10.0.0.2")),
-                                   Screens(vnc="10.0.0.2", spice=replace(SPICE, listen="10.0.0.2"))])
+@pytest.mark.parametrize("there", [GuestScreens(vnc="10.0.0.2"), GuestScreens(spice=replace(SPICE, listen="10.0.0.2")),
+                                             GuestScreens(vnc="10.0.0.2", spice=replace(SPICE, listen="10.0.0.2"))])
 @pytest.mark.parametrize("here", ["vnc", "spice", "both"])
 def test_arrival_of_a_guest_with_a_screen_then_it_has_those_of_the_destination(here, there):
     domain = ET.fromstring(RUNNING)
@@ -167,7 +167,7 @@ def test_arrival_of_a_guest_without_a_screen_then_it_gets_none():
     domain = ET.fromstring(RUNNING)
     for graphics in domain.findall("devices/graphics"):
         domain.find("devices").remove(graphics)
-    found = arrived(ET.tostring(domain, encoding="unicode"), screens=Screens(vnc="10.0.0.2", spice=SPICE))
+    found = arrived(ET.tostring(domain, encoding="unicode"), screens=GuestScreens(vnc="10.0.0.2", spice=SPICE))
     assert found.find("graphics") is None
 
 
@@ -179,6 +179,6 @@ def test_arrival_at_a_host_of_an_older_release_then_vnc_alone_and_terminals():
 
 
 def test_arrival_of_a_guest_that_had_lost_its_agents_channel_then_it_is_back():
-    gone = arrived(screens=Screens(vnc="10.0.0.2"))
+    gone = arrived(screens=GuestScreens(vnc="10.0.0.2"))
     text = f"<domain>{ET.tostring(gone, encoding='unicode')}</domain>"
-    assert channel_of(arrived(text, screens=Screens(vnc="10.0.0.3", spice=SPICE))) == "spicevmc"
+    assert channel_of(arrived(text, screens=GuestScreens(vnc="10.0.0.3", spice=SPICE))) == "spicevmc"

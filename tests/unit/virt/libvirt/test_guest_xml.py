@@ -201,5 +201,6 @@ def test_cpu_mode_is_as_configured_or_fits_the_host(changes, virt_type, mode, mo
 
 
 def test_every_flavor_spec_of_the_table_sets_a_field_of_wishes():
-    from nova.virt.libvirt.properties import Wishes
-    assert {row.field for row in (*FLAVOR.values(), *IMAGE.values())} - {""} <= set(Wishes.__dataclass_fields__)
+    from nova.virt.libvirt.properties import RequestedProperties
+    assert {row.field for row in (*FLAVOR.values(),
+                                  *IMAGE.values())} - {""} <= set(RequestedProperties.__dataclass_fields__)

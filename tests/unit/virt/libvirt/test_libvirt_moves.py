@@ -23,7 +23,7 @@ from nova.privileged.qemu_img import QemuImg
 from nova.virt.libvirt import LibvirtDriver
 from nova.virt.libvirt.disks import header
 from nova.virt.libvirt.moves import source_info as tell
-from nova.virt.libvirt.moves.watch import GIB, Act, Due, Watch
+from nova.virt.libvirt.moves.watch import GIB, Act, Due, MigrationWatch
 from nova.virt.libvirt.settings.moves import MoveSettings, check_destination, move_settings_of
 from nova.virt.libvirt.vifs import bridge
 from tests.contract.driver_conformance import build, eventually, make_order, unbuild
@@ -361,7 +361,7 @@ def test_offer_when_the_program_is_missing_or_ends_at_once_then_it_is_a_refusal(
 
 @pytest.mark.parametrize("certificates", ["", "/etc/pki/qemu"])
 def test_secret_of_an_export_is_in_no_command_line(tmp_path, certificates):
-    source = disk_exports.Source("10.0.0.1", 49216, "5ecre7", certificates)
+    source = disk_exports.ExportSource("10.0.0.1", 49216, "5ecre7", certificates)
     with disk_exports.reading(source, tmp_path) as told:
         assert "5ecre7" not in str(told) and "tls-creds=tls" in told[1]
         assert all(path.stat().st_mode & 0o077 == 0 for path in tmp_path.rglob("*"))
@@ -371,7 +371,7 @@ def test_secret_of_an_export_is_in_no_command_line(tmp_path, certificates):
 def test_key_that_a_kill_left_goes_at_the_next_read(tmp_path):
     (tmp_path / f"{disk_exports.KEY_PREFIX}old").mkdir()
     (tmp_path / f"{disk_exports.KEY_PREFIX}old" / "keys.psk").touch()
-    with disk_exports.reading(disk_exports.Source("10.0.0.1", 49216, "5ecre7"), tmp_path):
+    with disk_exports.reading(disk_exports.ExportSource("10.0.0.1", 49216, "5ecre7"), tmp_path):
         assert [path for path in tmp_path.iterdir() if path.name.endswith("old")] == []
     assert not list(tmp_path.iterdir())
 
@@ -386,10 +386,10 @@ def test_offer_is_read_by_those_who_know_its_secret_alone(tmp_path):
         asked = subprocess.run(["qemu-nbd", "--list", "--bind", offer.address, "--port", str(offer.port)],
                                capture_output=True, text=True, timeout=30, check=False)
         assert asked.returncode and "export" not in asked.stdout
-        with disk_exports.reading(disk_exports.Source(offer.address, offer.port, "0" * 32), tmp_path) as wrong, \
+        with disk_exports.reading(disk_exports.ExportSource(offer.address, offer.port, "0" * 32), tmp_path) as wrong, \
                 pytest.raises(errors.HostRefused):
             QemuImg().fetch(*wrong, str(got))
-        source = disk_exports.Source(offer.address, offer.port, offer.names["disk"])
+        source = disk_exports.ExportSource(offer.address, offer.port, offer.names["disk"])
         with disk_exports.reading(source, tmp_path) as (objects, options):
             without = options.removesuffix(",file.tls-creds=tls")
             assert without != options
@@ -434,7 +434,7 @@ def test_offer_with_tls_is_read_by_those_with_a_certificate_alone(tmp_path, cert
     offer = disk_exports.offer(tmp_path, {"disk": file}, listen)
     try:
         for pki in ("", str(certificates)):
-            source = disk_exports.Source(offer.address, offer.port, offer.names["disk"], pki)
+            source = disk_exports.ExportSource(offer.address, offer.port, offer.names["disk"], pki)
             with disk_exports.reading(source, tmp_path) as (objects, options):
                 if pki:
                     QemuImg().fetch(objects, options, str(got))
@@ -842,10 +842,10 @@ def test_settings_when_the_files_are_read_again_then_the_next_migration_has_the_
     conf = nova_conf.register(cfg.ConfigOpts())
     conf([], default_config_files=[str(file)])
     made = move_settings_of(conf, conf.libvirt)
-    before = Watch(made, GIB)
+    before = MigrationWatch(made, GIB)
     file.write_text("[libvirt]\nlive_migration_completion_timeout = 10\n"
                     "live_migration_timeout_action = force_complete\n")
     conf.mutate_config_files()
-    after = Watch(made, GIB)
+    after = MigrationWatch(made, GIB)
     assert (made.now().completion_s, made.now().force_at_timeout) == (10, True)
     assert after.due(20) == Due(Act.FORCE) and before.due(20) != Due(Act.FORCE) and before.due(200) == Due(Act.ABORT)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from nova import errors
-from nova.virt.libvirt.vifs.os_vif_plugs import LINUX_BRIDGE, OVS, OsVif, Port, _vif
+from nova.virt.libvirt.vifs.os_vif_plugs import LINUX_BRIDGE, OVS, OsVif, VifPort, _vif
 
 ID, MAC, UUID = "ce531f90-199f-48c0-816c-13e38010b442", "fa:16:3e:4c:2c:30", "11111111-2222-4333-8444-555555555555"
 NETWORK = "21111111-2222-4333-8444-555555555555"
@@ -25,9 +25,9 @@ def known_objects() -> None:
     objects.register_all()
 
 
-def port(**fields: Any) -> Port:
-    return Port(**{"id": ID, "plugin": OVS, "device": "tapce531f90-19", "bridge": "br-int", "mac": MAC, "mtu": 1450,
-                   "network_id": NETWORK, "label": "net", **fields})
+def port(**fields: Any) -> VifPort:
+    return VifPort(**{"id": ID, "plugin": OVS, "device": "tapce531f90-19", "bridge": "br-int", "mac": MAC, "mtu": 1450,
+                      "network_id": NETWORK, "label": "net", **fields})
 
 
 class Library:
@@ -86,7 +86,7 @@ def test_port_on_a_linux_bridge_when_os_vif_is_told_then_it_shall_make_the_bridg
 
 
 def test_record_when_a_port_is_unplugged_then_what_it_tells_is_enough():
-    made = _vif(Port(id=ID, plugin=OVS, device="tap1", bridge="br-int"))
+    made = _vif(VifPort(id=ID, plugin=OVS, device="tap1", bridge="br-int"))
     assert made.port_profile.interface_id == ID and made.address is None and made.network.mtu is None
 
 

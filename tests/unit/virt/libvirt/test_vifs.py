@@ -17,9 +17,9 @@ from nova.virt.libvirt import vifs
 from nova.virt.libvirt.disks.folders import PlugRecord
 from nova.virt.libvirt.properties import wishes
 from nova.virt.libvirt.settings import LibvirtSettings
-from nova.virt.libvirt.vifs.os_vif_plugs import Port
+from nova.virt.libvirt.vifs.os_vif_plugs import VifPort
 from nova.virt.libvirt.xml import interfaces as xml
-from nova.virt.libvirt.xml.arrival import Places, Wire, arrival_xml
+from nova.virt.libvirt.xml.arrival import ArrivalPaths, InterfaceWire, arrival_xml
 
 ID, MAC, UUID = "ce531f90-199f-48c0-816c-13e38010b442", "fa:16:3e:4c:2c:30", "11111111-2222-4333-8444-555555555555"
 TAP, PCI = "tapce531f90-19", "0000:03:10.1"
@@ -49,12 +49,12 @@ class OsVif:
     def __init__(self, broken: bool = False) -> None:
         self.broken, self.plugged, self.unplugged = broken, [], []
 
-    def plug(self, port: Port, server_uuid: str) -> None:
+    def plug(self, port: VifPort, server_uuid: str) -> None:
         if self.broken:
             raise errors.host.NotPlugged(id=port.id, what="plugged into", bridge=port.bridge, reason="no answer")
         self.plugged.append((port, server_uuid))
 
-    def unplug(self, port: Port) -> None:
+    def unplug(self, port: VifPort) -> None:
         self.unplugged.append(port)
 
 
@@ -74,8 +74,8 @@ def interface(type: str, **fields: Any) -> Interface:
                         "mtu": 1450, **fields})
 
 
-def asked(extra: dict[str, str] | None = None, kvm: bool = True) -> vifs.Asked:
-    return vifs.Asked(wishes({}, extra or {}), SETTINGS, kvm, 2, extra or {}, Path("/nowhere"))
+def asked(extra: dict[str, str] | None = None, kvm: bool = True) -> vifs.VifRequirements:
+    return vifs.VifRequirements(wishes({}, extra or {}), SETTINGS, kvm, 2, extra or {}, Path("/nowhere"))
 
 
 def text_of(one: Interface, **more: Any) -> str:
@@ -153,8 +153,8 @@ def test_ovs_when_it_is_plugged_then_os_vif_is_told_of_it_and_of_the_switch_as_i
     one = CASES["ovs"][0]
     vifs.prepare(one, place(runner, links, os_vif=os_vif))
     assert runner.ran == ["br-exists br-int", "get Bridge br-int datapath_type"] and links.made == []
-    assert os_vif.plugged == [(Port(id=ID, plugin="ovs", device=TAP, bridge="br-int", datapath="netdev", port_id=ID,
-                                    mac=MAC, network_id="n", label="net", mtu=1450), UUID)]
+    assert os_vif.plugged == [(VifPort(id=ID, plugin="ovs", device=TAP, bridge="br-int", datapath="netdev", port_id=ID,
+                                       mac=MAC, network_id="n", label="net", mtu=1450), UUID)]
 
 
 def test_ovs_when_the_port_names_the_datapath_then_the_switch_is_not_asked():
@@ -199,7 +199,7 @@ def test_ovs_when_an_older_release_plugged_it_then_its_record_is_enough_to_unplu
     os_vif = OsVif()
     plug = PlugRecord(id=ID, device=TAP, bridge="br-int", kind="ovs", details={"switch": "br-int", "port": TAP})
     vifs.unplug(plug, place(os_vif=os_vif).hands)
-    assert os_vif.unplugged == [Port(id=ID, plugin="ovs", device=TAP, bridge="br-int")]
+    assert os_vif.unplugged == [VifPort(id=ID, plugin="ovs", device=TAP, bridge="br-int")]
 
 
 def test_bridge_when_the_network_is_neutrons_then_os_vif_makes_it():
@@ -284,9 +284,9 @@ def test_unplug_when_a_newer_release_plugged_it_then_it_is_told_and_no_error(cap
 # --- at another host
 
 
-def moved(text: str, wire: Wire) -> str:
+def moved(text: str, wire: InterfaceWire) -> str:
     domain = f"<domain><devices>{text}</devices></domain>"
-    there = ET.fromstring(arrival_xml(domain, "/here", Places(folder="/there", wires={MAC: wire})))
+    there = ET.fromstring(arrival_xml(domain, "/here", ArrivalPaths(folder="/there", wires={MAC: wire})))
     return ET.tostring(there.find("devices")[0], encoding="unicode")  # type: ignore[index]
 
 
@@ -294,8 +294,8 @@ def moved(text: str, wire: Wire) -> str:
                                              ("ovs, hybrid", "ovs"), ("ovs", "tap"), ("bridge", "vhostuser")])
 def test_running_guest_when_its_destination_has_another_switch_then_its_interface_is_that_ones(here, there):
     spec = vifs.spec(CASES[there][0], asked())
-    wire = Wire(type=spec.type, source={"bridge": spec.bridge} if spec.bridge else dict(spec.source),
-                device=spec.device, port_id=spec.port_id)
+    wire = InterfaceWire(type=spec.type, source={"bridge": spec.bridge} if spec.bridge else dict(spec.source),
+                         device=spec.device, port_id=spec.port_id)
     found, wanted = ET.fromstring(moved(CASES[here][1], wire)), ET.fromstring(CASES[there][1])
     assert found.attrib == wanted.attrib
     assert {one.tag: ET.tostring(one) for one in found} == {one.tag: ET.tostring(one) for one in wanted}

@@ -5,12 +5,12 @@ from __future__ import annotations
 from nova import errors
 from nova.privileged.lvm import Clearing, Lvm
 from nova.privileged.qemu_img import QemuImg
-from nova.privileged.rbd import Pool, Rbd
+from nova.privileged.rbd import CephPool, Rbd
 from nova.privileged.runner import CommandRunner
 from nova.virt.libvirt.disks.backends.files import Qcow2Files, RawFiles
 from nova.virt.libvirt.disks.backends.interface import Backend, Format, Space
 from nova.virt.libvirt.disks.backends.lvm import Volumes
-from nova.virt.libvirt.disks.backends.rbd import Images
+from nova.virt.libvirt.disks.backends.rbd import RbdDisks
 from nova.virt.libvirt.disks.folders import DiskRecord
 from nova.virt.libvirt.settings import LibvirtSettings
 
@@ -33,8 +33,8 @@ class Backends:
             clearing = Clearing(self._settings.volume_clear, self._settings.volume_clear_mb << 20)
             return Volumes(Lvm(where, self._runner, clearing), self._tool, self._runner)
         if disk.store == "rbd" and where:
-            pool = Pool(where, self._settings.rbd_user, self._settings.rbd_conf)
-            return Images(Rbd(pool, self._runner), self._tool, self._runner)
+            pool = CephPool(where, self._settings.rbd_user, self._settings.rbd_conf)
+            return RbdDisks(Rbd(pool, self._runner), self._tool, self._runner)
         raise errors.host.NoBackend(store=disk.store, place=disk.place)
 
     def space(self) -> Space:

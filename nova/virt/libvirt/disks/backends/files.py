@@ -20,7 +20,7 @@ from nova.virt.libvirt.settings import LibvirtSettings
 PART = ".part"
 
 
-class Files:
+class FileDisks:
     """What the two have in common: their disks lie beside the guest."""
 
     shared = False  # whether ``instances_path`` is, a move finds out by itself
@@ -61,7 +61,7 @@ class Files:
                                             reason=done.stderr.strip()[:200])
 
 
-class RawFiles(Files):
+class RawFiles(FileDisks):
     """Copies of their image."""
 
     def create_root(self, folder: Folder, disk: DiskRecord, base: Base | None) -> None:

@@ -18,7 +18,7 @@ PART = ".part"
 BASE = "nova-base-"
 
 
-class Images:
+class RbdDisks:
     shared = True
 
     def __init__(self, rbd: Rbd, tool: QemuImg, runner: CommandRunner) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from nova.conf.base import Options
-from nova.model.candidates import Rule
+from nova.model.candidates import ParsedRequest
 from nova.model.hosts import HostState
 from nova.model.providers import RequestGroup, ResourceRequest
 from nova.model.scheduling import PlacementRequest
@@ -17,7 +17,7 @@ from nova.scheduler.views import HostView
 from nova.scheduler.wishing import PLAIN, Taking, tree_of
 
 
-class WishesFilter(Filter):
+class RequirementsFilter(Filter):
     """The host has the traits, aggregates and other resources that the flavor and image ask for."""
 
     always_on = public = on_rebuild = True
@@ -25,7 +25,7 @@ class WishesFilter(Filter):
 
     def __init__(self, options: Options = None) -> None:
         super().__init__(options)
-        self._rule: tuple[ResourceRequest, Rule] | None = None  # that of the last request, for all its hosts
+        self._rule: tuple[ResourceRequest, ParsedRequest] | None = None  # that of the last request, for all its hosts
 
     @property
     def name(self) -> str:
@@ -43,9 +43,9 @@ class WishesFilter(Filter):
         rule, tree = self._rule_of(wanted), tree_of(host)
         return None if rule.first(tree) is not None else rule.why_not(tree)
 
-    def _rule_of(self, wanted: ResourceRequest) -> Rule:
+    def _rule_of(self, wanted: ResourceRequest) -> ParsedRequest:
         if self._rule is None or self._rule[0] is not wanted:
-            self._rule = wanted, Rule(wanted)
+            self._rule = wanted, ParsedRequest(wanted)
         return self._rule[1]
 
 
