@@ -60,6 +60,7 @@ class WorkerPool:
         self._executor = concurrent.futures.ThreadPoolExecutor(max_workers=size, thread_name_prefix=name)
 
     def submit(self, function: Callable[..., object], *args: object) -> concurrent.futures.Future[object]:
+        """Run ``function`` when a worker is free; its future has the result or the exception."""
         return self._executor.submit(function, *args)
 
     def map(self, function: Callable[..., T], *sequences: Iterable[object]) -> list[T]:
@@ -67,6 +68,7 @@ class WorkerPool:
         return list(self._executor.map(function, *sequences))
 
     def shutdown(self, wait: bool = True) -> None:
+        """Begin nothing that waits, and ``wait`` for what runs. May be called twice."""
         self._executor.shutdown(wait=wait, cancel_futures=True)
 
 
@@ -110,6 +112,7 @@ def run_apart(function: Callable[..., T], *args: object) -> T:
 
 
 def sleep(seconds: float) -> None:
+    """Wait for so many seconds; green threads run meanwhile."""
     time.sleep(seconds)
 
 
@@ -121,6 +124,7 @@ class Clock:
         return time.monotonic()
 
     def sleep(self, seconds: float) -> None:
+        """Wait for so many seconds."""
         sleep(seconds)
 
 

@@ -43,6 +43,7 @@ _current: ContextVar[RequestContext | None] = ContextVar("nova_context", default
 
 
 def new_request_id() -> str:
+    """``req-`` and a random uuid."""
     return f"req-{uuid.uuid4()}"
 
 
@@ -52,6 +53,7 @@ def current() -> RequestContext:
 
 
 def current_or_none() -> RequestContext | None:
+    """The context of this thread; None where no request is served."""
     return _current.get()
 
 
@@ -79,6 +81,7 @@ class Patience(NamedTuple):
 
     @property
     def left_s(self) -> float:
+        """Seconds that are left; negative when they are over, ``math.inf`` when nobody waits."""
         return self.until - self.clock()
 
 

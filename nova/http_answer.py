@@ -42,6 +42,8 @@ class Exchange:
         self.sent = self.chunked = False
 
     def start_response(self, status: str, headers: list[tuple[str, str]], exc_info: Json = None) -> Callable[..., None]:
+        """As WSGI has it (PEP 3333). Nothing is sent before the first part of the body; until then a call with
+        ``exc_info`` replaces the head."""
         if exc_info and self.sent:
             raise exc_info[1]
         self.status, self.headers = status, headers

@@ -44,9 +44,11 @@ class SocketSource(io.RawIOBase):
         self._sock, self.dry = sock, False
 
     def readable(self) -> bool:
+        """True, as ``io.RawIOBase`` wants it."""
         return True
 
     def readinto(self, buffer: Json) -> int:
+        """How many bytes came; 0 at the end, or when ``dry``. ConnectionResetError for a failure of TLS."""
         try:
             return 0 if self.dry else self._sock.recv_into(buffer)
         except ssl.SSLError as error:  # within a body it would pass for a failure of the application's
@@ -220,9 +222,12 @@ class BodyStream(io.RawIOBase):
         self._reader, self._left, self._before = reader, length, before
 
     def readable(self) -> bool:
+        """True, as ``io.RawIOBase`` wants it."""
         return True
 
     def read(self, size: int | None = -1) -> bytes:
+        """``size`` bytes (None, or less than 0: all), fewer only at the body's end. ConnectionResetError: the client
+        went before that."""
         if self._left and self._before is not None:
             self._before()
             self._before = None
@@ -234,6 +239,7 @@ class BodyStream(io.RawIOBase):
         return data
 
     def readinto(self, buffer: Json) -> int:
+        """How many bytes were read into ``buffer``; 0 at the body's end. Errors as of :meth:`read`."""
         data = self.read(len(buffer))
         buffer[:len(data)] = data
         return len(data)

@@ -42,6 +42,7 @@ class OneLine(logging.Formatter):
     """Text for people; a traceback is folded into the line, so that no line stands alone."""
 
     def format(self, record: logging.LogRecord) -> str:
+        """One line with the time in UTC to the millisecond; line ends and other controls are made harmless."""
         time = datetime.datetime.fromtimestamp(record.created, datetime.UTC).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]
         facts = " ".join(f"{name}={value}" if name != "request" else str(value)
                          for name, value in _facts(record).items())
@@ -56,6 +57,7 @@ class OneObject(logging.Formatter):
     """The same as one JSON object a line."""
 
     def format(self, record: logging.LogRecord) -> str:
+        """One JSON object with the time in UTC to the microsecond; ``traceback`` where there is one."""
         time = datetime.datetime.fromtimestamp(record.created, datetime.UTC).isoformat()
         found = {"time": time, "process": record.process, "level": record.levelname, "module": record.name,
                  **_facts(record), "message": record.getMessage()}

@@ -33,7 +33,8 @@ class DaemonService(Protocol):
 
     def start(self) -> None: ...
 
-    def stop(self, seconds: float) -> None: ...
+    def stop(self, seconds: float) -> None:
+        """Take nothing new and let what runs end; return after ``seconds`` at the latest."""
 
 
 def notify(state: str) -> None:
@@ -231,6 +232,7 @@ class Every:
         return self
 
     def stop(self) -> None:
+        """No call begins after this; a call that runs goes on. Does not wait. May be called twice."""
         self._stopped = True
 
     def _loop(self) -> None:

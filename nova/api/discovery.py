@@ -37,6 +37,8 @@ def _media_types(part: str) -> list[dict[str, str]]:
 
 
 def listing(base: str) -> dict[str, Json]:
+    """The document of the root: ``{"versions": [...]}``, one entry a version. ``base``: where links begin, without a
+    slash at its end."""
     return {"versions": [_entry(known, base) for known in KNOWN]}
 
 

@@ -56,16 +56,20 @@ class Links:
         self.images = f"{(glance or base).rstrip('/')}/images"  # where Glance shows them: no project
 
     def of(self, collection: str, id: str) -> list[dict[str, str]]:
+        """The two links of one thing: ``self``, which has the version, and ``bookmark``, which has none."""
         tail = f"/{collection}/{id}"
         return [{"rel": "self", "href": self.selves + tail}, {"rel": "bookmark", "href": self.bookmarks + tail}]
 
     def self_of(self, collection: str, id: str) -> str:
+        """The address of one thing at this version, as a ``Location`` header has it."""
         return f"{self.selves}/{collection}/{id}"
 
     def bookmark(self, collection: str, id: str) -> list[dict[str, str]]:
+        """A list of one link, without a version: for what only names another thing."""
         return [{"rel": "bookmark", "href": f"{self.bookmarks}/{collection}/{id}"}]
 
     def image(self, id: str) -> list[dict[str, str]]:
+        """The same for an image: below Glance's address where it is configured."""
         return self.bookmark("images", id)
 
 
@@ -82,14 +86,18 @@ class Request(APIRequest):
 
     @property
     def consoles(self) -> ConsoleAuthRPC:
+        """A client of ConsoleAuthRPC, which gives out and shows tokens of consoles."""
         return self.site.consoles
 
     @property
     def options(self) -> ApiOptions:
+        """The configured values that answers depend on."""
         return self.site.options
 
     @property
     def links(self) -> Links:
+        """What makes links for this request. They begin with ``[api]compute_link_prefix``, or else with the address
+        that the client asked."""
         if self._links is None:
             base = self.options.compute_link_prefix or self.http.environ.get("nova.base_url") or self.http.host_url
             self._links = Links(base, "v2" if self.legacy else "v2.1", self.project_in_url,
@@ -113,6 +121,7 @@ class Request(APIRequest):
         return Page(limit=self.limit(), marker=self.query.one("marker"), offset=self.query.one("offset", 0))
 
     def limit(self) -> int:
+        """How many items a page has: what the query asks for, ``[api]max_limit`` at most."""
         asked = self.query.one("limit")
         return self.options.max_limit if asked is None else min(asked, self.options.max_limit)
 

@@ -24,6 +24,7 @@ class Route(APIRoute):
         return f"{self.method} {self.path}#{self.action}" if self.action else f"{self.method} {self.path}"
 
     def success(self, version: int) -> int:
+        """The HTTP code of success at 2.``version``."""
         if isinstance(self.code, int):
             return self.code
         return next(code for since, until, code in self.code if within(version, since, until))

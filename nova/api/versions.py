@@ -117,6 +117,7 @@ def silent_cells_are_shown(version: int) -> bool:
 
 
 def services_can_be_forced_down(version: int) -> bool:
+    """From 2.11 there is the word ``force-down``."""
     return version >= 11
 
 
@@ -181,6 +182,7 @@ def evacuation_is_forced(version: int, host: str | None, force: bool) -> bool:
 
 
 def evacuation_answers_with_the_password(version: int) -> bool:
+    """Below 2.14 an evacuation answers with ``adminPass``."""
     return version < 14
 
 

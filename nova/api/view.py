@@ -54,6 +54,7 @@ class View:
 
     def all(self, values: Iterable[object], request: Request,
             flags: frozenset[str] = frozenset()) -> list[dict[str, Json]]:
+        """The dicts of all values, in their order. ``flags``: parts of the answer that policy lets the caller see."""
         render = self.compiled(request.version, flags)
         return [render(value, request) for value in values]
 
@@ -154,6 +155,7 @@ def micros_of(attribute: str) -> Getter:
 
 
 def seconds_of(attribute: str) -> Getter:
+    """A getter of a time in whole seconds, in the form of :func:`seconds`."""
     get = operator.attrgetter(attribute)
 
     def getter(value: object, request: Request) -> str | None:

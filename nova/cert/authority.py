@@ -39,6 +39,7 @@ class AuthorityFiles(NamedTuple):
 
 
 def now() -> datetime.datetime:
+    """The time, with the zone UTC."""
     return datetime.datetime.now(datetime.UTC)
 
 
@@ -52,6 +53,7 @@ def name_of(subject: str) -> x509.Name:
 
 
 def private_text(key: rsa.RSAPrivateKey) -> str:
+    """The key as unencrypted PEM, in OpenSSL's traditional form (``BEGIN RSA PRIVATE KEY``)."""
     return key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.TraditionalOpenSSL,
                              serialization.NoEncryption()).decode()
 
@@ -79,6 +81,7 @@ class Authority:
 
     @property
     def certificate(self) -> str:
+        """The authority's own certificate, PEM. OSError before :meth:`ensure` has made it."""
         return self._path(self.files.certificate).read_text()
 
     def revoked(self) -> str:

@@ -43,12 +43,18 @@ class CertService:
                 LOG.error("the authority in %s could not be renewed: %s", folder, error)
 
     def fetch_ca(self, project_id: str) -> str:
+        """The authority is made, or its certificate renewed, first. service.CertProject: with ``use_project_ca`` an id
+        that can not name a folder."""
         return self._of(project_id).certificate
 
     def fetch_crl(self, project_id: str) -> str:
+        """The authority is made, and its list renewed, where that is due. service.CertProject: with
+        ``use_project_ca`` an id that can not name a folder."""
         return self._of(project_id).revoked()
 
     def vpn_credentials(self, project_id: str) -> VpnCredentials:
+        """Keys are made once; certificates that end soon are made anew. service.CertProject: an id that can
+        not name a folder."""
         authority = self._project(project_id)
         key, certificate = authority.server_pair("server", f"/C=US/O=OpenStack/CN={_word(f'vpn-{project_id}')}")
         return VpnCredentials(authority=authority.certificate, revoked=authority.revoked(), server_key=key,

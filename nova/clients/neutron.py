@@ -107,10 +107,12 @@ class Neutron:
 
     def networks(self, filters: Mapping[str, object] | None = None, as_user: bool = False) -> tuple[NeutronNetwork,
                  ...]:
+        """All pages. ``filters``: of the API (id, name, shared ...); none: every network that may be seen."""
         return self._all("networks", values.network, filters, as_user)
 
     def subnets(self, ids: Iterable[str] = (), filters: Mapping[str, object] | None = None
                 ) -> tuple[NeutronSubnet, ...]:
+        """Those of ``ids`` that meet ``filters``; without ids all that do, and without both none."""
         return self._by_id("subnets", values.subnet, ids, filters)
 
     def own_network(self, project_id: str, as_user: bool = False, dry_run: bool = False) -> str | None:
@@ -128,6 +130,7 @@ class Neutron:
         return self._all("ports", values.port, filters, as_user)
 
     def ports_by_id(self, ids: Iterable[str], as_user: bool = False) -> tuple[Port, ...]:
+        """In no order; an id that is not there is left out. Without ids nothing is asked."""
         return self._by_id("ports", values.port, ids, None, as_user)
 
     def known_ports(self, ids: Iterable[str]) -> tuple[Port, ...]:
@@ -147,6 +150,7 @@ class Neutron:
         return self._by_id("ports", values.port, device_ids, None, key="device_id")
 
     def port(self, port_id: str, as_user: bool = False) -> Port:
+        """service.ResourceNotFound: there is none, or the user does not see it."""
         return values.port(self._get(f"ports/{port_id}", {}, as_user, f"port {port_id}")["port"])
 
     def create_ports(self, ports: Sequence[Mapping[str, Json]]) -> tuple[Port, ...]:
@@ -172,6 +176,7 @@ class Neutron:
     # -- bindings (extension binding-extended)
 
     def bindings(self, port_id: str) -> tuple[PortBinding, ...]:
+        """All bindings of a port, the active one among them. service.ResourceNotFound: there is no such port."""
         body = self._get(f"ports/{port_id}/bindings", {}, False, f"port {port_id}")
         return tuple(values.binding(one) for one in body["bindings"])
 
@@ -197,20 +202,26 @@ class Neutron:
 
     def security_groups(self, filters: Mapping[str, object] | None = None, as_user: bool = False
                         ) -> tuple[NeutronGroup, ...]:
+        """All pages, with their rules. ``filters``: of the API (name, project_id ...)."""
         return self._all("security-groups", values.group, filters, as_user)
 
     def security_groups_by_id(self, ids: Iterable[str], fields: Sequence[str] = ()) -> tuple[NeutronGroup, ...]:
+        """Those that are there, in no order. ``fields``: what is asked of each (all else has defaults then); ``ids``
+        must not be empty with it."""
         return self._by_id("security-groups", values.group, ids, {"fields": list(fields)} if fields else None)
 
     def security_group(self, group_id: str, as_user: bool = False) -> NeutronGroup:
+        """With its rules. service.ResourceNotFound."""
         return values.group(self._get(f"security-groups/{group_id}", {}, as_user,
                                       f"security group {group_id}")["security_group"])
 
     def create_security_group(self, as_user: bool = True, **fields: Json) -> NeutronGroup:
+        """``fields`` by their names in the API. network.OverPortQuota: Neutron's quota is used up."""
         body = self._send("POST", "security-groups", {"security_group": fields}, "such project", as_user)
         return values.group(body["security_group"])
 
     def update_security_group(self, group_id: str, as_user: bool = True, **fields: Json) -> NeutronGroup:
+        """Writes ``fields`` alone; the group after it. service.ResourceNotFound."""
         body = self._send("PUT", f"security-groups/{group_id}", {"security_group": fields},
                           f"security group {group_id}", as_user)
         return values.group(body["security_group"])
@@ -222,20 +233,24 @@ class Neutron:
 
     def security_rules(self, filters: Mapping[str, object] | None = None, as_user: bool = True
                        ) -> tuple[NeutronRule, ...]:
+        """All pages. ``filters``: of the API (security_group_id, direction ...)."""
         return self._all("security-group-rules", values.rule, filters, as_user)
 
     def create_security_rule(self, as_user: bool = True, **fields: Json) -> NeutronRule:
+        """service.Conflict: the group has this rule. service.ResourceNotFound: no such group."""
         body = self._send("POST", "security-group-rules", {"security_group_rule": fields}, "such security group",
                           as_user)
         return values.rule(body["security_group_rule"])
 
     def delete_security_rule(self, rule_id: str, as_user: bool = True) -> None:
+        """service.ResourceNotFound: it is gone already."""
         self._caller.call("DELETE", f"/v2.0/security-group-rules/{rule_id}", as_user=as_user, what=f"rule {rule_id}")
 
     # -- floating addresses
 
     def floating_ips(self, filters: Mapping[str, object] | None = None, as_user: bool = False
                      ) -> tuple[NeutronFloating, ...]:
+        """All pages. ``filters``: of the API (floating_ip_address, port_id ...)."""
         return self._all("floatingips", values.floating, filters, as_user)
 
     def floating_ips_of(self, port_ids: Iterable[str]) -> tuple[NeutronFloating, ...]:
@@ -243,18 +258,22 @@ class Neutron:
         return self._by_id("floatingips", values.floating, port_ids, None, key="port_id")
 
     def floating_ip(self, floating_id: str, as_user: bool = True) -> NeutronFloating:
+        """By its id. service.ResourceNotFound."""
         return values.floating(self._get(f"floatingips/{floating_id}", {}, as_user,
                                          f"floating address {floating_id}")["floatingip"])
 
     def create_floating_ip(self, as_user: bool = True, **fields: Json) -> NeutronFloating:
+        """``floating_network_id`` says of which network. service.Conflict: no address is left there."""
         return values.floating(self._send("POST", "floatingips", {"floatingip": fields}, "such network",
                                           as_user)["floatingip"])
 
     def update_floating_ip(self, floating_id: str, as_user: bool = True, **fields: Json) -> NeutronFloating:
+        """Writes ``fields`` alone; ``port_id`` None takes it from its port. service.ResourceNotFound."""
         return values.floating(self._send("PUT", f"floatingips/{floating_id}", {"floatingip": fields},
                                           f"floating address {floating_id}", as_user)["floatingip"])
 
     def delete_floating_ip(self, floating_id: str, as_user: bool = True) -> None:
+        """It goes back to its network. service.ResourceNotFound: it is gone already."""
         self._caller.call("DELETE", f"/v2.0/floatingips/{floating_id}", as_user=as_user,
                           what=f"floating address {floating_id}")
 
@@ -270,6 +289,7 @@ class Neutron:
         return self._extensions.known()
 
     def has(self, alias: str) -> bool:
+        """Whether the service has the extension of this alias, as :meth:`extensions` knows."""
         return alias in self._extensions.known()
 
     def read_extensions(self) -> frozenset[str]:

@@ -36,6 +36,7 @@ def _time(text: str | None) -> datetime.datetime | None:
 
 
 def network(body: Body) -> NeutronNetwork:
+    """Of ``network``. ``physical_network``: the first segment's that names one; ``tunnelled``: some segment is."""
     segments = body.get("segments") or [body]  # of the extensions multi-provider or provider
     physical = [one.get("provider:physical_network") for one in segments]
     kinds = [one.get("provider:network_type") for one in segments]
@@ -48,6 +49,7 @@ def network(body: Body) -> NeutronNetwork:
 
 
 def subnet(body: Body) -> NeutronSubnet:
+    """Of ``subnet``. ``version``: 4 or 6; ``dhcp`` where Neutron does not say no."""
     return NeutronSubnet(
         id=body["id"], network_id=body["network_id"], cidr=body["cidr"], version=int(body.get("ip_version") or 4),
         gateway=body.get("gateway_ip") or None, dns=tuple(body.get("dns_nameservers") or ()),
@@ -57,6 +59,7 @@ def subnet(body: Body) -> NeutronSubnet:
 
 
 def port(body: Body) -> Port:
+    """Of ``port``, with the attributes of its extensions where there are any; a MAC in lower case, times in UTC."""
     return Port(
         id=body["id"], network_id=body["network_id"], project_id=_project(body), name=body.get("name") or "",
         mac=(body.get("mac_address") or "").lower(), device_id=body.get("device_id") or "",
@@ -89,12 +92,14 @@ def asked(body: Body | None) -> ResourceAsked:
 
 
 def binding(body: Body) -> PortBinding:
+    """Of ``binding``, one host's (extension binding-extended)."""
     return PortBinding(host=body["host"], status=body.get("status") or "ACTIVE",
                        vif_type=body.get("vif_type") or "unbound", vif_details=body.get("vif_details") or {},
                        vnic_type=body.get("vnic_type") or "normal", profile=body.get("profile") or {})
 
 
 def rule(body: Body) -> NeutronRule:
+    """Of ``security_group_rule``. A port, protocol or remote that is None is any."""
     return NeutronRule(
         id=body["id"], group_id=body["security_group_id"], project_id=_project(body),
         direction=body.get("direction") or "ingress", ethertype=body.get("ethertype") or "IPv4",
@@ -103,12 +108,14 @@ def rule(body: Body) -> NeutronRule:
 
 
 def group(body: Body) -> NeutronGroup:
+    """Of ``security_group``, with its rules where they were asked for."""
     return NeutronGroup(id=body["id"], name=body.get("name") or "", project_id=_project(body),
                         description=body.get("description") or "", stateful=body.get("stateful") is not False,
                         rules=tuple(rule(one) for one in body.get("security_group_rules") or ()))
 
 
 def floating(body: Body) -> NeutronFloating:
+    """Of ``floatingip``. ``device_id`` is empty where the extension fip-port-details is missing."""
     details = body.get("port_details") or {}  # of the extension fip-port-details
     return NeutronFloating(
         id=body["id"], address=body["floating_ip_address"], network_id=body["floating_network_id"],

@@ -80,6 +80,7 @@ def _within(left_s: float, timeout: object) -> Json:
 
 
 def load_auth(conf: Options, section: str) -> plugin.BaseAuthPlugin | None:
+    """What proves who we are, as ``[section]`` says; None when it names no ``auth_type``. config.Credentials."""
     loading.register_auth_conf_options(conf, section)
     try:
         return loading.load_auth_from_conf_options(conf, section)

@@ -39,6 +39,7 @@ class PageAnswer(NamedTuple):
 
 
 def wants_plain(environ: WSGIEnvironment) -> bool:
+    """Whether the client wants words as plain text: it accepts that, and no HTML."""
     accepted = environ.get("HTTP_ACCEPT", "")
     return "text/plain" in accepted and "text/html" not in accepted
 

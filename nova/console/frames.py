@@ -38,9 +38,11 @@ class FrameBounds(Extension):
         self._idle, self._second = 0, 0.0
 
     def enabled(self) -> bool:
+        """Always: these bounds hold for every connection."""
         return True
 
     def offer(self) -> bool:
+        """False: nothing is said of it in the handshake."""
         return False
 
     def frame_inbound_header(self, _proto: FrameDecoder | FrameProtocol, opcode: Opcode, _rsv: RsvBits,
@@ -54,6 +56,8 @@ class FrameBounds(Extension):
         return RsvBits(False, False, False)
 
     def frame_inbound_complete(self, _proto: FrameDecoder | FrameProtocol, fin: bool) -> CloseReason | None:
+        """Counts a message's bytes, and control or empty frames: more than MAX_IDLE_FRAMES of these in a second are
+        refused."""
         if not self._control:
             self._message = 0 if fin else self._message + self._size
         if self._size and not self._control:

@@ -11,4 +11,6 @@ _UNPRINTABLE = re.compile(r"[^!-~]")
 
 
 def masked(text: str) -> str:
+    """The text with what looks like a uuid or a token as ``***``, other than printable ASCII as ``?``, 200 letters at
+    most."""
     return _UNPRINTABLE.sub("?", _SECRETS.sub("***", text))[:MAX_LETTERS]

@@ -42,6 +42,7 @@ def _package(name: str) -> bytes:
 
 
 def asset(name: str, content: bytes) -> Asset:
+    """A file of our own, with the type that its name's ending says. KeyError: an ending that is not served."""
     type_ = static.TYPES[name[name.rindex("."):]]
     return Asset(type_, content, f'"{hashlib.sha256(content).hexdigest()[:24]}"')
 

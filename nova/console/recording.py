@@ -15,7 +15,7 @@ LOG = logging.getLogger(__name__)
 MAX_BYTES = 256 << 20  # a guest that shows a film fills no disk
 
 class Recorded:
-    """A console's side of a relay (:class:`nova.console.stream.StreamEnd`) whose every byte that is read goes to a file too.
+    """A console's side of a relay (:class:`nova.console.stream.StreamEnd`). Every byte read goes to a file, too.
 
     All else is the side's own. A full disk ends the record, not the session.
     """
@@ -27,11 +27,13 @@ class Recorded:
         return getattr(self._back, name)
 
     def read(self, *limit: int) -> bytes | None:
+        """As the side's own; what it returns is kept in the file, too."""
         data: bytes | None = self._back.read(*limit)
         self._keep(data or b"")
         return data
 
     def read_into(self, room: memoryview) -> int | None:
+        """As the side's own; what it puts into ``room`` is kept in the file, too."""
         count: int | None = self._back.read_into(room)
         self._keep(room[:count or 0])
         return count

@@ -63,6 +63,7 @@ class Control:
         self._hook: Callable[[Ending], None] | None = None
 
     def end(self, code: int, words: str) -> None:
+        """End the session: ``code`` is a close code of RFC 6455, ``words`` its reason. From any thread; never waits."""
         with self._lock:
             if self.ending is None:
                 self.ending = Ending(code, words)
@@ -86,6 +87,7 @@ class Control:
             return self._bell
 
     def detach(self) -> None:
+        """Close the descriptor that :meth:`attach` gave. May be called twice."""
         with self._lock:
             bell, self._bell = self._bell, None
             if bell is not None:

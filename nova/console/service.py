@@ -21,6 +21,7 @@ class ConsoleAuthService:
         self.conductor, self.settings = conductor, settings
 
     def open_console(self, wish: ConsoleRequest) -> Console:
+        """The token is in the address alone; its hash is kept for ``[consoleauth]token_ttl`` seconds."""
         token = tokens.new()
         hashed = token_hash(token)
         address = self.conductor.keep_console(ConsoleGrant(wish=wish, token_hash=hashed,
@@ -30,6 +31,8 @@ class ConsoleAuthService:
         return Console(type=wish.type, url=urls.access_url(wish.type, address.access_url_base, token))
 
     def check_token(self, check: TokenCheck) -> ConsoleConnection:
+        """The token is used up where ``check.redeem`` and ``[consoleauth]single_use_tokens`` both say so. Why a part of
+        the cloud does not answer is logged, and not told: console.CanNotTell."""
         uses_up = check.redeem and self.settings.single_use_tokens
         try:
             found: ConsoleConnection = self.conductor.check_console(msgspec.structs.replace(check, redeem=uses_up))
@@ -50,5 +53,6 @@ class ConsoleAuthService:
         return found
 
     def show_token(self, token_hash: str) -> ConsoleConnection:
+        """Nothing is used up, and nothing is logged. NotFound; Unavailable."""
         found: ConsoleConnection = self.conductor.get_console(token_hash)
         return found

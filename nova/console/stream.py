@@ -90,10 +90,12 @@ class StreamEnd:
     # -- what a relay asks
 
     def fileno(self) -> int:
+        """The socket's descriptor, for selectors."""
         return self.sock.fileno()
 
     @property
     def secure(self) -> bool:
+        """Whether TLS is spoken: then bytes may be waiting that no selector knows of."""
         return hasattr(self.sock, "pending")
 
     @property
@@ -207,6 +209,7 @@ class StreamEnd:
         self.drain(deadline)
 
     def drain(self, deadline: float) -> None:
+        """Send all that is to be sent, waiting until ``deadline`` (``time.monotonic``). TooSlow; OSError."""
         while True:
             self.flush()
             if self.drained:

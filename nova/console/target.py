@@ -196,6 +196,7 @@ def _elsewhere(*arguments: object) -> Json:
 
 
 def is_loopback(address: IPAddress) -> bool:
+    """Whether it is an address of this machine alone (127.0.0.0/8, ::1), also as IPv6 writes those of IPv4."""
     return _plain(address).is_loopback
 
 

@@ -24,6 +24,7 @@ ANSWER_S = 10.0
 
 
 def answer(status: int, words: str) -> bytes:
+    """A whole HTTP answer in plain text; the connection is closed after it."""
     body = f"{words}\n".encode()
     return (f"HTTP/1.1 {status} {responses[status]}\r\nContent-Type: text/plain; charset=utf-8\r\n"
             f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n").encode() + body
@@ -36,6 +37,7 @@ class Viewer(Stream):
 
     @classmethod
     def accept(cls, sock: Json, _environ: dict[str, Json]) -> Viewer:
+        """The connection as a viewer's; nothing is sent yet."""
         tune(sock)
         return cls(sock)
 

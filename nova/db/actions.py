@@ -49,6 +49,7 @@ def select(tx: Connection, query: ActionQuery, limit: int) -> tuple[InstanceActi
 
 
 def get(tx: Connection, query: ActionQuery) -> InstanceAction:
+    """The newest action of that request on the server, with its events. server.NotFound; server.ActionNotFound."""
     _check_server(tx, query)
     row = tx.execute(sa.select(operations).where(operations.c.server_uuid == query.server_uuid,
                                                  operations.c.request_id == query.request_id)

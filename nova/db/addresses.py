@@ -176,6 +176,7 @@ def leave(tx: Connection, servers_: Sequence[str]) -> set[str]:
 
 
 def rows_of(tx: Connection, wanted: set[str]) -> dict[str, AnyRow]:
+    """Networks by uuid, in one statement. network.NotFound: a network of them is not there."""
     rows = {row.uuid: row for row in tx.execute(sa.select(*FIELDS).where(networks.c.uuid.in_(sorted(wanted))))}
     missing = wanted - set(rows)
     if missing:

@@ -139,11 +139,13 @@ def _check_name(tx: Connection, name: str, but: int = 0) -> None:
 
 
 def rename(tx: Connection, key: int, name: str) -> None:
+    """aggregate.NameTaken. The caller has called :func:`changing`, and knows that the aggregate is there."""
     _check_name(tx, name, key)
     tx.execute(sa.update(aggregates).where(aggregates.c.id == key).values(name=name))
 
 
 def touch(tx: Connection, key: int) -> None:
+    """Say that the aggregate was changed now. An aggregate that is not there is no error."""
     tx.execute(sa.update(aggregates).where(aggregates.c.id == key).values(updated_at=utc_now()))
 
 
@@ -157,10 +159,12 @@ def write_metadata(tx: Connection, key: int, items: Mapping[str, str | None]) ->
 
 
 def add_host(tx: Connection, key: int, host: str) -> None:
+    """The caller has looked whether the host is in it: a second row is an IntegrityError."""
     tx.execute(sa.insert(aggregate_hosts).values(aggregate_id=key, host=host))
 
 
 def remove_host(tx: Connection, key: int, host: str) -> None:
+    """A host that is not in it is no error."""
     tx.execute(sa.delete(aggregate_hosts).where(aggregate_hosts.c.aggregate_id == key, aggregate_hosts.c.host == host))
 
 

@@ -181,6 +181,7 @@ def rows(tx: Connection, uuids: Sequence[str]) -> Rows:
 
 
 def server_exists(tx: Connection, uuid: str) -> bool:
+    """Whether there is a server of that uuid that is not deleted."""
     return tx.execute(sa.select(servers.c.id).where(servers.c.uuid == uuid, servers.c.deleted == 0)).first() is not None
 
 

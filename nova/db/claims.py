@@ -287,6 +287,7 @@ def _with_devices(node: _Node, solution: candidates.Solution, packing: Packing
 
 
 def amounts_of(resources: Resources) -> dict[str, int]:
+    """By resource class: VCPU, MEMORY_MB (MiB) and DISK_GB (GiB), zeros too."""
     return {VCPU: resources.vcpus, MEMORY_MB: resources.memory_mb, DISK_GB: resources.disk_gb}
 
 

@@ -22,12 +22,14 @@ def select(tx: Connection, domain: str | None = None) -> tuple[DnsDomain, ...]:
 
 
 def put(tx: Connection, domain: DnsDomain) -> None:
+    """Make the domain, or write anew whose it is. May be called twice."""
     values = {"scope": domain.scope, "availability_zone": domain.availability_zone, "project_id": domain.project_id}
     insert_ignoring(tx, dns_domains, [{"domain": domain.domain, **values}])
     update_where(tx, dns_domains, {"domain": domain.domain}, values)
 
 
 def delete(tx: Connection, domain: str) -> None:
+    """Its entries are not here. A domain that is not there is no error."""
     tx.execute(sa.delete(dns_domains).where(dns_domains.c.domain == domain))
 
 

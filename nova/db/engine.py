@@ -88,6 +88,7 @@ class Database:
 
     @property
     def dialect(self) -> str:
+        """``mysql``, ``mariadb``, ``postgresql`` or ``sqlite``, as SQLAlchemy names them."""
         return self.engine.dialect.name
 
     @contextmanager
@@ -124,6 +125,7 @@ class Database:
                 raise
 
     def dispose(self) -> None:
+        """Close the connections that nobody uses; the next use makes a new engine. May be called twice."""
         if self._engine is not None:
             self._engine.dispose()
             self._engine = None

@@ -146,11 +146,13 @@ def locked_id(tx: Connection, flavorid: str) -> int:
 
 
 def update(tx: Connection, flavorid: str, description: str | None) -> None:
+    """Write the description, which is all that can change. flavor.NotFound."""
     key = locked_id(tx, flavorid)
     tx.execute(sa.update(flavors).where(flavors.c.id == key).values(description=description, updated_at=utc_now()))
 
 
 def delete(tx: Connection, flavorid: str) -> None:
+    """Mark it as deleted, so that its id and name are free again; specs and access go. flavor.NotFound."""
     key = locked_id(tx, flavorid)
     tx.execute(sa.update(flavors).where(flavors.c.id == key).values(deleted=key))
     for table in (flavor_extra_specs, flavor_projects):
@@ -168,6 +170,7 @@ def set_specs(tx: Connection, flavorid: str, specs: Mapping[str, str]) -> dict[s
 
 
 def delete_spec(tx: Connection, flavorid: str, name: str) -> None:
+    """Take an extra spec from a flavor. flavor.NotFound; flavor.NoSuchSpec."""
     key = locked_id(tx, flavorid)
     table = flavor_extra_specs
     if not tx.execute(sa.delete(table).where(table.c.flavor_id == key, table.c.key == name)).rowcount:

@@ -27,6 +27,7 @@ def select(tx: Connection, query: KeypairQuery, limit: int) -> tuple[Keypair, ..
 
 
 def get(tx: Connection, user_id: str, name: str) -> Keypair:
+    """A user's keypair of that name. server.KeypairNotFound."""
     row = tx.execute(sa.select(*_FIELDS).where(keypairs.c.user_id == user_id,
                                                keypairs.c.name == name)).one_or_none()
     if row is None:
@@ -42,6 +43,7 @@ def count(tx: Connection, user_id: str, name: str) -> tuple[int, bool]:
 
 
 def insert(tx: Connection, keypair: NewKeypair) -> None:
+    """Made now. server.KeypairTaken: the user has a keypair of that name."""
     values = {name: getattr(keypair, name) for name in NewKeypair.__struct_fields__ if name in keypairs.c}
     try:
         tx.execute(sa.insert(keypairs).values(**values, created_at=utc_now()))
@@ -50,5 +52,6 @@ def insert(tx: Connection, keypair: NewKeypair) -> None:
 
 
 def delete(tx: Connection, user_id: str, name: str) -> None:
+    """server.KeypairNotFound. Servers have copies of the public key."""
     if not tx.execute(sa.delete(keypairs).where(keypairs.c.user_id == user_id, keypairs.c.name == name)).rowcount:
         raise errors.server.KeypairNotFound(name=name, user_id=user_id)

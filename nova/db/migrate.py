@@ -54,6 +54,7 @@ def current(schema: str, database: Database) -> str | None:
 
 
 def newest(schema: str, database: Database) -> str:
+    """The revision that this release's history of the schema ends with. Bug: it has no history."""
     head = ScriptDirectory.from_config(_config(schema, database)).get_current_head()
     if head is None:
         raise errors.Bug(f"the {schema} schema has no history")

@@ -87,6 +87,7 @@ def report(tx: Connection, server_uuid: str, source: str, progress: MigrationPro
 
 
 def by_uuid(tx: Connection, uuid: str) -> Migration | None:
+    """The move, or None."""
     row = tx.execute(sa.select(migrations).where(migrations.c.uuid == uuid)).one_or_none()
     return _value(row) if row else None
 
@@ -158,6 +159,7 @@ def destinations(tx: Connection, server_uuids: Collection[str]) -> dict[str, tup
 
 
 def get(tx: Connection, server_uuid: str, key: int) -> Migration:
+    """A server's move, by its number. move.MigrationNotFound."""
     row = tx.execute(sa.select(migrations).where(migrations.c.id == key, migrations.c.server_uuid == server_uuid)
                      ).one_or_none()
     if row is None:

@@ -104,6 +104,7 @@ def reserve(tx: Connection, address: str, reserved: bool) -> None:
 
 
 def checked(address: str) -> str:
+    """The address in its usual form. network.BadAddress."""
     try:
         return str(ipaddress.ip_address(address))
     except ValueError:

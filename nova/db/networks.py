@@ -34,6 +34,7 @@ def select(tx: Connection, scope: Scope, ids: Sequence[int] | None = None) -> tu
 
 
 def get(tx: Connection, uuid: str, scope: Scope) -> Network:
+    """network.NotFound: there is none, or the scope may not use it. Reads all networks of the scope."""
     found = [network for network in select(tx, scope) if network.uuid == uuid]
     if not found:
         raise errors.network.NotFound(network_id=uuid)

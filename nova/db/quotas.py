@@ -46,6 +46,7 @@ def class_limits(tx: Connection, name: str) -> dict[str, int]:
 
 
 def write_class(tx: Connection, name: str, values: Mapping[str, int]) -> None:
+    """Write some limits of a class; -1 is no limit. Others stay."""
     tx.execute(sa.delete(quota_classes).where(quota_classes.c.class_name == name,
                                               quota_classes.c.resource.in_(list(values))))
     insert_all(tx, quota_classes, [{"class_name": name, "resource": resource, "hard_limit": limit}
@@ -53,6 +54,7 @@ def write_class(tx: Connection, name: str, values: Mapping[str, int]) -> None:
 
 
 def write(tx: Connection, project_id: str, user_id: str | None, values: Mapping[str, int]) -> None:
+    """Write some limits of a project (``user_id`` None), or of a user in it; -1 is no limit. Others stay."""
     owner = user_id or ""
     tx.execute(sa.delete(quotas).where(quotas.c.project_id == project_id, quotas.c.user_id == owner,
                                        quotas.c.resource.in_(list(values))))

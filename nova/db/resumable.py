@@ -20,18 +20,22 @@ class Resumable:
         return getattr(alembic_op, name)
 
     def create_table(self, name: str, *columns: AnyColumn, **options: Options) -> None:
+        """Nothing when there is a table of that name, whatever its columns."""
         if not _found().has_table(name):
             alembic_op.create_table(name, *columns, **options)
 
     def create_index(self, name: str, table: str, columns: list[str]) -> None:
+        """Nothing when the table has an index of that name."""
         if not _found().has_index(table, name):
             alembic_op.create_index(name, table, columns)
 
     def drop_index(self, name: str, table: str) -> None:
+        """Nothing when the table has no index of that name."""
         if _found().has_index(table, name):
             alembic_op.drop_index(name, table)
 
     def add_column(self, table: str, column: sa.Column[object]) -> None:
+        """Nothing when the table has a column of that name."""
         if column.name not in {one["name"] for one in _found().get_columns(table)}:
             alembic_op.add_column(table, column)
 

@@ -13,6 +13,7 @@ from nova.db.types import later, new_key, utc_now
 
 
 def new_runner(tx: Connection, name: str, lease_s: int) -> int:
+    """The number of a new runner, whose lease ends ``lease_s`` seconds from now by the database's clock."""
     key = tx.execute(sa.insert(runners).values(name=name, lease_until=later(lease_s)))
     return new_key(key)
 

@@ -103,6 +103,7 @@ def delete(tx: Connection, key: int) -> None:
 
 
 def count(tx: Connection, project_id: str) -> int:
+    """How many groups the project has."""
     return int(tx.execute(sa.select(sa.func.count()).select_from(security_groups).where(
         security_groups.c.project_id == project_id)).scalar_one())
 
@@ -120,6 +121,7 @@ def select(tx: Connection, scope: Scope, page: Page, names: Sequence[str] = ()) 
 
 
 def get(tx: Connection, key: int, scope: Scope) -> SecurityGroup:
+    """A group with its rules. security_group.NotFound: there is none, or it is outside the scope."""
     rows = tx.execute(_within(sa.select(security_groups).where(security_groups.c.id == key), scope)).all()
     if not rows:
         raise errors.security_group.NotFound(group=key)
@@ -127,6 +129,7 @@ def get(tx: Connection, key: int, scope: Scope) -> SecurityGroup:
 
 
 def of_server(tx: Connection, server_uuid: str) -> tuple[SecurityGroup, ...]:
+    """With their rules, in the order of their making."""
     members = security_group_members
     rows = tx.execute(sa.select(security_groups).join_from(members, security_groups,
                                                            security_groups.c.id == members.c.group_id)
@@ -201,6 +204,7 @@ def _rule(row: AnyRow) -> SecurityRule:
 
 
 def rule(tx: Connection, key: int) -> SecurityRule:
+    """A rule, with the name of its source group. security_group.NoRule."""
     row = tx.execute(_RULES.where(security_group_rules.c.id == key)).one_or_none()
     if row is None:
         raise errors.security_group.NoRule(rule=key)
@@ -208,6 +212,7 @@ def rule(tx: Connection, key: int) -> SecurityRule:
 
 
 def rules_of(tx: Connection, group: int) -> list[SecurityRule]:
+    """A group's rules, in the order of their making."""
     return [_rule(row) for row in tx.execute(_RULES.where(security_group_rules.c.group_id == group))]
 
 
@@ -220,23 +225,27 @@ def insert_rule(tx: Connection, rule: NewSecurityRule) -> int:
 
 
 def delete_rule(tx: Connection, key: int) -> None:
+    """A rule that is gone is no error."""
     tx.execute(sa.delete(security_group_rules).where(security_group_rules.c.id == key))
 
 
 # -- rules of no group
 
 def common(tx: Connection, kind: str) -> list[SecurityRule]:
+    """Rules that are no group's, of a kind, in the order of their making."""
     rows = tx.execute(sa.select(common_rules).where(common_rules.c.kind == kind).order_by(common_rules.c.id))
     return [SecurityRule(id=str(row.id), group_id="", **{name: getattr(row, name) for name in _WORDS}) for row in rows]
 
 
 def insert_common(tx: Connection, kind: str, rule: NewSecurityRule) -> SecurityRule:
+    """The rule with its id. The caller has looked whether it is there."""
     values = {name: getattr(rule, name) for name in _WORDS}
     made = tx.execute(sa.insert(common_rules).values(**values, kind=kind))
     return SecurityRule(id=str(new_key(made)), group_id="", **values)
 
 
 def delete_common(tx: Connection, kind: str, key: int) -> None:
+    """Delete a rule that is no group's, of that kind. security_group.NoRule."""
     if not tx.execute(sa.delete(common_rules).where(common_rules.c.kind == kind, common_rules.c.id == key)).rowcount:
         raise errors.security_group.NoRule(rule=key)
 
@@ -281,6 +290,7 @@ def join(tx: Connection, group: AnyRow, server: AnyRow) -> None:
 
 
 def leave(tx: Connection, group: AnyRow, server: AnyRow) -> None:
+    """Both rows are locked by the caller. security_group.NotMember."""
     members = security_group_members
     if not tx.execute(sa.delete(members).where(members.c.group_id == group.id,
                                                members.c.server_uuid == server.uuid)).rowcount:
@@ -300,6 +310,7 @@ def forget(tx: Connection, uuids: Sequence[str]) -> None:
 
 
 def in_use(tx: Connection, group: int) -> bool:
+    """Whether a server that is not deleted is in it."""
     members = security_group_members
     return tx.execute(sa.select(servers.c.id).join_from(members, servers, servers.c.uuid == members.c.server_uuid)
                       .where(members.c.group_id == group, servers.c.deleted == 0).limit(1)).first() is not None

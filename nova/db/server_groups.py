@@ -46,6 +46,7 @@ def select(tx: Connection, scope: Scope, page: Page) -> tuple[ServerGroup, ...]:
 
 
 def get(tx: Connection, uuid: str, scope: Scope) -> ServerGroup:
+    """With its members. server.ServerGroupNotFound: there is none, or it is outside the scope."""
     row = tx.execute(_within(sa.select(_groups).where(_groups.c.uuid == uuid), scope)).one_or_none()
     if row is None:
         raise errors.server.ServerGroupNotFound(group=uuid)
@@ -91,10 +92,12 @@ def room_for(tx: Connection, uuid: str, scope: Scope, user_id: str) -> tuple[int
 
 
 def join(tx: Connection, key: int, uuids: Sequence[str], user_id: str) -> None:
+    """Servers of that user are members now. A server is in one group at most: a second row is an IntegrityError."""
     insert_all(tx, _members, [{"server_uuid": uuid, "group_id": key, "user_id": user_id} for uuid in uuids])
 
 
 def leave(tx: Connection, uuids: Sequence[str]) -> None:
+    """A server that is in no group is no error."""
     tx.execute(sa.delete(_members).where(_members.c.server_uuid.in_(uuids)))
 
 

@@ -12,6 +12,7 @@ from nova.db.statements import insert_all
 
 
 def of(tx: Connection, server_uuid: str) -> set[str]:
+    """All tags of a server; empty when it has none, or is not there."""
     return set(tx.execute(sa.select(server_tags.c.tag).where(server_tags.c.server_uuid == server_uuid)).scalars())
 
 

@@ -115,6 +115,7 @@ def compute_id(tx: Connection, host: str) -> str | None:
 
 
 def known(tx: Connection) -> set[tuple[str, str]]:
+    """(host, binary) of all services that are not deleted."""
     return {(row.host, row.binary) for row in tx.execute(sa.select(services.c.host, services.c.binary)
                                                          .where(services.c.deleted == 0))}
 
@@ -217,6 +218,7 @@ def locked(tx: Connection, uuid: str | None, host: str | None, binary: str | Non
 
 
 def update(tx: Connection, key: int, changes: Mapping[str, object]) -> None:
+    """Write ``changes`` by their columns, and count the row's version up."""
     tx.execute(sa.update(services).where(services.c.id == key)
                .values(**changes, version=services.c.version + 1, updated_at=utc_now()))
 
@@ -286,6 +288,7 @@ def add_cleanups(tx: Connection, debts: Sequence[Mapping[str, object]]) -> None:
 
 
 def debts(tx: Connection, host: str | None = None) -> tuple[Debt, ...]:
+    """What all hosts (or the host given) owe, oldest first."""
     query = sa.select(owed).order_by(owed.c.id)
     rows = tx.execute(query if host is None else query.where(owed.c.host == host))
     return tuple(Debt(id=row.id, host=row.host, server_uuid=row.server_uuid, epoch=row.epoch, step=row.step,
@@ -301,6 +304,7 @@ def cleanup_hosts_of(tx: Connection, uuids: Sequence[str]) -> dict[str, list[str
 
 
 def hosts_with_cleanups(tx: Connection) -> set[str]:
+    """Hosts that owe anything."""
     return set(tx.execute(sa.select(owed.c.host).distinct()).scalars())
 
 

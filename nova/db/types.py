@@ -38,21 +38,25 @@ class Ident(sa.types.TypeDecorator[str]):
     cache_ok = True
 
     def load_dialect_impl(self, dialect: sa.Dialect) -> Any:
+        """36 bytes that compare letter by letter, on every database."""
         if dialect.name in ("mysql", "mariadb"):
             return dialect.type_descriptor(mysql.CHAR(36, charset="ascii", collation="ascii_bin"))
         return dialect.type_descriptor(sa.CHAR(36, collation="C" if dialect.name == "postgresql" else None))
 
     def process_bind_param(self, value: str | None, dialect: Any) -> str | None:
+        """Letters outside ASCII are spelt as escapes, so that the text can be compared, and is nobody's uuid."""
         if value is None or value.isascii():
             return value
         return value.encode("ascii", "backslashreplace").decode()
 
 
 def ident() -> Ident:
+    """The type of a column with a uuid."""
     return Ident()
 
 
 def key() -> sa.types.TypeEngine[Any]:
+    """The type of a numbered key: 64 bits, and on SQLite what it counts up by itself."""
     return sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 
 
@@ -79,14 +83,17 @@ class Json(sa.types.TypeDecorator[Any]):
         self._decoder: Any = None
 
     def load_dialect_impl(self, dialect: sa.Dialect) -> Any:
+        """LONGTEXT on MariaDB, in UTF-8; TEXT elsewhere."""
         if dialect.name in ("mysql", "mariadb"):
             return dialect.type_descriptor(mysql.LONGTEXT(charset="utf8mb4", collation="utf8mb4_bin"))
         return dialect.type_descriptor(sa.Text())
 
     def process_bind_param(self, value: Any, dialect: Any) -> str | None:
+        """None is kept as NULL."""
         return None if value is None else msgspec.json.encode(value).decode()
 
     def process_result_value(self, value: Any, dialect: Any) -> Any:
+        """The value as its kind. msgspec.ValidationError: the text is no such value."""
         if value is None:
             return None
         if self._decoder is None:
@@ -95,6 +102,7 @@ class Json(sa.types.TypeDecorator[Any]):
 
     @property
     def static_cache_key(self) -> Any:  # two kinds are two types, though both are text
+        """What SQLAlchemy's cache of statements knows the type by: its kind, too."""
         return (Json, str(self.kind))
 
 

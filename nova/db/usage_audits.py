@@ -30,11 +30,13 @@ def _free(runner_id: int) -> Clause:
 
 
 def compute_hosts(tx: Connection) -> tuple[str, ...]:
+    """Hosts with a nova-compute that is not deleted, by name."""
     return tuple(tx.execute(sa.select(services.c.host).where(
         services.c.binary == COMPUTE, services.c.deleted == 0).order_by(services.c.host)).scalars())
 
 
 def of_period(tx: Connection, period: Period) -> dict[str, HostAudit]:
+    """The audits of a period, by host; a host whose audit has not begun has none."""
     names = HostAudit.__struct_fields__
     rows = tx.execute(sa.select(*[usage_audits.c[name] for name in names]).where(_of(period))
                       .order_by(usage_audits.c.host))

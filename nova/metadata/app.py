@@ -36,8 +36,10 @@ StartResponse = Callable[..., Any]
 class FactsSource(Protocol):
     """What we use of the ConductorHostRPC client."""
 
-    def guest_facts(self, host: HostName, query: GuestQuery) -> GuestFacts: ...
-    def set_guest_password(self, host: HostName, password: GuestPassword) -> None: ...
+    def guest_facts(self, host: HostName, query: GuestQuery) -> GuestFacts:
+        """All that a guest may know of itself. NotFound: no live server is meant by ``query``. Unavailable."""
+    def set_guest_password(self, host: HostName, password: GuestPassword) -> None:
+        """Keep what a guest posted. Conflict: a password is kept already."""
 
 
 class Reply(NamedTuple):

@@ -26,6 +26,7 @@ class Turnstile:
 
     @contextlib.contextmanager
     def through(self, key: Hashable) -> Iterator[None]:
+        """Count a request of ``key`` for as long as the block runs. Busy: ``most`` of them are in work already."""
         with self._lock:
             if self._inside[key] >= self._most:
                 raise Busy
@@ -61,6 +62,7 @@ class Making(Generic[Item]):
             self._done.set()
 
     def wait(self) -> Item:
+        """Wait for the item, however long its making takes; what the making raised is raised here, too."""
         self._done.wait()
         if self._error is not None:
             raise self._error

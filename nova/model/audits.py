@@ -43,6 +43,7 @@ class Difference(NamedTuple):
     needed: Amounts
 
     def words(self) -> str:
+        """The difference in one line for an operator: host, server, what is held and what is needed."""
         what = {ORPHAN: "is gone", EXTRA: "is not there", MISSING: "holds nothing there", WRONG: "holds other amounts"}
         amounts = [f"{word} {_listed(amounts)}" for word, amounts in (("held", self.held), ("needed", self.needed))
                    if amounts]
@@ -69,6 +70,7 @@ def _differences(known: KnownServer, held: Mapping[NodeHolder, Amounts]) -> Iter
 
 
 def summary(found: Sequence[Difference]) -> str:
+    """How many differences of each kind there are, such as ``2 orphan, 1 wrong``; ``nothing`` without any."""
     counts = {kind: sum(one.kind == kind for one in found) for kind in (ORPHAN, EXTRA, MISSING, WRONG)}
     return ", ".join(f"{count} {kind}" for kind, count in counts.items() if count) or "nothing"
 

@@ -46,6 +46,7 @@ class ExtraSpecRule:
 
 
 def one_of(*allowed: str) -> ExtraSpecRule:
+    """A rule for a text that must be one of these."""
     return ExtraSpecRule("string", allowed)
 
 

@@ -120,6 +120,7 @@ def listing(files: Mapping[str, bytes], path: str, today: datetime.date) -> byte
 
 
 def host_name(facts: GuestFacts, options: TreeOptions) -> str:
+    """The guest's name with ``[api]dhcp_domain`` behind it, where that is set."""
     return f"{facts.hostname}.{options.dhcp_domain}" if options.dhcp_domain else facts.hostname
 
 
@@ -178,6 +179,8 @@ def _openstack(facts: GuestFacts, version: str, options: TreeOptions, vendor: Ve
 
 def meta_data(facts: GuestFacts, version: str, options: TreeOptions, random_bytes: RandomBytes,
               on_drive: bool = False) -> dict[str, object]:
+    """``meta_data.json`` as it is at ``version``, which decides on the fields. The password is on the drive alone
+    (``on_drive``)."""
     found: dict[str, Any] = {"uuid": facts.uuid}
     if facts.metadata:
         found["meta"] = dict(facts.metadata)
@@ -205,6 +208,7 @@ def meta_data(facts: GuestFacts, version: str, options: TreeOptions, random_byte
 
 
 def vendor_data2_file(vendor: VendorData) -> bytes:
+    """``vendor_data2.json``: what dynamic services said, each under its name, and ``static``."""
     static = {} if vendor.static is None else {"static": vendor.static}
     return _json({**static, **vendor.dynamic})
 

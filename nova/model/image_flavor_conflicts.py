@@ -106,6 +106,7 @@ def _no_such_tpm(image: Properties, extra_specs: Properties) -> Conflict | None:
 
 
 def has_tpm(image: Properties, extra_specs: Properties) -> bool:
+    """Whether flavor or image ask for a TPM (``hw:tpm_version``, ``hw_tpm_version``)."""
     return bool(extra_specs.get("hw:tpm_version") or image.get("hw_tpm_version"))
 
 
@@ -115,6 +116,7 @@ def has_users_tpm(image: Properties, extra_specs: Properties) -> bool:
 
 
 def has_encrypted_memory(image: Properties, extra_specs: Properties) -> bool:
+    """Whether flavor or image ask for encrypted memory (``hw:mem_encryption``, ``hw_mem_encryption``)."""
     said = (extra_specs.get("hw:mem_encryption", ""), image.get("hw_mem_encryption", ""))
     return any(text.strip().lower() in YES for text in said)
 

@@ -31,10 +31,12 @@ class Image(Value):
 
     @property
     def kernel_id(self) -> str | None:
+        """The image that is booted as its kernel; None: it has its own."""
         return self.properties.get("kernel_id") or None
 
     @property
     def ramdisk_id(self) -> str | None:
+        """The image that is the initial RAM disk of its kernel; None: there is none."""
         return self.properties.get("ramdisk_id") or None
 
 

@@ -23,6 +23,7 @@ class NetworkKind:
 
     @property
     def per_project(self) -> bool:
+        """Whether a network is one project's: so it is where each has a VLAN."""
         return self.vlans
 
 

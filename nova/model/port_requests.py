@@ -30,6 +30,7 @@ def suffix(demand: PortDemand) -> str:
 
 
 def groups(demands: Iterable[PortDemand]) -> tuple[RequestGroup, ...]:
+    """A group of the request for each demand with resources, named as :func:`suffix` says."""
     return tuple(RequestGroup(suffix=suffix(one), resources=one.resources, required=tuple((t,) for t in one.traits))
                  for one in demands if one.resources)
 

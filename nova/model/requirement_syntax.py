@@ -22,6 +22,7 @@ class Said(NamedTuple):
     value: str
 
     def wrong(self, reason: str) -> errors.Invalid:
+        """The error that names it, to be raised: server.ImpossibleRequirement. At most 255 letters of the value."""
         return errors.server.ImpossibleRequirement(name=self.name, value=self.value[:255], reason=reason)
 
 
@@ -41,12 +42,14 @@ def flag(one: Said | None) -> bool | None:
 
 
 def choice(one: Said | None, *allowed: str) -> str | None:
+    """The value, one of ``allowed``; None when nothing is said. server.ImpossibleRequirement."""
     if one is not None and one.value not in allowed:
         raise one.wrong(f"it must be one of {', '.join(allowed)}")
     return one.value if one else None
 
 
 def number(one: Said, least: int = 0, most: int = 2147483647) -> int:
+    """A whole number from ``least`` to ``most``, both included. server.ImpossibleRequirement."""
     if not re.fullmatch(r"[0-9]{1,18}", one.value) or not least <= int(one.value) <= most:
         raise one.wrong(f"it must be a number from {least} to {most}")
     return int(one.value)

@@ -177,6 +177,8 @@ _ENCRYPTION = {"amd-sev": "HW_CPU_X86_AMD_SEV", "amd-sev-es": "HW_CPU_X86_AMD_SE
 
 
 def features_of(specs: Specs, image: Mapping[str, str]) -> Features:
+    """What flavor and image imply: traits of TPM, secure boot, IOMMU and the like, persistent memory by its label, one
+    context of encrypted memory. The flavor's word stands above the image's."""
     traits = []
     for spec, name, wanted in _FEATURES:
         one = said(specs, spec) or said(image, name)

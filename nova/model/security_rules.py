@@ -38,6 +38,7 @@ def same(one: Json, other: Json) -> bool:
 
 
 def version(cidr: str) -> int:
+    """4 or 6: the version of IP that the range is of."""
     return ipaddress.ip_network(cidr).version
 
 

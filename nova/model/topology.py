@@ -170,4 +170,5 @@ class Wanted(Value):
 
     @property
     def anything(self) -> bool:
+        """Whether it minds at all: a layout of its own, or devices."""
         return self.guest is not None or bool(self.devices)

@@ -17,8 +17,10 @@ _CUSTOM = re.compile(r"CUSTOM_[A-Z0-9_]+")
 
 
 def is_trait(name: str) -> bool:
+    """Whether it is a standard trait, or could be a custom one: CUSTOM_, then A-Z, 0-9 and _."""
     return name in TRAITS or _CUSTOM.fullmatch(name) is not None
 
 
 def is_resource_class(name: str) -> bool:
+    """Whether it is a standard class, or could be a custom one: CUSTOM_, then A-Z, 0-9 and _."""
     return name in RESOURCE_CLASSES or _CUSTOM.fullmatch(name) is not None

@@ -39,6 +39,7 @@ class Who:
 
     @classmethod
     def of(cls, context: RequestContext) -> Who:
+        """Of the request whose context this is; the token stays behind."""
         return cls(context.request_id, context.user_id, context.project_id, context.global_request_id)
 
     def as_dict(self) -> dict[str, object]:
@@ -106,6 +107,7 @@ class TaskFacts:
 
     @property
     def uuid(self) -> str:
+        """The uuid of the server that the task was for."""
         return str(self.spec.row.uuid)
 
 

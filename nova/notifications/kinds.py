@@ -35,6 +35,7 @@ class EventKind(NamedTuple):
 
 
 def event_type(name: str, phase: str) -> str:
+    """``instance.create.start``: the name and, where the event comes in phases, its phase."""
     return f"{name}.{phase}" if phase else name
 
 

@@ -87,6 +87,8 @@ def _plain_extra(facts: NotifiedServer) -> dict[str, object]:
 
 
 def update(event: Event) -> dict[str, Json]:
+    """Of ``compute.instance.update``: the server, its states before and after, and the period of audits it falls
+    into."""
     facts = event.subject
     states, period, renamed = facts.extra["states"], facts.extra["period"], facts.extra.get("old_display_name")
     return {**server(facts), "old_state": states.old_state, "state": states.state,
@@ -96,6 +98,7 @@ def update(event: Event) -> dict[str, Json]:
 
 
 def exists(event: Event) -> dict[str, Json]:
+    """Of ``compute.instance.exists``: the server and the period that was audited. ``bandwidth`` is always empty."""
     facts = event.subject
     period = facts.extra["period"]
     return {**server(facts), "audit_period_beginning": str(period.beginning), "audit_period_ending": str(period.ending),
@@ -103,26 +106,31 @@ def exists(event: Event) -> dict[str, Json]:
 
 
 def keypair(event: Event) -> dict[str, object]:
+    """The names of project, user and key; nothing of the key itself."""
     return {"tenant_id": event.who.project_id, "user_id": event.subject.user_id, "key_name": event.subject.name}
 
 
 def aggregate(event: Event) -> dict[str, object]:
+    """Id, name and metadata; what is not known yet (the id before it is made) is left out."""
     value = event.subject
     told = {"aggregate_id": getattr(value, "id", None), "name": value.name, "meta_data": value.metadata}
     return {name: one for name, one in told.items() if one is not None}
 
 
 def server_group(event: Event) -> dict[str, object]:
+    """Id, name, ``policies`` (a list of one) and the members' uuids."""
     value = event.subject
     return {"server_group_id": value.uuid, "name": value.name, "policies": [value.policy], "members": value.members}
 
 
 def floating_address(event: Event) -> dict[str, object]:
+    """Project, address, and the server that has it (None: no server)."""
     value = event.subject
     return {"project_id": value.project_id, "floating_ip": value.address, "instance_id": value.server_uuid}
 
 
 def request_spec(event: Event) -> dict[str, object]:
+    """``{"request_spec": ...}``: how many servers were to be placed, of which flavor and image."""
     return {"request_spec": _spec(event.subject)}
 
 
@@ -138,6 +146,7 @@ def _spec(spec: SpecFacts) -> dict[str, object]:
 
 
 def task(event: Event) -> dict[str, object]:
+    """A task of the conductor's that failed: the request, the state it leaves, the method's name and the reason."""
     facts: TaskFacts = event.subject
     spec = _spec(facts.spec)
     return {"request_spec": spec, "instance_properties": spec["instance_properties"], "instance_id": facts.uuid,

@@ -46,7 +46,8 @@ class NotifierOptions:
 class Outlet(Protocol):
     """Where messages go. ``send`` may take long; what it raises is logged, and the message is lost."""
 
-    def send(self, form: str, message: NotificationMessage) -> None: ...
+    def send(self, form: str, message: NotificationMessage) -> None:
+        """Send a message in a form: ``versioned`` or ``unversioned``."""
 
 
 class Silent:

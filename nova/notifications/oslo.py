@@ -60,5 +60,6 @@ class OsloOutlet:
                            for form, names in topics.items()}
 
     def send(self, form: str, message: NotificationMessage) -> None:
+        """Through oslo.messaging's notifier of the form. It may wait for the broker, as its driver does."""
         notifier = self._notifiers[form].prepare(publisher_id=message.publisher)
         getattr(notifier, message.priority.lower())(message.who, message.type, dict(message.payload))

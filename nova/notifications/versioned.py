@@ -17,4 +17,5 @@ def message(event: Event, level: str) -> NotificationMessage | None:
 
 
 def priority(event: Event, level: str) -> str:
+    """``ERROR`` for phases and events that tell of a failure, else ``level``."""
     return "ERROR" if event.phase == "error" or event.name == "compute.exception" else level

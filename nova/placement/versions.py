@@ -18,6 +18,7 @@ text = SERIES.text
 
 
 def answer_headers(version: str) -> list[tuple[str, str]]:
+    """Two headers that every versioned answer carries: the version (as text), and that answers differ by it."""
     return [(HEADER.lower(), f"{SERIES.service} {version}"), ("vary", HEADER.lower())]
 
 
@@ -44,10 +45,12 @@ def created_provider_is_answered(version: int) -> bool:
 
 
 def errors_have_codes(version: int) -> bool:
+    """From 1.23 errors have a ``code``, such as ``placement.concurrent_update``."""
     return version >= 23
 
 
 def reserved_may_be_total(version: int) -> bool:
+    """From 1.26 an inventory may be reserved whole; before, ``reserved`` must be less than ``total``."""
     return version >= 26
 
 
@@ -57,18 +60,22 @@ def summaries_show_all_classes(version: int) -> bool:
 
 
 def consumers_have_generations(version: int) -> bool:
+    """From 1.28 who writes a consumer's allocations says its generation; before, nothing is compared."""
     return version >= 28
 
 
 def candidates_are_nested(version: int) -> bool:
+    """From 1.29 a candidate may take resources from several providers of one tree."""
     return version >= 29
 
 
 def may_forbid_aggregates(version: int) -> bool:
+    """From 1.32 ``member_of`` may be ``!UUID`` or ``!in:UUID,...``: no provider of these aggregates."""
     return version >= 32
 
 
 def may_forbid_traits(version: int) -> bool:
+    """From 1.22 ``required`` may have ``!TRAIT``: no provider with that trait."""
     return version >= 22
 
 
@@ -78,10 +85,12 @@ def groups_may_lack_resources(version: int) -> bool:
 
 
 def may_reparent(version: int) -> bool:
+    """From 1.37 a provider may be put below another parent, or below none; before, only a root below one."""
     return version >= 37
 
 
 def usages_are_by_type(version: int) -> bool:
+    """From 1.38 a project's usage is grouped by the consumers' type."""
     return version >= 38
 
 

@@ -51,4 +51,5 @@ def _documented(rule: Rule) -> policy.DocumentedRuleDefault:
 
 
 def list_rules() -> list[policy.RuleDefault]:
+    """All defaults, base rules first, as oslo.policy takes them from the entry point."""
     return [*map(_base, BASE_RULES), *map(_documented, ALL_RULES)]

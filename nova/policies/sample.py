@@ -18,6 +18,7 @@ HEAD = """\
 
 
 def sample() -> str:
+    """The whole file as text. Every rule is a comment, so that the file changes nothing as it is."""
     return "\n".join([HEAD, *map(_base, BASE_RULES), "# --- Rules of operations\n", *map(_rule, ALL_RULES)])
 
 

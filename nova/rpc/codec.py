@@ -43,6 +43,7 @@ def _decoder(kind: Any) -> msgspec.msgpack.Decoder[Any]:
 
 
 def pack(value: Any) -> bytes:
+    """The value as msgpack. TypeError: a value of a type that msgspec does not know."""
     return _encoder.encode(value)
 
 
@@ -55,6 +56,7 @@ def unpack(raw: bytes | msgspec.Raw, kind: Any) -> Any:
 
 
 def to_text(raw: bytes) -> str:
+    """Packed bytes as text: base64 of ``r`` and the bytes, or of ``z`` and the bytes compressed (above 4 KiB)."""
     body = b"z" + zlib.compress(raw, 1) if len(raw) > COMPRESS_ABOVE else b"r" + raw
     return base64.b64encode(body).decode("ascii")
 

@@ -104,5 +104,6 @@ def _method(cls: type, name: str, function: Json) -> Method:
 
 
 def parse_version(version: str) -> tuple[int, int]:
+    """``"1.3"`` -> (1, 3), which compare as versions do. ValueError: it is no such text."""
     major, minor = version.split(".")
     return int(major), int(minor)

@@ -23,6 +23,7 @@ class LocalBus:
 
     def client(self, contract: type[Contract], host: str = "local", peers: Peers | None = None,
               secret: str = "") -> Json:
+        """A client of ``contract``, whose calls name ``host`` and ``secret`` as the sender's."""
         return derive(contract, Sender(host, secret, peers or Peers(), self._send))
 
     def _send(self, contract: type[Contract], method: Method, server: str | None, envelope: dict[str, object]) -> Json:

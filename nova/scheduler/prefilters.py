@@ -54,14 +54,17 @@ def transform_image_metadata(request: PlacementRequest) -> Traits:
 
 
 def accelerators_filter(request: PlacementRequest) -> Traits:
+    """COMPUTE_ACCELERATORS for a flavor with ``accel:device_profile``."""
     return frozenset({"COMPUTE_ACCELERATORS"}) if request.extra_specs.get("accel:device_profile") else NOTHING
 
 
 def packed_virtqueue_filter(request: PlacementRequest) -> Traits:
+    """COMPUTE_NET_VIRTIO_PACKED where flavor or image want packed rings."""
     return frozenset({"COMPUTE_NET_VIRTIO_PACKED"}) if _says(request, "virtio_packed_ring") in YES else NOTHING
 
 
 def ephemeral_encryption_filter(request: PlacementRequest) -> Traits:
+    """COMPUTE_EPHEMERAL_ENCRYPTION where flavor or image want it, and the trait of the format they name."""
     if _says(request, "ephemeral_encryption") not in YES:
         return NOTHING
     kind = _says(request, "ephemeral_encryption_format")
@@ -69,6 +72,7 @@ def ephemeral_encryption_filter(request: PlacementRequest) -> Traits:
 
 
 def virtio_sound_filter(request: PlacementRequest) -> Traits:
+    """COMPUTE_SOUND_MODEL_VIRTIO where flavor or image want that sound device."""
     return frozenset({"COMPUTE_SOUND_MODEL_VIRTIO"}) if _says(request, "sound_model") == "virtio" else NOTHING
 
 

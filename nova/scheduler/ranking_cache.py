@@ -36,6 +36,7 @@ class Changes:
         return self._forgotten + len(self._log)
 
     def note(self, key: tuple[str, str], view: HostView | None) -> None:
+        """The host ``key`` is ``view`` now (None: it went). A host that comes for the first time gets its number."""
         number = self._numbers.get(key)
         if number is None:
             if view is None:
@@ -106,6 +107,8 @@ class Rankings:
         return ranking
 
     def put_back(self, kind: bytes, changes: Changes, ranking: Ranking) -> None:
+        """Keep a ranking that was taken out. The kinds that were put back longest ago are dropped when there are too
+        many."""
         self._rankings[kind] = (changes, ranking)
         most = min(KEPT_RANKINGS, max(1, self._kept_hosts // max(1, len(ranking.views))))
         while len(self._rankings) > most:

@@ -68,6 +68,7 @@ class SchedulerService:
         return selections
 
     def update_hosts(self, states: HostStates) -> None:
+        """States older than what is known of a host change nothing."""
         with self._lock:
             self._hosts.update(states)
 

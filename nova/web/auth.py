@@ -85,11 +85,13 @@ class NoAuth(Context):
 
 
 def is_log_in(request: webob.Request) -> bool:
+    """Whether a client of ``noauth2`` asks for a token: GET of the root with X-Auth-User and without X-Auth-Token."""
     return (request.method == "GET" and "X-Auth-Token" not in request.headers
             and "X-Auth-User" in request.headers and request.path_info in ("", "/"))
 
 
 def unauthorized(start_response: StartResponse) -> Iterable[bytes]:
+    """Answer 401, in plain text."""
     start_response("401 Unauthorized", [("Content-Type", "text/plain; charset=UTF-8"),
                                         ("Content-Length", str(len(UNAUTHORIZED)))])
     return [UNAUTHORIZED]

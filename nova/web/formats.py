@@ -20,6 +20,7 @@ BOOLEANS: dict[object, bool] = {**dict.fromkeys(_TRUE, True), **dict.fromkeys(_F
 
 
 def is_uuid(text: str) -> bool:
+    """32 hexadecimal digits, in any case, with or without hyphens where RFC 9562 has them."""
     return _UUID.fullmatch(text) is not None
 
 
@@ -30,6 +31,7 @@ def is_printable(text: str) -> bool:
 
 
 def is_name(text: str) -> bool:
+    """Printable, not empty, and with no blank at either end."""
     return is_printable(text) and text == text.strip() and text != ""
 
 
@@ -39,10 +41,12 @@ def is_loose_name(text: str) -> bool:
 
 
 def is_zone_name(text: str) -> bool:
+    """A name without a colon, which stands between zone and host in a create."""
     return is_name(text) and ":" not in text
 
 
 def is_ipv4(text: str) -> bool:
+    """Four numbers with dots (RFC 791); no prefix, no leading zeros."""
     try:
         ipaddress.IPv4Address(text)
     except ValueError:
@@ -51,6 +55,7 @@ def is_ipv4(text: str) -> bool:
 
 
 def is_ipv6(text: str) -> bool:
+    """An address in any form of RFC 4291; no prefix, and no zone (``%eth0``)."""
     try:
         ipaddress.IPv6Address(text)
     except ValueError:
@@ -64,6 +69,7 @@ def canonical_address(text: str | None) -> str | None:
 
 
 def is_cidr(text: str) -> bool:
+    """An address with a prefix or mask, of IPv4 or IPv6; bits of hosts may be set."""
     try:
         ipaddress.ip_network(text, strict=False)
     except ValueError:
@@ -72,6 +78,7 @@ def is_cidr(text: str) -> bool:
 
 
 def is_base64(text: str) -> bool:
+    """The standard alphabet with its padding (RFC 4648); white space is ignored."""
     try:
         base64.b64decode(re.sub(r"\s", "", text).encode(), validate=True)
     except (binascii.Error, ValueError):
@@ -80,6 +87,7 @@ def is_base64(text: str) -> bool:
 
 
 def is_regex(text: str) -> bool:
+    """A regular expression that Python takes, and not empty."""
     try:
         re.compile(text)
     except (re.error, RecursionError, OverflowError):
@@ -88,6 +96,7 @@ def is_regex(text: str) -> bool:
 
 
 def is_time(text: str) -> bool:
+    """A date, or date and time, that :func:`to_time` takes."""
     try:
         to_time(text)
     except ValueError:
@@ -96,6 +105,7 @@ def is_time(text: str) -> bool:
 
 
 def is_mac(text: str) -> bool:
+    """Six pairs of hexadecimal digits with colons, in any case."""
     return _MAC.fullmatch(text) is not None
 
 

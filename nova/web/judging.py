@@ -79,6 +79,7 @@ class Judge:
 
     @classmethod
     def of(cls, schema: Schema) -> Judge:
+        """Compile the schema (JSON Schema, draft 2020-12, with our formats checked)."""
         return cls(schema, Draft202012Validator(
             schema, formats={name: check for name, (check, _) in FORMATS.items()}, validate_formats=True))
 

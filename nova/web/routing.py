@@ -17,7 +17,8 @@ class HasPath(Protocol):
     """A row: ``path`` has its parameters in braces, each a whole segment."""
 
     @property
-    def method(self) -> str: ...
+    def method(self) -> str:
+        """The HTTP method, in capitals."""
 
     @property
     def path(self) -> str: ...

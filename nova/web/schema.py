@@ -270,6 +270,7 @@ def _judge_of_one(entry: Param) -> Judge:
 
 def param(name: str, type: str | tuple[str, ...] = "string", *, repeat: bool = True, since: str | None = None,
           until: str | None = None, **rules: Json) -> Param:
+    """A row of a query's table; ``rules`` are fields of :class:`~nova.web.specs.Spec`."""
     return Param(name, Spec(type=type, **rules), repeat, since, until)
 
 
@@ -290,6 +291,7 @@ class Values:
         return iter(self._values)
 
     def all(self, name: str) -> list[Json]:
+        """All values given, converted, in their order; empty when there is none."""
         return self._values.get(name, [])
 
     def one(self, name: str, default: object = None) -> Json:

@@ -43,6 +43,7 @@ class Spec:
 
     @property
     def types(self) -> tuple[str, ...]:
+        """Its types as a tuple, also where ``type`` is a single name."""
         return (self.type,) if isinstance(self.type, str) else self.type
 
 
@@ -113,6 +114,7 @@ def _text(spec: Spec) -> Schema:
 
 
 def number(spec: Spec, kind: str) -> Schema:
+    """The schema of an ``integer`` or ``number``. Integers are bounded by 64 bits, unless the spec says ``huge``."""
     schema = {"type": kind, **_rules(spec, _NUMBER)}
     if kind == "integer" and not spec.huge:  # of other numbers a body's reader sees to it
         schema.setdefault("maximum", MAX_INTEGER)
@@ -168,6 +170,7 @@ _KINDS: dict[str, Callable[[Spec], list[Schema]]] = {
 
 
 def any_of(choices: list[Schema]) -> Schema:
+    """One schema as it is, several as their ``anyOf``."""
     return choices[0] if len(choices) == 1 else {"anyOf": choices}
 
 
@@ -185,6 +188,7 @@ def of_spec(spec: Spec) -> Schema:
 
 @functools.cache
 def judge(spec: Spec) -> Judge:
+    """The compiled schema of a spec; made once for each spec."""
     return Judge.of(of_spec(spec))
 
 

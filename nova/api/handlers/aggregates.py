@@ -18,16 +18,19 @@ _WHOLE = re.compile(r"[+-]?[0-9]{1,100}", re.ASCII)
 
 @answers({"aggregates": [views.FULL]})
 def index(req: Request) -> dict[str, Json]:
+    """List all aggregates with their hosts and metadata. There are no pages."""
     return views.listed(req.conductor.list_aggregates(), req)
 
 
 @answers({"aggregate": views.FULL})
 def show(req: Request, aggregate_id: str) -> dict[str, Json]:
+    """Show one aggregate. aggregate.BadId (400), aggregate.NotFound (404)."""
     return views.one(req.conductor.get_aggregate(_number(aggregate_id)), req)
 
 
 @answers({"aggregate": views.CREATED})
 def create(req: Request) -> dict[str, Json]:
+    """Make an aggregate, which has no hosts yet. aggregate.NameTaken (409); aggregate.BadZone (400)."""
     asked = req.body["aggregate"]
     made = req.conductor.create_aggregate(NewAggregate(
         name=str(_text(req, asked["name"])), availability_zone=_text(req, asked.get("availability_zone"))))
@@ -36,6 +39,8 @@ def create(req: Request) -> dict[str, Json]:
 
 @answers({"aggregate": views.FULL})
 def update(req: Request, aggregate_id: str) -> dict[str, Json]:
+    """Change the name or the zone of an aggregate; what the body leaves out stays. aggregate.NotFound (404);
+    aggregate.NameTaken (409); aggregate.BadId, BadZone, SecondZone, HasServers (400)."""
     asked = req.body["aggregate"]
     name = asked.get("name")
     return views.one(req.conductor.update_aggregate(AggregateUpdate(
@@ -44,21 +49,28 @@ def update(req: Request, aggregate_id: str) -> dict[str, Json]:
 
 
 def delete(req: Request, aggregate_id: str) -> None:
+    """Delete an aggregate that has no hosts. aggregate.NotFound (404); aggregate.BadId, aggregate.NotEmpty (400)."""
     req.conductor.delete_aggregate(_number(aggregate_id))
 
 
 @answers({"aggregate": views.FULL})
 def add_host(req: Request, aggregate_id: str) -> dict[str, Json]:
+    """Put a compute host into an aggregate. aggregate.NotFound, host.NotFound (404); aggregate.HostExists, HostInZone,
+    PinnedServers (409)."""
     return views.one(req.conductor.add_aggregate_host(_number(aggregate_id), req.body["add_host"]["host"]), req)
 
 
 @answers({"aggregate": views.FULL})
 def remove_host(req: Request, aggregate_id: str) -> dict[str, Json]:
+    """Take a compute host out of an aggregate. aggregate.NotFound, aggregate.HostNotFound (404);
+    aggregate.PinnedServers (409)."""
     return views.one(req.conductor.remove_aggregate_host(_number(aggregate_id), req.body["remove_host"]["host"]), req)
 
 
 @answers({"aggregate": views.FULL})
 def set_metadata(req: Request, aggregate_id: str) -> dict[str, Json]:
+    """Write metadata of an aggregate, key by key; null takes a key away, other keys stay. aggregate.NotFound (404);
+    aggregate.EmptyZone, BadZone, SecondZone, HasServers (400)."""
     items = req.body["set_metadata"]["metadata"]
     if items.get(ZONE) == "":
         raise errors.aggregate.EmptyZone(key=ZONE)
@@ -67,6 +79,8 @@ def set_metadata(req: Request, aggregate_id: str) -> dict[str, Json]:
 
 @answers(None)
 def cache_images(req: Request, aggregate_id: str) -> Answer:
+    """Have the aggregate's hosts fetch images; answered before they did. aggregate.NotFound (404);
+    aggregate.ImageDoubled, aggregate.BadImage (400)."""
     ids = [str(uuid.UUID(item["id"])) for item in req.body["cache"]]
     for id, times in collections.Counter(ids).items():
         if times > 1:

@@ -16,11 +16,13 @@ LONGEST = 255  # characters of a value; the schema counts those of texts, not of
 
 @answers({"extra_specs": Free()})
 def index(req: Request, flavor_id: str) -> dict[str, Json]:
+    """List all extra specs of a flavor that the caller may use. flavor.NotFound (404)."""
     return {"extra_specs": req.conductor.get_flavor(flavor_id, req.scope()).extra_specs}
 
 
 @answers(Free())
 def show(req: Request, flavor_id: str, key: str) -> dict[str, Json]:
+    """Show one extra spec of a flavor. flavor.NotFound, flavor.NoSuchSpec (404)."""
     specs = req.conductor.get_flavor(flavor_id, req.scope()).extra_specs
     if key not in specs:
         raise errors.flavor.NoSuchSpec(flavor_id=flavor_id, key=key)
@@ -37,6 +39,8 @@ def create(req: Request, flavor_id: str) -> dict[str, Json]:
 
 @answers(Free())
 def update(req: Request, flavor_id: str, key: str) -> dict[str, Json]:
+    """Write one extra spec; the body must hold the key of the path. flavor.NotFound (404); flavor.SpecKeyMismatch,
+    flavor.BadSpec (400)."""
     if key not in req.body:
         raise errors.flavor.SpecKeyMismatch(key=key)
     specs = _checked(req, req.body)
@@ -45,6 +49,7 @@ def update(req: Request, flavor_id: str, key: str) -> dict[str, Json]:
 
 
 def delete(req: Request, flavor_id: str, key: str) -> None:
+    """Delete one extra spec. Servers keep the copy they have. flavor.NotFound, flavor.NoSuchSpec (404)."""
     req.conductor.delete_flavor_spec(flavor_id, key)
 
 

@@ -29,6 +29,7 @@ def _legacy(req: Request, meant: type[errors.NovaError]) -> Iterator[None]:
 
 @answers({"floating_ip_pools": [POOL]})
 def pools(req: Request) -> dict[str, Json]:
+    """List the names of the pools that floating addresses come from."""
     return {"floating_ip_pools": POOL.all(req.conductor.list_floating_pools(_own(req)), req)}
 
 
@@ -41,27 +42,39 @@ def index(req: Request) -> dict[str, Json]:
 
 @answers({"floating_ip": FLOATING})
 def show(req: Request, floating_ip_id: str) -> dict[str, Json]:
+    """Show one floating address by its id. floating.BadId, network.BadId (400); floating.NotFound, network.Absent
+    (404)."""
     return {"floating_ip": FLOATING(req.conductor.get_floating_address(floating_ip_id, req.scope()), req)}
 
 
 @answers({"floating_ip": FLOATING})
 def create(req: Request) -> dict[str, Json]:
+    """Give the project the next free floating address of a pool (the body's, or the configured one).
+    floating.NoSuchPool, NoPool, PoolEmpty (404); floating.OverQuota (403); floating.SeveralPools (400)."""
     pool = req.body.get("pool") if req.body else None
     made = req.conductor.allocate_floating_address(req.context.project_id or "", pool or None)
     return {"floating_ip": FLOATING(made, req)}
 
 
 def delete(req: Request, floating_ip_id: str) -> None:
+    """Give a floating address back to its pool; a server that has it loses it first. floating.BadId (400);
+    floating.NotFound (404); floating.NotYours, floating.AutoAssigned (403)."""
     req.conductor.release_floating_address(floating_ip_id, req.scope())
 
 
 def add_to_server(req: Request, server_id: str) -> None:
+    """Give a floating address to a server, from whichever server had it. Without ``fixed_address`` it goes to the first
+    fixed address. server.NotFound, floating.NoSuchAddress (404); floating.NotYours (403); floating.NoFixedAddresses,
+    floating.NotItsFixedAddress (400)."""
     found, asked = target(req, server_id), req.body["addFloatingIp"]
     req.conductor.associate_floating_address(FloatingAssociation(
         server_uuid=found.uuid, address=asked["address"], fixed_address=asked.get("fixed_address")))
 
 
 def remove_from_server(req: Request, server_id: str) -> None:
+    """Take a floating address from the server that has it; the project keeps it. server.NotFound,
+    floating.NoSuchAddress (404); floating.NotAssociated (409, below /v2 422); floating.AutoAssigned, floating.NotYours
+    (403)."""
     found, address = target(req, server_id), req.body["removeFloatingIp"]["address"]
     with _legacy(req, errors.api.Unprocessable):
         req.conductor.disassociate_floating_address(FloatingAssociation(server_uuid=found.uuid, address=address))
@@ -71,12 +84,14 @@ def remove_from_server(req: Request, server_id: str) -> None:
 
 @answers({"floating_ip_info": [IN_BULK]})
 def bulk_index(req: Request) -> dict[str, Json]:
+    """List all floating addresses of all pools and projects, free ones too. There are no pages."""
     found = req.conductor.list_floating_addresses(FloatingQuery(all_rows=True))
     return {"floating_ip_info": IN_BULK.all(found, req)}
 
 
 @answers({"floating_ip_info": [IN_BULK]})
 def bulk_show(req: Request, host_name: str) -> dict[str, Json]:
+    """List the floating addresses that stand on one host. floating.NoneOnHost (404)."""
     found = req.conductor.list_floating_addresses(FloatingQuery(host=host_name, all_rows=True))
     if not found:
         raise errors.floating.NoneOnHost(host=host_name)
@@ -85,6 +100,8 @@ def bulk_show(req: Request, host_name: str) -> dict[str, Json]:
 
 @answers({"floating_ips_bulk_create": dict.fromkeys(("ip_range", "pool", "interface"), "string")})
 def bulk_create(req: Request) -> dict[str, Json]:
+    """Add a range of floating addresses to a pool; all of the range or nothing. floating.BadRange (400);
+    floating.Exists (409, below /v2 400)."""
     asked = req.body["floating_ips_bulk_create"]
     wanted = FloatingRange(ip_range=asked["ip_range"], pool=asked.get("pool") or req.options.floating_pool,
                            interface=asked.get("interface"))  # None: each host's own
@@ -96,6 +113,8 @@ def bulk_create(req: Request) -> dict[str, Json]:
 
 @answers({"floating_ips_bulk_delete": "string"})
 def bulk_update(req: Request, host_name: str) -> dict[str, Json]:
+    """Delete those addresses of a range that no project has; ``host_name`` must be ``delete``, anything else is
+    NotFound (404). floating.BadRange (400)."""
     if host_name != DELETE:
         raise errors.NotFound(f"Unknown action: {host_name}")
     ip_range = req.body["ip_range"]

@@ -18,6 +18,7 @@ OWNERS = {"private": ("availability_zone", "availability_zone", "project"),
 
 @answers({"domain_entries": [DOMAIN]})
 def index(req: Request) -> dict[str, Json]:
+    """List the DNS domains that the caller may see. There are no pages."""
     return {"domain_entries": DOMAIN.all(req.conductor.list_dns_domains(req.scope()), req)}
 
 
@@ -34,6 +35,7 @@ def update(req: Request, domain: str) -> dict[str, Json]:
 
 
 def delete(req: Request, domain: str) -> None:
+    """Delete a DNS domain with its entries. dns.NoSuchDomain (404)."""
     req.conductor.delete_dns_domain(domain)
 
 
@@ -50,6 +52,8 @@ def show_entry(req: Request, domain: str, name: str) -> dict[str, Json]:
 
 @answers({"dns_entry": PUT_ENTRY})
 def update_entry(req: Request, domain: str, name: str) -> dict[str, Json]:
+    """Make a DNS entry, or change its address. dns.NoSuchDomain (404); dns.NotYourDomain, dns.NotYourName (403);
+    dns.BadName, dns.BadEntry (400)."""
     _check_may_write(req, domain)
     asked = req.body["dns_entry"]
     made = req.conductor.put_dns_entry(DnsEntry(domain=domain, name=name, address=asked["ip"],
@@ -58,6 +62,8 @@ def update_entry(req: Request, domain: str, name: str) -> dict[str, Json]:
 
 
 def delete_entry(req: Request, domain: str, name: str) -> None:
+    """Delete a DNS entry by its name. dns.NoSuchDomain, dns.NoSuchEntry (404); dns.NotYourDomain, dns.NotYourName
+    (403)."""
     _check_may_write(req, domain)
     req.conductor.delete_dns_entry(domain, name)
 

@@ -17,6 +17,8 @@ COMPUTE = "nova-compute"
 
 @answers({"hosts": [{"host_name": "string", "service": "string", "zone": "string"}]})
 def index(req: Request) -> dict[str, Json]:
+    """List the services, one entry each with its host and zone; ``zone`` in the query narrows it. There are no
+    pages."""
     zone = req.query.one("zone") or None  # blank: every zone
     found = req.conductor.list_services(ServiceQuery())
     return views.listed([service for service in found if zone in (None, service.zone)])
@@ -24,6 +26,7 @@ def index(req: Request) -> dict[str, Json]:
 
 @answers({"host": [{"resource": views.RESOURCE}]})
 def show(req: Request, host_name: str) -> dict[str, Json]:
+    """Show what a compute host has and what is taken of it, per project (MiB, GiB). host.NotFound (404)."""
     return views.usage(req.conductor.get_host_usage(host_name))
 
 
@@ -49,16 +52,19 @@ def _on(word: str) -> bool:
 
 @answers({"host": "string", "power_action": "string"})
 def startup(req: Request, host_name: str) -> dict[str, object]:
+    """Ask the host's driver to start the host. host.NotFound (404); host.Down (400); host.NoPowerActions (501)."""
     return _power(req, host_name, "startup")
 
 
 @answers({"host": "string", "power_action": "string"})
 def shutdown(req: Request, host_name: str) -> dict[str, Json]:
+    """Ask the host's driver to shut the host down. host.NotFound (404); host.Down (400); host.NoPowerActions (501)."""
     return _power(req, host_name, "shutdown")
 
 
 @answers({"host": "string", "power_action": "string"})
 def reboot(req: Request, host_name: str) -> dict[str, object]:
+    """Ask the host's driver to reboot the host. host.NotFound (404); host.Down (400); host.NoPowerActions (501)."""
     return _power(req, host_name, "reboot")
 
 

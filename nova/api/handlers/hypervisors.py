@@ -14,22 +14,30 @@ from nova.web.formats import is_uuid
 
 @answers({"hypervisors": [views.BRIEF], "hypervisors_links?": LINKS})
 def index(req: Request) -> dict[str, object]:
+    """List the hypervisors' names and states; paged from 2.33. host.HypervisorBadId for a marker,
+    host.HypervisorPatternIsNotPaged (400); host.HypervisorNoMatch for a pattern (404)."""
     return _listed(req, views.BRIEF)
 
 
 @answers({"hypervisors": [views.FULL], "hypervisors_links?": LINKS})
 def detail(req: Request) -> dict[str, Json]:
+    """List hypervisors whole; paged from 2.33. host.HypervisorBadId for a marker, host.HypervisorPatternIsNotPaged
+    (400); host.HypervisorNoMatch for a pattern (404)."""
     return _listed(req, views.FULL, uptime=versions.details_have_uptime(req.version))
 
 
 @answers({"hypervisor": views.FULL})
 def show(req: Request, hypervisor_id: str) -> dict[str, Json]:
+    """Show one hypervisor: by uuid from 2.53, before by number. host.HypervisorBadId (400); host.HypervisorNotFound,
+    host.NotFound (404)."""
     found = _one(req, hypervisor_id, versions.details_have_uptime(req.version))
     return {"hypervisor": views.FULL(found, req)}
 
 
 @answers({"hypervisor": views.UPTIME})
 def uptime(req: Request, hypervisor_id: str) -> dict[str, object]:
+    """Show one hypervisor with the uptime its host reported. host.HypervisorNotFound, host.NotFound (404);
+    host.HypervisorBadId, host.HypervisorHostDown (400); host.HypervisorUptimeUnknown (501)."""
     found = _one(req, hypervisor_id, True)
     if found.uptime is None:
         if found.service is not None and not found.service.up:
@@ -40,16 +48,20 @@ def uptime(req: Request, hypervisor_id: str) -> dict[str, object]:
 
 @answers({"hypervisors": [views.BRIEF]})
 def search(req: Request, hypervisor_hostname_pattern: str) -> dict[str, Json]:
+    """List the hypervisors whose name contains a text. There are no pages. host.HypervisorNoMatch (404)."""
     return views.page(views.BRIEF, _matching(req, hypervisor_hostname_pattern, False), req, linked=False)
 
 
 @answers({"hypervisors": [views.BRIEF]})
 def servers(req: Request, hypervisor_hostname_pattern: str) -> dict[str, object]:
+    """List the hypervisors whose name contains a text, each with its servers' uuids and names. host.HypervisorNoMatch
+    (404)."""
     return views.page(views.BRIEF, _matching(req, hypervisor_hostname_pattern, True), req, linked=False)
 
 
 @answers({"hypervisor_statistics": views.STATISTICS})
 def statistics(req: Request) -> dict[str, Json]:
+    """Sum up what all hypervisors have and use (MiB, GiB), but for those whose service is disabled or gone."""
     return {"hypervisor_statistics": views.STATISTICS(req.conductor.get_hypervisor_statistics(), req)}
 
 

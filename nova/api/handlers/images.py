@@ -31,20 +31,26 @@ MOST_SKIPPED = 10_000  # the image service knows no offset: what is skipped is r
 
 @answers({"images": [views.BRIEF], "images_links?": LINKS})
 def index(req: Request) -> dict[str, object]:
+    """List the names and links of images, as the image service shows them to the caller. image.OffsetTooLarge,
+    image.BadTime, api.PageMarkerNotFound (400)."""
     return _listed(req, views.BRIEF)
 
 
 @answers({"images": [views.FULL], "images_links?": LINKS})
 def detail(req: Request) -> dict[str, Json]:
+    """List images whole, as the image service shows them to the caller. image.OffsetTooLarge, image.BadTime,
+    api.PageMarkerNotFound (400)."""
     return _listed(req, views.FULL)
 
 
 @answers({"image": views.FULL})
 def show(req: Request, image_id: str) -> dict[str, Json]:
+    """Show one image as the caller sees it. image.NotFound (404)."""
     return {"image": views.FULL(req.conductor.get_image(image_id), req)}
 
 
 def delete(req: Request, image_id: str) -> None:
+    """Delete an image, with the caller's own token. image.NotFound (404); service.Forbidden (403)."""
     req.conductor.delete_image(image_id)
 
 
@@ -79,21 +85,27 @@ def _filters(req: Request) -> Iterator[tuple[str, str]]:
 
 @answers({"metadata": Free()})
 def metadata(req: Request, image_id: str) -> dict[str, Json]:
+    """List the custom properties of an image. image.NotFound (404)."""
     return {"metadata": req.conductor.get_image(image_id).properties}
 
 
 @answers({"meta": Free()})
 def metadata_item(req: Request, image_id: str, key: str) -> dict[str, object]:
+    """Show one custom property of an image. image.NotFound, image.NoSuchMetadata (404)."""
     return {"meta": {key: _item(req, image_id, key)}}
 
 
 @answers({"metadata": Free()})
 def merge_metadata(req: Request, image_id: str) -> dict[str, object]:
+    """Write custom properties of an image, and list all after it; others stay. image.NotFound (404);
+    image.TooMuchMetadata (403); image.ReservedName (400)."""
     return {"metadata": _merged(req, image_id, req.body["metadata"])}
 
 
 @answers({"metadata": Free()})
 def replace_metadata(req: Request, image_id: str) -> dict[str, Json]:
+    """Put these custom properties in the place of all an image had. image.NotFound (404); image.TooMuchMetadata (403);
+    image.ReservedName (400)."""
     items = req.body["metadata"]
     _check_count(req, len(items))
     return {"metadata": req.conductor.update_image_properties(image_id, items, (), True)}
@@ -101,6 +113,8 @@ def replace_metadata(req: Request, image_id: str) -> dict[str, Json]:
 
 @answers({"meta": Free()})
 def update_metadata_item(req: Request, image_id: str, key: str) -> dict[str, object]:
+    """Write one custom property; the body must hold the key of the path. image.NotFound (404); image.TooMuchMetadata
+    (403); image.MetadataKeyMismatch, image.ReservedName (400)."""
     item = req.body["meta"]
     if key not in item:
         raise errors.image.MetadataKeyMismatch(key=key)
@@ -109,6 +123,7 @@ def update_metadata_item(req: Request, image_id: str, key: str) -> dict[str, obj
 
 
 def delete_metadata_item(req: Request, image_id: str, key: str) -> None:
+    """Delete one custom property of an image. image.NotFound, image.NoSuchMetadata (404); image.ReservedName (400)."""
     _item(req, image_id, key)
     req.conductor.update_image_properties(image_id, {}, (key,), False)
 

@@ -16,6 +16,8 @@ DETAILS_RULE = "os_compute_api:os-instance-actions:events:details"
 
 @answers({"instanceActions": [views.ACTION], "links?": LINKS})
 def index(req: Request, server_id: str) -> dict[str, Json]:
+    """List a server's actions, newest first; paged from 2.58. From 2.21 those of a deleted server, too. server.NotFound
+    (404); api.PageMarkerNotFound (400)."""
     pages = versions.actions_have_pages(req.version)
     since, before = changes(req)
     actions = req.conductor.list_actions(ActionQuery(
@@ -30,6 +32,8 @@ def index(req: Request, server_id: str) -> dict[str, Json]:
 
 @answers({"instanceAction": views.WHOLE})
 def show(req: Request, server_id: str, request_id: str) -> dict[str, Json]:
+    """Show one action of a server by its request's id. Its events are for all readers from 2.51; before, policy says
+    for whom. server.NotFound, server.ActionNotFound (404)."""
     action = req.conductor.get_action(ActionQuery(
         server_uuid=server_id, project_id=req.scope().project_id, request_id=request_id,
         with_deleted=versions.shows_actions_of_deleted(req.version)))

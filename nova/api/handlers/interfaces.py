@@ -18,11 +18,13 @@ from nova.web.formats import canonical_address
 
 @answers({"interfaceAttachments": [INTERFACE]})
 def index(req: Request, server_id: str) -> dict[str, object]:
+    """List a server's interfaces as the network service has them now. server.NotFound (404)."""
     return {"interfaceAttachments": INTERFACE.all(_interfaces(req, server_id), req)}
 
 
 @answers({"interfaceAttachment": INTERFACE})
 def show(req: Request, server_id: str, port_id: str) -> dict[str, Json]:
+    """Show one interface of a server by its port's id. server.NotFound, server.NoSuchPort (404)."""
     for interface in _interfaces(req, server_id):
         if interface.id == port_id:
             return {"interfaceAttachment": INTERFACE(interface, req)}
@@ -38,16 +40,21 @@ def create(req: Request, server_id: str) -> dict[str, Json]:
 
 
 def delete(req: Request, server_id: str, port_id: str) -> None:
+    """Unplug an interface; begun when it is answered. server.NotFound, server.NoSuchInterface (404); server.Locked,
+    server.WrongState, server.NoHost, server.InterfacesBusy (409)."""
     actor(req, server_id, "detach_interface")
     req.conductor.detach_interface(server_id, port_id)
 
 
 def add_fixed_ip(req: Request, server_id: str) -> None:
+    """Give a server one more address of a network. server.NotFound (404); server.Locked, network.NoAddress (409);
+    server.BadNetwork, network.NoPortThere (400); quota.FixedIps (403)."""
     check_lock(req, target(req, server_id))
     req.conductor.add_fixed_address(server_id, str(req.body["addFixedIp"]["networkId"]))
 
 
 def remove_fixed_ip(req: Request, server_id: str) -> None:
+    """Take an address from a server. server.NotFound (404); server.Locked (409); network.NotItsAddress (400)."""
     check_lock(req, target(req, server_id))
     req.conductor.remove_fixed_address(server_id, canonical_address(req.body["removeFixedIp"]["address"]))
 

@@ -21,6 +21,8 @@ def _user(req: Request, asked: str | None) -> str:
 
 @answers({"keypairs": [{"keypair": views.BRIEF}], "keypairs_links?": LINKS})
 def index(req: Request) -> dict[str, Json]:
+    """List a user's keypairs by name: the caller's, or those of ``user_id`` where policy lets. Paged from 2.35.
+    api.BadUser, api.PageMarkerNotFound (400)."""
     user_id = _user(req, req.query.one("user_id"))
     limit = req.limit() if versions.keypairs_are_paged(req.version) else None
     found = req.conductor.list_keypairs(KeypairQuery(user_id=user_id, limit=limit, marker=req.query.one("marker")))
@@ -29,6 +31,7 @@ def index(req: Request) -> dict[str, Json]:
 
 @answers({"keypair": views.FULL})
 def show(req: Request, keypair_name: str) -> dict[str, Json]:
+    """Show one keypair with its public key; the private key is never kept. server.KeypairNotFound (404)."""
     user_id = _user(req, req.query.one("user_id"))
     return {"keypair": views.FULL(req.conductor.get_keypair(user_id, keypair_name), req)}
 
@@ -52,5 +55,6 @@ def create(req: Request) -> dict[str, Json]:
 
 
 def delete(req: Request, keypair_name: str) -> None:
+    """Delete a keypair. Servers keep the public key they were made with. server.KeypairNotFound (404)."""
     user_id = _user(req, req.query.one("user_id"))
     req.conductor.delete_keypair(user_id, keypair_name)

@@ -24,6 +24,8 @@ MOST = 2**63 - 1  # what a key may be
 
 @answers({"migrations": [views.MIGRATION], "migrations_links?": LINKS})
 def index(req: Request) -> dict[str, Json]:
+    """List migrations of all servers, newest first; paged from 2.59. Those of all projects, or of another project,
+    need a rule of their own. api.PageMarkerNotFound (400)."""
     project = req.query.one("project_id")
     if project is None or project != req.context.project_id:
         req.authorize(rule=ALL_PROJECTS_RULE)
@@ -58,6 +60,8 @@ def _flags(req: Request, rule: str, project_id: str | None = None) -> frozenset[
 
 @answers({"migrations": [views.OF_SERVER]})
 def server_index(req: Request, server_id: str) -> dict[str, Json]:
+    """List the live migrations of a server that are under way; those that ended are not shown. server.NotFound
+    (404)."""
     found: ServerMigrations = req.conductor.list_server_migrations(_server(req, server_id))
     req.authorize(found.project_id, found.user_id)
     flags = _flags(req, SERVER_HOST_RULE, found.project_id)
@@ -66,6 +70,8 @@ def server_index(req: Request, server_id: str) -> dict[str, Json]:
 
 @answers({"migration": views.OF_SERVER})
 def server_show(req: Request, server_id: str, migration_id: str) -> dict[str, Json]:
+    """Show one live migration of a server while it is under way. server.NotFound, move.MigrationNotFound,
+    move.MigrationNotInProgress (404)."""
     key = _key(server_id, migration_id)
     found: ServerMigrations = req.conductor.get_server_migration(_server(req, server_id), key)
     req.authorize(found.project_id, found.user_id)

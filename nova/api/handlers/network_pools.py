@@ -50,6 +50,8 @@ def _new(body: dict[str, Json]) -> NewNetwork:
 
 
 def delete(req: Request, network_id: str) -> None:
+    """Delete a network that is nobody's, with its addresses. network.NotFound (404); network.HasProject, network.InUse
+    (409)."""
     req.conductor.delete_network(network_id)
 
 
@@ -68,14 +70,17 @@ def disassociate(req: Request, network_id: str) -> None:
 
 
 def disassociate_host(req: Request, network_id: str) -> None:
+    """Let no host serve the network any more. network.NotFound (404); network.NoOwners (501)."""
     req.conductor.change_network(NetworkChange(uuid=network_id, fields=("host",)))
 
 
 def disassociate_project(req: Request, network_id: str) -> None:
+    """Take the network from its project. network.NotFound (404); network.NoOwners (501)."""
     req.conductor.change_network(NetworkChange(uuid=network_id, fields=("project_id",)))
 
 
 def associate_host(req: Request, network_id: str) -> None:
+    """Say which host serves the network. network.NotFound (404); network.NoOwners (501)."""
     req.conductor.change_network(NetworkChange(uuid=network_id, fields=("host",), host=req.body["associate_host"]))
 
 
@@ -83,11 +88,13 @@ def associate_host(req: Request, network_id: str) -> None:
 
 @answers({"networks": [views.OF_PROJECT]})
 def of_project(req: Request) -> dict[str, Json]:
+    """List the networks that the caller's project may use, for administrators too."""
     return {"networks": views.OF_PROJECT.all(req.conductor.list_networks(_own(req)), req)}
 
 
 @answers({"network": views.OF_PROJECT})
 def one_of_project(req: Request, network_id: str) -> dict[str, Json]:
+    """Show one network that the caller's project may use. network.NotFound, network.Absent (404)."""
     return {"network": views.OF_PROJECT(req.conductor.get_network(network_id, _own(req)), req)}
 
 
@@ -123,6 +130,7 @@ def _by_project(new: NewNetwork) -> NewNetwork:
 
 
 def delete_own(req: Request, network_id: str) -> None:
+    """Delete a network of the caller's project, with its addresses. network.NotFound (404); network.InUse (409)."""
     req.conductor.delete_own_network(network_id, req.context.project_id or "")
 
 
@@ -134,14 +142,20 @@ def _own(req: Request) -> Scope:
 
 @answers({"fixed_ip": views.FIXED})
 def fixed(req: Request, fixed_ip: str) -> dict[str, Json]:
+    """Show one address of a pool: its network's range, and the host and name of the server that has it.
+    network.NoSuchAddress (404); network.BadAddress (400)."""
     return {"fixed_ip": views.FIXED(req.conductor.get_fixed_address(fixed_ip), req)}
 
 
 def reserve(req: Request, fixed_ip: str) -> None:
+    """Reserve an address: it is given to no server. May be called twice. network.NoSuchAddress (404);
+    network.BadAddress (400)."""
     req.conductor.reserve_fixed_address(fixed_ip, True)
 
 
 def unreserve(req: Request, fixed_ip: str) -> None:
+    """Let an address be given to servers again. May be called twice. network.NoSuchAddress (404); network.BadAddress
+    (400)."""
     req.conductor.reserve_fixed_address(fixed_ip, False)
 
 
@@ -149,6 +163,7 @@ def unreserve(req: Request, fixed_ip: str) -> None:
 
 @answers({"virtual_interfaces": [views.VIF]})
 def virtual_interfaces(req: Request, server_id: str) -> dict[str, Json]:
+    """List the interfaces of a server with their MACs. server.NotFound (404)."""
     target(req, server_id)
     found = req.conductor.list_interfaces(ServerQuery(uuid=server_id, scope=req.scope()))
     return {"virtual_interfaces": views.VIF.all(found, req, frozenset({views.LEGACY} if req.legacy else ()))}

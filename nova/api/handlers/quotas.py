@@ -24,24 +24,29 @@ def limits(req: Request) -> dict[str, Json]:
 
 @answers({"quota_set": views.NAMED})
 def show(req: Request, tenant_id: str) -> dict[str, Json]:
+    """Show the limits of a project, or with ``user_id`` those of a user in it; -1 is no limit. api.BadUser (400)."""
     req.authorize(project_id=tenant_id)
     return views.named(views.LIMITS, tenant_id, req.conductor.get_quotas(tenant_id, _user(req), False), req)
 
 
 @answers({"quota_set": views.NAMED_DETAIL})
 def detail(req: Request, tenant_id: str) -> dict[str, Json]:
+    """Show limits as in the short form, each with what is in use and reserved. api.BadUser (400)."""
     req.authorize(project_id=tenant_id)
     return views.named(views.DETAIL, tenant_id, req.conductor.get_quotas(tenant_id, _user(req), True), req)
 
 
 @answers({"quota_set": views.NAMED})
 def defaults(req: Request, tenant_id: str) -> dict[str, Json]:
+    """Show the limits of a project that has none of its own; they are the same for all projects."""
     req.authorize(project_id=tenant_id)
     return views.named(views.LIMITS, tenant_id, req.conductor.get_default_quotas(), req)
 
 
 @answers({"quota_set": views.LIMITS})
 def update(req: Request, tenant_id: str) -> dict[str, Json]:
+    """Write limits of a project, or of a user in it; what the body leaves out stays. quota.AboveProject, quota.BelowUse
+    (not with ``force``), api.BadUser (400); quota.KeptElsewhere (403)."""
     req.authorize(project_id=tenant_id)
     asked = dict(req.body["quota_set"])
     force = asked.pop("force", False)
@@ -51,6 +56,8 @@ def update(req: Request, tenant_id: str) -> dict[str, Json]:
 
 
 def delete(req: Request, tenant_id: str) -> None:
+    """Put a project, or a user in it, back to the default limits. May be called twice. api.BadUser (400);
+    quota.KeptElsewhere (403)."""
     req.authorize(project_id=tenant_id)
     req.conductor.delete_quotas(tenant_id, _user(req))
 
@@ -59,6 +66,7 @@ def delete(req: Request, tenant_id: str) -> None:
 
 @answers({"quota_class_set": views.NAMED_CLASS})
 def show_class(req: Request, quota_class: str) -> dict[str, Json]:
+    """Show the limits of a class; what it does not limit is as the configuration says. An unknown class is no error."""
     found = req.conductor.get_quota_class(quota_class)
     return {"quota_class_set": {"id": quota_class, **views.CLASS_LIMITS(found, req)}}
 

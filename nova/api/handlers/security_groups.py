@@ -35,11 +35,14 @@ def index(req: Request) -> dict[str, Json]:
 
 @answers({"security_group": GROUP})
 def show(req: Request, security_group_id: str) -> dict[str, Json]:
+    """Show one security group with its rules. security_group.NotFound, network.Absent (404); network.BadId (400)."""
     return {"security_group": GROUP(req.conductor.get_security_group(security_group_id, req.scope()), req)}
 
 
 @answers({"security_group": GROUP})
 def create(req: Request) -> dict[str, Json]:
+    """Make a security group in the caller's project. security_group.BadValue, security_group.NameTaken (400);
+    security_group.OverQuota (403)."""
     name, description = _words(req.body["security_group"])
     made = req.conductor.create_security_group(NewSecurityGroup(
         name=name, description=description, project_id=req.context.project_id or ""))
@@ -48,6 +51,8 @@ def create(req: Request) -> dict[str, Json]:
 
 @answers({"security_group": GROUP})
 def update(req: Request, security_group_id: str) -> dict[str, Json]:
+    """Change the name and description of a security group; both must be given. security_group.NotFound (404);
+    security_group.BadValue, NameTaken, Default (400)."""
     name, description = _words(req.body["security_group"])
     changed = req.conductor.update_security_group(SecurityGroupUpdate(
         id=security_group_id, scope=req.scope(), name=name, description=description))
@@ -55,6 +60,8 @@ def update(req: Request, security_group_id: str) -> dict[str, Json]:
 
 
 def delete(req: Request, security_group_id: str) -> None:
+    """Delete a security group that no server is in. security_group.NotFound (404); security_group.Default,
+    security_group.InUse (400)."""
     req.conductor.delete_security_group(security_group_id, req.scope())
 
 
@@ -62,6 +69,9 @@ def delete(req: Request, security_group_id: str) -> None:
 
 @answers({"security_group_rule": RULE})
 def create_rule(req: Request) -> dict[str, Json]:
+    """Add a rule to a security group; answered when hosts were told. The source is a range or a group.
+    security_group.NotFound (404); security_group.BadCidr, BadPorts, BadProtocol, BadValue, NotEnough, RuleThere (400);
+    security_group.RulesOverQuota (403)."""
     asked = req.body["security_group_rule"]
     source = asked.get("group_id")
     wanted = NewSecurityRule(group_id=str(asked["parent_group_id"]), source_id=None if source is None else str(source),
@@ -70,26 +80,34 @@ def create_rule(req: Request) -> dict[str, Json]:
 
 
 def delete_rule(req: Request, rule_id: str) -> None:
+    """Take a rule from its security group; answered when hosts were told. security_group.NoRule,
+    security_group.NotFound (404); security_group.BadId (400)."""
     req.conductor.delete_security_rule(rule_id, req.scope())
 
 
 @answers({"security_group_default_rules": [DEFAULT_RULE]})
 def default_rules(req: Request) -> dict[str, Json]:
+    """List the rules that the default group of a new project begins with."""
     return {"security_group_default_rules": DEFAULT_RULE.all(req.conductor.list_default_rules(), req)}
 
 
 @answers({"security_group_default_rule": DEFAULT_RULE})
 def default_rule(req: Request, rule_id: str) -> dict[str, Json]:
+    """Show one default rule. security_group.NoRule (404); security_group.BadId (400)."""
     return {"security_group_default_rule": DEFAULT_RULE(req.conductor.get_default_rule(rule_id), req)}
 
 
 @answers({"security_group_default_rule": DEFAULT_RULE})
 def create_default_rule(req: Request) -> dict[str, Json]:
+    """Add a default rule; groups that exist stay as they are. security_group.DefaultRuleThere (409);
+    security_group.BadCidr, BadPorts, BadProtocol, BadValue, NotEnough (400)."""
     wanted = NewSecurityRule(group_id="", **_traffic(req.body["security_group_default_rule"]))
     return {"security_group_default_rule": DEFAULT_RULE(req.conductor.create_default_rule(wanted), req)}
 
 
 def delete_default_rule(req: Request, rule_id: str) -> None:
+    """Delete a default rule; groups that exist stay as they are. security_group.NoRule (404); security_group.BadId
+    (400)."""
     req.conductor.delete_default_rule(rule_id)
 
 
@@ -97,6 +115,7 @@ def delete_default_rule(req: Request, rule_id: str) -> None:
 
 @answers({"security_groups": [GROUP]})
 def of_server(req: Request, server_id: str) -> dict[str, Json]:
+    """List the security groups of a server. server.NotFound (404)."""
     target(req, server_id)
     groups: tuple[SecurityGroup, ...] = req.conductor.list_server_security_groups(
         ServerQuery(uuid=server_id, scope=req.scope()))
@@ -104,10 +123,14 @@ def of_server(req: Request, server_id: str) -> dict[str, Json]:
 
 
 def add(req: Request, server_id: str) -> None:
+    """Put a server into a security group, by the group's name or id. server.NotFound, security_group.NotFound (404);
+    security_group.BadValue, Member, NoPort (400); network.GroupAmbiguous, server.Going (409)."""
     _change(req, server_id, "addSecurityGroup", True)
 
 
 def remove(req: Request, server_id: str) -> None:
+    """Take a server out of a security group, by the group's name or id. server.NotFound, security_group.NotFound,
+    NotMember, NotAMember (404); security_group.BadValue (400)."""
     _change(req, server_id, "removeSecurityGroup", False)
 
 

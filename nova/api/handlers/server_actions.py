@@ -20,34 +20,48 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 
 
 def start(req: Request, server_id: str) -> None:
+    """Start a stopped server. server.NotFound (404); server.Locked, server.WrongState, server.NoHost (409)."""
     order(req, server_id, "start")
 
 
 def stop(req: Request, server_id: str) -> None:
+    """Shut a server down; it keeps its disk and host. server.NotFound (404); server.Locked, server.WrongState,
+    server.NoHost (409)."""
     order(req, server_id, "stop")
 
 
 def reboot(req: Request, server_id: str) -> None:
+    """Reboot a server: SOFT asks its guest, HARD does not ask. server.NotFound (404); server.Locked, server.WrongState,
+    server.NoHost (409)."""
     order(req, server_id, f"{req.body['reboot']['type'].lower()}_reboot")
 
 
 def pause(req: Request, server_id: str) -> None:
+    """Stop a server's processors; its memory stays. server.NotFound (404); server.Locked, server.WrongState,
+    server.NoHost (409)."""
     order(req, server_id, "pause")
 
 
 def unpause(req: Request, server_id: str) -> None:
+    """Let a paused server run on. server.NotFound (404); server.Locked, server.WrongState, server.NoHost (409)."""
     order(req, server_id, "unpause")
 
 
 def suspend(req: Request, server_id: str) -> None:
+    """Write a server's memory to its host's disk and stop it. server.NotFound (404); server.Locked, server.WrongState,
+    server.NoHost (409)."""
     order(req, server_id, "suspend")
 
 
 def resume(req: Request, server_id: str) -> None:
+    """Let a suspended server run on from the memory that was written. server.NotFound (404); server.Locked,
+    server.WrongState, server.NoHost (409)."""
     order(req, server_id, "resume")
 
 
 def trigger_crash_dump(req: Request, server_id: str) -> None:
+    """Send a server an interrupt that makes its kernel dump, where it is set up to. server.NotFound (404);
+    server.Locked, server.WrongState, server.NoHost (409)."""
     order(req, server_id, "trigger_crash_dump")
 
 
@@ -63,6 +77,8 @@ def force_delete(req: Request, server_id: str) -> None:
 
 
 def change_password(req: Request, server_id: str) -> None:
+    """Set the administrator's password in the guest; begun when it is answered. server.NotFound (404); server.Locked,
+    server.WrongState, server.NoHost (409)."""
     actor(req, server_id, "changePassword")
     req.conductor.change_password(ChangePassword(uuid=server_id, password=req.body["changePassword"]["adminPass"]))
 

@@ -30,12 +30,15 @@ def index(req: Request) -> dict[str, Json]:
 
 @answers({"server_group": GROUP})
 def show(req: Request, server_group_id: str) -> dict[str, Json]:
+    """Show one server group with its members. server.ServerGroupNotFound (404)."""
     _check(server_group_id)
     return {"server_group": GROUP(req.conductor.get_server_group(server_group_id, req.scope()), req)}
 
 
 @answers({"server_group": GROUP})
 def create(req: Request) -> dict[str, Json]:
+    """Make a server group of the caller's project and user; it has one policy, for good. server.ServerGroupRules,
+    server.ServerGroupRuleTooLarge (400); quota.TooMany (403)."""
     asked = req.body["server_group"]
     policy = asked["policy"] if "policy" in asked else asked["policies"][0]
     rules = asked.get("rules", {})
@@ -48,6 +51,7 @@ def create(req: Request) -> dict[str, Json]:
 
 
 def delete(req: Request, server_group_id: str) -> None:
+    """Delete a server group; its servers stay. server.ServerGroupNotFound (404)."""
     _check(server_group_id)
     req.conductor.delete_server_group(server_group_id, req.scope())
 

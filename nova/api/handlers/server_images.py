@@ -13,6 +13,8 @@ MADE = During({"image_id": "string"}, since="2.45")
 
 @answers(MADE)
 def create_image(req: Request, server_id: str) -> Answer:
+    """Begin a snapshot of a server, and answer with the image's id, which is there at once; the image is active later.
+    server.NotFound (404); server.WrongState, server.NoHost (409); quota.TooMany for its metadata (403)."""
     asked = req.body["createImage"]
     actor(req, server_id, "createImage")
     return _made(req, req.conductor.create_image(CreateImage(

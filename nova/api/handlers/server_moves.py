@@ -24,6 +24,9 @@ AUTO = "auto"  # of block_migration: the hosts' storage decides
 
 
 def resize(req: Request, server_id: str) -> None:
+    """Begin to give a server another flavor; it waits for a confirmation or a revert. server.NotFound (404);
+    server.BadFlavor, move.ResizeSameFlavor, move.ResizeDiskWouldShrink, server.FlavorTooSmall (400); quota.Exceeded
+    (403); server.Locked, server.WrongState, move.SourceDown (409)."""
     asked = req.body["resize"]
     found = actor(req, server_id, "resize")
     req.conductor.resize_server(ResizeServer(
@@ -33,10 +36,14 @@ def resize(req: Request, server_id: str) -> None:
 
 
 def confirm_resize(req: Request, server_id: str) -> None:
+    """Keep the new flavor or host of a resized server, and forget the old. server.NotFound (404); server.Locked,
+    server.WrongState (409)."""
     order(req, server_id, "confirmResize")
 
 
 def revert_resize(req: Request, server_id: str) -> None:
+    """Bring a resized server back to its old flavor or host. server.NotFound (404); server.Locked, server.WrongState
+    (409)."""
     order(req, server_id, "revertResize")
 
 
@@ -52,6 +59,9 @@ def migrate(req: Request, server_id: str) -> None:
 
 
 def live_migrate(req: Request, server_id: str) -> None:
+    """Begin to move a running server; naming the host needs a rule of its own. server.NotFound (404);
+    server.ForcedNowhere, move.NoSuchHost, move.HostDown, move.OwnHost, move.ChecksFailed (400); server.Locked,
+    server.WrongState (409)."""
     asked = req.body["os-migrateLive"]
     host, block = asked["host"], asked["block_migration"]
     force = _force(asked)

@@ -21,18 +21,23 @@ ACCEPTED, MIXED = 200, 207
 
 @answers({"password": "string"})
 def password(req: Request, server_id: str) -> dict[str, Json]:
+    """Show the encrypted password that the guest posted; empty when it posted none. server.NotFound (404)."""
     found: ServerPassword = req.conductor.get_server_password(ServerQuery(uuid=server_id, scope=req.scope()))
     req.authorize(found.project_id, found.user_id)
     return {"password": found.password}
 
 
 def clear_password(req: Request, server_id: str) -> None:
+    """Forget the password that the guest posted, so that it can post another. May be called twice. server.NotFound
+    (404)."""
     target(req, server_id)
     req.conductor.clear_server_password(server_id)
 
 
 @answers({"nodes": [views.NODE], "pagesize_kb": ("integer", "null")})
 def topology(req: Request, server_id: str) -> dict[str, Json]:
+    """Show the NUMA nodes of a server; which host processors and nodes it has, needs a rule of its own. ``pagesize_kb``
+    is in KiB. server.NotFound (404)."""
     found: ServerTopology = req.conductor.get_server_topology(ServerQuery(uuid=server_id, scope=req.scope()))
     req.authorize(found.project_id, found.user_id)
     flags = frozenset({views.HOST} if req.allows(TOPOLOGY_HOST_RULE, found.project_id) else ())
@@ -50,6 +55,8 @@ def diagnostics(req: Request, server_id: str) -> dict[str, Json]:
 
 
 def reset_state(req: Request, server_id: str) -> None:
+    """Set a server to active or error, whatever it is; an action that runs stops at its next step. server.NotFound
+    (404); server.HalfDestroyed (409)."""
     target(req, server_id)
     req.conductor.reset_state(StateReset(uuid=server_id, state=req.body["os-resetState"]["state"]))
 

@@ -26,6 +26,9 @@ FIELDS = {"name": "name", "metadata": "metadata", "description": "description", 
 
 @answers({"server": (views.REBUILT, views.REBUILT_IN_PART)})
 def rebuild(req: Request, server_id: str) -> Answer:
+    """Begin to make a server anew from an image, with its addresses and id; what the body leaves out stays.
+    server.NotFound (404); server.BadImage, BadImageProperty, BadKeypair, FlavorTooSmall, RebuildOtherTopology (400);
+    server.Locked, server.WrongState (409); quota.TooMany (403)."""
     asked = req.body["rebuild"]
     found = actor(req, server_id, "rebuild")
     if asked.get("trusted_image_certificates") is not None:

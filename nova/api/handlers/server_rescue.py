@@ -22,4 +22,6 @@ def rescue(req: Request, server_id: str) -> dict[str, Json]:
 
 
 def unrescue(req: Request, server_id: str) -> None:
+    """Boot a rescued server from its own disk again. server.NotFound (404); server.Locked, server.WrongState,
+    server.NoHost (409)."""
     order(req, server_id, "unrescue")

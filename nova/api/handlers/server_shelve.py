@@ -17,10 +17,14 @@ PLACE = ("availability_zone", "host")
 
 
 def shelve(req: Request, server_id: str) -> None:
+    """Stop a server and keep it as an image, so that its host can be given up. server.NotFound (404); server.Locked,
+    server.WrongState, server.NoHost (409)."""
     order(req, server_id, "shelve")
 
 
 def shelve_offload(req: Request, server_id: str) -> None:
+    """Take a shelved server from its host; its image stays. server.NotFound (404); server.Locked, server.WrongState,
+    server.NoHost (409)."""
     order(req, server_id, "shelveOffload")
 
 

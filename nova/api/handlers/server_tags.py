@@ -26,10 +26,12 @@ def _tags(req: Request, server_id: str) -> tuple[str, ...]:
 
 @answers({"tags": ["string"]})
 def index(req: Request, server_id: str) -> dict[str, object]:
+    """List the tags of a server. server.NotFound (404)."""
     return {"tags": _tags(req, server_id)}
 
 
 def show(req: Request, server_id: str, tag: str) -> None:
+    """Answer with an empty body when a server has the tag. server.NotFound, server.NoSuchTag (404)."""
     if tag not in _tags(req, server_id):
         raise errors.server.NoSuchTag(server=server_id, tag=tag)
 
@@ -48,15 +50,19 @@ def update(req: Request, server_id: str, tag: str) -> Answer:
 
 @answers({"tags": ["string"]})
 def replace(req: Request, server_id: str) -> dict[str, Json]:
+    """Put these tags in the place of all a server had; a tag given twice counts once. server.NotFound (404);
+    server.TooManyTags (400); server.WrongState (409)."""
     tags = tuple(dict.fromkeys(req.body["tags"]))
     return {"tags": _change(req, TagChange(uuid=server_id, add=tags, replace=True)).tags}
 
 
 def delete(req: Request, server_id: str, tag: str) -> None:
+    """Take one tag from a server. server.NotFound, server.NoSuchTag (404); server.WrongState (409)."""
     _change(req, TagChange(uuid=server_id, remove=(tag,)))
 
 
 def delete_all(req: Request, server_id: str) -> None:
+    """Take all tags from a server. May be called twice. server.NotFound (404); server.WrongState (409)."""
     _change(req, TagChange(uuid=server_id, replace=True))
 
 

@@ -39,18 +39,24 @@ def flags(req: Request, project_id: str | None = None) -> frozenset[str]:
 
 @answers({"servers": [(views.BRIEF, views.UNKNOWN_BRIEF)], "servers_links?": LINKS})
 def index(req: Request) -> dict[str, Json]:
+    """List ids and names of servers, a page at a time; filters that the caller may not use are dropped.
+    server.ServersBadFilter, server.ServersBadSort, api.PageMarkerNotFound, api.PageBadRegex (400);
+    server.ServersDeletedForbidden, server.ServersSortForbidden (403)."""
     found = req.conductor.list_servers(server_lists.query_of(req, detail=False))
     return views.page(views.BRIEF, found.summaries, req)
 
 
 @answers({"servers": [(views.FULL, views.UNKNOWN_LISTED)], "servers_links?": LINKS})
 def detail(req: Request) -> dict[str, Json]:
+    """List servers whole, a page at a time. Which fields are shown depends on policy. Errors as for the list of
+    names."""
     found = req.conductor.list_servers(server_lists.query_of(req, detail=True))
     return views.page(views.FULL, found.servers, req, flags(req))
 
 
 @answers({"server": (views.FULL, views.UNKNOWN)})
 def show(req: Request, server_id: str) -> dict[str, Json]:
+    """Show one server. From 2.69 a server whose cell does not answer is shown in part. server.NotFound (404)."""
     server = req.conductor.get_server(ServerQuery(uuid=server_id, scope=req.scope(),
                                                   with_unknown=versions.silent_cells_are_shown(req.version)))
     req.authorize(server.project_id, server.user_id)
@@ -60,6 +66,9 @@ def show(req: Request, server_id: str) -> dict[str, Json]:
 
 @answers(({"server": views.CREATED}, {"reservation_id": "string"}))
 def create(req: Request) -> Answer:
+    """Admit a request for servers and begin; what is admitted gets an end, active or error. Answers with the first
+    server, or with the reservation's id where the body asks for it. server.BadImage, BadFlavor, BadNetwork, BadKeypair,
+    FixedIpInUse and others (400); quota.Exceeded, quota.TooMany (403)."""
     order, password = server_create.order_of(req)
     made = req.conductor.create_servers(order)
     if req.body["server"].get("return_reservation_id"):
@@ -71,6 +80,8 @@ def create(req: Request) -> Answer:
 
 @answers({"server": (views.FULL, views.UPDATED)})
 def update(req: Request, server_id: str) -> dict[str, Json]:
+    """Change fields of a server that change nothing on its host; others stay. server.NotFound (404); server.PinConflict
+    (409)."""
     asked = req.body["server"]
     found = target(req, server_id)
     if asked.get("pinned_availability_zone") is not None:
@@ -94,5 +105,7 @@ def _check_pin(req: Request, server_id: str, zone: str) -> None:
 
 
 def delete(req: Request, server_id: str) -> None:
+    """Begin to delete a server. The answer comes before the server is gone. server.NotFound (404); server.Locked
+    (409)."""
     check_lock(req, target(req, server_id))
     req.conductor.order_server(ServerOrder(uuid=server_id, action="delete"))

@@ -19,6 +19,8 @@ CHANGEABLE = "nova-compute"
 
 @answers({"services": [(views.FULL, views.UNKNOWN)]})
 def index(req: Request) -> dict[str, Json]:
+    """List the services, whether they are up, and their zones; ``host`` and ``binary`` narrow it. From 2.69 those of a
+    cell that does not answer are shown in part. There are no pages."""
     query = ServiceQuery(host=req.query.one("host"), binary=req.query.one("binary"),
                          with_unknown=versions.silent_cells_are_shown(req.version))
     return views.listed(req.conductor.list_services(query), req)
@@ -26,12 +28,17 @@ def index(req: Request) -> dict[str, Json]:
 
 @answers({"service": "object"})
 def update(req: Request, service_id: str) -> dict[str, Json]:
+    """Enable, disable or force down a nova-compute: named by its uuid from 2.53; before, the path has a word and the
+    body the service. service.NotFound, service.NoSuchWord (404); service.BadId, NotACompute, NothingAsked,
+    ReasonWithoutDisable, MissingField (400)."""
     if versions.known_by_uuid(req.version):
         return _update_by_uuid(req, service_id)
     return _update_by_word(req, service_id)
 
 
 def delete(req: Request, service_id: str) -> None:
+    """Delete a service, named by uuid from 2.53, before by number. service.BadId (400); service.NotFound (404);
+    service.HasServers, service.HasMigrations, service.OwesCleanups (409)."""
     if versions.known_by_uuid(req.version):
         query = ServiceQuery(uuid=_uuid(service_id))
     else:
@@ -122,9 +129,12 @@ def _change(body: dict[str, object]) -> dict[str, Json]:
 
 @answers(views.ZONES)
 def zones(req: Request) -> dict[str, Json]:
+    """List the availability zones of compute hosts, without hosts. A zone is available while a service of it is
+    enabled."""
     return views.zones(req.conductor.list_zones(False), with_hosts=False)
 
 
 @answers(views.ZONES)
 def zones_detail(req: Request) -> dict[str, Json]:
+    """List all availability zones, the internal one too, each with its hosts and whether their services are up."""
     return views.zones(req.conductor.list_zones(True), with_hosts=True)

@@ -24,6 +24,8 @@ def index(req: Request) -> dict[str, Json]:
 
 @answers({"tenant_usage": (views.PROJECT, "object"), "tenant_usage_links?": LINKS})
 def show(req: Request, tenant_id: str) -> dict[str, Json]:
+    """Show what one project used between ``start`` and ``end``, server by server; paged from 2.40. quota.UsageBadTime,
+    quota.UsageStartAfterEnd, api.PageMarkerNotFound (400)."""
     req.authorize(project_id=tenant_id)
     query = _query(req, tenant_id, True)
     found = req.conductor.get_usage(query)

@@ -15,41 +15,49 @@ from nova.model.base import Json
 
 @answers({"volumes": ["object"]})
 def index(req: Request) -> dict[str, object]:
+    """List no volumes: the list is always empty."""
     return {"volumes": []}
 
 
 @answers({"volumes": ["object"]})
 def detail(req: Request) -> dict[str, Json]:
+    """List no volumes: the list is always empty."""
     return index(req)
 
 
 @answers({"volume": "object"})
 def show(req: Request, volume_id: str) -> dict[str, Json]:
+    """Always image.VolumeNotFound (404)."""
     raise errors.image.VolumeNotFound(volume=volume_id)
 
 
 @answers({"snapshots": ["object"]})
 def snapshots(req: Request) -> dict[str, object]:
+    """List no snapshots of volumes: the list is always empty."""
     return {"snapshots": []}
 
 
 @answers({"snapshots": ["object"]})
 def snapshot_details(req: Request) -> dict[str, object]:
+    """List no snapshots of volumes: the list is always empty."""
     return snapshots(req)
 
 
 @answers({"snapshot": "object"})
 def snapshot(req: Request, snapshot_id: str) -> dict[str, object]:
+    """Always image.VolumeNoSnapshot (404)."""
     raise errors.image.VolumeNoSnapshot(snapshot=snapshot_id)
 
 
 @answers({"volumeAttachments": ["object"]})
 def attachments(req: Request, server_id: str) -> dict[str, object]:
+    """List no volumes of a server: the list is always empty. server.NotFound (404)."""
     target(req, server_id)
     return {"volumeAttachments": []}
 
 
 @answers({"volumeAttachment": "object"})
 def attachment(req: Request, server_id: str, volume_id: str) -> dict[str, object]:
+    """Always image.VolumeNotAttached (404), or server.NotFound (404) for a server that the caller does not see."""
     target(req, server_id)
     raise errors.image.VolumeNotAttached(server=server_id, volume=volume_id)

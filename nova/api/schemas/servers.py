@@ -40,6 +40,7 @@ def personality(name: str) -> tuple[Field, ...]:
 
 
 def trusted_certs(name: str) -> tuple[Field, ...]:
+    """The rows of ``trusted_image_certificates`` below ``name``: 1 to 50 ids, or null; from 2.63."""
     return (
         row(f"{name}.trusted_image_certificates", ("array", "null"), min_items=1, max_items=50, unique_items=True,
             since="2.63"),

@@ -31,8 +31,10 @@ FULL = View(
 
 
 def listed(aggregates: Sequence[Aggregate], req: Request) -> dict[str, Json]:
+    """``{"aggregates": [...]}``."""
     return {"aggregates": FULL.all(aggregates, req)}
 
 
 def one(aggregate: Aggregate, req: Request) -> dict[str, Json]:
+    """``{"aggregate": {...}}``."""
     return {"aggregate": FULL(aggregate, req)}

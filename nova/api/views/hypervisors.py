@@ -87,6 +87,8 @@ STATISTICS = View(*(Out(name, name) for name in (
 
 
 def page(view: View, hypervisors: Sequence[Hypervisor], req: Request, linked: bool) -> dict[str, Json]:
+    """``hypervisors``, and where ``linked`` the link to the next page: its marker is the last one's uuid, before 2.53
+    its number."""
     listed: dict[str, Any] = {"hypervisors": view.all(hypervisors, req)}
     if linked and hypervisors:
         last = hypervisors[-1]

@@ -57,5 +57,6 @@ FULL = View(
 
 
 def page(view: View, images: Sequence[Image], req: Request) -> dict[str, Json]:
+    """``images``, and the link to the next page when this one is full."""
     return {"images": view.all(images, req),
             **req.next_links("images_links", images, images[-1].id if images else None)}

@@ -37,6 +37,7 @@ MADE = View(*CREATED.fields, Out("private_key", "", optional=True, type="string"
 
 
 def page(keypairs: Sequence[Keypair], req: Request) -> dict[str, Json]:
+    """``keypairs``, and from 2.35 the link to the next page when this one is full; its marker is a name."""
     listed: dict[str, Any] = {"keypairs": [{"keypair": shown} for shown in BRIEF.all(keypairs, req)]}
     if versions.keypairs_are_paged(req.version):
         listed.update(req.next_links("keypairs_links", keypairs, keypairs[-1].name if keypairs else None))

@@ -48,10 +48,12 @@ FULL = View(
 
 
 def flags(req: Request) -> frozenset[str]:
+    """Whether the caller is an administrator: others do not see fields about hosts."""
     return frozenset({ADMIN} if req.context.is_admin else ())
 
 
 def listed(networks: tuple[Network, ...], req: Request) -> dict[str, Json]:
+    """``{"networks": [...]}``, with the fields that the caller may see."""
     return {"networks": FULL.all(networks, req, flags(req))}
 
 

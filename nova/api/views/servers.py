@@ -31,6 +31,7 @@ def host_id(project_id: str, host: str | None) -> str:
 
 
 def status(server: ServerDetail, req: Request) -> str:
+    """The API's word for what a server is now, such as ``ACTIVE``; ``DELETED`` whatever its states were."""
     return "DELETED" if server.deleted else states.status(server.vm_state, server.task_state)
 
 

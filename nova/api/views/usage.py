@@ -23,6 +23,7 @@ AUDITS = {"period_beginning": "string", "period_ending": "string", "num_hosts": 
 
 
 def projects(found: UsagePage, query: UsageQuery) -> list[dict[str, Json]]:
+    """One dict a project. Amounts are hours, GiB-hours, MiB-hours and hours of processors, within the query's time."""
     return [_project(one, query) for one in found.projects]
 
 

@@ -17,7 +17,8 @@ NOOP = "nova.network.noop_dns_driver.NoopDNSDriver"
 class DnsDriver(Protocol):
     """Each call may raise any exception; those of this module have a meaning to those who ask."""
 
-    def get_domains(self) -> list[str]: ...
+    def get_domains(self) -> list[str]:
+        """Names of all domains there are."""
 
     def create_domain(self, fqdomain: str) -> None:
         """dns.DomainExists."""

@@ -27,6 +27,7 @@ class LdapDNS:
         self._options, self._connect = options, connect or _connection
 
     def get_domains(self) -> list[str]:
+        """Names of all entries with a SOA record below the base, sorted. dns.Ldap: the server refused."""
         with self._bound() as ldap:
             return sorted(_texts(one, "associatedDomain")[0]
                           for one in self._search(ldap, self._options.ldap_dns_base_dn, "(sOARecord=*)"))

@@ -28,6 +28,7 @@ class MiniDNS:
         self.path, self._lock = options.state_path / FILE, options.state_path / LOCK
 
     def get_domains(self) -> list[str]:
+        """Names of all domains, in the order of the file."""
         return [line.name for line in self._read() if line.address == DOMAIN]
 
     def create_domain(self, fqdomain: str) -> None:
@@ -92,6 +93,7 @@ class MiniDNS:
 
 
 def qualified(name: str, domain: str) -> str:
+    """``name.domain`` in lower case, as lines of the file have it."""
     return f"{name}.{domain}".lower()
 
 

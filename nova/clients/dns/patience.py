@@ -39,6 +39,7 @@ class Patient:
         return isinstance(self.driver, NoopDNSDriver)
 
     def get_domains(self) -> list[str]:
+        """Names of all domains that the driver has. dns.Away."""
         return list(self._ask("get_domains"))
 
     def create_domain(self, fqdomain: str) -> None:

@@ -112,6 +112,8 @@ def _listed(rows: Iterable[AnyRow]) -> dict[int, list[str]]:
 # -- providers that share what they have with the trees of their aggregates
 
 def sharing(tx: Connection, disabled: Collection[str] = ()) -> list[Sharing]:
+    """Providers that share with others (trait MISC_SHARES_VIA_AGGREGATE), each with its root and the uuids of its
+    tree."""
     rows = tx.execute(sa.select(providers.c.id, sa.func.coalesce(providers.c.root_id, providers.c.id).label("root"))
                       .where(has_trait(providers, [SHARES], ())).order_by(providers.c.id)).all()
     if not rows:

@@ -63,6 +63,7 @@ def traits(tx: Connection, query: TraitQuery, disabled: bool = False) -> tuple[s
 
 
 def unknown_traits(tx: Connection, wanted: Collection[str]) -> list[str]:
+    """Those of ``wanted`` that are neither standard, nor made, nor on any provider; sorted."""
     custom = set(wanted) - TRAITS
     return sorted(custom - _known(tx, custom, custom_traits, provider_traits.c.trait))
 
@@ -106,6 +107,7 @@ def classes(tx: Connection) -> tuple[str, ...]:
 
 
 def unknown_classes(tx: Connection, wanted: Collection[str]) -> Sequence[str]:
+    """Those of ``wanted`` that are neither standard, nor made, nor in any inventory; sorted."""
     custom = set(wanted) - RESOURCE_CLASSES
     return sorted(custom - _known(tx, custom, custom_classes, inventories.c.resource_class))
 

@@ -17,26 +17,37 @@ UNCHECKED = -1
 
 
 def show(req: PlacementAPIRequest, consumer: str) -> dict[str, Json]:
+    """Show what a consumer has of each provider. A consumer that has nothing, or is unknown, is no error."""
     return views.of_consumer(req, req.conductor.get_allocations(consumer))
 
 
 def of_provider(req: PlacementAPIRequest, uuid: str) -> dict[str, Json]:
+    """Show what every consumer has of one provider. placement.ResourceProviderNotFound (404)."""
     return views.of_provider(req, req.conductor.get_provider_allocations(uuid))
 
 
 def replace(req: PlacementAPIRequest, consumer: str) -> None:
+    """Put these allocations in the place of all a consumer had. placement.AllocationNoRoom, ConsumerChanged (from
+    1.28), AllocationServers (409); placement.AllocationInvalid, AllocationUnknownProvider, ResourceClassUnknown, Twice
+    (400)."""
     req.conductor.set_allocations((_wanted(consumer, req.body, req.version),))
 
 
 def replace_many(req: PlacementAPIRequest) -> None:
+    """Write the allocations of several consumers, all of them or none; one with none gives everything back. Errors as
+    for a single consumer."""
     req.conductor.set_allocations(_all_wanted(req.body, req.version))
 
 
 def delete(req: PlacementAPIRequest, consumer: str) -> None:
+    """Give back all that a consumer has. placement.AllocationNotFound (404); placement.AllocationServers (409)."""
     req.conductor.delete_allocations(consumer)
 
 
 def reshape(req: PlacementAPIRequest) -> None:
+    """Write inventories of providers and allocations of consumers, all of it or nothing.
+    placement.InventoryBadCapacity, InventoryInvalid, Twice, and as for allocations (400); placement.InventoryInuse,
+    ConcurrentUpdate, and as for allocations (409)."""
     inventories = tuple(whole(uuid, body, req.version) for uuid, body in keyed(req.body["inventories"].items()).items())
     req.conductor.reshape(Reshape(inventories=inventories,
                                   allocations=_all_wanted(req.body["allocations"], req.version)))

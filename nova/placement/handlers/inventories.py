@@ -17,34 +17,46 @@ GENERATION = "resource_provider_generation"
 
 
 def index(req: PlacementAPIRequest, uuid: str) -> dict[str, Json]:
+    """Show all inventories of a provider, by class. placement.ResourceProviderNotFound (404)."""
     return views.listing(req.conductor.get_inventories(uuid))
 
 
 def create(req: PlacementAPIRequest, uuid: str) -> PlacementAnswer:
+    """Add the inventory of a class to a provider. placement.ResourceProviderNotFound (404);
+    placement.InventoryBadCapacity, InventoryInvalid (400); placement.InventoryExists, ConcurrentUpdate (409)."""
     name = req.body["resource_class"]
     written = req.conductor.set_inventory(uuid, req.body.get(GENERATION), read(name, req.body, req.version), True)
     return PlacementAnswer(views.single(written, _of(written, name)), 201, f"{path_of(uuid)}/inventories/{name}")
 
 
 def replace(req: PlacementAPIRequest, uuid: str) -> dict[str, Json]:
+    """Put these inventories in the place of all a provider had. placement.ResourceProviderNotFound (404);
+    placement.InventoryBadCapacity, InventoryInvalid (400); placement.InventoryInuse, ConcurrentUpdate (409)."""
     return views.listing(req.conductor.set_inventories(whole(uuid, req.body, req.version)))
 
 
 def clear(req: PlacementAPIRequest, uuid: str) -> None:
+    """Take all inventories from a provider, whatever its generation. placement.ResourceProviderNotFound (404);
+    placement.InventoryInuse (409)."""
     req.conductor.set_inventories(ProviderInventories(uuid=uuid))
 
 
 def show(req: PlacementAPIRequest, uuid: str, name: str) -> dict[str, Json]:
+    """Show the inventory of one class. placement.ResourceProviderNotFound, placement.NotFound (404)."""
     found = req.conductor.get_inventories(uuid)
     return views.single(found, _of(found, name))
 
 
 def update(req: PlacementAPIRequest, uuid: str, name: str) -> dict[str, Json]:
+    """Write the inventory of a class that the provider has. placement.ResourceProviderNotFound, InventoryNotFound
+    (404); placement.InventoryBadCapacity, InventoryInvalid (400); placement.ConcurrentUpdate (409)."""
     written = req.conductor.set_inventory(uuid, req.body[GENERATION], read(name, req.body, req.version), False)
     return views.single(written, _of(written, name))
 
 
 def delete(req: PlacementAPIRequest, uuid: str, name: str) -> None:
+    """Take the inventory of one class from a provider. placement.ResourceProviderNotFound, InventoryNotFound (404);
+    placement.InventoryInuse (409)."""
     req.conductor.delete_inventory(uuid, name)
 
 

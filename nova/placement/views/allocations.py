@@ -16,6 +16,8 @@ TRAITS, TREE, MAPPINGS = "1.17", "1.29", "1.34"  # since when candidates have th
 
 
 def of_consumer(req: PlacementAPIRequest, one: ConsumerAllocations) -> dict[str, Json]:
+    """What a consumer has: ``allocations`` by the provider's uuid, and from 1.12 whose it is. A consumer with nothing
+    has ``allocations`` alone."""
     body: dict[str, Any] = {"allocations": {
         each.provider_uuid: {"generation": each.generation, "resources": dict(each.resources)}
         for each in one.allocations}}
@@ -31,6 +33,7 @@ def of_consumer(req: PlacementAPIRequest, one: ConsumerAllocations) -> dict[str,
 
 
 def of_provider(req: PlacementAPIRequest, found: ProviderConsumers) -> dict[str, Json]:
+    """What consumers have of one provider, by the consumer, with the provider's generation."""
     consumers: dict[str, Any] = {}
     for one in found.consumers:
         consumers[one.consumer] = {"resources": {name: amount for each in one.allocations

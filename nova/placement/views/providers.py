@@ -15,10 +15,12 @@ TREE, AGGREGATE_GENERATION = "1.14", "1.19"  # since when these are shown
 
 
 def path_of(uuid: str) -> str:
+    """Where a provider is shown, below the API's own path."""
     return f"/resource_providers/{uuid}"
 
 
 def shown(req: PlacementAPIRequest, one: Provider) -> dict[str, Json]:
+    """One provider with links to its parts; which links and fields there are depends on the version."""
     href = req.prefix + path_of(one.uuid)
     links = [{"rel": "self", "href": href}]
     links += [{"rel": name, "href": f"{href}/{name}"} for name, since in LINKS if within(req.version, since, None)]
@@ -29,15 +31,18 @@ def shown(req: PlacementAPIRequest, one: Provider) -> dict[str, Json]:
 
 
 def answer(req: PlacementAPIRequest, one: Provider) -> PlacementAnswer:
+    """One provider as a whole answer, dated by its last change."""
     return PlacementAnswer(shown(req, one), at=one.updated_at)
 
 
 def listing(req: PlacementAPIRequest, found: tuple[Provider, ...]) -> PlacementAnswer:
+    """All providers found, in one answer that is dated by the newest change among them; now, when there is none."""
     times = [one.updated_at for one in found if one.updated_at]
     return PlacementAnswer({"resource_providers": [shown(req, one) for one in found]}, at=max(times, default=None))
 
 
 def aggregates(req: PlacementAPIRequest, one: ProviderAggregates) -> dict[str, Json]:
+    """A provider's aggregates, and from 1.19 its generation."""
     body: dict[str, Any] = {"aggregates": list(one.aggregates)}
     if within(req.version, AGGREGATE_GENERATION, None):
         body["resource_provider_generation"] = one.generation
@@ -45,4 +50,5 @@ def aggregates(req: PlacementAPIRequest, one: ProviderAggregates) -> dict[str, J
 
 
 def usages(one: ProviderUsages) -> dict[str, Json]:
+    """``usages``: class -> amount in use, with the provider's generation."""
     return {"resource_provider_generation": one.generation, "usages": dict(one.used)}

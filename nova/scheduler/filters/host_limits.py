@@ -20,6 +20,7 @@ def busy(host: HostView) -> int:
 
 
 def servers(host: HostView) -> int:
+    """Servers on the host: those it reported, and those placed there that it has not reported yet."""
     return host.state.instances + host.pending
 
 
