@@ -73,6 +73,8 @@ def from_text(text: Any) -> bytes:
             raw = unzip.decompress(body[1:], LARGEST)
             if unzip.unconsumed_tail:
                 raise errors.daemon.RpcMalformed(reason=f"more than {LARGEST} bytes")
+            if not unzip.eof:
+                raise errors.daemon.RpcMalformed(reason="its end is missing")
             return raw
     except (ValueError, TypeError, zlib.error) as error:
         raise errors.daemon.RpcMalformed(reason=str(error)) from None

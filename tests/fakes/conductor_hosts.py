@@ -62,7 +62,7 @@ class Hosts:
             one for one in self.hypervisors if query.id in (None, one.id) and query.uuid in (None, one.uuid)
             and (query.hostname_pattern or "") in one.hostname), "uuid", "id")
         if query.id is not None or query.uuid is not None:
-            first(found, "Compute host")
+            first(found, "Hypervisor")
         return tuple(replace(one, uptime=self.uptime if query.with_uptime else None,
                              servers=self._servers_on(one) if query.with_servers else None)
                      for one in found[:query.limit])

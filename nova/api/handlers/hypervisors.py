@@ -28,15 +28,15 @@ def detail(req: Request) -> dict[str, Json]:
 
 @answers({"hypervisor": views.FULL})
 def show(req: Request, hypervisor_id: str) -> dict[str, Json]:
-    """Show one hypervisor: by uuid from 2.53, before by number. host.HypervisorBadId (400); host.HypervisorNotFound,
-    host.NotFound (404)."""
+    """Show one hypervisor: by uuid from 2.53, before by number. host.HypervisorBadId (400);
+    host.HypervisorNotFound (404)."""
     found = _one(req, hypervisor_id, versions.details_have_uptime(req.version))
     return {"hypervisor": views.FULL(found, req)}
 
 
 @answers({"hypervisor": views.UPTIME})
 def uptime(req: Request, hypervisor_id: str) -> dict[str, object]:
-    """Show one hypervisor with the uptime its host reported. host.HypervisorNotFound, host.NotFound (404);
+    """Show one hypervisor with the uptime its host reported. host.HypervisorNotFound (404);
     host.HypervisorBadId, host.HypervisorHostDown (400); host.HypervisorUptimeUnknown (501)."""
     found = _one(req, hypervisor_id, True)
     if found.uptime is None:
@@ -112,7 +112,5 @@ def _one(req: Request, id: str, with_uptime: bool) -> Hypervisor:
         if not _is_number(id):
             raise errors.host.HypervisorNotFound(id=id)
         query = HypervisorQuery(id=int(id), with_uptime=with_uptime)
-    found = req.conductor.list_hypervisors(query)
-    if not found:
-        raise errors.host.HypervisorNotFound(id=id)
-    return found[0]
+    (found,) = req.conductor.list_hypervisors(query)
+    return found

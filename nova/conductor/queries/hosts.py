@@ -143,7 +143,7 @@ class Hosts:
         found = self._read(self._wanted(query), query.with_uptime)
         named = query.uuid or (str(query.id) if query.id is not None else None)
         if named is not None and not found:
-            raise errors.host.NotFound(host=named)
+            raise errors.host.HypervisorNotFound(id=named)
         if query.with_servers and found:
             found = self._with(found, "servers", self._servers_by_node(found))
         return tuple(found)

@@ -223,8 +223,9 @@ def test_uptime_when_an_older_host_has_not_told_it_then_there_is_none(cloud: Sma
 
 
 def test_hypervisor_of_another_uuid_is_not_found(cloud: SmallCloud) -> None:
-    with pytest.raises(errors.NotFound):
+    with pytest.raises(errors.NotFound) as refused:
         cloud.control.list_hypervisors(HypervisorQuery(uuid=node_id("zz")))
+    assert (refused.value.code, refused.value.data) == ("hypervisor.not_found", {"id": node_id("zz")})
 
 
 # --- whole hosts
