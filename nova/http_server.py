@@ -81,7 +81,7 @@ class Server:
     """
 
     def __init__(self, sock: socket.socket, application: Application, bounds: ClientBounds | None = None,
-                       tls: ssl.SSLContext | None = None, tls_only: bool = True) -> None:
+                 tls: ssl.SSLContext | None = None, tls_only: bool = True) -> None:
         self.sock, self.application, self.tls, self.tls_only = sock, application, tls, tls_only
         self.bounds = bounds or ClientBounds()
         self.slots = threading.BoundedSemaphore(self.bounds.workers)

@@ -87,7 +87,7 @@ def of_groups(neutron: Json, credentials: Credentials) -> Neutron:
     addresses = (neutron.endpoint_override.rstrip("/"),) if neutron.endpoint_override else ()
     service = ServiceEndpoint("network", neutron.service_type, addresses, neutron.region_name,
                               tuple(neutron.valid_interfaces),
-                      neutron.http_retries, _patience(neutron), deadline_s=DEADLINE * _patience(neutron))
+                              neutron.http_retries, _patience(neutron), deadline_s=DEADLINE * _patience(neutron))
     return Neutron(NeutronCaller(service, credentials), neutron.extension_sync_interval)
 
 

@@ -12,6 +12,7 @@ from nova.cmd import common
 from nova.conf.base import Options
 from nova.model.base import Library
 from nova.service import patiently
+from nova.version import release
 
 LOG = logging.getLogger(__name__)
 
@@ -55,9 +56,11 @@ class ApiKind(NamedTuple):
     head_s: float = 0  # within which clients must have sent a request's head; 0: when they like
 
     def group(self, options: Options) -> Library:
+        """The group that has its options."""
         return options if self.section == "DEFAULT" else options[self.section]
 
     def address(self, options: Options) -> tuple[str, int]:
+        """(address, port) to listen on."""
         group = self.group(options)
         return group[self.listen], group[self.port]
 
@@ -140,7 +143,7 @@ class Api:
         self.serving = [http_server.Server(sock, self.applications[name], http_server.ClientBounds(
                             wsgi.default_pool_size or 1, wsgi.client_socket_timeout, ALL[name].head_s,
                             chunked_bytes=largest_body(self.options)), tls(wsgi))
-                              for name, sock in self.sockets.items()]
+                        for name, sock in self.sockets.items()]
         for server in self.serving:
             server.start()
         self.introduce()
@@ -159,7 +162,7 @@ class Api:
 
         voice = HostVoice(self.bus.client(ConductorHostRPC), self.options.host)
         registration = Registration(host=self.options.host, binary="nova-metadata", topic="metadata",
-                                    release=common.release())
+                                    release=release())
         try:
             patiently("registering with the conductor",
                       lambda: host_secret.introduce(voice.register, registration, self.secret))
@@ -167,8 +170,10 @@ class Api:
             LOG.error("guests get no metadata from here: %s", error.message)
 
     def stop(self, seconds: float) -> None:
-        for server in self.serving:
-            server.stop(seconds)
+        """Take no more requests; those that are being answered have ``seconds``, of all APIs."""
+        ends = [concurrency.spawn(server.stop, seconds) for server in self.serving]
+        for end in ends:
+            end.join()
         concurrency.spawn(self.bus.close)
 
 
@@ -194,6 +199,7 @@ def serve(binary: str, names: list[str] | None = None) -> int:
 
 
 def main() -> int:
+    """The program nova-api; its exit code."""
     return serve(BINARY)
 
 

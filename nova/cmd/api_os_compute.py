@@ -4,6 +4,7 @@ from nova.cmd import api
 
 
 def main() -> int:
+    """The program nova-api-os-compute; its exit code."""
     return api.serve("nova-api-os-compute", [api.OSAPI])
 
 

@@ -37,12 +37,14 @@ class Cert:
         self.renewing.start()
 
     def stop(self, seconds: float) -> None:
+        """Take no more calls; those that run have ``seconds``. No other renewing of certificates begins."""
         self.bus.stop([self.server], seconds)
         self.reporting.stop()
         self.renewing.stop()
 
 
 def main() -> int:
+    """The program nova-cert, a single process; its exit code."""
     return common.run(BINARY, Cert, lambda options: 1, modules=("nova.rpc.transport", "nova.cert.service"))
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import importlib.metadata
 import os
 import re
 import sys
@@ -13,18 +12,12 @@ from oslo_config import cfg
 
 from nova import concurrency, conf, logs, service
 from nova.conf import logs as log_section
+from nova.version import release
 
 _LOCATED = re.compile(r": Value for option \S+ from LocationInfo\(.*detail='([^']*)'\) is not valid: ")
 
 #: Programs that may know a database's URL.
 MAY_KNOW_DATABASE = ("nova-conductor", "nova-manage")
-
-
-def release() -> str:
-    try:
-        return importlib.metadata.version("nova-iaas")
-    except importlib.metadata.PackageNotFoundError:
-        return "0.1.0"
 
 
 def fail(message: str) -> object:
@@ -110,9 +103,9 @@ def preload(modules: Sequence[str]) -> None:
 
 
 def run(binary: str, make: Callable[[cfg.ConfigOpts, int], service.DaemonService],
-              workers: Callable[[cfg.ConfigOpts], int] = lambda _options: 1,
-              prefer: Callable[[cfg.ConfigOpts], str] = lambda _options: "eventlet",
-              modules: Sequence[str] = ("nova.rpc.transport",)) -> int:
+        workers: Callable[[cfg.ConfigOpts], int] = lambda _options: 1,
+        prefer: Callable[[cfg.ConfigOpts], str] = lambda _options: "eventlet",
+        modules: Sequence[str] = ("nova.rpc.transport",)) -> int:
     """A daemon, whole: from the command line to its exit code."""
     options = load(binary, beside(sys.argv[1:], binary))
     concurrency.patch(prefer(options))
@@ -122,4 +115,6 @@ def run(binary: str, make: Callable[[cfg.ConfigOpts, int], service.DaemonService
 
 
 def cpus() -> int:
+    """Processors that this process may run on (sched_getaffinity(2)): the number of workers where none is
+    configured."""
     return len(os.sched_getaffinity(0))

@@ -11,6 +11,7 @@ from nova.cmd import common
 from nova.conf.base import Options
 from nova.model.base import Library
 from nova.service import BEAT_AGAIN_S, Every
+from nova.version import release
 from nova.virt.interface import Driver
 
 LOG = logging.getLogger(__name__)
@@ -112,7 +113,7 @@ class Compute:
         driver = make(options, options.host, state)
         store = image_service(options)
         images = image_cache(options, store) if driver.needs_images else None
-        self.service = ComputeService(ComputeParts(driver, self.conductor, images, options, common.release(),
+        self.service = ComputeService(ComputeParts(driver, self.conductor, images, options, release(),
                                                    tree_options(options), secret, store,
                                                    provider_config.load(options.compute.provider_config_location),
                                                    consoles=consoles.offers_of(options),
@@ -120,7 +121,7 @@ class Compute:
                                                    listens=options.workarounds.handle_virt_lifecycle_events,
                                                    filters=packet_filters(options), hairpins=hairpins(options),
                                                    live_waits=options.compute.live_migration_wait_for_vif_plug),
-                                             Host(options.host, state, options.my_ip))
+                                      Host(options.host, state, options.my_ip))
         self.server: Any = None
         self.beating: Every | None = None
 
@@ -143,6 +144,8 @@ class Compute:
         self.service.heard(alive)
 
     def stop(self, seconds: float) -> None:
+        """Begin no more orders; those that run have ``seconds``. What does not end is found again at the next start.
+        Guests run on."""
         if self.beating:
             self.beating.stop()
         drained = concurrency.spawn(self.bus.stop, [self.server] if self.server else [], seconds)
@@ -151,6 +154,7 @@ class Compute:
 
 
 def main() -> int:
+    """The program nova-compute, a single process; its exit code."""
     return common.run(BINARY, Compute)
 
 

@@ -13,6 +13,7 @@ from nova.cmd import common
 from nova.conf.base import Options
 from nova.model.base import Library
 from nova.service import Every, patiently
+from nova.version import release
 
 if TYPE_CHECKING:
     from nova.db.engine import Database
@@ -242,7 +243,7 @@ class Conductor:
         contracts = tuple(ContractVersion(name=one.__name__, version=one.version)
                           for one in (ConductorRPC, ConductorHostRPC, PlacementRPC))
         registered = self.daemons.register(Registration(host=self.options.host, binary=BINARY, topic="conductor",
-                                                        contracts=contracts, release=common.release()))
+                                                        contracts=contracts, release=release()))
         self.bus.peers.learn(registered.lowest)
 
     def _start_periodic(self) -> None:
@@ -296,6 +297,8 @@ def prefer(options: Options) -> str:
 
 
 def main() -> int:
+    """The program nova-conductor, with ``[conductor]workers`` processes (or as many as there are processors); its exit
+    code."""
     return common.run(BINARY, Conductor, lambda options: options.conductor.workers or common.cpus(), prefer,
                       ("nova.rpc.transport", "nova.conductor.service", "nova.conductor.host_service",
                        "nova.conductor.queries.placement", "nova.conductor.registry", "nova.db.migrate",

@@ -74,6 +74,7 @@ def main(binary: str) -> int:
 
 
 def spelt(arguments: Sequence[str]) -> list[str]:
+    """The command line's words, with those of older releases in today's spelling."""
     return [SPELLINGS.get(word, word) for word in arguments]
 
 
@@ -107,6 +108,7 @@ def web(given: str | None, kind: kinds.ConsoleKind) -> Library:
 
 
 def record(prefix: str | None) -> None:
+    """Check that sessions can be recorded in the folder of ``prefix``; None: they are not. BadSetting."""
     folder = os.path.dirname(prefix or "") or "."
     if prefix and not os.access(folder, os.W_OK | os.X_OK):
         raise BadSetting(f"sessions can not be recorded in {folder} ([DEFAULT]record): it is missing or not writable")
@@ -197,6 +199,7 @@ class Proxy:
         self.server: Any = None
 
     def application(self) -> Library:
+        """The WSGI application: pages and WebSockets for browsers, or xvpvnc's for its viewer."""
         from nova.console import app, xvp
 
         return xvp.Application(self.gate) if self.parts.raw else app.App(self.gate, self.parts.files, self.parts.assets)
@@ -213,6 +216,8 @@ class Proxy:
                  "TLS alone" if self.parts.tls_only else "TLS and plain" if self.parts.tls else "without TLS")
 
     def stop(self, seconds: float) -> None:
+        """Listen no more: another process may at once. Open consoles have what is left of ``seconds``, then users are
+        told to reconnect."""
         began = time.monotonic()
         self.sessions.draining = True
         self.server.stop(min(DOORS_S, seconds))

@@ -34,12 +34,14 @@ class ConsoleAuth:
             self.reporting.start((ConsoleAuthRPC,))
 
     def stop(self, seconds: float) -> None:
+        """Take no more calls; those that run have ``seconds``. Tokens outlive this process."""
         self.bus.stop([self.server], seconds)
         if self.reporting:
             self.reporting.stop()
 
 
 def main() -> int:
+    """The program nova-consoleauth, with ``[consoleauth]workers`` processes; its exit code."""
     return common.run(BINARY, ConsoleAuth, lambda options: options.consoleauth.workers,
                       modules=("nova.rpc.transport", "nova.console.service"))
 

@@ -37,6 +37,7 @@ class NetworkDaemon:
         self.server.start()
 
     def stop(self, seconds: float) -> None:
+        """Take no more orders; those that run have ``seconds``. Bridges, addresses and dnsmasq stay."""
         self.reporting.stop()
         if self.server:
             self.bus.stop([self.server], seconds)
@@ -44,6 +45,7 @@ class NetworkDaemon:
 
 
 def main() -> int:
+    """The program nova-network, a single process; its exit code."""
     return common.run(BINARY, NetworkDaemon)
 
 

@@ -6,6 +6,7 @@ BINARY = "nova-placement-api"
 
 
 def main() -> int:
+    """The program nova-placement-api; its exit code."""
     return api.serve(BINARY, [api.PLACEMENT])
 
 

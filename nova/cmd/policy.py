@@ -57,6 +57,7 @@ def targets(words: Sequence[str]) -> dict[str, str]:
 
 
 def caller_of(given: argparse.Namespace, policy: Policy) -> context.RequestContext:
+    """Who the credentials of the command line stand for. The policy says whether that is an administrator."""
     roles = tuple(role.strip() for role in (given.os_roles or "").split(",") if role.strip())
     fields: dict[str, Any] = {"request_id": context.new_request_id(), "user_id": given.os_user_id, "roles": roles,
                               "project_id": given.os_tenant_id, "system_scope": given.os_system_scope}
@@ -65,6 +66,8 @@ def caller_of(given: argparse.Namespace, policy: Policy) -> context.RequestConte
 
 
 def check(options: Options, given: argparse.Namespace) -> int:
+    """Print the names of the rules that pass, each on its line: 0; 1 when a rule that ``--api-name`` named does not
+    pass. api.PolicyNoSuchRule, api.PolicyBadTarget; NotFound, Unavailable, where the target is a server."""
     policy = Policy(options)
     caller, target = caller_of(given, policy), targets([word for words in given.target or () for word in words])
     if SERVER in target:
@@ -91,11 +94,14 @@ def _of_server(options: Options, uuid: str) -> dict[str, str]:
 
 
 def show_sample(options: Options, given: argparse.Namespace) -> int:
+    """Print a policy.yaml in which every rule stands as a comment. It reads no configuration: ``options`` may be
+    None."""
     sys.stdout.write(sample())
     return 0
 
 
 def parser() -> argparse.ArgumentParser:
+    """The command line; ``run`` is what carries it out, and is missing where no command was named."""
     top = argparse.ArgumentParser(prog=BINARY, description=(__doc__ or "").split("\n\n")[0])
     _add_common(top)
     categories = top.add_subparsers(metavar="COMMAND")
@@ -123,6 +129,7 @@ def _add_common(parser: argparse.ArgumentParser, default: object = None) -> None
 
 
 def main(argv: Sequence[str] | None = None) -> int:
+    """The program nova-policy; its exit code. ``argv`` None: the command line."""
     top = parser()
     given = top.parse_args(argv)
     if not hasattr(given, "run"):

@@ -5,12 +5,12 @@ from __future__ import annotations
 import logging
 
 from nova import concurrency, context
-from nova.cmd import common
 from nova.conf.base import Options
 from nova.model.base import Library
 from nova.model.services import ContractVersion, Heartbeat, Registration
 from nova.rpc import host_secret
 from nova.service import BEAT_AGAIN_S, Every, patiently
+from nova.version import release
 
 LOG = logging.getLogger(__name__)
 
@@ -22,9 +22,11 @@ class HostVoice:
         self.conductor, self.host = conductor, host
 
     def register(self, registration: Registration) -> Library:
+        """As ``ConductorHostRPC.register``, in this host's name."""
         return self.conductor.register(self.host, registration)
 
     def heartbeat(self, beat: Heartbeat) -> Library:
+        """As ``ConductorHostRPC.heartbeat``, in this host's name."""
         return self.conductor.heartbeat(self.host, beat)
 
 
@@ -55,7 +57,7 @@ class Reporting:
         versions = tuple(ContractVersion(name=one.__name__, version=one.version)  # type: ignore[attr-defined]
                          for one in self.contracts)
         answer = host_secret.introduce(self.conductor.register, Registration(
-            host=self.host, binary=self.binary, topic=self.topic, contracts=versions, release=common.release()),
+            host=self.host, binary=self.binary, topic=self.topic, contracts=versions, release=release()),
             self.secret)
         self.bus.peers.learn(answer.lowest)
         self.period = float(answer.report_interval_s)
@@ -67,6 +69,7 @@ class Reporting:
             self._register()
 
     def stop(self) -> None:
+        """No more heartbeats: the daemon counts as down after a while. A registration that still waits is given up."""
         self.stopped = True
         if self._every:
             self._every.stop()

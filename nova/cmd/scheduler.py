@@ -37,6 +37,7 @@ class Scheduler:
             self.reporting.start((SchedulerRPC,))
 
     def stop(self, seconds: float) -> None:
+        """Take no more calls; those that run have ``seconds``."""
         self.bus.stop([self.server], seconds)
         if self.reporting:
             self.reporting.stop()
@@ -44,6 +45,8 @@ class Scheduler:
 
 
 def main() -> int:
+    """The program nova-scheduler, with ``[scheduler]workers`` processes (or as many as there are processors); its exit
+    code."""
     return common.run(BINARY, Scheduler, lambda options: options.scheduler.workers or common.cpus(),
                       modules=("nova.rpc.transport", "nova.scheduler.service"))
 

@@ -4,6 +4,7 @@ from nova.cmd import console_proxy
 
 
 def main() -> int:
+    """The program nova-spicehtml5proxy; its exit code."""
     return console_proxy.main("nova-spicehtml5proxy")
 
 

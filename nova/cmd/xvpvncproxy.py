@@ -4,6 +4,7 @@ from nova.cmd import console_proxy
 
 
 def main() -> int:
+    """The program nova-xvpvncproxy; its exit code."""
     return console_proxy.main("nova-xvpvncproxy")
 
 

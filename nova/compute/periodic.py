@@ -28,6 +28,7 @@ class PeriodicJob:
 
     @property
     def pause_s(self) -> float:
+        """Seconds between two runs, before they are spread."""
         return self.interval_s or USUAL_S
 
 
@@ -44,12 +45,13 @@ class Periodic:
         concurrency.spawn(self._loop, name="periodic")
 
     def stop(self) -> None:
+        """The job that runs is not waited for; no other begins. It may be called again."""
         self._stop.set()
 
     def run_due(self) -> float:
         """Do what is due; seconds until the next."""
         for job in self._jobs:
-            if job.due <= self._clock.monotonic():
+            if job.due <= self._clock.monotonic() and not self._stop.is_set():
                 self._run(job)
         return max(0.0, min((job.due for job in self._jobs), default=0.0) - self._clock.monotonic())
 

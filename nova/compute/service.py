@@ -178,18 +178,22 @@ class ComputeService(TakesOrders, HostInfo, ConsoleReports):
         return registered
 
     def abort_migration(self, host: HostName, server_uuid: str, epoch: int) -> None:
+        """See the contract. host.Misaddressed. ``epoch``: the server's, as the caller knows it."""
         self._check_host(host)
         self._live.abort(server_uuid, epoch)
 
     def force_migration(self, host: HostName, server_uuid: str, epoch: int) -> None:
+        """See the contract. host.Misaddressed. ``epoch``: the server's, as the caller knows it."""
         self._check_host(host)
         self._live.force(server_uuid, epoch)
 
     def refresh_firewall(self, host: HostName) -> None:
+        """See the contract; nothing where others filter. host.Misaddressed; Unavailable: the rules are as before."""
         self._check_host(host)
         self._firewall.refresh()
 
     def network_events(self, host: HostName, events: tuple[NetworkEvent, ...]) -> None:
+        """See the contract. host.Misaddressed, which nobody hears: it is a cast."""
         self._check_host(host)
         self._plug_events.come(events)
 

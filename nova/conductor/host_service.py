@@ -47,11 +47,14 @@ class HostService:
     # -- the daemon itself
 
     def register(self, host: HostName, registration: Registration) -> Registered:
+        """host.NotYours: it speaks for another host; host.NoHostDaemon, PeerTooOld; host.WrongIdentity,
+        host.Renamed."""
         _same(host, registration.host)
         _check_daemon(registration)
         return self.daemons.register(registration)
 
     def heartbeat(self, host: HostName, beat: Heartbeat) -> Alive:
+        """host.NotYours: it speaks for another host."""
         _same(host, beat.host)
         return self.daemons.heartbeat(beat)
 
@@ -63,6 +66,7 @@ class HostService:
                 self.deps.compute.look_for_debts(host)
 
     def report_inventory(self, host: HostName, inventory: Inventory) -> None:
+        """host.NotYours, host.NotRegistered. Schedulers hear of it where it says anything new."""
         _same(host, inventory.host)
 
         def write(tx: Connection) -> bool:
@@ -76,6 +80,7 @@ class HostService:
     # -- its guests
 
     def report_power(self, host: HostName, report: PowerReport) -> None:
+        """host.NotYours. Guests that should be off are stopped."""
         _same(host, report.host)
         power_sync.report(self.deps, report)
 
@@ -90,6 +95,7 @@ class HostService:
             states.show_active(tx, entry, int(done[entry.server_uuid].power_state))
 
     def report_progress(self, host: HostName, reports: tuple[ProgressReport, ...]) -> None:
+        """Of an operation that is not its server's newest any more, nothing is kept."""
         def write(tx: Connection) -> None:
             for report in reports:
                 # of a live migration that this host sends, and its operation is still the server's newest
@@ -98,12 +104,15 @@ class HostService:
         self.deps.cell.transact(write)
 
     def may_proceed(self, host: HostName, asked: tuple[Permission, ...]) -> tuple[Permission, ...]:
+        """One answer for each that was asked, in their order. A server that is gone may not."""
         with self.deps.cell.reading() as tx:
             newest = servers.epochs(tx, [one.server_uuid for one in asked])
         return tuple(Permission(server_uuid=one.server_uuid, epoch=one.epoch,
                                 granted=newest.get(one.server_uuid) == one.epoch) for one in asked)
 
     def expected_guests(self, host: HostName, have: tuple[str, ...]) -> tuple[ExpectedGuest, ...]:
+        """``have``: uuids of the guests that the host has. What no record says is gone may not be removed: such a guest
+        is in neither part."""
         with self.deps.cell.reading() as tx:
             here = servers.on_host(tx, host)
             others = set(have) - {row.uuid for row in here}
@@ -145,21 +154,27 @@ class HostService:
     # -- what its guests ask
 
     def guest_facts(self, host: HostName, query: GuestQuery) -> GuestFacts:
+        """guest.UnknownName: no such guest, or none that this host may ask for; Invalid, Unavailable: what Neutron says
+        of its network."""
         return self.guests.facts(host, query)
 
     def set_guest_password(self, host: HostName, password: GuestPassword) -> None:
+        """guest.UnknownName: no such guest, or none that this host may ask for; guest.PasswordKept."""
         self.guests.keep_password(host, password)
 
     # -- networks
 
     def host_firewall(self, host: HostName) -> HostFirewall:
+        """Nothing but a mark, where Neutron's agents filter."""
         return self.deps.networking.firewall_on(host)
 
     def networks_on_host(self, host: HostName) -> tuple[NetworkOnHost, ...]:
+        """Its own, and the multi-host networks in which it has guests or an address; a single statement."""
         with self.deps.cell.reading() as tx:
             return networks.on_host(tx, host=host)
 
     def network_for_guest(self, host: HostName, network_uuid: str) -> NetworkOnHost:
+        """network.NotFound, also when this host does not serve it."""
         with self.deps.cell.reading() as tx:
             found = networks.on_host(tx, host=host, uuids_=[network_uuid])
         if not found:
@@ -167,6 +182,8 @@ class HostService:
         return found[0]
 
     def report_lease(self, host: HostName, lease: LeaseChange) -> None:
+        """host.NotYours. Only ``add`` and ``del`` say anything; an address that is not its network's changes
+        nothing."""
         _same(host, lease.host)
         if lease.action in ("add", "del"):
             self.deps.cell.transact(lambda tx: networks.note_lease(tx, host, lease.address, lease.mac,

@@ -59,8 +59,8 @@ class NewInterface:
         self.key: int | None = None  # of a row that is taken now
 
 
-def bind(tx: Connection, wishes: Sequence[AddressRequest], terms: Terms | None = None) -> dict[str,
-         tuple[Interface, ...]]:
+def bind(tx: Connection, wishes: Sequence[AddressRequest], terms: Terms | None = None,
+         ) -> dict[str, tuple[Interface, ...]]:
     """Give each server its addresses (those it has already, if it was bound before); its interfaces, by uuid.
 
     network.NotFound, network.NoAddress, network.AddressTaken, quota.FixedIps and network.NoMac leave nothing behind:

@@ -30,7 +30,7 @@ def end_runner(tx: Connection, runner_id: int) -> None:
 
 
 def drop_dead_runners(tx: Connection) -> None:
-    """Forget runners that ended long ago and own nothing."""
+    """Forget runners whose lease ended over an hour ago; what they left is found without their rows."""
     tx.execute(sa.delete(runners).where(runners.c.lease_until < later(-3600)))
 
 

@@ -102,6 +102,7 @@ def without_passwords(url: str) -> str:
 
 
 def list_hosts(conductor: ConductorRPC, given: argparse.Namespace, say: Say, table: Table) -> int:
+    """Hosts that have a nova-compute service, by name: 0; 1 when ``--cell_uuid`` names another cell."""
     if not _is_ours(given, say):
         return NO_CELL
     table(("Cell Name", "Cell UUID", "Hostname"), [(NAME, CELL, host) for host in _hosts(conductor)])
@@ -109,6 +110,7 @@ def list_hosts(conductor: ConductorRPC, given: argparse.Namespace, say: Say, tab
 
 
 def verify_instance(conductor: ConductorRPC, given: argparse.Namespace, say: Say) -> int:
+    """0 when there is such a server, 1 when there is none; ``--quiet`` says nothing."""
     try:
         conductor.get_target(ServerQuery(uuid=given.uuid, scope=Scope()))
         code, said = 0, f"Instance {given.uuid} is in cell {NAME} ({CELL})."
@@ -120,6 +122,7 @@ def verify_instance(conductor: ConductorRPC, given: argparse.Namespace, say: Say
 
 
 def delete_cell(given: argparse.Namespace, say: Say) -> int:
+    """Nothing is deleted: 2, as the cell has hosts; 1 when ``--cell_uuid`` names another cell."""
     if not _is_ours(given, say):
         return UNKNOWN
     say(f"Cell {NAME} is the only one, and stays.")
@@ -127,6 +130,8 @@ def delete_cell(given: argparse.Namespace, say: Say) -> int:
 
 
 def delete_host(conductor: ConductorRPC, given: argparse.Namespace, say: Say) -> int:
+    """Nothing is deleted, and it says how a host leaves: 4. 1 when ``--cell_uuid`` names another cell, 2 when the host
+    is unknown."""
     if not _is_ours(given, say):
         return NO_CELL
     if given.host not in _hosts(conductor):

@@ -29,4 +29,5 @@ class Command(NamedTuple):
 
 
 def argument(*flags: str, **options: object) -> Argument:
+    """A command's argument, in the words of ``argparse``'s ``add_argument``."""
     return Argument(flags, options)

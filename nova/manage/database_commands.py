@@ -12,6 +12,7 @@ from nova.manage.output import say
 
 
 def database_of(options: Options, schema: str) -> Database:
+    """The database of ``schema``: api, or else the cell's. service.CanNotStart: its URL is not set."""
     from nova.cmd.conductor import databases
 
     api, cell = databases(options)
@@ -19,6 +20,7 @@ def database_of(options: Options, schema: str) -> Database:
 
 
 def sync(schema: str) -> Run:
+    """What brings that schema's database to a revision (without ``version``, the newest), and says what it was."""
     def run(options: Options, given: argparse.Namespace) -> int:
         from nova.db import migrate
 
@@ -30,6 +32,7 @@ def sync(schema: str) -> Run:
 
 
 def version(schema: str) -> Run:
+    """What prints the revision that schema's database is at."""
     def run(options: Options, given: argparse.Namespace) -> int:
         from nova.db import migrate
 
@@ -67,6 +70,7 @@ def purge(options: Options, given: argparse.Namespace) -> int:
 
 
 def archive(options: Options, given: argparse.Namespace) -> int:
+    """Nothing to do: says so, and 0. Upstream's arguments are accepted."""
     say("Nothing to archive: deleted servers stay in their own tables for [DEFAULT]deleted_retention days and are "
         "then removed by nova-conductor itself. 'nova-manage db purge' removes them at once.")
     return 0

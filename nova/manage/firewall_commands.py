@@ -15,6 +15,7 @@ Table = Callable[[Sequence[str], Sequence[Sequence[Any]]], None]
 
 
 def show(conductor: ConductorRPC, say: Say, table: Table) -> int:
+    """A row for each rule; a sentence when there is none."""
     found = conductor.list_provider_rules()
     if not found:
         say("Nothing is dropped before the security groups are asked.")
@@ -36,6 +37,7 @@ def add(conductor: ConductorRPC, given: argparse.Namespace, say: Say) -> int:
 
 
 def remove(conductor: ConductorRPC, given: argparse.Namespace, say: Say) -> int:
+    """NotFound: there is no such rule. Done when the hosts were told."""
     conductor.delete_provider_rule(given.id)
     say(f"Rule {given.id} is gone.")
     return 0

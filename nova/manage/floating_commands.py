@@ -48,6 +48,7 @@ def delete(conductor: ConductorRPC, given: argparse.Namespace, say: Say, table: 
 
 
 def listed(conductor: ConductorRPC, given: argparse.Namespace, say: Say, table: Table) -> int:
+    """All floating addresses, of every project; with ``--host`` those that this host carries."""
     found = conductor.list_floating_addresses(FloatingQuery(host=given.host, all_rows=True))
     if not found:
         say("No floating addresses have been defined." if given.host is None else f"{given.host} carries none.")

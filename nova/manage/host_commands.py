@@ -56,6 +56,7 @@ def _listed(path: str | None) -> list[str]:
 
 
 def service_of(conductor: ConductorRPC, host: str) -> Service | None:
+    """The host's nova-compute, as the conductor knows it; None when none is registered."""
     found = conductor.list_services(ServiceQuery(host=host, binary=COMPUTE))
     return found[0] if found else None
 
@@ -150,6 +151,7 @@ def _said(step: Move | Wait | Stay) -> str:
 
 
 def servers_of(conductor: ConductorRPC, host: str) -> Iterator[ServerDetail]:
+    """All servers on the host, of all projects, the oldest first; read a page at a time."""
     return pages(conductor, Condition(column="host", value=host))
 
 
@@ -174,6 +176,8 @@ def undrain(conductor: ConductorRPC, host: str, say: Say) -> int:
 # -- show
 
 def show(conductor: ConductorRPC, host: str, say: Say, table: Table) -> int:
+    """Its service, how many servers are in which state, what it keeps of moves and what it owes: 0. 1: no nova-compute
+    is registered for it."""
     service = service_of(conductor, host)
     if service is None:
         say(f"No nova-compute is registered for host {host}: see nova-manage host list.")

@@ -56,12 +56,15 @@ def pages(conductor: ConductorRPC, condition: Condition) -> Iterator[ServerDetai
 
 class DrainClock:
     def monotonic(self) -> float:
+        """Seconds that never go back; their start means nothing."""
         return time.monotonic()
 
     def sleep(self, seconds: float) -> None:
+        """Wait so long."""
         time.sleep(seconds)
 
     def stamp(self) -> str:
+        """The time of day, for a line of output: 14:03:59, local."""
         return time.strftime("%H:%M:%S")
 
 
@@ -83,6 +86,7 @@ class Case:
 
     @property
     def under_way(self) -> bool:
+        """Whether its move runs, or waits to be confirmed."""
         return self.phase in (MOVES, CONFIRMS)
 
 
@@ -90,7 +94,7 @@ class Drain:
     """``tick`` until it is ``over``; :meth:`run` does that. ``conductor``: a client of ConductorRPC."""
 
     def __init__(self, conductor: ConductorRPC, wish: DrainRequest, say: Callable[[str], None],
-                         clock: DrainClock | None = None) -> None:
+                 clock: DrainClock | None = None) -> None:
         self._conductor, self.wish, self._say = conductor, wish, say
         self._clock = clock or DrainClock()
         self.cases: dict[str, Case] = {}
@@ -140,10 +144,13 @@ class Drain:
 
     @property
     def elapsed_s(self) -> float:
+        """Seconds since the drain began."""
         return self._clock.monotonic() - self._began
 
     @property
     def over(self) -> bool:
+        """Whether there is no more to do. All servers have ended; after an interrupt, those that were under way have;
+        after two, or when the time is over, at once."""
         if self.interrupts > 1 or self._late:
             return True
         if self._first:
@@ -164,6 +171,8 @@ class Drain:
     # -- one turn
 
     def tick(self) -> None:
+        """A turn: read all servers of the host, see how far each has come, and begin as many moves as may run at a
+        time. What keeps it from asking is raised; the next turn goes on from what is true then."""
         here = {server.uuid: server for server in pages(
             self._conductor, Condition(column="host", value=self.wish.host))}
         for server in here.values():

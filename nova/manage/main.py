@@ -16,10 +16,11 @@ from nova.conf.base import Options
 from nova.manage import cell_commands, firewall_commands, floating_commands, network_commands, vpn_commands
 from nova.manage.command import Command, Run, argument
 from nova.manage.database_commands import archive, database_of, purge, sync, version
-from nova.manage.finding import told
+from nova.manage.doctor.finding import told
 from nova.manage.output import say, say_now, table
 from nova.model.services import Debt
 from nova.rpc.contracts.conductor import ConductorRPC
+from nova.version import release
 
 BINARY = "nova-manage"
 
@@ -37,6 +38,7 @@ def _conductor(options: Options) -> ConductorRPC:
 
 
 def service_list(options: Options, given: argparse.Namespace) -> int:
+    """Every daemon; with ``--host`` and ``--service`` those of that host, of that program."""
     from nova.model.services import ServiceQuery
 
     found = _conductor(options).list_services(ServiceQuery(host=given.host, binary=given.service))
@@ -47,6 +49,7 @@ def service_list(options: Options, given: argparse.Namespace) -> int:
 
 
 def host_list(options: Options, given: argparse.Namespace) -> int:
+    """Every host of any daemon, with its zone; with ``--zone`` those of it."""
     from nova.model.services import ServiceQuery
 
     found = _conductor(options).list_services(ServiceQuery())
@@ -56,6 +59,7 @@ def host_list(options: Options, given: argparse.Namespace) -> int:
 
 
 def host_show(options: Options, given: argparse.Namespace) -> int:
+    """0; 1: no nova-compute is registered for that host."""
     from nova.manage import host_commands
 
     return host_commands.show(_conductor(options), given.host, say, table)
@@ -75,6 +79,7 @@ def host_drain(options: Options, given: argparse.Namespace) -> int:
 
 
 def host_undrain(options: Options, given: argparse.Namespace) -> int:
+    """Enables what a drain disabled: 0. 3: it was enabled. 1: another reason stands."""
     from nova.manage import host_commands
 
     return host_commands.undrain(_conductor(options), given.host, say)
@@ -88,6 +93,8 @@ def request_show(options: Options, given: argparse.Namespace) -> int:
 
 
 def placement(name: str) -> Run:
+    """What runs the function of that name in :mod:`nova.manage.placement_commands`; it reads and writes the databases
+    itself."""
     def run(options: Options, given: argparse.Namespace) -> int:
         from nova.conductor.upkeep.allocation_audit import Stores
         from nova.manage import placement_commands
@@ -135,6 +142,7 @@ def _cleanup_table(found: Sequence[Debt]) -> None:
 
 
 def flavor_create(options: Options, given: argparse.Namespace) -> int:
+    """Prints the new flavor's id and name. Conflict: its id or its name is taken."""
     from nova.model.flavors import NewFlavor
 
     made = _conductor(options).create_flavor(NewFlavor(
@@ -145,6 +153,7 @@ def flavor_create(options: Options, given: argparse.Namespace) -> int:
 
 
 def doctor(options: Options, given: argparse.Namespace) -> int:
+    """0; 1 when a check failed."""
     from nova.manage import doctor as checks
 
     return checks.run(options, say)
@@ -251,7 +260,7 @@ COMMANDS: dict[str, dict[str, Command]] = {
         argument("--indent", type=int, default=2)))},
 }
 def _release(_options: object, _given: argparse.Namespace) -> int:
-    say(common.release())
+    say(release())
     return 0
 
 
@@ -263,6 +272,7 @@ SINGLE: dict[str, Command] = {
 
 
 def parser() -> argparse.ArgumentParser:
+    """The command line; ``command`` is the row that it names, and is missing where it names none."""
     top = argparse.ArgumentParser(prog=BINARY, description="What operators of nova do by hand.",
                                   epilog="Databases are read from nova-conductor.conf beside nova.conf.")
     top.add_argument("--config-file", action="append", default=[], metavar="FILE", help="repeatable")
@@ -287,6 +297,8 @@ def _add(group: Options, name: str, command: Command) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
+    """The program nova-manage; its exit code. ``argv`` None: the command line. An error is a sentence on standard
+    error, and 1."""
     top = parser()
     given = top.parse_args(argv)
     if getattr(given, "command", None) is None:

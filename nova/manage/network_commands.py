@@ -66,6 +66,7 @@ def network_actions(conductor_of: ConductorOf, say: Say, table: Table) -> dict[s
 
 
 def fixed_actions(conductor_of: ConductorOf, say: Say, table: Table) -> dict[str, Command]:
+    """Those of ``nova-manage fixed``, in the same way."""
     address = argument("--address", required=True)
 
     def setting(reserved: bool) -> Run:
@@ -79,6 +80,7 @@ def fixed_actions(conductor_of: ConductorOf, say: Say, table: Table) -> dict[str
 
 
 def project_actions(conductor_of: ConductorOf, say: Say, table: Table) -> dict[str, Command]:
+    """Those of ``nova-manage project``, in the same way."""
     project = argument("--project", required=True, help="the project's id")
 
     def run(action: Callable[..., int]) -> Run:
@@ -94,6 +96,8 @@ def project_actions(conductor_of: ConductorOf, say: Say, table: Table) -> dict[s
 # -- networks
 
 def create(conductor: ConductorRPC, given: argparse.Namespace, say: Say, options: Options) -> int:
+    """Cuts the range into networks and prints a line for each. What is left out comes from nova.conf. Conflict: the
+    range is used; Invalid."""
     fields = {name: getattr(given, name) for name in NewNetwork.__struct_fields__
               if getattr(given, name, None) is not None}
     fields |= {"cidr": given.fixed_range_v4, "cidr_v6": given.fixed_range_v6,
@@ -123,6 +127,7 @@ def _say_what_was_cut(given: argparse.Namespace, made: Sequence[Network], say: S
 
 
 def listed(conductor: ConductorRPC, given: argparse.Namespace, say: Say, table: Table) -> int:
+    """All networks, whosever they are."""
     table(("id", "IPv4", "IPv6", "start address", "DNS1", "DNS2", "VlanID", "project", "uuid"),
           [(one.id, one.cidr, one.cidr_v6, one.dhcp_start, one.dns1, one.dns2, one.vlan, one.project_id, one.uuid)
            for one in conductor.list_networks(Scope())])
@@ -130,6 +135,8 @@ def listed(conductor: ConductorRPC, given: argparse.Namespace, say: Say, table: 
 
 
 def delete(conductor: ConductorRPC, given: argparse.Namespace, say: Say, table: Table) -> int:
+    """Names the network by its uuid, or by its IPv4 range. network.NoSuchRange, network.Unclear; Conflict: an address
+    of it is in use, or it is a project's."""
     network = _meant(conductor, given.named or given.uuid, given.fixed_range)
     conductor.delete_network(network.uuid)
     say(f"Network {network.uuid} is deleted.")
@@ -137,6 +144,8 @@ def delete(conductor: ConductorRPC, given: argparse.Namespace, say: Say, table: 
 
 
 def modify(conductor: ConductorRPC, given: argparse.Namespace, say: Say, table: Table) -> int:
+    """Gives a network to a project or a host, or takes it from them, whatever stands now. network.Unclear: not said
+    what, or both; network.NoSuchRange; NotSupported by managers whose networks are everybody's."""
     for value, taken, name in ((given.project, given.disassociate_project, "project"),
                                (given.host, given.disassociate_host, "host")):
         if value and taken:
@@ -167,6 +176,7 @@ def _meant(conductor: ConductorRPC, uuid: str | None, cidr: str | None) -> Netwo
 # -- addresses
 
 def addresses(conductor: ConductorRPC, given: argparse.Namespace, say: Say, table: Table) -> int:
+    """All fixed addresses; with ``--host`` those of networks that this host serves."""
     found = conductor.list_fixed_addresses(given.host)
     if not found:
         say("No fixed addresses have been defined." if given.host is None else f"{given.host} serves none.")
@@ -177,6 +187,7 @@ def addresses(conductor: ConductorRPC, given: argparse.Namespace, say: Say, tabl
 
 
 def reserve(conductor: ConductorRPC, address: str, reserved: bool, say: Say) -> int:
+    """NotFound: no network has that address; Invalid: it is none."""
     conductor.reserve_fixed_address(address, reserved)
     say(f"{address} is {'set aside' if reserved else 'for servers again'}.")
     return 0
@@ -185,6 +196,8 @@ def reserve(conductor: ConductorRPC, address: str, reserved: bool, say: Say) -> 
 # -- projects
 
 def quota(conductor: ConductorRPC, given: argparse.Namespace, say: Say, table: Table) -> int:
+    """With ``--key`` that limit is set before all are shown; -1 and unlimited are the same. network.Unclear: no such
+    limit, or no such value. Invalid: it is below what is in use."""
     if given.key:
         if given.key not in conductor.get_quotas(given.project, given.user, False).limits:
             raise errors.network.Unclear(reason=f"{given.key} is no limit.")

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 
 def say(text: str = "") -> None:
+    """A line on standard output."""
     sys.stdout.write(text + "\n")
 
 

@@ -111,6 +111,7 @@ def _exists(stores: Stores, uuid: str) -> bool:
 
 
 def sync_aggregates(stores: Stores, given: argparse.Namespace, say: Say) -> int:
+    """0 always. Upstream's command copies aggregates to Placement."""
     say("Nothing to do: Placement's API shows the aggregates of hosts themselves.")
     return 0
 

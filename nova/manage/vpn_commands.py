@@ -28,6 +28,7 @@ def actions(conductor_of: ConductorOf, say: Say, table: Table) -> dict[str, Comm
 
 
 def listed(conductor: ConductorRPC, given: argparse.Namespace, say: Say, table: Table) -> int:
+    """A row for each project that has a VPN server."""
     found = conductor.list_cloudpipes()
     if not found:
         say("There are no VPN servers.")
@@ -39,11 +40,14 @@ def listed(conductor: ConductorRPC, given: argparse.Namespace, say: Say, table: 
 
 
 def start(conductor: ConductorRPC, given: argparse.Namespace, say: Say, table: Table) -> int:
+    """The project's VPN server: what it has already, or a new server. Invalid: the cloud, or the project's network, is
+    not made for it; Unavailable: nova-cert."""
     say(f"The VPN server of project {given.project} is {conductor.create_cloudpipe(given.project)}.")
     return 0
 
 
 def change(conductor: ConductorRPC, given: argparse.Namespace, say: Say, table: Table) -> int:
+    """Where the clients of a project's VPN come in. NotFound: the project has no network; Invalid: address or port."""
     conductor.configure_vpn(given.project, given.ip, given.port)
     say(f"Clients of project {given.project}'s VPN come in at {given.ip}, port {given.port}.")
     return 0

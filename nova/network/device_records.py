@@ -40,10 +40,12 @@ class Standings:
         self._directory, self._links = directory, links
 
     def devices(self) -> frozenset[str]:
+        """Devices that bear a network's addresses and have a record here, of this run or an earlier run."""
         return frozenset(path.name.removeprefix("nova-").removesuffix(f".{SUFFIX}")
                          for path in self._directory.glob(f"nova-*.{SUFFIX}"))
 
     def read(self, device: str) -> Standing | None:
+        """What stands on the device. None when there is no record, or it can not be read (which is logged)."""
         with contextlib.suppress(FileNotFoundError):
             try:
                 return msgspec.json.decode(self._path(device).read_bytes(), type=Standing)

@@ -51,6 +51,7 @@ class Paths(NamedTuple):
 
     @classmethod
     def of(cls, networks_path: Path, bridge: str) -> Paths:
+        """Where they are; none of them need be there."""
         return cls(*(networks_path / f"nova-{bridge}.{suffix}" for suffix in ("pid", "conf", "opts", "hosts")))
 
 
@@ -63,6 +64,7 @@ def host_name(host: DhcpHost) -> str:
 
 
 def qualified(host: DhcpHost, domain: str) -> str:
+    """The host's name with ``domain`` behind it, where there is one."""
     return f"{host_name(host)}.{domain}" if domain else host_name(host)
 
 
@@ -101,6 +103,7 @@ def opts_file(network: Network, tagged: Iterable[DhcpHost] = ()) -> str:
 
 
 def more_hosts_file(hosts: Iterable[DhcpHost], domain: str) -> str:
+    """Names for other guests to look up, in the form of hosts(5): a line for each IPv4 address."""
     return "".join(f"{host.address}\t{qualified(host, domain)}\n" for host in _ordered(hosts))
 
 
@@ -126,6 +129,8 @@ def ensure_script(options: NetworkHostOptions) -> str:
 
 
 def arguments(network: Network, options: NetworkHostOptions, script: str) -> list[str]:
+    """The command line, as dnsmasq(8) has it. A dnsmasq that runs with other arguments is replaced. ``script``: what it
+    calls for each lease."""
     paths = Paths.of(options.networks_path, network.bridge or "")
     label = network.label.replace(",", "_")
     subnet = ipaddress.ip_network(network.cidr or "", strict=False)

@@ -25,22 +25,37 @@ LOG = logging.getLogger(__name__)
 class HostLinks(Protocol):
     """What we use of :mod:`nova.privileged.links`."""
 
-    def exists(self, device: str) -> bool: ...
+    def exists(self, device: str) -> bool:
+        """Whether there is a device of that name."""
     def ensure_bridge(self, name: str, interface: str | None = None, mtu: int | None = None,
-                      mac: str | None = None) -> None: ...
-    def set_ipv6(self, device: str, on: bool) -> None: ...
-    def ensure_vlan(self, vlan: Vlan) -> None: ...
-    def ensure_tap(self, tap: Tap) -> None: ...
-    def ensure_up(self, device: str, mac: str | None = None, mtu: int | None = None) -> None: ...
-    def ports(self, bridge: str) -> tuple[str, ...]: ...
-    def delete(self, device: str) -> None: ...
-    def enslave(self, bridge: str, interface: str) -> None: ...
-    def addresses(self, device: str) -> tuple[Address, ...]: ...
-    def addresses_v6(self, device: str) -> tuple[Address, ...]: ...
-    def ensure_address(self, device: str, address: Address) -> None: ...
-    def delete_address(self, device: str, address: Address) -> None: ...
-    def routes(self, device: str) -> tuple[LinkRoute, ...]: ...
-    def ensure_route(self, device: str, route: LinkRoute) -> None: ...
+                      mac: str | None = None) -> None:
+        """A bridge that is up, with ``interface`` as its port. host.Link."""
+    def set_ipv6(self, device: str, on: bool) -> None:
+        """Whether the host itself speaks IPv6 on the device."""
+    def ensure_vlan(self, vlan: Vlan) -> None:
+        """The VLAN's device, up, on its parent. host.Link."""
+    def ensure_tap(self, tap: Tap) -> None:
+        """A tap that outlives us, up, and a port of its bridge. host.Link."""
+    def ensure_up(self, device: str, mac: str | None = None, mtu: int | None = None) -> None:
+        """A device that is there, up, with this MAC and MTU; None: as they are. host.Link."""
+    def ports(self, bridge: str) -> tuple[str, ...]:
+        """Names of a bridge's ports; () when there is no such bridge."""
+    def delete(self, device: str) -> None:
+        """Remove a device. Nothing when there is none."""
+    def enslave(self, bridge: str, interface: str) -> None:
+        """Make ``interface`` a port of ``bridge``; its IPv4 addresses and routes go to the bridge. host.Link."""
+    def addresses(self, device: str) -> tuple[Address, ...]:
+        """IPv4 addresses in the kernel's order. host.Link: there is no such device."""
+    def addresses_v6(self, device: str) -> tuple[Address, ...]:
+        """The same of IPv6."""
+    def ensure_address(self, device: str, address: Address) -> None:
+        """Nothing when the device has it. host.Link: there is no such device."""
+    def delete_address(self, device: str, address: Address) -> None:
+        """Nothing when the device has it not. host.Link: there is no such device."""
+    def routes(self, device: str) -> tuple[LinkRoute, ...]:
+        """IPv4 routes over the device that the kernel did not make by itself. host.Link."""
+    def ensure_route(self, device: str, route: LinkRoute) -> None:
+        """Make (or turn) a route over the device. host.Link."""
 
 
 class Moving(msgspec.Struct, frozen=True):
@@ -57,6 +72,7 @@ class Gateway:
         self._options, self._links, self._runner = options, links, runner
 
     def ensure_metadata_address(self) -> None:
+        """The metadata service's address on lo, of this host alone (169.254.169.254/32, scope link). host.Link."""
         self._links.ensure_address("lo", Address(METADATA_ADDRESS, 32, None, SCOPES["link"]))
 
     def ensure(self, network: Network, device: str | None = None) -> None:

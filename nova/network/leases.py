@@ -61,6 +61,8 @@ class LeaseBook:
         self._held: dict[str, dict[str, HeldLease]] = self._load()
 
     def learn(self, events: Iterable[LeaseEvent]) -> None:
+        """Keep what began (``add``) and drop what ended (``del``, of the same MAC). Any other action changes nothing.
+        The file is written anew; the same events may come again."""
         with self._lock:
             for event in events:
                 held = self._held.setdefault(event.network, {})
@@ -93,6 +95,7 @@ class LeaseBook:
             self._save()
 
     def networks(self) -> frozenset[str]:
+        """Uuids of the networks that the book has, those without any lease left, too."""
         with self._lock:
             return frozenset(self._held)
 
@@ -139,10 +142,13 @@ class LeaseCourier:
         self._wake.set()
 
     def hand_over(self, event: LeaseEvent) -> None:
+        """An event that the spool had no room for. It is kept in memory until the conductor has heard: a restart loses
+        it."""
         self._unspooled.append(event)
         self.look()
 
     def stop(self) -> None:
+        """``run`` ends soon. What is not told yet stays in the spool for the next start."""
         self._stopped.set()
         self.look()
 
@@ -222,6 +228,7 @@ class LeaseSocket:
         concurrency.spawn(self._serve, self._listener, name="leases")
 
     def stop(self) -> None:
+        """Listen no more; a call that is being answered is answered yet. Nothing when it was not started."""
         if self._listener:
             with contextlib.suppress(OSError):
                 self._listener.shutdown(socket.SHUT_RDWR)  # wakes who waits in accept

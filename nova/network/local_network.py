@@ -36,7 +36,9 @@ class Here:
 
 
 def here(order: NetworkOnHost, options: NetworkHostOptions, device: Callable[[Network], str],
-             interface: Callable[[Network], str | None] = lambda _network: None) -> Here:
+         interface: Callable[[Network], str | None] = lambda _network: None) -> Here:
+    """The conductor's word, as it is on this host. ``device`` and ``interface`` tell a network's devices; no interface
+    (None): nothing leads outside."""
     network = order.network
     own = own_per_host(network, options.share_dhcp_address)
     if own and order.host_address:

@@ -69,6 +69,7 @@ class Vlans:
 
 
 def vlan_device(number: int) -> str:
+    """The name of a VLAN's device on every host: operators know it from nova-network."""
     return f"vlan{number}"
 
 

@@ -34,7 +34,7 @@ class NetworkService:
     """Serves the contract ``network``. :meth:`start` is for the daemon; orders are right before it, too."""
 
     def __init__(self, conductor: ConductorHostRPC, host: HostName, options: NetworkHostOptions, side: HostSide,
-                     book: LeaseBook,
+                 book: LeaseBook,
                 ) -> None:
         self._conductor, self._host, self._options, self._side, self._book = conductor, host, options, side, book
         self._wanted: dict[str, NetworkOnHost] = {}
@@ -49,6 +49,9 @@ class NetworkService:
     # --- the contract -------------------------------------------------------------------------------------------------
 
     def serve_networks(self, host: HostName, networks: tuple[NetworkOnHost, ...]) -> None:
+        """See the contract. The rules of other networks stay: before its first order the service asks for all of them.
+        network.WrongHost; network.BridgeTaken, where the bridge is another network's still; of several failures the
+        first, after the rest was served."""
         if host != self._host:
             raise errors.network.WrongHost(asked=host, host=self._host)
         self._fetch(unless_known=True)  # one network's order must not take away the rules of the others
@@ -64,16 +67,19 @@ class NetworkService:
         _raise_first(failures)
 
     def refresh_networks(self, host: HostName) -> None:
+        """See the contract. network.WrongHost; of several failures the first, after the rest was served."""
         if host != self._host:
             raise errors.network.WrongHost(asked=host, host=self._host)
         self.sync()
 
     def check_floating_interface(self, host: HostName, interface: str | None) -> None:
+        """See the contract. network.WrongHost."""
         if host != self._host:
             raise errors.network.WrongHost(asked=host, host=self._host)
         self._side.check_floating(interface)
 
     def ping(self, host: HostName) -> str:
+        """See the contract. It answers whatever name it is asked by."""
         return self._host
 
     # --- the daemon's life --------------------------------------------------------------------------------------------
@@ -225,6 +231,8 @@ def build(conductor: ConductorHostRPC, host: HostName, conf: Options) -> Network
 
 
 def assemble(conductor: ConductorHostRPC, host: HostName, options: NetworkHostOptions) -> NetworkService:
+    """``build`` from options that were read. It makes ``networks_path``; with ``fake_network`` no device, rule or
+    process of the host is touched."""
     options.networks_path.mkdir(parents=True, exist_ok=True)
     book = LeaseBook(options.networks_path / "leases.json")
     side: HostSide = NoHostSide() if options.fake_network else NetworkHost(options, _machine(options), book)

@@ -77,7 +77,7 @@ class Notifier(Silent):
     patience_s = 10.0
 
     def __init__(self, outlet: Outlet, options: NotifierOptions, most: int = MOST_WAITING,
-                         clock: Callable[[], float] = time.monotonic) -> None:
+                 clock: Callable[[], float] = time.monotonic) -> None:
         self.outlet, self.options, self.clock = outlet, options, clock
         self._queue: queue.Queue[Event] = queue.Queue(most)
         self._lock = threading.Lock()

@@ -78,9 +78,11 @@ class Foreign:
     bottom: str = ""
 
     def is_top(self, chain: str, rule: str) -> bool:
+        """Whether a rule (without its ``-A`` and chain) must stay above our jumps."""
         return bool(self.top) and re.search(self.top, f"-A {chain} {rule}") is not None
 
     def is_bottom(self, chain: str, rule: str) -> bool:
+        """Whether a rule (without its ``-A`` and chain) must stay below our jumps."""
         return bool(self.bottom) and re.search(self.bottom, f"-A {chain} {rule}") is not None
 
 

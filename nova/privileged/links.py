@@ -63,6 +63,7 @@ class Vlan(NamedTuple):
 # --- devices ----------------------------------------------------------------------------------------------------------
 
 def exists(device: str) -> bool:
+    """Whether there is a device of that name. host.Link: the kernel does not answer."""
     return _netlink(device, lambda ip: _index(ip, device) is not None)
 
 
@@ -172,14 +173,17 @@ def addresses(device: str) -> tuple[Address, ...]:
 
 
 def addresses_v6(device: str) -> tuple[Address, ...]:
+    """IPv6 addresses, the link-local address too. host.Link: there is no such device."""
     return _netlink(device, lambda ip: _addresses(ip, _need(ip, device), IPV6))
 
 
 def ensure_address(device: str, address: Address) -> None:
+    """IPv4 or IPv6. Nothing when the device has it. host.Link: there is no such device, or the kernel refuses."""
     _netlink(device, lambda ip: _add_address(ip, _need(ip, device), address))
 
 
 def delete_address(device: str, address: Address) -> None:
+    """Nothing when the device has it not. host.Link: there is no such device."""
     _netlink(device, lambda ip: _delete_address(ip, _need(ip, device), address))
 
 
@@ -380,8 +384,8 @@ def _routes(ip: IPRoute, index: int) -> tuple[LinkRoute, ...]:
     return tuple(LinkRoute(found.get_attr("RTA_DST") or "", found["dst_len"], found.get_attr("RTA_GATEWAY"),
                            found.get_attr("RTA_PRIORITY"), found.get_attr("RTA_PREFSRC"), found["proto"],
                            found["scope"])
-                     for found in ip.get_routes(family=IPV4, oif=index, table=MAIN_TABLE)
-                     if found["proto"] != KERNEL_MADE)
+                 for found in ip.get_routes(family=IPV4, oif=index, table=MAIN_TABLE)
+                 if found["proto"] != KERNEL_MADE)
 
 
 def _put_route(ip: IPRoute, index: int, route: LinkRoute) -> None:

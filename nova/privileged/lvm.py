@@ -49,6 +49,7 @@ class Lvm:
                                       "-n", name, self._group])
 
     def rename(self, old: str, new: str) -> None:
+        """host.Lvm: there is no volume ``old``, or there is a volume ``new``. (lvrename(8))"""
         self._run("rename a volume", ["lvrename", "-q", self._group, old, new])
 
     def grow(self, name: str, size_bytes: int) -> None:

@@ -18,6 +18,7 @@ class OpenVSwitch:
         self._runner = runner or SystemRunner(TIMEOUT_S + 5.0)
 
     def has_bridge(self, name: str) -> bool:
+        """Whether the switch has that bridge. host.CommandFailed: no switch answers."""
         return self._run("br-exists", name, ok=(0, NO_SUCH)) == 0
 
     def datapath_of(self, bridge: str) -> str:
@@ -25,6 +26,7 @@ class OpenVSwitch:
         return self._answer("get", "Bridge", bridge, "datapath_type").strip('"')
 
     def has_port(self, bridge: str, port: str) -> bool:
+        """host.CommandFailed, too, when there is no such bridge."""
         return port in self._answer("list-ports", bridge).split()
 
     def ensure_port(self, bridge: str, port: str, ids: Mapping[str, str], kind: str = "",

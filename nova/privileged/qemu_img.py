@@ -34,6 +34,8 @@ class ToolLimits(NamedTuple):
     file_bytes: int | None = None
 
     def argv(self) -> list[str]:
+        """The words to put before a tool's own: it runs within the limits (prlimit(1)), and is killed when its parent
+        ends."""
         limits = [f"--cpu={self.cpu_s}", f"--as={self.memory_mb << 20}", "--core=0"]
         if self.file_bytes is not None:
             limits.append(f"--fsize={self.file_bytes}")
@@ -85,6 +87,7 @@ class QemuImg:
         self._run("create a disk", ["qemu-img", "create", "-q", "-f", image_format, path, str(size_bytes)])
 
     def create_overlay(self, overlay: Overlay) -> None:
+        """The base is not opened for writing, and must be there. host.DiskFull, host.ImageTool."""
         self._run("create a disk", ["qemu-img", "create", "-q", "-f", "qcow2", "-F", overlay.base_format,
                                     "-b", overlay.base, overlay.path, str(overlay.size_bytes)])
 

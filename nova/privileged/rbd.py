@@ -24,6 +24,7 @@ class CephPool(NamedTuple):
     conf: str = ""
 
     def options(self) -> list[str]:
+        """The words that every rbd(8) and ceph(8) command begins with."""
         return [*(["--id", self.user] if self.user else []), *(["--conf", self.conf] if self.conf else [])]
 
     def uri(self, image: str) -> str:
@@ -55,6 +56,8 @@ class Rbd:
         raise errors.host.Rbd(task="tell its size", reason=f"there is no pool {self.pool.name}")
 
     def create(self, image: str, size_bytes: int) -> None:
+        """An empty image, up to the next whole MiB; it takes no space yet. host.Rbd: there is an image of that name.
+        host.DiskFull."""
         self._rbd("create an image", ["create", "--size", _mib(size_bytes), self._at(image)])
 
     def bring(self, file: str, image: str) -> None:
@@ -80,6 +83,7 @@ class Rbd:
         return True
 
     def frozen(self, image: str) -> bool:
+        """Whether the snapshot that clones are made of is there and protected. False when there is no such image."""
         done = self._rbd("list snapshots", ["snap", "ls", "--format", "json", self._at(image)], ok=(0, NOT_THERE))
         return not done.code and any(snap.get("name") == SNAPSHOT and str(snap.get("protected")).lower() == "true"
                                      for snap in json.loads(done.stdout))

@@ -23,6 +23,8 @@ class Tap(NamedTuple):
 
 
 def make_tap(tap: Tap) -> None:
+    """It stays when this process ends, down and without a MAC of ours. OSError as the kernel has it: EBUSY when
+    somebody holds a tap of that name open."""
     descriptor = os.open("/dev/net/tun", os.O_RDWR)
     try:
         request = struct.pack("16sH22x", tap.name.encode(), IFF_TAP | IFF_NO_PI | IFF_VNET_HDR)

@@ -17,12 +17,12 @@ class LocalBus:
         self.messages = 0
 
     def serve(self, contract: type[Contract], implementation: object, host: str | None = None,
-             secrets_of: SecretsOf | None = None) -> None:
+              secrets_of: SecretsOf | None = None) -> None:
         """``host`` for contracts that are addressed to one; None for those that any server answers."""
         self._receivers[(contract.topic, host)] = Receiver(contract, implementation, secrets_of)
 
     def client(self, contract: type[Contract], host: str = "local", peers: Peers | None = None,
-              secret: str = "") -> Json:
+               secret: str = "") -> Json:
         """A client of ``contract``, whose calls name ``host`` and ``secret`` as the sender's."""
         return derive(contract, Sender(host, secret, peers or Peers(), self._send))
 

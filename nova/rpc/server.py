@@ -32,7 +32,7 @@ class Receiver:
     """
 
     def __init__(self, contract: type[Contract], implementation: object, secrets_of: SecretsOf | None = None,
-                waits_s: Callable[[Method], float] | None = None) -> None:
+                 waits_s: Callable[[Method], float] | None = None) -> None:
         check_signatures(contract, implementation)
         self._waits_s = waits_s or (lambda method: math.inf)
         self.contract, self.implementation, self.secrets_of = contract, implementation, secrets_of

@@ -89,7 +89,7 @@ class Bus:
         return derive(contract, Sender(self.host, self.secret, self.peers, self._send))
 
     def server(self, contract: type[Contract], implementation: object, pool_size: int = 64,
-              secrets_of: Json = None) -> oslo_messaging.MessageHandlingServer:
+               secrets_of: Json = None) -> oslo_messaging.MessageHandlingServer:
         """A server, not yet started. Refuses (TypeError) an implementation whose signatures differ."""
         receiver = Receiver(contract, implementation, secrets_of, self._callers_wait_s)
         target = oslo_messaging.Target(exchange=exchange_of(contract, self.host), topic=contract.topic,

@@ -318,7 +318,7 @@ class HostTable:
                                generation=-1 if row.partly else row.state.generation,
                                service_version=row.state.service_version,
                                aggregates_version=row.state.aggregates_version, provider_id=row.state.provider_id)
-                         for row in self._rows.values())
+                     for row in self._rows.values())
 
     def _refresh(self, keys: Iterable[Key]) -> None:
         """Make the views of these hosts anew."""

@@ -219,7 +219,9 @@ class Packed(Protocol):
 class KeptOrders(Protocol):
     """Guests' newest orders, kept beside them over restarts."""
 
-    def kept_order(self, server_uuid: str) -> BuildOrder | None: ...
+    def kept_order(self, server_uuid: str) -> BuildOrder | None:
+        """Without what only the first boot needs (password, user data, files). None when none is kept here, or it can
+        not be read."""
 
 
 class Agent(Protocol):

@@ -48,6 +48,7 @@ class APIRequest:
 
     @property
     def conductor(self) -> Json:
+        """A client of the API's contract: nova.rpc.contracts.conductor, or that of Placement."""
         return self.site.conductor
 
     def authorize(self, project_id: str | None = None, user_id: str | None = None, rule: str | None = None) -> None:
@@ -61,6 +62,7 @@ class APIRequest:
             self.site.policy.authorize(self.context, name, self.target(project_id, user_id))
 
     def target(self, project_id: str | None, user_id: str | None) -> dict[str, str | None]:
+        """What a policy rule is asked about (oslo.policy's target): None is the caller's own."""
         return {"project_id": project_id or self.context.project_id, "user_id": user_id or self.context.user_id}
 
 
@@ -97,6 +99,7 @@ class Dispatcher(Generic[Asked]):
 
 
 def check_policy(request: APIRequest) -> None:
+    """Forbidden by the row's rule; nothing where the handler asks it, once it has found what it is about."""
     if request.row.policy is not None and not request.row.looks_first:
         request.authorize()
 
@@ -121,6 +124,7 @@ def encoded(body: object) -> bytes:
 
 
 def send(start_response: StartResponse, status: int, headers: Headers, content: bytes) -> Iterable[bytes]:
+    """The answer of a WSGI application (PEP 3333), whole."""
     start_response(f"{status} {responses[status]}", headers)
     return [content]
 

@@ -42,6 +42,7 @@ class Microversions:
         return {self.text(version): version for version in range(self.first, self.last + 1)}
 
     def text(self, version: int) -> str:
+        """``MAJOR.N``, as headers and documents have it."""
         return f"{self.major}.{version}"
 
     def asked(self, headers: Mapping[str, str]) -> str:

@@ -48,6 +48,7 @@ class APIRoute:
 
     @property
     def id(self) -> str:
+        """Method and path, as the API reference lists operations."""
         return f"{self.method} {self.path}"
 
 

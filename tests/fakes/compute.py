@@ -120,7 +120,7 @@ class World:
     """One compute host with the fake driver and a fake conductor; ``restart`` is a kill and a new start."""
 
     def __init__(self, state_path: Path, clock: HostClock | None = None, name: str = HOST, images: Any = None,
-                     **settings: Any) -> None:
+                 **settings: Any) -> None:
         self.state_path, self.settings = state_path, settings
         self.store, self.fake = FakeStore(), {}  # ``fake``: options of the driver
         self.offers: Offers = {}  # of consoles

@@ -53,7 +53,7 @@ SETTLED_S = 20.0
 WORKING_POLLS = 8
 #: What every host offers of consoles.
 OFFERS = {ConsoleType.NOVNC: ConsoleOffer("http://proxy:6080/vnc_auto.html", "127.0.0.1"),
-                 ConsoleType.SERIAL: ConsoleOffer("ws://proxy:6083/", "127.0.0.1")}
+          ConsoleType.SERIAL: ConsoleOffer("ws://proxy:6083/", "127.0.0.1")}
 #: What a dead driver may still be asked: nothing of it is a call to a hypervisor.
 HARMLESS = frozenset({"dead", "knobs", "calls", "hypervisor", "close", "needs_images"})
 
@@ -182,7 +182,7 @@ class ComputeProcess:
             settings.set_override("vif_plugging_timeout", 0)  # nobody sends events here
         self.service = ComputeService(ComputeParts(self.driver, client, None, settings, store=self.cloud.image_service,
                                                    consoles=OFFERS, filters=self.cloud.filters(self.name)),
-                                             Host(self.name, self.path))
+                                      Host(self.name, self.path))
         try:
             self.service.start()
         except Killed:

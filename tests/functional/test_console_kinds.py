@@ -44,7 +44,7 @@ def uuid(cell: Database) -> str:
 def keep(cell: Database, uuid: str, token: str = "t", **fields: Any) -> bool:
     what = consoles.KeptToken(**{"token_hash": token_hash(token), "console_type": "novnc", "server_uuid": uuid,
                                  "host": "h1",
-                            "epoch": 1, "user_id": "joe", "address": AT, "ttl_s": 60, **fields})
+                                 "epoch": 1, "user_id": "joe", "address": AT, "ttl_s": 60, **fields})
     return cell.transact(lambda tx: consoles.keep(tx, what))
 
 

@@ -160,7 +160,7 @@ def test_claims_and_allocations_when_they_race_then_a_host_gives_no_more_than_it
 
     def take(mine: list[str]) -> int:
         asked = [claims.Claim(server, 1, key, SMALL, False, HostRequirements(request=request) if wished else None)
-                           for server in mine]
+                 for server in mine]
         return sum(one is None for one in api.transact(lambda tx: claims.claim(tx, asked))[0].values())
 
     def put() -> int:

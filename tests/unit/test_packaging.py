@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import configparser
 import importlib
+import importlib.metadata
 import importlib.util
 import os
 import shutil
@@ -13,6 +14,8 @@ import zipfile
 from pathlib import Path
 
 import pytest
+
+from nova import version
 
 TOP = Path(__file__).resolve().parents[2]
 SOURCES = ("nova", "alembic", "setup.cfg", "pyproject.toml", "README.rst", "LICENSE")
@@ -140,3 +143,9 @@ def test_every_daemon_has_a_console_script_and_a_unit() -> None:
     assert units == scripts - {"nova-manage", "nova-policy", "nova-dhcpbridge"}
     for unit in (TOP / "etc" / "systemd").glob("*.service"):
         assert "Type=notify" in unit.read_text().splitlines(), unit.name
+
+
+def test_release_then_it_is_that_of_the_distribution_that_setup_cfg_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr(importlib.metadata, "version", lambda name: asked.append(name) or "3.2.1")
+    assert version.release() == "3.2.1" and asked == [settings()["metadata"]["name"]]

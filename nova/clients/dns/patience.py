@@ -27,7 +27,7 @@ class Patient:
     """Has a driver's methods. dns.Away for whatever is not one of our errors, and for what takes too long."""
 
     def __init__(self, driver: DnsDriver, patience_s: float = PATIENCE_S, pause_s: float = PAUSE_S,
-                    clock: Callable[[], float] = time.monotonic) -> None:
+                 clock: Callable[[], float] = time.monotonic) -> None:
         self.driver, self._patience_s, self._pause_s, self._clock = driver, patience_s, pause_s, clock
         self._lock = threading.Lock()
         self._refused_until = float("-inf")

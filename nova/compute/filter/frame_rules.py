@@ -36,6 +36,7 @@ ANNOUNCEMENT = "-p RARP -j RETURN"  # how QEMU tells switches where a migrated g
 
 
 def table(state: HostFirewall) -> Table:
+    """All of this host's rules for frames, whole: a chain for each tap of each guarded guest, and the jumps to them."""
     taps = sorted((one for guest in state.guests for one in guest.interfaces), key=lambda one: one.device)
     chains = {TAPS: tuple(f"-i {one.device} -j {PROGRAM}-{one.device}" for one in taps),
               ECHOES: tuple(f"-s {one.mac} -d Multicast -o {one.device} -j DROP" for one in taps),

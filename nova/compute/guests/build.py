@@ -27,16 +27,19 @@ from nova.virt.interface import Driver
 class ImagesOnHost(Protocol):
     """The images that lie on this host (``nova.compute.guests.images``)."""
 
-    def open(self) -> None: ...
+    def open(self) -> None:
+        """Make the directory, and remove what a kill left half done. Once, at start."""
 
     def fetch(self, image: Image, max_gb: int | None = None) -> None: ...
 
     def path(self, image_id: str) -> str: ...
 
-    def keeps(self, image_id: str, paths: Collection[str]) -> bool: ...
+    def keeps(self, image_id: str, paths: Collection[str]) -> bool:
+        """Whether one of these paths is where this image lies when it is ready."""
 
     @property
-    def sweep_interval_s(self) -> float: ...
+    def sweep_interval_s(self) -> float:
+        """Seconds between two sweeps, as operators give it: 0 is a minute, negative never."""
 
     def sweep(self, in_use: Collection[str]) -> tuple[str, ...]:
         """Remove what no guest uses; the driver's ``images_in_use`` says what is."""
@@ -45,7 +48,8 @@ class ImagesOnHost(Protocol):
 class ImageStore(Protocol):
     """The image service, with this host's own credentials (``nova.clients.glance.Glance``)."""
 
-    def show(self, image_id: str) -> Image: ...
+    def show(self, image_id: str) -> Image:
+        """What the image service says of it now. image.NotFound; Unavailable names the service."""
 
     def upload(self, image_id: str, source: object) -> int:
         """``source``: a file, or what has its ``read`` and ``seek``."""
@@ -76,10 +80,12 @@ class BuildTools:
 
     @property
     def starter(self) -> Starter:
+        """Starts guests; it waits for the network service where the operator wants that."""
         return Starter(self.driver, self.events, self.patience)
 
     @property
     def drives(self) -> ConfigDrives:
+        """Writes guests' config drives."""
         return ConfigDrives(self.driver, self.tree, self.vendor)
 
 
@@ -95,10 +101,12 @@ class Build:
 
     @property
     def uuid(self) -> str:
+        """The server's."""
         return self.order.server_uuid
 
 
 def root_gb_of(order: BuildOrder) -> int:
+    """Size in GiB of the root disk that is ordered; 0: none is, or it is as large as its image."""
     return max((disk.size_gb for disk in order.disks if disk.kind == "root"), default=0)
 
 
@@ -128,9 +136,11 @@ def renew_base(tools: BuildTools, order: BuildOrder) -> None:
 class BuildStep(Protocol):
     name: str
 
-    def do(self, build: Build) -> None: ...
+    def do(self, build: Build) -> None:
+        """Its part of the build. It may be repeated; what it raises ends the build."""
 
-    def undo(self, build: Build) -> None: ...
+    def undo(self, build: Build) -> None:
+        """Take back what ``do`` made, or a part of it. Safe when ``do`` never ran."""
 
 
 class Reserve:
@@ -139,9 +149,11 @@ class Reserve:
     name = "reserve"
 
     def do(self, build: Build) -> None:
+        """Before all that leaves something on the host."""
         build.tools.markers.set(build.order)
 
     def undo(self, build: Build) -> None:
+        """After everything else is gone."""
         build.tools.markers.clear(build.uuid)
 
 
@@ -151,20 +163,24 @@ class FetchImages:
     name = "images"
 
     def do(self, build: Build) -> None:
+        """Nothing where the driver needs no images here. Errors as ``nova.compute.guests.images.ImageCache.fetch``
+        raises them."""
         order = build.order
         cache_images(build.tools, (order.image, order.kernel, order.ramdisk), root_gb_of(order))
 
     def undo(self, build: Build) -> None:
-        pass
+        """Nothing: another guest may need the images."""
 
 
 class MakeDisks:
     name = "disks"
 
     def do(self, build: Build) -> None:
+        """HostRefused: there is no space."""
         build.tools.driver.disks.create_disks(build.order, build.tools.images)
 
     def undo(self, build: Build) -> None:
+        """The guest's whole folder goes, its config drive with it."""
         build.tools.driver.disks.remove_disks(build.uuid)
 
 
@@ -172,9 +188,11 @@ class PlugInterfaces:
     name = "interfaces"
 
     def do(self, build: Build) -> None:
+        """HostRefused: an interface can not be plugged on this host."""
         build.tools.driver.interfaces.plug(build.order)
 
     def undo(self, build: Build) -> None:
+        """What was plugged is told by the record beside the guest, and by the order."""
         build.tools.driver.interfaces.unplug(build.uuid, build.order)
 
 
@@ -184,11 +202,14 @@ class WriteConfigDrive:
     name = "config drive"
 
     def do(self, build: Build) -> None:
+        """Written twice for a guest that is told of its devices: it must be defined before it is known where they
+        are."""
         drives = build.tools.drives
         drives.write(build.order)
         drives.write_places(build.order)
 
     def undo(self, build: Build) -> None:
+        """Undefine a guest that was defined for its drive. The drive itself goes with the disks."""
         if build.tools.drives.needs_places(build.order):
             build.tools.driver.lifecycle.destroy(build.uuid)
 
@@ -199,9 +220,11 @@ class FilterPackets:
     name = "packet filter"
 
     def do(self, build: Build) -> None:
+        """Unavailable: the rules are not in the kernel; HostRefused: they would not hold here."""
         build.tools.guard.guard(build.order)
 
     def undo(self, build: Build) -> None:
+        """Never fails; what is left goes with the next look."""
         build.tools.guard.drop(build.uuid)
 
 
@@ -211,9 +234,12 @@ class StartGuest:
     name = "start"
 
     def do(self, build: Build) -> None:
+        """host.OrderNotGranted, host.OrderStopped: a newer order has the server. host.OrderCannotAsk: no conductor
+        answers. Until here nothing of the guest has run."""
         build.gate.pass_(build.uuid)
         build.work.check()
         build.power_state = build.tools.starter.new(build.order, build.work)
 
     def undo(self, build: Build) -> None:
+        """Power it off at once and undefine it."""
         build.tools.driver.lifecycle.destroy(build.uuid)

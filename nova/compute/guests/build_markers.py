@@ -45,9 +45,11 @@ class Markers:
             return None
 
     def has(self, server_uuid: str) -> bool:
+        """Whether there is a mark, be it a mark that can not be read."""
         return (self._directory / checked_uuid(server_uuid)).exists()
 
     def clear(self, server_uuid: str) -> None:
+        """Take the mark away. Nothing when there is none."""
         (self._directory / checked_uuid(server_uuid)).unlink(missing_ok=True)
 
     def all(self) -> tuple[str, ...]:

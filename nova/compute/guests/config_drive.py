@@ -44,6 +44,7 @@ class ConfigDrives:
             self._driver.disks.write_config_drive(order, files)
 
     def needs_places(self, order: BuildOrder) -> bool:
+        """Whether the guest has a drive that tells of devices, and this driver knows where the guest sees them."""
         return order.config_drive and self._driver.device_places is not None and has_devices(order.interfaces)
 
     def renew(self, order: BuildOrder) -> None:
@@ -66,6 +67,7 @@ class ConfigDrives:
 
 
 def facts_of(order: BuildOrder) -> GuestFacts:
+    """What the metadata of a guest says, as far as its order knows. Sizes of swap disks in MiB, all together."""
     return GuestFacts(
         uuid=order.server_uuid, id=order.id, name=order.name, hostname=order.hostname, project_id=order.project_id,
         user_id=order.user_id, reservation_id=order.reservation_id, launch_index=order.launch_index,

@@ -38,7 +38,9 @@ PATIENCE_S = 2 * 3600  # for another process of this host (or of hosts that shar
 class ImageSource(Protocol):
     """Where images come from (``nova.clients.glance.Glance``)."""
 
-    def download(self, image: Image, path: str, limit_bytes: int | None = None) -> int: ...
+    def download(self, image: Image, path: str, limit_bytes: int | None = None) -> int:
+        """Write the image's data to the new file ``path``; its length in bytes. Unavailable; image.Corrupt,
+        image.TooLong; OSError from the disk. The caller removes what a failure leaves."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,7 @@ class ImageCache:
 
     @property
     def sweep_interval_s(self) -> float:
+        """As ``CacheSettings`` has it."""
         return self._settings.sweep_interval_s
 
     def open(self) -> None:

@@ -16,12 +16,15 @@ class Plugging:
         self._tools = tools
 
     def attach(self, order: InterfaceOrder, work: Work, gate: BatchGate) -> PowerState:
+        """NotSupported: this driver can not. host.OrderNotGranted, host.OrderStopped: a newer order has the server.
+        host.OrderCannotAsk: no conductor answers. HostRefused: what failed is unplugged again."""
         hot_plug = self._hot_plug()
         gate.pass_(order.server_uuid)
         work.check()
         return hot_plug.attach_interface(order)
 
     def detach(self, order: InterfaceOrder, work: Work, gate: BatchGate) -> PowerState:
+        """Errors as ``attach``; and Conflict: the guest did not give the interface up in time, and has it still."""
         hot_plug = self._hot_plug()
         gate.pass_(order.server_uuid)
         work.check()

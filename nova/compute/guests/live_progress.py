@@ -71,6 +71,7 @@ class LiveProgress:
         return self
 
     def note(self, percent: int, amounts: MigrationProgress) -> None:
+        """``percent`` from 0 to 100; what lies beyond is cut. It never waits: the report is sent by another thread."""
         self._report = ProgressReport(server_uuid=self._report.server_uuid, epoch=self._report.epoch,
                                       percent=max(0, min(100, percent)), progress=amounts)
         if self._told is None or self._report.percent // STEP_PERCENT != self._told.percent // STEP_PERCENT:

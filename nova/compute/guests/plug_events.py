@@ -38,6 +38,8 @@ class PlugEvents:
         self._changed = threading.Condition()
 
     def come(self, events: Iterable[NetworkEvent]) -> None:
+        """Keep what was said, the newest word on each interface, and wake who waits. Any event but network-vif-plugged
+        makes what was said before it void."""
         with self._changed:
             for event in events:
                 key = (event.server_uuid, event.interface_id)

@@ -26,6 +26,7 @@ class Stoppable:
         self.seek, self.tell = file.seek, file.tell
 
     def read(self, size: int = -1) -> bytes:
+        """host.OrderStopped when a newer order wants the guest."""
         self._work.check()
         return self._file.read(size)
 

@@ -44,6 +44,7 @@ class Reporter:
         concurrency.spawn(context.run, self._loop, name="outcomes")
 
     def add(self, outcome: Outcome) -> None:
+        """The outcome is told with the next report; after ``close``, only by the call's answer."""
         with self._lock:
             self._finished.append(outcome)
 

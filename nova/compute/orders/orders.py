@@ -53,6 +53,7 @@ class Work:
         self._stop, self._done = threading.Event(), threading.Event()
 
     def stop(self) -> None:
+        """A newer order wants the server: the next ``check`` raises. It may be called again."""
         self._stop.set()
 
     def check(self) -> None:
@@ -67,6 +68,7 @@ class Work:
         return errors.host.OrderStopped(kind=self.key.kind.name, uuid=self.key.server_uuid)
 
     def finish(self, outcome: Outcome) -> None:
+        """Called once, when the server is free again: all who wait get the outcome."""
         self.outcome = outcome
         self._done.set()
 

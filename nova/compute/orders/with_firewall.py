@@ -29,11 +29,14 @@ class NoGuard:
 
     def drop(self, server_uuid: str) -> None: ...
 
-    def refresh(self) -> None: ...
+    def refresh(self) -> None:
+        """Nothing: there are no rules to ask for."""
 
-    def mend(self) -> None: ...
+    def mend(self) -> None:
+        """Nothing: there are no rules to bring back."""
 
     def taps(self) -> tuple[str, ...]:
+        """None: no guest is known here."""
         return ()
 
 

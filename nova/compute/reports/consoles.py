@@ -54,6 +54,8 @@ class ConsoleReports:
         raise NotImplementedError
 
     def find_console(self, host: HostName, server_uuid: str, type: ConsoleType) -> ConsoleAddress:
+        """See the contract. host.Misaddressed, console.TypeUnavailable, host.NoConsoles, guest.NotFound; other errors
+        as ``RemoteConsoles.console_of`` of the driver."""
         self._check_host(host)
         checked_uuid(server_uuid)
         offer = self._offers.get(type)

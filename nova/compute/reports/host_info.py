@@ -33,6 +33,8 @@ class HostInfo:
         raise NotImplementedError
 
     def get_console_output(self, host: HostName, server_uuid: str, length: int | None) -> ConsoleOutput:
+        """See the contract. ``length`` in lines; None: all. Never more than the last 100 KiB. host.Misaddressed,
+        guest.NotFound, guest.NoConsole."""
         self._check_host(host)
         if self._driver.lifecycle.power_state(checked_uuid(server_uuid)) is None:
             raise errors.guest.NotFound(uuid=server_uuid, host=self._host.name)
@@ -43,6 +45,7 @@ class HostInfo:
         return ConsoleOutput(text=text if length is None else text.removesuffix("\n"))
 
     def get_diagnostics(self, host: HostName, server_uuid: str) -> Diagnostics:
+        """See the contract. host.Misaddressed, guest.NotFound, host.NoDiagnostics."""
         self._check_host(host)
         if self._driver.lifecycle.power_state(checked_uuid(server_uuid)) is None:
             raise errors.guest.NotFound(uuid=server_uuid, host=self._host.name)
@@ -58,6 +61,7 @@ class HostInfo:
         return places.device_places(server_uuid) if places is not None else {}
 
     def get_host_uptime(self, host: HostName) -> str:
+        """See the contract. The line is that of uptime(1). host.Misaddressed, host.NoUptime."""
         self._check_host(host)
         if self._driver.host_uptime is None:
             raise errors.host.NoUptime(host=self._host.name)
@@ -76,6 +80,7 @@ class HostInfo:
         return tuple(precache.fetch(self._images, image) for image in images)
 
     def ping(self, host: HostName) -> str:
+        """See the contract. It answers whatever name it is asked by."""
         return self._host.name
 
 def _tail(text: str) -> str:

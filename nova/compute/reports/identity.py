@@ -32,6 +32,7 @@ class Lock:
             raise errors.host.TwoDaemons(path=state_path) from None
 
     def release(self) -> None:
+        """Another nova-compute may start here. It may be called again."""
         self._file.close()
 
 

@@ -57,6 +57,8 @@ def keypair(tx: Connection, user_id: str, name: str | None) -> Keypair | None:
 
 
 def check_flavor(flavor: Flavor, image: Image | None, order: NewServer | ResizeServer) -> None:
+    """server.BadFlavor: it is disabled; Forbidden: a root disk of 0 GB, for who may not have that; and as
+    ``check_fits``. ``image`` None: the disk is made empty, and nothing has to fit."""
     if flavor.disabled:
         raise errors.server.BadFlavor(flavor_id=order.flavor_id)
     if image is None:
@@ -106,6 +108,7 @@ def _decoded_bytes(contents: str) -> int:
 
 
 def wants_drive(image: Image | None) -> bool:
+    """Whether the image says that its servers must have a config drive (``img_config_drive``)."""
     return image is not None and image.properties.get("img_config_drive") == "mandatory"
 
 

@@ -104,6 +104,10 @@ class CreateAdmission:
         self.deps = deps
 
     def create_servers(self, order: NewServer) -> CreatedServers:
+        """Once it answers, the servers are in the journal. A message that comes twice gives the first's answer. What
+        can not be had is refused before anything is made: server.BadImage, server.BadFlavor, server.BadNetwork,
+        server.BadKeypair, aggregate.ZoneNotAvailable and other errors of the kind Invalid; OverQuota; Forbidden
+        without a user and a project; Unavailable names the service that was asked."""
         who = context.current()
         if not who.project_id or not who.user_id:
             raise errors.Forbidden("A create needs a user and a project.")

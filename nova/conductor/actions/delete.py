@@ -54,6 +54,7 @@ class DestroyGuests(Step):
 
 
 def gone(ops: Sequence[Op]) -> Mapping[str, object]:
+    """The rows stay, marked as deleted, until the purge."""
     return {"deleted": servers.c.id, "deleted_at": utc_now(), "terminated_at": utc_now(), "power_state": 0}
 
 

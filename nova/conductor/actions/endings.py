@@ -18,6 +18,7 @@ def powered(ops: Sequence[Op]) -> Mapping[str, object]:
 
 
 def memo_of(op: Op) -> ServerMemo:
+    """What the server remembers; an empty memo where it has none."""
     found: ServerMemo | None = op.server.memo
     return found or ServerMemo()
 

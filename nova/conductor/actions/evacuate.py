@@ -41,6 +41,8 @@ class Evacuations:
         self.deps = deps
 
     def evacuate_server(self, order: EvacuateServer) -> None:
+        """server.NotFound, server.WrongState; move.EvacuateHostInUse: its host is up; of the target host.NotFound,
+        move.OwnHost, move.HostDown."""
         def check(tx: Connection, row: ServerRow) -> None:
             if host_up(self.deps, tx, row.host or ""):
                 raise errors.move.EvacuateHostInUse(host=row.host)

@@ -39,6 +39,7 @@ class InterfaceActions:
         self.deps, self._wait_s, self._undo_wait_s = deps, wait_s, undo_wait_s
 
     def list_interfaces(self, query: ServerQuery) -> tuple[Interface, ...]:
+        """In the guest's order. server.NotFound outside the scope; Unavailable: the network service."""
         with self.deps.cell.reading() as tx:
             row = servers.detail_row(tx, query.uuid, query.scope, query.with_deleted)
         return tuple(self.deps.networking.interfaces_now(row))
@@ -59,9 +60,11 @@ class InterfaceActions:
         self._begin(DETACH, server_uuid, arguments, time.monotonic() + min(self._wait_s, context.patience().left_s))
 
     def add_fixed_address(self, server_uuid: str, network_id: str) -> None:
+        """Done when it answers. NotSupported by the network service in use, or what that raises."""
         self._addresses("add_fixed_address")(server_uuid, network_id)
 
     def remove_fixed_address(self, server_uuid: str, address: str) -> None:
+        """Done when it answers. NotSupported by the network service in use; network.NotItsAddress."""
         self._addresses("remove_fixed_address")(server_uuid, address)
 
     # -- within

@@ -65,6 +65,8 @@ class LiveMigrations:
         self.deps = deps
 
     def live_migrate_server(self, order: LiveMigrateServer) -> None:
+        """server.NotFound, server.WrongState; move.HostDown: of the server or the target; move.NoSuchHost,
+        move.OwnHost; move.ChecksFailed, where the order waits for the checks."""
         def check(tx: Connection, row: ServerRow) -> None:
             check_source(self.deps, tx, row, errors.move.HostDown)
             check_target(self.deps, tx, row, order.host, errors.move.NoSuchHost)
@@ -76,6 +78,8 @@ class LiveMigrations:
             wait_for_checks(self.deps, entry)
 
     def abort_live_migration(self, order: MigrationOrder) -> None:
+        """Answered before the source has heard of it; the server's actions tell how it ended. server.NotFound,
+        server.WrongState; move.MigrationNotFound, move.MigrationNotLive, move.MigrationWrongStatus."""
         def write(tx: Connection) -> _Order | None:
             move, told = self._record(tx, "live_migration_cancel", order, (QUEUED, PREPARING, RUNNING))
             return None if migrations.cancel(tx, move.id) else told  # the workflow sees it before it sends anything
@@ -84,6 +88,7 @@ class LiveMigrations:
             self._tell(self.deps.compute.abort_migration, "compute_live_migration_abort", order, told)
 
     def force_live_migration(self, order: MigrationOrder) -> None:
+        """The migration must be running. Answered, and errors, as ``abort_live_migration``."""
         told = self.deps.cell.transact(
             lambda tx: self._record(tx, "live_migration_force_complete", order, (RUNNING,))[1])
         self._tell(self.deps.compute.force_migration, "compute_live_migration_force_complete", order, told)

@@ -45,16 +45,20 @@ class MovePlan(NamedTuple):
 
 
 def host_up(deps: Deps, tx: Connection, host: str) -> bool | None:
+    """Whether its nova-compute was seen lately, and nobody said that it is down. None: there is none of that host."""
     return services.host_up(tx, host, deps.settings.service_down_time)
 
 
 def check_source(deps: Deps, tx: Connection, row: ServerRow, down: type[errors.NovaError]) -> None:
+    """Raises ``down`` when the server's host is not up."""
     if not host_up(deps, tx, row.host or ""):
         raise down(host=row.host)
 
 
 def check_target(deps: Deps, tx: Connection, row: ServerRow, host: str | None, unknown: type[errors.NovaError],
                   must_be_up: bool = True) -> None:
+    """``host`` None: the scheduler shall choose, and nothing is looked at. Raises ``unknown`` for a host without
+    nova-compute; move.OwnHost; move.HostDown, unless it need not be up yet."""
     if host is None:
         return
     up = host_up(deps, tx, host)

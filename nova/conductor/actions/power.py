@@ -26,6 +26,8 @@ class Passwords:
         self.deps = deps
 
     def change_password(self, order: ChangePassword) -> None:
+        """Begun when it answers. server.NotFound, server.WrongState, server.NoHost. The password is kept in memory
+        alone."""
         entry = self.deps.cell.transact(lambda tx: begin_on_host(self.deps, tx, "changePassword", order.uuid,
                                                                   lambda row: Arguments()))
         self.deps.runner.start([entry], secrets={"password": order.password})

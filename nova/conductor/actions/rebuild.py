@@ -66,6 +66,9 @@ class Rebuilds:
         self.deps, self._detail = deps, detail
 
     def rebuild_server(self, order: RebuildServer) -> ServerDetail:
+        """The server as the rebuild will make it: its row is written when this answers. server.NotFound,
+        server.WrongState; server.BadImage, server.BadImageProperty, server.FlavorTooSmall, server.ImageAndFlavor,
+        server.RebuildOtherTopology, server.DiskConfigDisabled; server.BadKeypair, OverQuota."""
         row = row_of(self.deps, order.uuid)
         image = usable_image(self.deps, order.image_id)
         check_fits(row.flavor, image)

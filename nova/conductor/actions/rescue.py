@@ -69,10 +69,12 @@ class RescueGuests(GuestStep):
 
 
 def rescued(ops: Sequence[Op]) -> Mapping[str, object]:
+    """The server remembers which image was asked for. (One server: no request rescues several.)"""
     return {**powered(ops), **remembering(ops, rescue_image_id=ops[0].asked(Rescue).rescue_image_ref)}
 
 
 def unrescued(ops: Sequence[Op]) -> Mapping[str, object]:
+    """The server remembers no rescue."""
     return {**powered(ops), **remembering(ops, rescue_image_id=None)}
 
 

@@ -113,6 +113,8 @@ class Resizes:
         self.deps = deps
 
     def resize_server(self, order: ResizeServer) -> None:
+        """server.NotFound, server.WrongState; server.BadFlavor, move.ResizeSameFlavor, move.ResizeDiskWouldShrink,
+        server.FlavorTooSmall; move.SourceDown; OverQuota: the larger of both flavors counts from here on."""
         row = row_of(self.deps, order.uuid)
         flavor = flavor_asked(self.deps, row, order)
         again = self.deps.settings.allow_resize_to_same_host
@@ -127,6 +129,8 @@ class Resizes:
                                     changes, quota.owner(self.deps, row.project_id, row.user_id)))
 
     def migrate_server(self, order: MigrateServer) -> None:
+        """The target need not be up: the operation asks it. server.NotFound, server.WrongState, move.SourceDown,
+        move.NoSuchHost, move.OwnHost."""
         def check(tx: Connection, row: ServerRow) -> None:
             check_source(self.deps, tx, row, errors.move.SourceDown)
             check_target(self.deps, tx, row, order.host, errors.move.NoSuchHost, must_be_up=False)
@@ -303,6 +307,8 @@ def moved(ops: Sequence[Op]) -> Mapping[str, object]:
 
 
 def closed(tx: Connection, op: Op, error: errors.NovaError | None) -> Mapping[str, object]:
+    """The move's row is ERROR, or FINISHED until somebody confirms it. A guest that could not be taken back leaves its
+    server in ERROR."""
     migrations.advance(tx, moving.move_of(op), status=status.ERROR if error else status.FINISHED)
     return {"vm_state": VmState.ERROR.value} if op.progress.stranded else {}
 
@@ -341,6 +347,7 @@ def settled(ops: Sequence[Op]) -> Mapping[str, object]:
 
 
 def confirmed(tx: Connection, op: Op, error: errors.NovaError | None) -> Mapping[str, object]:
+    """The move's row is CONFIRMED; after a failure FINISHED again, so that it can be confirmed once more."""
     migrations.advance(tx, moving.move_of(op), status=status.FINISHED if error else status.CONFIRMED)
     return {}
 

@@ -43,6 +43,7 @@ class Unshelving:
         self.deps = deps
 
     def unshelve_server(self, order: UnshelveServer) -> None:
+        """server.NotFound, server.WrongState; aggregate.ZoneNotAvailable, server.NoSuchHost."""
         zones.check(self.deps, order.availability_zone)
         entry = self.deps.cell.transact(lambda tx: self._unshelve(tx, order))
         self.deps.runner.start([entry])
@@ -262,6 +263,7 @@ class DropShelvedImage(Step):
 
 
 def shelved_image(op: Op) -> str | None:
+    """The image that has its disk; None when it is not shelved."""
     memo = op.server.memo
     return memo.shelved_image_id if memo is not None else None
 
@@ -276,6 +278,7 @@ def shelved(ops: Sequence[Op]) -> Mapping[str, object]:
 
 
 def unshelved(ops: Sequence[Op]) -> Mapping[str, object]:
+    """The server remembers no shelving. A server that came to a host anew was launched now."""
     launched = {"launched_at": utc_now()} if ops[0].asked(Unshelve).offloaded else {}
     return {**powered(ops), **launched,
             **remembering(ops, shelved_image_id=None, shelved_host=None, shelved_at=None)}

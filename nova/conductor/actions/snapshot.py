@@ -42,6 +42,8 @@ class ImagesOfServers:
         self.deps = deps
 
     def create_image(self, order: CreateImage) -> str:
+        """Answered when the image's record is there, without data yet. server.NotFound, server.WrongState;
+        quota.TooMany of its metadata; what the image service says."""
         _check_metadata(self.deps, order)
         image_id = str(uuids.uuid4())
 
@@ -53,6 +55,7 @@ class ImagesOfServers:
         return image_id
 
     def create_backup(self, order: CreateBackup) -> str:
+        """Answered as ``create_image``. With a rotation of 0 older backups of the type go, and none is made: empty."""
         _check_metadata(self.deps, order)
         image_id = str(uuids.uuid4())
 

@@ -92,10 +92,13 @@ class Journal:
         return self.cell.transact(write)
 
     def still_mine(self, entries: Sequence[states.Entry]) -> set[str]:
+        """Uuids of those servers whose newest operation is the entry's. A lease that is over is not looked at."""
         with self.cell.reading() as tx:
             return states.still_mine(tx, entries)
 
     def close_lost(self, entry: states.Entry) -> None:
+        """End the entry of a server that is gone, or another operation's by now. Nothing when it has ended, or another
+        runner took it over."""
         self.cell.transact(lambda tx: states.close_lost(tx, entry))
 
     def adopt(self, active: set[int], able: Callable[[states.Entry], bool] = lambda entry: True

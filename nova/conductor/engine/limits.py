@@ -92,6 +92,7 @@ class Missing(NamedTuple):
     resources: frozenset[str] = frozenset({"servers"})
 
     def limit(self, name: str) -> int:
+        """0, or -1 for no limit: ``require`` gives those that are listed nothing, ``ignore`` those that are not."""
         listed = name in self.resources
         return 0 if listed == (self.strategy == "require") else UNLIMITED
 

@@ -25,7 +25,7 @@ class FloatingOptions:
 def floating_from_conf(conf: conf_base.Options) -> FloatingOptions:
     """dns.NoDriver: a DNS driver can not be made."""
     ldap = {field.name: getattr(conf, field.name) for field in dataclasses.fields(DnsOptions)
-               if field.name.startswith("ldap_")}
+            if field.name.startswith("ldap_")}
     ldap["ldap_dns_servers"] = tuple(ldap["ldap_dns_servers"])
     drivers = Managers.of(conf.floating_ip_dns_manager, conf.instance_dns_manager,
                           DnsOptions(state_path=Path(conf.state_path), **ldap))

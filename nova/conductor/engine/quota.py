@@ -47,6 +47,7 @@ def effective(deps: Deps, tx: Connection, whose: Owner, also: Iterable[str] = ()
 
 
 def fits(limit: int, used: int, wanted: int) -> bool:
+    """Whether ``wanted`` more may be had. -1 is no limit, and who wants nothing always may, even above the limit."""
     return limit == UNLIMITED or wanted <= 0 or used + wanted <= limit
 
 
@@ -72,6 +73,7 @@ class Quotas:
         self.deps = deps
 
     def get_quotas(self, project_id: str, user_id: str | None, usage: bool) -> QuotaSet:
+        """``user_id`` None: the project's. quota.LimitsAway: limits are kept in Keystone, which does not answer."""
         whose = owner(self.deps, project_id, user_id)
         with self.deps.api.reading() as tx:
             project, user = effective(self.deps, tx, whose)
@@ -94,6 +96,7 @@ class Quotas:
         return dict(count(project_id)) if count else {}
 
     def get_default_quotas(self) -> QuotaSet:
+        """As ``get_quota_class`` of the class ``default``."""
         return QuotaSet(limits=self.get_quota_class(DEFAULT_CLASS).limits)
 
     def _check_changeable(self) -> None:
@@ -101,6 +104,8 @@ class Quotas:
             raise errors.quota.KeptElsewhere(reason=self.deps.quotas.unchangeable)
 
     def update_quotas(self, update: QuotaUpdate) -> QuotaSet:
+        """The limits that are named, of a project or a user in it; all of them after it. -1: no limit.
+        quota.KeptElsewhere, quota.BelowUse, quota.AboveProject."""
         self._check_changeable()
 
         def write(tx: Connection) -> None:
@@ -123,6 +128,7 @@ class Quotas:
         return QuotaClass(class_name=class_name, limits={**self.deps.settings.quota_defaults, **own})
 
     def update_quota_class(self, update: QuotaClass) -> QuotaClass:
+        """quota.KeptElsewhere. Nobody looks at what is in use."""
         self._check_changeable()
 
         def write(tx: Connection) -> None:
@@ -139,6 +145,7 @@ class Quotas:
             raise errors.quota.AboveProject(limit=limit, resource=name, project_limit=project_limit)
 
     def delete_quotas(self, project_id: str, user_id: str | None) -> None:
+        """``user_id`` None: the project's, else that user's in it. Nothing when there are none. quota.KeptElsewhere."""
         self._check_changeable()
         self.deps.api.transact(lambda tx: quotas.delete(tx, project_id, user_id))
 

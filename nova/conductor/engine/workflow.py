@@ -42,6 +42,7 @@ class Op:
 
     @property
     def uuid(self) -> str:
+        """The server's."""
         return self.entry.server_uuid
 
     def asked(self, kind: type[A]) -> A:
@@ -95,19 +96,26 @@ class Step:
             self.event = event
 
     def applies(self, op: Op) -> bool:
+        """Whether the step is for this operation, by its ``when``."""
         return self.when is None or bool(op.entry.arguments.get(self.when))
 
     @property
     def name(self) -> str:
+        """Its class's, by which the journal knows it: renaming a class orphans operations that stand there."""
         return type(self).__name__
 
     def within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, AnyColumn]:
+        """The changes of the servers' rows; a :class:`PerServer` for a column whose values differ. The transaction may
+        be done again: nothing but the database and ``op.see`` is touched."""
         return {}
 
     def do(self, deps: Deps, ops: Sequence[Op]) -> Sequence[Result]:
+        """One result an op, in their order. What it raises is the result of all of them; DatabaseAway and
+        daemon.WorkflowNotYet put the operations aside, and the step is done again later."""
         return [{} for _ in ops]
 
     def undo_within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, object]:
+        """As ``within``, in the transaction before ``undo``."""
         return {}
 
     def undo(self, deps: Deps, ops: Sequence[Op]) -> None:
@@ -115,6 +123,7 @@ class Step:
 
     @property
     def undoes(self) -> bool:
+        """Whether there is anything to undo: a step without leaves no line in the journal on the way back."""
         return type(self).undo is not Step.undo or type(self).undo_within is not Step.undo_within
 
 
@@ -155,6 +164,7 @@ class Workflow:
             position > self.steps.index(self.retry.back_to)
 
     def position(self, name: str) -> int:
+        """The index of the step of that name. Bug: the workflow has none."""
         for index, step in enumerate(self.steps):
             if step.name == name:
                 return index

@@ -43,7 +43,7 @@ class HostCalls:
             setattr(self, name, functools.partial(self._call, contract, method, ask) if lasts else ask)
 
     def _call(self, contract: type[Contract], method: Method, ask: Callable[..., object], *args: object,
-             **kwargs: object,
+              **kwargs: object,
              ) -> object:
         arguments = dict(list(method.signature.bind(None, *args, **kwargs).arguments.items())[1:])
         call = _Call(arguments[contract.addressed_by or ""], method.name, ask, arguments)

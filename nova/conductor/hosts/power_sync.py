@@ -33,6 +33,8 @@ FITTING = {PowerState.SHUTDOWN: "stopped", PowerState.CRASHED: "stopped", PowerS
 
 
 def report(deps: Deps, told: PowerReport) -> None:
+    """Write down the states, and stop those guests that should be off: 50 for a report, the others at the host's next
+    report."""
     reported = {guest.server_uuid: states.Power(int(guest.power_state), guest.epoch,
                                                 FITTING.get(guest.power_state, "")) for guest in told.guests}
     if not reported:

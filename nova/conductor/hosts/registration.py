@@ -62,6 +62,8 @@ class Daemons:
         self._lock = threading.Lock()
 
     def register(self, registration: Registration) -> Registered:
+        """Repeated at each start, and when a heartbeat's answer says so: the service's row is the same.
+        host.WrongIdentity, host.Renamed. Networks without a host become a nova-network's."""
         def write(tx: Connection) -> tuple[services.RegisteredService, Times]:
             excused = self._end_silence(tx, {registration.binary})
             kept = services.register(tx, registration)
@@ -192,4 +194,5 @@ class Daemons:
             self._known, self._lowest = known, lowest
 
     def ping(self, host: HostName) -> str:
+        """Unavailable: the database does not answer."""
         return migrate.product(self.deps.cell)

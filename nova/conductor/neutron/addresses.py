@@ -40,6 +40,7 @@ class NeutronAddresses:
         raise errors.network.NoPortThere(network=network_id, server=server_uuid)
 
     def remove_fixed_address(self, server_uuid: str, address: str) -> None:
+        """From whichever of its ports has it. network.NotItsAddress; server.NotFound; Unavailable."""
         for port in self._ports(server_uuid):
             rest = [one for one in _as_asked(port) if one["ip_address"] != address]
             if len(rest) < len(port.addresses):

@@ -167,7 +167,7 @@ class PortAdmission:
     # -- security groups
 
     def _groups(self, wish: NetworkRequest, requested: Iterable[RequestedNetwork],
-                   networks: Mapping[str, NeutronNetwork]) -> tuple[str, ...]:
+                networks: Mapping[str, NeutronNetwork]) -> tuple[str, ...]:
         """Their names, each once. The default group alone is not looked up: a port gets it by itself."""
         words = tuple(dict.fromkeys(wish.security_groups))
         asked_for = bool(words) and words != (DEFAULT,)

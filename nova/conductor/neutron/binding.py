@@ -44,9 +44,11 @@ class WantedPorts:
 
     @property
     def host(self) -> str:
+        """Where they are to be bound."""
         return host_of(self.op)
 
     def missing(self) -> Iterator[tuple[int, RequestedNetwork]]:
+        """(place, what was requested) of those that have no port yet."""
         return ((at, one) for at, one in enumerate(self.requested) if at not in self.found)
 
 
@@ -277,6 +279,8 @@ class Binder:
     # -- one interface of a server that lives
 
     def make_one(self, op: Op, wish: RequestedNetwork) -> Interface:
+        """One more interface of a server that lives, on its host. A port that an earlier try made for it is found
+        again. network.BindingFailed: the port is gone again, or free; errors as of ``take``."""
         one = WantedPorts(op, (wish,), others=frozenset(known_ids(op) - {wish.port_id or ""}), with_groups=False)
         self._adopt([one], self.client.ports_of([op.uuid]))
         self._take_given(one)
@@ -322,6 +326,7 @@ def _is(port: Port, request: RequestedNetwork) -> bool:
 
 
 def known_ids(op: Op) -> set[str]:
+    """Ports that the server's row has as interfaces, and those that it was given."""
     return {one.id for one in op.server.interfaces or ()} | given_ids(op)
 
 

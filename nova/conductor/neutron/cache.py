@@ -32,6 +32,7 @@ class TimedCache(Generic[K, V]):
         self._lock = threading.Lock()
 
     def put(self, key: K, value: V) -> None:
+        """From now on, for the memory's time; what was kept under that key is replaced."""
         with self._lock:
             self._kept.pop(key, None)
             self._kept[key] = (self._clock() + self._seconds, value)
@@ -49,6 +50,7 @@ class TimedCache(Generic[K, V]):
         return found
 
     def keys(self) -> list[K]:
+        """Of what is not too old, the oldest first."""
         now = self._clock()
         with self._lock:
             return [key for key, (until, _value) in self._kept.items() if until > now]
@@ -79,11 +81,13 @@ class NeutronCache:
             self._doubtful.put(one, True)
 
     def doubtful(self) -> list[str]:
+        """Servers whose ports may be made still; for a quarter of an hour after the last doubt."""
         return self._doubtful.keys()
 
     # -- networks
 
     def learn(self, networks: Iterable[NeutronNetwork], subnets: Iterable[NeutronSubnet] = ()) -> None:
+        """Remember what somebody has just read, as that user may see it."""
         for network in networks:
             self._networks.put(network.id, network)
         for subnet in subnets:
@@ -125,9 +129,11 @@ class NeutronCache:
             self._names.put(group.id, group.name)
 
     def group_id(self, project_id: str, word: str) -> str | None:
+        """The group's id by the word that a request used; None: it is not remembered."""
         return self._groups.get((project_id, word))
 
     def forget_groups(self, project_id: str, words: Iterable[str]) -> None:
+        """Whoever needs them asks Neutron again."""
         for word in words:
             self._groups.drop((project_id, word))
 

@@ -42,6 +42,7 @@ class Later:
         self._lock = threading.Lock()
 
     def add(self, uuids: Iterable[str]) -> None:
+        """Begins to look again, if nothing does yet. A server that is busy for 15 minutes is given up."""
         until = time.monotonic() + GIVE_UP_S
         with self._lock:
             self._waiting.update(dict.fromkeys(uuids, until))

@@ -24,6 +24,8 @@ class ClaimedPorts:
         self.demands: Sequence[PortDemand] = op.server.port_demands or ()
 
     def allocation(self, port_id: str) -> str | dict[str, str] | None:
+        """Into the port's ``binding:profile``: the provider, or provider by resource request group; None: it asks for
+        nothing."""
         return allocation_of(port_id, self.demands, self._providers) if self.demands else None
 
     def device(self, port_id: str) -> PackedDevice | None:

@@ -266,6 +266,7 @@ class Addresses:
 
 
 def wish_of(op: Op, wanted: Sequence[RequestedNetwork], host: str | None) -> AddressRequest:
+    """What the server is to get. ``host``: where it will be; of a multi-host network, that host serves it."""
     return AddressRequest(op.uuid, op.server.hostname or "", tuple(wanted), op.server.project_id or "", host)
 
 

@@ -78,6 +78,7 @@ class Cloudpipes:
         return found
 
     def list_cloudpipes(self) -> tuple[Cloudpipe, ...]:
+        """Every server of the VPN image, of all projects. () where nova.conf names no image."""
         if self._settings.vpn_image_id == NO_VPN:
             return ()
         with self.deps.cell.reading() as tx:
@@ -85,6 +86,8 @@ class Cloudpipes:
         return tuple(_shown(server, by_project.get(server.project_id)) for server in self._of(None))
 
     def create_cloudpipe(self, project_id: str) -> str:
+        """network.CloudpipeUnavailable; errors as ``create_servers`` has them. Who asks twice at once gets the same
+        server."""
         settings = self._settings
         if settings.vpn_image_id == NO_VPN:
             raise errors.network.CloudpipeUnavailable(reason="vpn_image_id in the conductor's nova.conf names no image")
@@ -105,6 +108,8 @@ class Cloudpipes:
             return self._create(order).uuids[0]
 
     def configure_vpn(self, project_id: str, address: str, port: int) -> None:
+        """Of all the project's networks; their hosts are told. Invalid: address, port; network.CloudpipeNoNetwork;
+        Unavailable: a host is not told yet, and the rows are written."""
         try:
             ipaddress.IPv4Address(address)
         except ValueError:

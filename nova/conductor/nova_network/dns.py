@@ -38,6 +38,7 @@ class DnsNames:
 
     @property
     def managers(self) -> Managers:
+        """The two DNS drivers that nova.conf names: of servers' names, and of floating addresses'."""
         return self.deps.settings.floating.dns
 
     def _of_scope(self, scope: str) -> Patient:
@@ -53,6 +54,8 @@ class DnsNames:
                      or one.project_id in (None, scope.project_id))
 
     def put_dns_domain(self, domain: DnsDomain) -> DnsDomain:
+        """A domain that the DNS server has already changes hands only. dns.BadName; dns.Away: the DNS server does not
+        answer."""
         _check_name(domain.domain)
         try:
             self._of_scope(domain.scope).create_domain(domain.domain)
@@ -62,6 +65,7 @@ class DnsNames:
         return domain
 
     def delete_dns_domain(self, domain: str) -> None:
+        """dns.NoSuchDomain: we know none of that name; dns.Away."""
         known = self._domain(domain)
         try:
             self._of_scope(known.scope).delete_domain(domain)
@@ -78,6 +82,7 @@ class DnsNames:
     # -- entries
 
     def list_dns_entries(self, domain: str, name: str | None, address: str | None) -> tuple[DnsEntry, ...]:
+        """By the address; by the name where no address is given. dns.NoSuchDomain, dns.Away."""
         driver = self._of_scope(self._domain(domain).scope)
         if address is not None:
             return tuple(DnsEntry(domain=domain, name=one, address=address, type=_type(address))
@@ -86,6 +91,8 @@ class DnsNames:
                      for one in driver.get_entries_by_name(str(name), domain))
 
     def put_dns_entry(self, entry: DnsEntry) -> DnsEntry:
+        """A name that is there gets the new address. dns.BadName, dns.BadEntry, dns.NoSuchDomain, dns.NotYourName,
+        dns.Away."""
         _check_name(entry.name)
         if _type(entry.address) != entry.type.upper():
             raise errors.dns.BadEntry(type=entry.type[:20], address=entry.address[:60])
@@ -97,6 +104,7 @@ class DnsNames:
         return entry
 
     def delete_dns_entry(self, domain: str, name: str) -> None:
+        """dns.NoSuchDomain, dns.NoSuchEntry, dns.NotYourName, dns.Away."""
         self._writable(domain, name).delete_entry(name, domain)
 
     def _writable(self, domain: str, name: str, *addresses: str) -> Patient:

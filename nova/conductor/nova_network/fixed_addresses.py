@@ -25,14 +25,17 @@ class FixedAddresses:
         self.deps, self.addresses = deps, addresses
 
     def list_fixed_addresses(self, host: str | None) -> tuple[FixedAddressRow, ...]:
+        """``host`` None: of all networks."""
         with self.deps.cell.reading() as tx:
             return network_pools.fixed_rows(tx, host)
 
     def get_fixed_address(self, address: str) -> FixedAddressRow:
+        """network.NoSuchAddress, network.BadAddress."""
         with self.deps.cell.reading() as tx:
             return network_pools.fixed_row(tx, address)
 
     def reserve_fixed_address(self, address: str, reserved: bool) -> None:
+        """A server that has it keeps it. network.NoSuchAddress, network.BadAddress."""
         self.deps.cell.transact(lambda tx: network_pools.reserve(tx, address, reserved))
 
     # -- of servers
@@ -60,6 +63,7 @@ class FixedAddresses:
         self._told(self.deps.cell.transact(add), {network_id})
 
     def remove_fixed_address(self, server_uuid: str, address: str) -> None:
+        """Its floating address goes with it. server.NotFound, network.NotItsAddress."""
         def remove(tx: Connection) -> tuple[ServerRow, set[str]]:
             row = _locked(tx, server_uuid)
             changed = {one.network_id for one in row.interfaces or () if address in _own(one)}

@@ -32,6 +32,7 @@ class Floating(DnsNames):
 
     @property
     def options(self) -> FloatingOptions:
+        """What nova.conf says of floating addresses and of names in DNS."""
         return self.deps.settings.floating
 
     @property
@@ -42,24 +43,29 @@ class Floating(DnsNames):
     # -- reads
 
     def list_floating_pools(self, scope: Scope) -> tuple[FloatingPool, ...]:
+        """By name, whosever their addresses are. () where nobody translates addresses."""
         if not self.served:
             return ()
         with self.deps.cell.reading() as tx:
             return floating.pools(tx)
 
     def list_floating_addresses(self, query: FloatingQuery) -> tuple[FloatingAddress, ...]:
+        """The scope's project's; without a project, those that any has (``all_rows``: free ones, too). () where nobody
+        translates addresses."""
         if not self.served:
             return ()
         with self.deps.cell.reading() as tx:
             return floating.select(tx, query)
 
     def get_floating_address(self, id: str, scope: Scope) -> FloatingAddress:
+        """floating.NotFound, also outside the scope; floating.BadId."""
         with self.deps.cell.reading() as tx:
             return floating.get(tx, id, scope)
 
     # -- whose they are
 
     def allocate_floating_address(self, project_id: str, pool: str | None) -> FloatingAddress:
+        """``pool`` None: the configured one. floating.NoSuchPool, floating.PoolEmpty, floating.OverQuota."""
         name = pool or self.options.default_floating_pool
         if not self.served:
             raise errors.floating.NoSuchPool(pool=name)
@@ -85,6 +91,7 @@ class Floating(DnsNames):
         return project.get(RESOURCE, UNLIMITED)
 
     def release_floating_address(self, id: str, scope: Scope) -> None:
+        """Its names in DNS go, too. floating.NotFound, floating.NotYours, floating.AutoAssigned."""
         def release(tx: Connection) -> Changed:
             held = floating.hold(tx, id=id)
             if scope.project_id not in (None, held.row.project_id):
@@ -100,6 +107,9 @@ class Floating(DnsNames):
     # -- where their packets go
 
     def associate_floating_address(self, association: FloatingAssociation) -> None:
+        """Answered when the network's host was told, unless it is away. floating.NoSuchAddress, floating.NotYours;
+        floating.NoFixedAddresses, floating.NotItsFixedAddress; Invalid: the host has not the device. An address that
+        was assigned by itself stays where it is, and nothing is raised."""
         self._ask_host(association)
 
         def associate(tx: Connection) -> tuple[Changed, HeldAddress] | None:
@@ -162,6 +172,7 @@ class Floating(DnsNames):
             self.tell(undone.networks)
 
     def disassociate_floating_address(self, association: FloatingAssociation) -> None:
+        """floating.NoSuchAddress, floating.NotYours, floating.NotAssociated, floating.AutoAssigned."""
         def disassociate(tx: Connection) -> Changed:
             held = floating.hold(tx, association.address)
             _check_owner(held)
@@ -176,12 +187,15 @@ class Floating(DnsNames):
     # -- pools
 
     def create_floating_addresses(self, range: FloatingRange) -> tuple[str, ...]:
+        """All of the range, or none: floating.BadRange, floating.Exists. A network's own address and its broadcast
+        address are not among them."""
         addresses = address_ranges.usable(range.ip_range)
         pool = range.pool or self.options.default_floating_pool
         self.deps.cell.transact(lambda tx: floating.insert(tx, addresses, pool, range.interface or None))
         return addresses
 
     def delete_floating_addresses(self, range: FloatingRange) -> tuple[str, ...]:
+        """Those that were deleted; of others nothing is said. floating.BadRange."""
         network, wanted = address_ranges.network(range.ip_range), frozenset(address_ranges.usable(range.ip_range))
         return self.deps.cell.transact(lambda tx: floating.delete_free(tx, network, wanted))
 

@@ -47,6 +47,7 @@ class Groups:
     # -- groups
 
     def list_security_groups(self, query: SecurityGroupQuery) -> tuple[SecurityGroup, ...]:
+        """The first page of a project makes its default group. ``names``: those alone."""
         project = query.scope.project_id
         most = self.deps.settings.max_limit
         page = msgspec.structs.replace(query.page, limit=min(query.page.limit or most, most))
@@ -75,6 +76,8 @@ class Groups:
             return rows.get(tx, key, scope)
 
     def create_security_group(self, group: NewSecurityGroup) -> SecurityGroup:
+        """Of the context's project, unless the group names its project. security_group.NameTaken,
+        security_group.OverQuota."""
         who = context.current()
         project = group.project_id or str(who.project_id)
         limit = self._limit("security_groups", project, who.user_id)
@@ -88,6 +91,8 @@ class Groups:
         return self.deps.cell.transact(write)
 
     def update_security_group(self, update: SecurityGroupUpdate) -> SecurityGroup:
+        """None leaves what there is. security_group.BadId, security_group.NotFound, security_group.Default,
+        security_group.NameTaken."""
         key = _key(update.id)
 
         def write(tx: Connection) -> SecurityGroup:
@@ -101,6 +106,7 @@ class Groups:
         return self.deps.cell.transact(write)
 
     def delete_security_group(self, id: str, scope: Scope) -> None:
+        """security_group.BadId, security_group.NotFound, security_group.Default, security_group.InUse."""
         def write(tx: Connection) -> set[str]:
             row = rows.locked(tx, _key(id), scope)
             if row.name == DEFAULT:
@@ -114,6 +120,8 @@ class Groups:
     # -- rules
 
     def create_security_rule(self, rule: NewSecurityRule, scope: Scope) -> SecurityRule:
+        """security_group.BadId, security_group.NotFound; security_group.BadProtocol, security_group.BadPorts,
+        security_group.BadCidr, security_group.NotEnough; security_group.RuleThere, security_group.RulesOverQuota."""
         key, who = _key(rule.group_id), context.current()
         source = _key(rule.source_id) if rule.source_id else None
         wanted = security_rules.checked(msgspec.structs.replace(
@@ -137,6 +145,7 @@ class Groups:
         return made
 
     def delete_security_rule(self, id: str, scope: Scope) -> None:
+        """security_group.BadId, security_group.NoRule; security_group.NotFound: its group is outside the scope."""
         def write(tx: Connection) -> set[str]:
             found = rows.rule(tx, _key(id))
             group = rows.locked(tx, _key(found.group_id), scope)
@@ -147,31 +156,39 @@ class Groups:
     # -- what new projects are given, and what is dropped everywhere
 
     def list_default_rules(self) -> tuple[SecurityRule, ...]:
+        """No change of them touches a project's group that is there."""
         with self.deps.cell.reading() as tx:
             return tuple(rows.common(tx, rows.OF_NEW_PROJECTS))
 
     def get_default_rule(self, id: str) -> SecurityRule:
+        """security_group.BadId, security_group.NoRule."""
         found = {rule.id: rule for rule in self.list_default_rules()}
         if str(_key(id)) not in found:
             raise errors.security_group.NoRule(rule=id)
         return found[str(_key(id))]
 
     def create_default_rule(self, rule: NewSecurityRule) -> SecurityRule:
+        """security_group.DefaultRuleThere, and errors of a rule as in ``create_security_rule``."""
         return self._add_common(rows.OF_NEW_PROJECTS, rule)
 
     def delete_default_rule(self, id: str) -> None:
+        """security_group.BadId, security_group.NoRule."""
         self.deps.cell.transact(lambda tx: rows.delete_common(tx, rows.OF_NEW_PROJECTS, _key(id)))
 
     def list_provider_rules(self) -> tuple[SecurityRule, ...]:
+        """They hold for every guest of every project."""
         with self.deps.cell.reading() as tx:
             return tuple(rows.common(tx, rows.OF_PROVIDER))
 
     def create_provider_rule(self, rule: NewSecurityRule) -> SecurityRule:
+        """All compute hosts are told. security_group.DefaultRuleThere, and errors of a rule as in
+        ``create_security_rule``."""
         made = self._add_common(rows.OF_PROVIDER, rule)
         self._tell_all()
         return made
 
     def delete_provider_rule(self, id: str) -> None:
+        """All compute hosts are told. security_group.BadId, security_group.NoRule."""
         self.deps.cell.transact(lambda tx: rows.delete_common(tx, rows.OF_PROVIDER, _key(id)))
         self._tell_all()
 
@@ -193,11 +210,14 @@ class Groups:
     # -- members
 
     def list_server_security_groups(self, query: ServerQuery) -> tuple[SecurityGroup, ...]:
+        """server.NotFound outside the scope."""
         with self.deps.cell.reading() as tx:
             servers.target(tx, query.uuid, query.scope, query.with_deleted)
             return rows.of_server(tx, query.uuid)
 
     def change_group_membership(self, change: GroupMembership) -> None:
+        """By the group's name or id, in the server's project. server.NotFound, server.Going; security_group.NotFound,
+        security_group.Member, security_group.NotMember."""
         def write(tx: Connection) -> set[str]:
             server = rows.locked_server(tx, change.server_uuid)
             found = rows.keys_of(tx, server.project_id, [change.group]).get(change.group)

@@ -23,9 +23,11 @@ class HostUpdate(Batch):
         self.error: errors.NovaError | None = None  # of the states
 
     def ask_anew(self) -> None:
+        """The host shall ask for all of its networks. It may be called again."""
         self.anew = True
 
     def put(self, states: Iterable[NetworkOnHost]) -> None:
+        """The newest state of each network is sent; an older state changes nothing."""
         for state in states:
             present = self.states.get(state.network.uuid)
             if present is None or state.version >= present.version:

@@ -26,10 +26,12 @@ class Networks(FixedAddresses):
         self.options = deps.settings.networking
 
     def list_networks(self, scope: Scope) -> tuple[Network, ...]:
+        """The scope's own and those of nobody, by priority, then by age; without a project, all."""
         with self.deps.cell.reading() as tx:
             return networks.select(tx, scope)
 
     def get_network(self, uuid: str, scope: Scope) -> Network:
+        """network.NotFound, also outside the scope."""
         with self.deps.cell.reading() as tx:
             return networks.get(tx, uuid, scope)
 
@@ -75,6 +77,7 @@ class Networks(FixedAddresses):
         self.deps.network_updates.look_anew(self.deps.cell.transact(lambda tx: networks.delete(tx, uuid)))
 
     def delete_own_network(self, uuid: str, project_id: str) -> None:
+        """network.NotFound, also when it is nobody's; network.InUse. Its hosts give it up, if they can."""
         def remove(tx: Connection) -> set[str]:
             if networks.get(tx, uuid, Scope(project_id=project_id)).project_id != project_id:
                 raise errors.network.NotFound(network_id=uuid)  # it is nobody's, and so not the project's to delete
@@ -101,6 +104,8 @@ class Networks(FixedAddresses):
         return after
 
     def add_network_to_project(self, uuid: str | None, project_id: str) -> Network:
+        """``uuid`` None: any that is nobody's. network.NotFound, network.OfAnother, network.NoneFree; network.NoOwners:
+        with this manager, networks are everybody's."""
         if not self.options.manager.per_project:
             raise errors.network.NoOwners(manager=self.options.manager.path)
         return self.deps.cell.transact(lambda tx: network_pools.add_to_project(tx, uuid, project_id))

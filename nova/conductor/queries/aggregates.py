@@ -27,14 +27,18 @@ class Aggregates:
         self._precaching = concurrency.WorkerPool(deps.settings.precache_concurrency, "precache")  # of all requests
 
     def list_aggregates(self) -> tuple[Aggregate, ...]:
+        """In the order of their making, with hosts and metadata; no pages, as the API has none."""
         with self.deps.api.reading() as tx:
             return aggregates.select(tx)
 
     def get_aggregate(self, aggregate_id: int) -> Aggregate:
+        """aggregate.NotFound."""
         with self.deps.api.reading() as tx:
             return aggregates.get(tx, aggregate_id)
 
     def create_aggregate(self, new: NewAggregate) -> Aggregate:
+        """aggregate.NameTaken, aggregate.BadZone. A zone becomes metadata of it, under the key
+        ``availability_zone``."""
         self._check_zone_name(new.availability_zone)
 
         def write(tx: Connection) -> Aggregate:
@@ -43,6 +47,8 @@ class Aggregates:
         return self.deps.api.transact(write)
 
     def update_aggregate(self, update: AggregateUpdate) -> Aggregate:
+        """Only what the update names. aggregate.NotFound, aggregate.NameTaken; for a zone aggregate.BadZone,
+        aggregate.SecondZone, aggregate.HasServers. Its hosts' servers show the new zone."""
         items = {ZONE: update.availability_zone} if update.changes_zone else {}
 
         def write(tx: Connection, aggregate: Aggregate) -> None:
@@ -52,15 +58,19 @@ class Aggregates:
         return self._change(update.id, write)
 
     def set_aggregate_metadata(self, aggregate_id: int, items: Mapping[str, str | None]) -> Aggregate:
+        """Keys that are not named stay; the key ``availability_zone`` is its zone. Errors as of an update."""
         return self._change(aggregate_id, lambda tx, aggregate: self._write_metadata(tx, aggregate, items))
 
     def delete_aggregate(self, aggregate_id: int) -> None:
+        """aggregate.NotFound; aggregate.NotEmpty while hosts are in it."""
         def write(tx: Connection) -> None:
             aggregates.changing(tx)
             aggregates.delete(tx, aggregates.get(tx, aggregate_id))
         self.deps.api.transact(write)
 
     def add_aggregate_host(self, aggregate_id: int, host: str) -> Aggregate:
+        """aggregate.NotFound; host.NotFound: it has no nova-compute; aggregate.HostExists, aggregate.HostInZone,
+        aggregate.PinnedServers. Schedulers hear of it after the commit."""
         def write(tx: Connection, aggregate: Aggregate) -> None:
             self._check_host(host)
             if host in aggregate.hosts:
@@ -73,6 +83,8 @@ class Aggregates:
         return self._change(aggregate_id, write, [host])
 
     def remove_aggregate_host(self, aggregate_id: int, host: str) -> Aggregate:
+        """aggregate.NotFound, aggregate.HostNotFound, aggregate.PinnedServers. The host may have no nova-compute any
+        more."""
         def write(tx: Connection, aggregate: Aggregate) -> None:
             if host not in aggregate.hosts:
                 raise errors.aggregate.HostNotFound(id=aggregate.id, host=host)

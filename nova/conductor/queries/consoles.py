@@ -31,6 +31,9 @@ class ConsoleQueries:
         self.deps = deps
 
     def keep_console(self, grant: ConsoleGrant) -> ConsoleAddress:
+        """Keep the token's hash, and say where the console is. server.NotFound, server.WrongState, server.NoHost,
+        server.NoGuest; console.Moving: the server left its host meanwhile; console.HostAway, console.HostTooOld,
+        console.NotReady, console.NotSupported, console.TypeUnavailable."""
         wish = grant.wish
         with self.deps.cell.reading() as tx:
             server = consoles.place(tx, wish.server_uuid)
@@ -75,6 +78,9 @@ class ConsoleQueries:
     # -- tokens that were shown
 
     def check_console(self, check: TokenCheck) -> ConsoleConnection:
+        """Where a token's console is, asked of its host again; ``redeem`` uses the token up. console.Unknown,
+        console.Ended, console.Expired, console.OtherKind, console.Used; console.Off: the guest is off;
+        console.CanNotTell: its host is away."""
         with self.deps.cell.reading() as tx:
             row = _good(consoles.find(tx, check.token_hash), check)
         if self._is_down(row):

@@ -40,6 +40,8 @@ class ExternalEvents:
             "power-update": self._power, **dict.fromkeys(NETWORK_EVENTS, self._network)}
 
     def external_events(self, events: tuple[ExternalEvent, ...]) -> tuple[int, ...]:
+        """A code for each event, in their order: 200, 400 (it lacks its tag), 404 (no such server), 422 (the server has
+        no host). One statement for all of them. (Compute API reference, os-server-external-events)"""
         with self.deps.cell.reading() as tx:
             rows = servers.places(tx, {event.server_uuid for event in events})
         return tuple(self._one(event, rows.get(event.server_uuid)) for event in events)

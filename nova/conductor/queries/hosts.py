@@ -46,6 +46,8 @@ class Hosts:
     # -- services
 
     def list_services(self, query: ServiceQuery) -> tuple[Service, ...]:
+        """With whether each is up, by the database's clock, and its zone. ``with_unknown``: while the cell's database
+        is away, its compute hosts alone, as far as the other database tells."""
         try:
             with self.deps.cell.reading() as tx:
                 rows = services.select(tx, query)
@@ -72,6 +74,8 @@ class Hosts:
         return tuple(Service(id=0, uuid="", host=name, binary=services.COMPUTE, unknown=True) for name in names)
 
     def update_service(self, update: ServiceUpdate) -> Service:
+        """Only what the update names. service.NotFound. Schedulers hear of a nova-compute; a host that counts as up
+        again is told of what it owes."""
         row = self.deps.cell.transact(lambda tx: self._update(tx, update))
         if row.binary == services.COMPUTE:
             self.deps.feed.host_changed(row.host)
@@ -140,6 +144,7 @@ class Hosts:
     # -- hypervisors
 
     def list_hypervisors(self, query: HypervisorQuery) -> tuple[Hypervisor, ...]:
+        """host.NotFound: the query names a node, and it is not there; api.PageMarkerNotFound."""
         found = self._read(self._wanted(query), query.with_uptime)
         named = query.uuid or (str(query.id) if query.id is not None else None)
         if named is not None and not found:
@@ -190,6 +195,7 @@ class Hosts:
         return [msgspec.structs.replace(one, **{field: values.get((one.host, one.hostname))}) for one in found]
 
     def get_hypervisor_statistics(self) -> HypervisorStatistics:
+        """Sums over all nodes whose nova-compute is not disabled, be it up or down. MiB and GiB."""
         live = [one for one in self._read(hosts.ALL) if one.service is not None and not one.service.disabled]
         def total(field: str) -> int:
             return sum(getattr(one, field) or 0 for one in live)
@@ -204,6 +210,8 @@ class Hosts:
     # -- whole hosts
 
     def get_host_usage(self, host: str) -> HostUsage:
+        """All its nodes together; what is promised comes from the flavors of its servers, by project. MiB and GiB.
+        host.NotFound."""
         nodes = self._read(hosts.NodesWanted(host=host))
         if not nodes:
             raise errors.host.NotFound(host=host)
@@ -233,6 +241,7 @@ class Hosts:
     # -- zones, and the schedulers' states
 
     def list_zones(self, with_services: bool) -> tuple[Zone, ...]:
+        """By name. A zone is available while any of its services is not disabled; the internal zone always is."""
         by_zone: dict[str, list[Service]] = {}
         for service in self.list_services(ServiceQuery()):
             by_zone.setdefault(service.zone, []).append(service)
@@ -245,6 +254,7 @@ class Hosts:
         return tuple(found)
 
     def get_host_states(self, known: tuple[NodeStamp, ...], everything: bool) -> HostStates:
+        """Read from both databases at each call. ``more`` of the answer: not all of it fitted into a message."""
         states: HostStates = self.deps.feed.states(known, everything)
         return states
 

@@ -18,6 +18,7 @@ class ImageQueries:
         self.deps = deps
 
     def list_images(self, query: ImageQuery) -> tuple[Image, ...]:
+        """As the image service sorts them. api.PageMarkerNotFound; Unavailable names the service."""
         try:
             return tuple(self.deps.images.list(query, as_user=True))
         except errors.NotFound:
@@ -26,13 +27,17 @@ class ImageQueries:
             raise errors.api.PageMarkerNotFound(marker=query.marker) from None
 
     def get_image(self, image_id: str) -> Image:
+        """image.NotFound, also for an id that none can have; Unavailable."""
         return _image(self.deps.images.show(_sane(image_id), as_user=True))
 
     def delete_image(self, image_id: str) -> None:
+        """image.NotFound; Forbidden: it is protected, or another's; Unavailable."""
         self.deps.images.delete(_sane(image_id), as_user=True)
 
     def update_image_properties(self, image_id: str, items: Mapping[str, str], delete: tuple[str, ...],
                                 replace: bool) -> Mapping[str, str]:
+        """``replace``: what is not in ``items`` goes. image.ReservedName: a name that is the image's own member;
+        image.NotFound, Forbidden, Unavailable."""
         for name in (*items, *delete):
             if name in BASE_KEYS:
                 raise errors.image.ReservedName(name=name)

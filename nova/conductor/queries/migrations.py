@@ -18,16 +18,19 @@ class Migrations:
         self.deps = deps
 
     def list_migrations(self, query: MigrationQuery) -> tuple[Migration, ...]:
+        """All servers' moves, by the query's conditions, the newest first. api.PageMarkerNotFound."""
         most = self.deps.settings.max_limit
         limit = most if query.page.limit is None else min(query.page.limit, most)
         with self.deps.cell.reading() as tx:
             return migrations.select(tx, query, limit)
 
     def list_server_migrations(self, query: ServerQuery) -> ServerMigrations:
+        """The oldest first, with whose server it is. server.NotFound outside the scope."""
         with self.deps.cell.reading() as tx:
             return _of(tx, query, migrations.live_of(tx, query.uuid))
 
     def get_server_migration(self, query: ServerQuery, migration_id: int) -> ServerMigrations:
+        """With whose server it is. server.NotFound outside the scope; move.MigrationNotFound."""
         with self.deps.cell.reading() as tx:
             server = _of(tx, query, ())
             return ServerMigrations(project_id=server.project_id, user_id=server.user_id,

@@ -90,6 +90,7 @@ class Providers(_Part):
     """Providers, and what each has."""
 
     def list_providers(self, query: ProviderQuery) -> tuple[Provider, ...]:
+        """placement.NameUnknown: a trait or class that nobody has heard of."""
         disabled = self._disabled() if query.group.required or query.group.forbidden else set()
 
         def read(tx: Connection) -> tuple[Provider, ...]:
@@ -98,19 +99,25 @@ class Providers(_Part):
         return self._read(read)
 
     def get_provider(self, uuid: str) -> Provider:
+        """placement.ResourceProviderNotFound."""
         return self._read(lambda tx: providers.get(tx, uuid))
 
     def create_provider(self, new: NewProvider) -> Provider:
+        """placement.DuplicateName; placement.ResourceProviderBadParent: there is no such parent."""
         made, hosts = self.deps.api.transact(lambda tx: providers.insert(tx, new))
         self._tell(hosts)
         return made
 
     def update_provider(self, change: ProviderUpdate) -> Provider:
+        """placement.ResourceProviderNotFound, placement.DuplicateName, placement.ResourceProviderBadParent;
+        placement.ResourceProviderHostsOwn: it is a host's."""
         changed, hosts = self.deps.api.transact(lambda tx: providers.update(tx, change))
         self._tell(hosts)
         return changed
 
     def delete_provider(self, uuid: str) -> None:
+        """placement.ResourceProviderNotFound, placement.ResourceProviderCannotDeleteParent,
+        placement.ResourceProviderInuse; placement.ResourceProviderHostsOwn, while there is such a compute host."""
         gone = self._gone_host(uuid)
         self._tell(self.deps.api.transact(lambda tx: providers.delete(tx, uuid, gone)))
 
@@ -124,27 +131,37 @@ class Providers(_Part):
             return "" if services.has_compute(tx, found.own_host) else found.own_host
 
     def get_inventories(self, uuid: str) -> ProviderInventories:
+        """placement.ResourceProviderNotFound."""
         return self._read(lambda tx: inventories.get(tx, uuid))
 
     def set_inventories(self, wanted: ProviderInventories) -> ProviderInventories:
+        """What is there after it. placement.ResourceProviderNotFound, placement.ConcurrentUpdate,
+        placement.InventoryInuse, placement.InventoryInvalid. What a host reports itself comes with its next report."""
         return self._change_and_read(lambda tx: [inventories.replace(tx, wanted)],
                                      lambda tx: inventories.get(tx, wanted.uuid))
 
     def set_inventory(self, uuid: str, generation: int | None, inventory: ClassInventory, create: bool
                       ) -> ProviderInventories:
+        """All inventories after it. ``generation`` None: whatever it is. placement.ResourceProviderNotFound,
+        placement.ConcurrentUpdate, placement.InventoryExists, placement.InventoryNotFound,
+        placement.InventoryInvalid."""
         return self._change_and_read(lambda tx: [inventories.set_one(tx, uuid, generation, inventory, create)],
                                      lambda tx: inventories.get(tx, uuid))
 
     def delete_inventory(self, uuid: str, resource_class: str) -> None:
+        """placement.ResourceProviderNotFound, placement.InventoryNotFound, placement.InventoryInuse."""
         self._change(lambda tx: [inventories.delete(tx, uuid, resource_class)])
 
     def get_usages(self, uuid: str) -> ProviderUsages:
+        """Of classes that it has no more, too, as long as somebody holds some. placement.ResourceProviderNotFound."""
         return self._read(lambda tx: inventories.usages(tx, uuid))
 
     def get_provider_aggregates(self, uuid: str) -> ProviderAggregates:
+        """placement.ResourceProviderNotFound."""
         return self._read(lambda tx: traits.get_aggregates(tx, uuid))
 
     def set_provider_aggregates(self, wanted: ProviderAggregates) -> ProviderAggregates:
+        """What is there after it. placement.ResourceProviderNotFound, placement.ConcurrentUpdate."""
         return self._change_and_read(lambda tx: [traits.replace_aggregates(tx, wanted)],
                                      lambda tx: traits.get_aggregates(tx, wanted.uuid))
 
@@ -153,34 +170,45 @@ class TraitsAndClasses(_Part):
     """Traits and resource classes."""
 
     def list_traits(self, query: TraitQuery) -> tuple[str, ...]:
+        """By name. ``associated``: those that some provider has, or none has; COMPUTE_STATUS_DISABLED counts, too."""
         disabled = query.associated is not None and bool(self._disabled())
         return self._read(lambda tx: names.traits(tx, query, disabled))
 
     def create_trait(self, name: str) -> bool:
+        """False: it was there already. placement.NameInvalid, placement.NameStandard."""
         return self.deps.api.transact(lambda tx: names.create_trait(tx, name))
 
     def delete_trait(self, name: str) -> None:
+        """placement.NameStandard, placement.NameNotFound, placement.NameInuse."""
         self.deps.api.transact(lambda tx: names.delete_trait(tx, name))
 
     def get_provider_traits(self, uuid: str) -> ProviderTraits:
+        """placement.ResourceProviderNotFound. COMPUTE_STATUS_DISABLED follows from the host's service."""
         disabled = self._disabled()
         return self._read(lambda tx: traits.get(tx, uuid, disabled))
 
     def set_provider_traits(self, wanted: ProviderTraits) -> ProviderTraits:
+        """What is there after it. placement.ResourceProviderNotFound, placement.ConcurrentUpdate,
+        placement.TraitUnknown."""
         disabled = self._disabled()
         return self._change_and_read(lambda tx: [one for one in [traits.replace(tx, wanted)] if one is not None],
                                      lambda tx: traits.get(tx, wanted.uuid, disabled))
 
     def list_classes(self) -> tuple[str, ...]:
+        """Standard classes, then custom classes in the order of their making, then those that hosts alone know."""
         return self._read(names.classes)
 
     def create_class(self, name: str) -> bool:
+        """False: it was there already. placement.NameInvalid, placement.NameStandard."""
         return self.deps.api.transact(lambda tx: names.create_class(tx, name))
 
     def rename_class(self, name: str, new_name: str) -> None:
+        """With all that is said of it. placement.NameStandard, placement.NameInvalid, placement.NameNotFound,
+        placement.NameTaken."""
         self.deps.api.transact(lambda tx: names.rename_class(tx, name, new_name))
 
     def delete_class(self, name: str) -> None:
+        """placement.NameStandard, placement.NameNotFound, placement.NameInuse."""
         self.deps.api.transact(lambda tx: names.delete_class(tx, name))
 
 
@@ -188,24 +216,33 @@ class Allocations(_Part):
     """Who holds what, and who might."""
 
     def get_provider_allocations(self, uuid: str) -> ProviderConsumers:
+        """placement.ResourceProviderNotFound."""
         return self._read(lambda tx: allocations.of_provider(tx, uuid))
 
     def get_allocations(self, consumer: str) -> ConsumerAllocations:
+        """A consumer that has nothing is no error."""
         return self._read(lambda tx: allocations.of_consumer(tx, consumer))
 
     def set_allocations(self, wanted: tuple[ConsumerAllocations, ...]) -> None:
+        """placement.AllocationInvalid, placement.ResourceClassUnknown, placement.AllocationUnknownProvider,
+        placement.AllocationNoRoom, placement.ConsumerChanged; placement.AllocationServers: a server's change with the
+        server alone."""
         self._change(lambda tx: consumers.replace(tx, wanted))
 
     def delete_allocations(self, consumer: str) -> None:
+        """placement.AllocationNotFound; placement.AllocationServers: a server's go with the server alone."""
         self._change(lambda tx: consumers.delete(tx, consumer))
 
     def reshape(self, wanted: Reshape) -> None:
+        """Inventories are written before allocations are looked at. Errors as of both."""
         self._change(lambda tx: consumers.reshape(tx, wanted))
 
     def get_project_usages(self, query: PlacementUsageQuery) -> tuple[UsageGroup, ...]:
+        """Sums of all that a project's (and user's) consumers hold."""
         return self._read(lambda tx: allocations.project_usages(tx, query))
 
     def list_candidates(self, query: CandidateQuery) -> Candidates:
+        """In the order of their trees' making. placement.NameUnknown: a trait or class that nobody has heard of."""
         disabled = self._disabled()
         wanted = query.request
 

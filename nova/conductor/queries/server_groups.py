@@ -21,16 +21,20 @@ class ServerGroups:
         self.deps = deps
 
     def list_server_groups(self, query: ServerGroupQuery) -> tuple[ServerGroup, ...]:
+        """In the order of their making."""
         most = self.deps.settings.max_limit
         limit = most if query.page.limit is None else min(query.page.limit, most)
         with self.deps.api.reading() as tx:
             return server_groups.select(tx, query.scope, msgspec.structs.replace(query.page, limit=limit))
 
     def get_server_group(self, uuid: str, scope: Scope) -> ServerGroup:
+        """server.ServerGroupNotFound, also outside the scope."""
         with self.deps.api.reading() as tx:
             return server_groups.get(tx, uuid, scope)
 
     def create_server_group(self, group: NewServerGroup) -> ServerGroup:
+        """Of the user and project of the context: Forbidden without them. quota.TooMany. A message that comes twice
+        makes a single group."""
         who = context.current()
         if not who.project_id or not who.user_id:
             raise errors.Forbidden("A server group needs a user and a project.")
@@ -57,4 +61,5 @@ class ServerGroups:
                 raise errors.quota.TooMany(what="too many server groups", limit=limit)
 
     def delete_server_group(self, uuid: str, scope: Scope) -> None:
+        """server.ServerGroupNotFound, also outside the scope."""
         self.deps.api.transact(lambda tx: server_groups.delete(tx, uuid, scope))

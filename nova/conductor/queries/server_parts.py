@@ -31,15 +31,18 @@ class ServerParts:
     # -- tags
 
     def change_tags(self, change: TagChange) -> TagSet:
+        """server.NotFound, server.WrongState; server.NoSuchTag: a tag to remove is not there; server.TooManyTags."""
         return self.deps.cell.transact(lambda tx: _change_tags(tx, change))
 
     # -- the password
 
     def get_server_password(self, query: ServerQuery) -> ServerPassword:
+        """Empty where the guest posted none. server.NotFound outside the scope."""
         with self.deps.cell.reading() as tx:
             return servers.password(tx, query.uuid, query.scope)
 
     def clear_server_password(self, uuid: str) -> None:
+        """Nothing when there is none. server.NotFound."""
         self.deps.cell.transact(lambda tx: servers.update(tx, uuid, {"guest_password": None}))
 
     # -- topology and diagnostics
@@ -62,6 +65,8 @@ class ServerParts:
             return claims.packing_at(tx, target.uuid, target.host) or Packing()
 
     def get_diagnostics(self, uuid: str) -> Diagnostics:
+        """``uptime_s`` counts from the server's launch. server.NotFound, server.NoHost, server.NoGuest; NotSupported by
+        the host's driver; Unavailable: the host is away."""
         with self.deps.cell.reading() as tx:
             row = servers.rows_of(tx, [uuid]).get(uuid)
         if row is None:

@@ -43,6 +43,8 @@ class Servers:
     # -- reads
 
     def get_server(self, query: ServerQuery) -> ServerDetail:
+        """server.NotFound outside the scope; DatabaseAway, unless ``with_unknown`` and the other database knows enough
+        of it. ``as_kept``: the network service is not asked for its security groups."""
         try:
             found = self._read(query)
         except DatabaseAway:
@@ -64,6 +66,8 @@ class Servers:
         return msgspec.structs.replace(server, server_groups=(group,) if group else ())
 
     def list_servers(self, query: ServerListQuery) -> ServerPage:
+        """api.PageMarkerNotFound; api.PageBadRegex: a pattern that can not be, or would keep the database busy;
+        DatabaseAway, but for the ``silent_cells`` of ``PAGES``."""
         most = self.deps.settings.max_limit
         limit = most if query.page.limit is None else min(query.page.limit, most)
         if limit <= 0:
@@ -112,10 +116,12 @@ class Servers:
         return "MAINTENANCE" if row.host_disabled else "UP"
 
     def get_target(self, query: ServerQuery) -> ServerTarget:
+        """server.NotFound outside the scope."""
         with self.deps.cell.reading() as tx:
             return servers.target(tx, query.uuid, query.scope, query.with_deleted)
 
     def get_console_output(self, query: ConsoleQuery) -> str:
+        """server.NotFound, server.NoHost; what the host says: NotFound, Conflict, Unavailable."""
         with self.deps.cell.reading() as tx:
             row = servers.rows_of(tx, [query.uuid]).get(query.uuid)
         if row is None:
@@ -127,6 +133,7 @@ class Servers:
     # -- writes
 
     def update_server(self, update: ServerUpdate) -> ServerDetail:
+        """The fields that the update names; the server after it. server.NotFound."""
         changes = {name: getattr(update, name) for name in update.fields}
         self.deps.cell.transact(lambda tx: servers.update(tx, update.uuid, changes))
         return self.get_server(ServerQuery(uuid=update.uuid, scope=update.scope))
@@ -141,6 +148,8 @@ class Servers:
         self.deps.runner.start([entry])
 
     def lock_server(self, change: LockChange) -> None:
+        """``by`` None unlocks. Nothing, where it is locked already by somebody in ``unless``. server.NotFound;
+        server.LockedMeanwhile: it is to be unlocked, and is locked by somebody in ``unless``."""
         who = context.current()
 
         def write(tx: Connection) -> None:
@@ -155,6 +164,8 @@ class Servers:
         self.deps.cell.transact(write)
 
     def change_metadata(self, change: MetadataChange) -> Mapping[str, str]:
+        """server.NotFound, server.WrongState; server.NoSuchMetadata: a key to delete is not there; quota.TooMany, only
+        where there are more items than before."""
         who = context.current()
         whose = quota.owner(self.deps, who.project_id, who.user_id)
         with self.deps.api.reading() as tx:
@@ -181,15 +192,18 @@ class Servers:
     # -- the journal
 
     def list_actions(self, query: ActionQuery) -> tuple[InstanceAction, ...]:
+        """server.NotFound, api.PageMarkerNotFound."""
         most = self.deps.settings.max_limit
         with self.deps.cell.reading() as tx:
             return actions.select(tx, query, most if query.limit is None else min(query.limit, most))
 
     def get_action(self, query: ActionQuery) -> InstanceAction:
+        """server.NotFound, server.ActionNotFound."""
         with self.deps.cell.reading() as tx:
             return actions.get(tx, query)
 
     def get_request(self, request_id: str) -> tuple[InstanceAction, ...]:
+        """The oldest operation first; () when nothing is known of it."""
         return request_traces.of_request(self.deps, request_id)
 
 
@@ -226,6 +240,7 @@ def shown(deps: Deps, query: ServerListQuery, limit: int) -> ServerPage:
 
 
 def skipped(deps: Deps, query: ServerListQuery, limit: int) -> ServerPage:
+    """No server at all: an empty page."""
     return ServerPage()
 
 

@@ -27,6 +27,8 @@ class UsageQueries:
         self.deps = deps
 
     def get_usage(self, query: UsageQuery) -> UsagePage:
+        """Without servers and pages, sums alone; else a page of servers, deleted ones too, by project.
+        api.PageMarkerNotFound."""
         with self.deps.cell.reading() as tx:
             if not (query.paged or query.servers):
                 return UsagePage(projects=usage.sums(tx, query))
@@ -40,6 +42,7 @@ class UsageQueries:
         return UsagePage(projects=projects, count=len(rows), last=rows[-1].uuid if rows else None)
 
     def get_usage_audits(self, before: Time | None) -> UsageAudits:
+        """The period's ends, all compute hosts, and the audits that were begun for them. ``before`` None: now."""
         period = periods.last_complete(self.deps.settings.instance_usage_audit_period, before or utcnow())
         with self.deps.cell.reading() as tx:
             hosts, audits = usage_audits.compute_hosts(tx), usage_audits.of_period(tx, period)
@@ -48,6 +51,7 @@ class UsageQueries:
     # -- debts
 
     def list_debts(self, host: HostName | None) -> tuple[Debt, ...]:
+        """The oldest first. ``host`` None: of all hosts."""
         with self.deps.cell.reading() as tx:
             return services.debts(tx, host)
 

@@ -65,6 +65,7 @@ class BuildGuests(Step):
             return self._without_answer(deps, ops, error)
 
     def order(self, deps: Deps, op: Op) -> BuildOrder:
+        """What the host builds from. A subclass may say otherwise what the disks are made of."""
         return build_order(deps, op.server, op, fence(op))
 
     def _without_answer(self, deps: Deps, ops: Sequence[Op], error: errors.NovaError) -> list[Result]:
@@ -133,6 +134,7 @@ class GuestStep(Step):
                 for result in results_of(ops, outcomes)]
 
     def order(self, deps: Deps, op: Op) -> GuestOrder | RescueOrder | RebuildOrder | PasswordOrder:
+        """A server's order, fenced; what it raises fails the whole call."""
         return guest_order(deps, op, fence(op), self.reboot)
 
 

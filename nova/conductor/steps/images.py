@@ -211,6 +211,7 @@ def image_of(op: Op) -> str:
 
 
 def snapshot_order(deps: Deps, op: Op) -> SnapshotOrder:
+    """The guest is quiesced where its image says ``os_require_quiesce``. Bug: the operation makes no image."""
     build = build_order(deps, op.server, op, fence(op))
     properties = op.server.image.properties if op.server.image else {}
     return SnapshotOrder(server_uuid=op.uuid, instance_name=build.instance_name, fence=build.fence, build=build,

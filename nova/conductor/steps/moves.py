@@ -70,6 +70,8 @@ class MoveStep(Step):
             return error
 
     def act(self, deps: Deps, op: Op) -> Mapping[str, AnyColumn]:
+        """``do`` of a single server: fields of OperationProgress. An error that it raises is the server's result;
+        DatabaseAway and daemon.WorkflowNotYet put the operation aside."""
         return {}
 
 
@@ -178,6 +180,7 @@ class CountResize(MoveStep):
 
 
 def count(deps: Deps, op: Op, counted: Mapping[str, object]) -> None:
+    """Quota counts this of the server from now on. Overtaken."""
     deps.api.transact(lambda tx: ledger.count_as(tx, op.uuid, op.entry.epoch, counted))
 
 

@@ -60,16 +60,19 @@ def move_of(op: Op) -> str:
 
 
 def source(op: Op) -> MoveEnd:
+    """Where the server was when the move began, and with which flavor."""
     asked = op.asked(MoveArguments)
     return MoveEnd(asked.source, asked.source_node, asked.source_zone, asked.old_flavor)
 
 
 def destination(op: Op) -> MoveEnd:
+    """Where it is to be, with the flavor that it shall have. Bug: no host is taken yet."""
     host = taken(op)
     return MoveEnd(host.host, host.node, op.progress.zone, wanted_flavor(op))
 
 
 def same_host(op: Op) -> bool:
+    """Whether the move begins and ends on the same host."""
     return op.progress.host == op.asked(MoveArguments).source
 
 
@@ -117,6 +120,8 @@ def order_at(deps: Deps, op: Op, end: MoveEnd, keep_disks: bool = False) -> Gues
 
 def move_order(deps: Deps, op: Op, end: MoveEnd, offered: GuestOnSource | None = None,
                **fields: AnyColumn) -> MoveOrder:
+    """An order for the guest that comes to ``end``; it is started there if it ran when the move began. ``fields``:
+    others of MoveOrder."""
     return MoveOrder(server_uuid=op.uuid, fence=fence(op), build=build_at(deps, op, end), source=offered,
                      **{"start": runs(op), **fields})
 

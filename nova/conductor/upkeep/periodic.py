@@ -91,6 +91,7 @@ def free_unused_gateways(deps: Deps) -> None:
 
 
 def forget_runners(deps: Deps) -> None:
+    """Conductors' leases that ended more than an hour ago."""
     deps.cell.transact(runners.drop_dead_runners)
 
 

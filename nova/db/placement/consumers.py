@@ -149,7 +149,7 @@ def _held(tx: Connection, uuids: Sequence[str]) -> dict[str, ConsumerBefore]:
                           .where(allocations.c.consumer.in_(uuids))):
         of[row.consumer].append(row)
     return {uuid: ConsumerBefore({(row.provider_id, row.resource_class): row.used for row in rows},
-                       frozenset(row.uuid for row in rows)) for uuid, rows in of.items()}
+                                 frozenset(row.uuid for row in rows)) for uuid, rows in of.items()}
 
 
 def _lock_providers(tx: Connection, wanted: Sequence[ConsumerAllocations], held: Mapping[str, ConsumerBefore],

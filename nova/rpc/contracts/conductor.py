@@ -345,7 +345,7 @@ class ConductorRPC(ConsoleCalls, AllNetworkCalls, Contract):
 
     @call(reads=True)
     def get_hypervisor_statistics(self) -> HypervisorStatistics:
-        """Sums over all nodes."""
+        """Sums over all nodes whose service is not disabled."""
 
     @call(reads=True)
     def list_zones(self, with_services: bool) -> tuple[Zone, ...]:

@@ -118,7 +118,7 @@ class FloatingCalls:
 
     @call(reads=True, since="1.3")
     def list_dns_domains(self, scope: Scope) -> tuple[DnsDomain, ...]:
-        """All domains the DNS driver has."""
+        """The domains that were registered here, whoever uses them. No DNS server is asked."""
 
     @call(since="1.3")
     def put_dns_domain(self, domain: DnsDomain) -> DnsDomain:

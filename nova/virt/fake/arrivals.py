@@ -25,6 +25,7 @@ class Arrivals:
         self._hypervisor = hypervisor
 
     def folder(self, server_uuid: str) -> Path:
+        """Where this guest arrives. Its own folder is not made here."""
         return self._hypervisor.folder(ARRIVALS) / file_name(server_uuid)
 
     def drop(self, server_uuid: str) -> None:

@@ -49,6 +49,8 @@ class FakeHypervisor:
     # --- its guests
 
     def changed(self, subject: BuildOrder | str) -> Change:
+        """A block in which the guest's record may be changed: of an order, or of a uuid alone. Others wait until it
+        ends; the record is kept then, after an error, too."""
         return Change(self.store, subject)
 
     def defined(self, server_uuid: str) -> FakeGuest:
@@ -81,6 +83,8 @@ class FakeHypervisor:
             concurrency.sleep(self.options.boot_delay)
 
     def boot(self, guest: FakeGuest) -> None:
+        """Change the record to that of a guest that has just started, and write a boot's lines to its console. The
+        caller keeps the record, and tells the listener."""
         guest.power_state, guest.saved = PowerState.RUNNING, False
         guest.boots += 1
         guest.say(f"[    0.000000] fake kernel: {guest.instance_name}, {guest.vcpus} vcpus, {guest.memory_mb} MB")
@@ -158,6 +162,7 @@ def knobbed(function: F) -> F:
 
 
 def disk_name(disk: Disk) -> str:
+    """``root``, ``swap``, ``ephemeral``; a number follows where the disk's index is not 0."""
     return f"{disk.kind}{disk.index or ''}"
 
 

@@ -54,6 +54,8 @@ class KnobRule(Value):
     power_state: int = 4
 
     def matches(self, call: str, when: str, names: tuple[str, ...]) -> bool:
+        """Whether the rule speaks of this moment of the call (``when``: before or after its work). One of the server's
+        ``names`` that fits the pattern is enough; it tells capital letters from small ones."""
         return (self.when == when and self.call in (call, "*")
                 and any(fnmatch.fnmatchcase(name, self.name) for name in names))
 
@@ -70,9 +72,11 @@ class Block:
         self._released = threading.Event()
 
     def release(self) -> None:
+        """Let go on who waits, and who comes later. It may be called again."""
         self._released.set()
 
     def wait(self, timeout_s: float = 60.0) -> None:
+        """Say that the call is here, and wait for ``release``. After ``timeout_s`` it goes on all the same."""
         self.reached.set()
         self._released.wait(timeout_s)
 
@@ -100,6 +104,7 @@ class Knobs:
         self.add(KnobRule(call=call, do="fail", kind=error, name=name, when=when, times=times))
 
     def delay(self, call: str, seconds: float, name: str = "*") -> None:
+        """Every call of ``call`` waits ``seconds`` before its work, until ``clear``."""
         self.add(KnobRule(call=call, do="delay", seconds=seconds, name=name))
 
     def block(self, call: str, name: str = "*", when: str = "before") -> Block:
@@ -109,6 +114,8 @@ class Knobs:
         return block
 
     def add(self, rule: KnobRule, block: Block | None = None) -> None:
+        """A rule for this process alone, in force until ``clear``. ``block``: what the calls of a rule that blocks wait
+        for."""
         with self._lock:
             self._own.append(_Own(rule, block))
 

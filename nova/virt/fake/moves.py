@@ -76,10 +76,12 @@ class FakeColdMoves(Part):
 
 
 def copy_of(guest: FakeGuest) -> FakeGuest:
+    """A record with the same content that shares nothing with ``guest``."""
     return msgspec.json.decode(msgspec.json.encode(guest), type=FakeGuest)
 
 
 def offer(host: str, guest: FakeGuest) -> GuestOnSource:
+    """What ``host`` tells of a guest that leaves it: its disks by name, with the whole record as a fact."""
     disks = tuple(DiskOnSource(kind=disk.rstrip("0123456789"), name=disk, format="raw",
                                size_bytes=guest.sizes.get(disk, 0) << 30) for disk in guest.disks)
     return GuestOnSource(host=host, cpu="fake", disks=disks, power_state=PowerState(guest.power_state),

@@ -53,6 +53,7 @@ class FakeGuest(msgspec.Struct, kw_only=True):
 
     @property
     def empty(self) -> bool:
+        """Whether nothing is left of the guest: no definition, no disks, no taps. Such a record is not kept."""
         return not (self.defined or self.disks or self.taps)
 
     def drop_disks(self, keep: Collection[str] = ()) -> None:
@@ -90,10 +91,12 @@ class Store:
             self._guests[guest.uuid] = guest
 
     def all(self) -> list[FakeGuest]:
+        """Of every guest, the kept record itself; the list is the caller's own."""
         with self.lock:
             return list(self._guests.values())
 
     def find(self, uuid: str) -> FakeGuest | None:
+        """The kept record itself, not a copy; None when there is none."""
         return self._guests.get(uuid)
 
     def hand_over(self, guest: FakeGuest, target: Path) -> None:

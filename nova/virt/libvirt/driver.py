@@ -81,7 +81,8 @@ class DriverTools:
 
 
 def tools_of(settings: LibvirtSettings, hypervisor: LibvirtHypervisor, runner_of: Callable[[float], CommandRunner],
-                           clock: concurrency.Clock) -> DriverTools:
+             clock: concurrency.Clock) -> DriverTools:
+    """The tools that the driver's parts share. ``runner_of``: makes what runs programs, from a time-out in seconds."""
     folders = Folders(settings.instances_path, functools.cache(lambda: node_uuid(settings.state_path)))
     images = image_tool(settings, runner_of=runner_of)
     disks = DiskMaker(settings, images, runner_of(DISK_TOOL_TIMEOUT_S))
@@ -103,7 +104,7 @@ class LibvirtDriver(interface.Driver):
 
     def __init__(self, settings: LibvirtSettings, hypervisor: LibvirtHypervisor | None = None,
                         runner_of: Callable[[float], CommandRunner] = SystemRunner,
-                        clock: concurrency.Clock | None = None) -> None:
+                 clock: concurrency.Clock | None = None) -> None:
         if hypervisor is None:
             from nova.virt.libvirt.connection import LibvirtConnection  # the library is loaded where it is needed
             hypervisor = LibvirtConnection(settings.uri, settings.keepalive_s)

@@ -83,19 +83,23 @@ Sink = Callable[["PowerEvent | Lost"], None]  # called from a thread of the libr
 class LibvirtHypervisor(Protocol):
     """Each call may raise host.LibvirtDown; each change may be repeated."""
 
-    def open(self, sink: Sink) -> None: ...
+    def open(self, sink: Sink) -> None:
+        """Connect, at once or not at all, and give ``sink`` each power event from then on. Called once, before all
+        others."""
 
     def close(self) -> None: ...
 
     def reopen(self) -> None:
         """Connect anew if the connection is broken."""
 
-    def hostname(self) -> str: ...
+    def hostname(self) -> str:
+        """As libvirt tells it (virConnectGetHostname)."""
 
     def version(self) -> int:
         """QEMU's, as major * 1,000,000 + minor * 1,000 + micro."""
 
-    def size(self) -> HostSize: ...
+    def size(self) -> HostSize:
+        """The host's processors that are on, and its memory in MiB (virNodeGetInfo)."""
 
     def capabilities(self) -> str:
         """XML."""
@@ -223,7 +227,9 @@ class LibvirtHypervisor(Protocol):
     def migrated(self, server_uuid: str) -> bool:
         """Whether it is not here, or only its definition is, because it went away."""
 
-    def abort_migration(self, server_uuid: str) -> None: ...
+    def abort_migration(self, server_uuid: str) -> None:
+        """The source gives up sending (virDomainAbortJob), and the guest goes on here: ``migrate`` ends with an
+        error."""
 
     def start_post_copy(self, server_uuid: str) -> None:
         """Let it run there at once and bring the rest of its memory as it is asked for."""

@@ -215,11 +215,11 @@ _NOT_YET = "this release does not have it"
 
 REFUSED: dict[str, UnkeptProperty] = {
     **{name: UnkeptProperty(NO, "disks are not encrypted here")
-              for name in ("hw:ephemeral_encryption", "hw_ephemeral_encryption")},
+       for name in ("hw:ephemeral_encryption", "hw_ephemeral_encryption")},
     **{name: UnkeptProperty(frozenset({"0"}), "USB devices are redirected over SPICE, which is not served here")
-              for name in ("hw:redirected_usb_ports", "hw_redirected_usb_ports")},
+       for name in ("hw:redirected_usb_ports", "hw_redirected_usb_ports")},
     **{name: UnkeptProperty(frozenset(), _NOT_YET)
-              for name in ("hw_emulation_architecture", "accel:device_profile")},
+       for name in ("hw_emulation_architecture", "accel:device_profile")},
     "hw:pmem": UnkeptProperty(frozenset(), "persistent memory is told of, and not given to guests in this release"),
     "hw:tpm_secret_security": UnkeptProperty(
         frozenset({"host"}), "secrets of TPMs are kept by the host (hw:tpm_secret_security=host): there is no key "
@@ -242,7 +242,7 @@ def wishes(image: Mapping[str, str], extra_specs: Mapping[str, str]) -> Requeste
         raise errors.image.WrongProperty(**contradiction._asdict())
     found = {**wished, **{field: one for field, one in decided.items() if field not in BOUNDED or field not in wished}}
     return replace(RequestedProperties(), names={field: one.name for field, one in found.items()},
-                                **{field: one.value for field, one in found.items()})
+                   **{field: one.value for field, one in found.items()})
 
 
 class _Said(NamedTuple):

@@ -26,25 +26,32 @@ class Device(Protocol):
     """A device as a hypervisor tells of it."""
 
     @property
-    def address(self) -> str: ...
+    def address(self) -> str:
+        """As 0000:81:00.0."""
 
     @property
-    def vendor_id(self) -> str: ...
+    def vendor_id(self) -> str:
+        """Four hexadecimal digits in small letters; empty when it is not told."""
 
     @property
-    def product_id(self) -> str: ...
+    def product_id(self) -> str:
+        """Four hexadecimal digits in small letters; empty when it is not told."""
 
     @property
-    def kind(self) -> str: ...
+    def kind(self) -> str:
+        """type-PCI, type-PF (it has virtual functions), type-VF (it is one), or vdpa."""
 
     @property
-    def cell(self) -> int | None: ...
+    def cell(self) -> int | None:
+        """The host's NUMA cell that it is at; None: it is not told."""
 
     @property
-    def parent(self) -> str | None: ...
+    def parent(self) -> str | None:
+        """The address of a virtual function's physical function; else None."""
 
     @property
-    def names(self) -> tuple[str, ...]: ...
+    def names(self) -> tuple[str, ...]:
+        """The names of its network interfaces on the host, sorted."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -74,7 +74,7 @@ class Fleet:
         client = self.bus.client(ConductorHostRPC, name)
         driver = FakeDriver(options(fake_options), name, folder)
         service = ComputeService(ComputeParts(driver, client, None, options(compute_options)),
-                                        Host(name, folder, clock=self.clock))
+                                 Host(name, folder, clock=self.clock))
         service.start()
         service._periodic.stop()  # its own thread: here the jobs are done by our clock
         for job in service._periodic._jobs:

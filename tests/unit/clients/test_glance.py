@@ -261,7 +261,7 @@ def test_create_when_the_name_has_letters_of_four_bytes_then_glance_takes_it_wit
 
 def test_refusal_when_it_is_a_page_then_its_reason_is_told(server):
     caller = session.Caller(session.ServiceEndpoint("image", "image", (server.url,)),
-                                    session.Credentials(ksession.Session(), None))
+                            session.Credentials(ksession.Session(), None))
     with pytest.raises(errors.Invalid) as refused:
         caller.call("POST", "/v2/images", json={"name": "\U0001f389"})
     assert "400 Characters of more than 3 bytes are not supported & refused." in refused.value.message

@@ -188,7 +188,7 @@ def test_token_when_keystone_hangs_then_nobody_waits_for_longer_than_the_call_is
         plugin = v3.Password(f"{url}/v3", username="nova", password="x", user_domain_id="d", project_id="p")
         http = session.patient(ksession.Session(timeout=60.0))
         caller = NeutronCaller(session.ServiceEndpoint("network", "network", (url,), retries=0),
-                                       session.Credentials(http, plugin))
+                               session.Credentials(http, plugin))
         begun = time.monotonic()
         with context.waited_for(0.1), pytest.raises(errors.Unavailable):
             caller.call("GET", "/v2.0/networks")

@@ -52,3 +52,12 @@ def test_thread_when_there_is_nothing_to_do_then_it_does_not_spin(clock):
     periodic = Periodic([], clock)
     periodic._loop()
     periodic.stop()
+
+
+def test_stop_when_a_job_runs_then_no_other_begins(clock):
+    counts: dict[str, int] = {}
+    stopping = PeriodicJob("stopping", 10, lambda: periodic.stop())
+    periodic = Periodic([stopping, _counting(counts, "next", 10)], clock)
+    clock.advance(seconds=12)
+    periodic.run_due()
+    assert counts == {}

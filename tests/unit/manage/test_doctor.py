@@ -45,13 +45,13 @@ def options(**values):
 
 def test_round_trip_on_a_controller_then_the_database_answers():
     bus = Bus()
-    assert doctor.round_trip(options(), bus) == " (database: MariaDB 10)"
+    assert doctor.services.round_trip(options(), bus) == " (database: MariaDB 10)"
     assert bus.asked == [(ConductorRPC,), ("ping", "here")]
 
 
 def test_round_trip_on_a_compute_host_then_only_the_hosts_contract_is_spoken():
     bus = Bus()
-    assert doctor.round_trip(options(compute_driver="libvirt.LibvirtDriver"), bus) == ""
+    assert doctor.services.round_trip(options(compute_driver="libvirt.LibvirtDriver"), bus) == ""
     assert bus.asked == [(ConductorHostRPC,), ("may_proceed", "here", ())]
 
 
@@ -70,8 +70,8 @@ def test_broker_when_nothing_listens_then_it_names_the_address_and_the_option():
 
 
 def test_is_compute_when_a_conductor_shares_the_file_then_not():
-    assert not doctor.is_compute(options(compute_driver="libvirt.LibvirtDriver",
-                                         database__connection="sqlite://"))
+    assert not doctor.finding.is_compute(options(compute_driver="libvirt.LibvirtDriver",
+                                                 database__connection="sqlite://"))
 
 
 def test_run_when_a_check_has_an_accident_then_the_others_are_told_and_it_fails(monkeypatch):

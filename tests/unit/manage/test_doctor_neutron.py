@@ -8,7 +8,7 @@ from oslo_config import cfg
 from nova import conf as nova_conf
 from nova.clients import neutron as client
 from nova.clients import session
-from nova.manage import doctor_neutron
+from nova.manage import doctor
 from tests.fakes.neutron import FakeNeutron
 
 
@@ -26,7 +26,7 @@ def look(fake: FakeNeutron, monkeypatch, roles=("admin", "service"), **neutron):
     access = SimpleNamespace(get_access=lambda _session: SimpleNamespace(role_names=list(roles)))
     monkeypatch.setattr(session, "load", lambda options, section: session.Credentials(None, access))
     monkeypatch.setattr(client, "of_groups", lambda group, credentials: fake.client(retries=0))
-    return doctor_neutron.neutron(conf)
+    return doctor.neutron(conf)
 
 
 def test_neutron_when_not_in_use_then_it_says_so(fake, monkeypatch):

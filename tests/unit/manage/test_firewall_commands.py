@@ -12,7 +12,7 @@ from nova import errors
 from nova.cmd import compute
 from nova.compute.filter.host_filter import PacketFilters
 from nova.manage import doctor, firewall_commands
-from nova.manage.doctor_filter import packet_filter
+from nova.manage.doctor.firewall import packet_filter
 from tests.fakes.conductor import FakeConductor
 
 

@@ -123,8 +123,8 @@ def test_book_when_another_mac_has_the_address_ignores_the_first_ones_end(tmp_pa
 def test_init_lines_are_what_is_leased_and_still_right():
     hosts = [guest(3), guest(4, leased=True), guest(5), guest(6)]
     held = [HeldLease(mac=MAC, address=ADDRESS, hostname="vm3", expires=5000),
-                 HeldLease(mac="fa:16:3e:99:99:99", address="10.0.1.5", expires=5000),
-                 HeldLease(mac="fa:16:3e:00:01:06", address="10.0.1.6", expires=10)]
+            HeldLease(mac="fa:16:3e:99:99:99", address="10.0.1.5", expires=5000),
+            HeldLease(mac="fa:16:3e:00:01:06", address="10.0.1.6", expires=10)]
     assert init_lines(hosts, held, now=1000.9, lease_time_s=60).splitlines() == [
         "5000 fa:16:3e:00:01:03 10.0.1.3 vm3 *",
         "1060 fa:16:3e:00:01:04 10.0.1.4 * *",

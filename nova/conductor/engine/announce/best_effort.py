@@ -39,6 +39,7 @@ def quietly(method: Callable[..., None]) -> Callable[..., None]:
 
 
 def read(deps: Deps, uuids: Sequence[str]) -> dict[str, notification_rows.Announced]:
+    """What events show of these servers, by uuid: of those that there are, in one transaction."""
     with deps.cell.reading() as tx:
         return notification_rows.read(tx, uuids, SHOWN)
 
@@ -57,5 +58,6 @@ def period(deps: Deps) -> Period:
 
 
 def tell(deps: Deps, events: Iterable[Event]) -> None:
+    """In their order. It does not wait for who listens."""
     for event in events:
         deps.notifier.tell(event)

@@ -84,6 +84,7 @@ class Operations:
 
     @quietly
     def after_undo(self, action: str, step: Step, op: Op) -> None:
+        """A step was undone. Only where that is told of by itself."""
         for told in _undo(action, step):
             self._part(told, "end", [op])
 

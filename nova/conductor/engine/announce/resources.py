@@ -37,6 +37,7 @@ def _event(deps: Deps, name: str, phase: str, subject: AnyColumn) -> Event:
 
 
 def who() -> Who:
+    """Who asks, by the context."""
     return Who.of(context.current())
 
 
@@ -48,6 +49,7 @@ class CacheProgress:
         self._done = itertools.count(1)
 
     def begun(self) -> None:
+        """Before the first host is asked."""
         once(self.deps, "aggregate.cache_images", lambda: self.aggregate, "start")
 
     def host_done(self, host: str, cached: Sequence[str], failed: Sequence[str]) -> None:
@@ -58,6 +60,7 @@ class CacheProgress:
             images_failed=failed, index=index, total=self.hosts), "progress")
 
     def ended(self) -> None:
+        """After the last host, whether it has the images or not."""
         once(self.deps, "aggregate.cache_images", lambda: self.aggregate, "end")
 
 

@@ -23,6 +23,7 @@ def known_id(id: str, what: str) -> str:
 
 
 def is_id(text: str) -> bool:
+    """Whether the text is a uuid in any form."""
     try:
         uuid.UUID(text)
     except ValueError:

@@ -26,19 +26,24 @@ class FloatingByNeutron:
     # -- reads
 
     def list_floating_pools(self, scope: Scope) -> tuple[FloatingPool, ...]:
+        """The external networks that the user sees, by name."""
         return tuple(FloatingPool(name=one.name or one.id) for one in self._outside())
 
     def list_floating_addresses(self, query: FloatingQuery) -> tuple[FloatingAddress, ...]:
+        """The scope's project's, by address; without a project, all that the user sees."""
         project = query.scope.project_id
         found = self._client.floating_ips({"project_id": project} if project else None, as_user=True)
         return self._shown(sorted(found, key=lambda one: ipaddress.ip_address(one.address).packed))
 
     def get_floating_address(self, id: str, scope: Scope) -> FloatingAddress:
+        """network.BadId; network.Absent, also outside the scope."""
         return self._shown([self._own(id, scope)])[0]
 
     # -- writes
 
     def allocate_floating_address(self, project_id: str, pool: str | None) -> FloatingAddress:
+        """``pool`` None: the configured one; a network's name or id. floating.NoPool, floating.SeveralPools,
+        floating.PoolEmpty; network.Refused with Neutron's reason; OverQuota."""
         network = self._pool(pool or self._default_pool)
         try:
             made = self._client.create_floating_ip(floating_network_id=network.id)
@@ -49,6 +54,7 @@ class FloatingByNeutron:
         return _value(made, {network.id: network.name}, {})
 
     def release_floating_address(self, id: str, scope: Scope) -> None:
+        """network.BadId; network.Absent, also outside the scope."""
         found = self._own(id, scope)
         holder = self._holders([found]).get(found.port_id or "")
         with said("Floating IP", id, errors.service.Conflict):
@@ -57,6 +63,8 @@ class FloatingByNeutron:
             self._changed(holder)
 
     def associate_floating_address(self, association: FloatingAssociation) -> None:
+        """It is taken from the port that had it. network.Absent: there is no such address; floating.NoFixedAddress,
+        floating.OtherFixedAddress; network.Refused with Neutron's reason."""
         row = server_row(self._world, association.server_uuid)
         found = self._named(association.address)
         port, fixed = _target(ports_of(self._client, row), association)
@@ -69,6 +77,7 @@ class FloatingByNeutron:
             self._changed(server)
 
     def disassociate_floating_address(self, association: FloatingAssociation) -> None:
+        """network.Absent: there is no such address; floating.NotItsOwn."""
         found = self._named(association.address)
         if self._holders([found]).get(found.port_id or "") != association.server_uuid:
             raise errors.floating.NotItsOwn(address=association.address, server=association.server_uuid)

@@ -39,20 +39,24 @@ class GroupsByNeutron:
     # -- groups
 
     def list_security_groups(self, query: SecurityGroupQuery) -> tuple[SecurityGroup, ...]:
+        """As Neutron sorts them; the page is cut here. ``names``: those alone."""
         filters: dict[str, Any] = {"project_id": query.scope.project_id} if query.scope.project_id else {}
         if query.names:
             filters["name"] = list(query.names)
         return self._shown(_slice(self._client.security_groups(filters, as_user=True), query.page))
 
     def get_security_group(self, id: str, scope: Scope) -> SecurityGroup:
+        """network.BadId; network.Absent, also outside the scope."""
         return self._shown([self._own(id, scope)])[0]
 
     def create_security_group(self, group: NewSecurityGroup) -> SecurityGroup:
+        """In the project of the user's token. network.Refused with Neutron's reason; OverQuota."""
         with said("Security group", group.name):
             made = self._client.create_security_group(name=group.name, description=group.description)
         return self._shown([made])[0]
 
     def update_security_group(self, update: SecurityGroupUpdate) -> SecurityGroup:
+        """None leaves what there is. network.BadId; network.Absent, also outside the scope; network.Refused."""
         group = self._own(update.id, update.scope)
         fields = {"name": update.name, "description": update.description}
         with said("Security group", update.id):
@@ -61,6 +65,7 @@ class GroupsByNeutron:
         return self._shown([changed])[0]
 
     def delete_security_group(self, id: str, scope: Scope) -> None:
+        """network.BadId; network.Absent, also outside the scope; network.Refused while it is in use."""
         group = self._own(id, scope)
         with said("Security group", id):
             self._client.delete_security_group(group.id)
@@ -68,6 +73,8 @@ class GroupsByNeutron:
     # -- rules
 
     def create_security_rule(self, rule: NewSecurityRule, scope: Scope) -> SecurityRule:
+        """For what comes in. network.BadId; network.Absent: the group (also outside the scope), or its source;
+        network.Refused: it is there, or its range is none."""
         group = self._own(rule.group_id, scope)
         fields = _fields(rule)
         if rule.source_id:
@@ -77,17 +84,21 @@ class GroupsByNeutron:
         return _rule(made, self._sources([made]))
 
     def delete_security_rule(self, id: str, scope: Scope) -> None:
+        """Neutron looks whose it is, by the user's token. network.BadId, network.Absent."""
         with said("Security group rule", id, errors.service.Conflict):
             self._client.delete_security_rule(known_id(id, "Security group rule"))
 
     # -- servers
 
     def list_server_security_groups(self, query: ServerQuery) -> tuple[SecurityGroup, ...]:
+        """Of all its ports, by name. server.NotFound outside the scope."""
         row = server_row(self._world, query.uuid, query.scope)
         ids = {id for port in ports_of(self._client, row) for id in port.security_group_ids}
         return self._shown(sorted(self._client.security_groups_by_id(ids), key=lambda one: (one.name, one.id)))
 
     def change_group_membership(self, change: GroupMembership) -> None:
+        """Of all its ports to which groups apply. network.Absent, network.GroupAmbiguous; security_group.NoPort,
+        security_group.NotAMember. To join a group twice is no error."""
         row = server_row(self._world, change.server_uuid)
         group = self._find(change.group, change.member, row.project_id)
         ports = [port for port in ports_of(self._client, row) if _guarded(port)]

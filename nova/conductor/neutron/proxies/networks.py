@@ -18,12 +18,14 @@ class NetworksByNeutron:
         self._client, self._of_all = client, of_all
 
     def list_networks(self, scope: Scope) -> tuple[Network, ...]:
+        """The project's own, shared and external networks; without a project in the scope, all that the user sees."""
         found = {one.id: one for one in self._client.networks(as_user=True) if _usable(one, scope)}
         if self._of_all and scope.project_id is not None:
             found |= {one.id: one for one in self._client.networks({"tenant_id": self._of_all})}
         return tuple(map(_shown, found.values()))
 
     def get_network(self, uuid: str, scope: Scope) -> Network:
+        """network.Absent, also when the scope's project may not use it."""
         if not is_id(uuid):
             raise errors.network.Absent(what="Network", id=uuid)
         found = [one for one in self._client.networks({"id": uuid}, as_user=True) if _usable(one, scope)]

@@ -81,6 +81,7 @@ class Link:
     # --- the connection
 
     def open(self, sink: Sink) -> None:
+        """Starts the library's event loop, should this process have none yet. No second try: host.LibvirtDown."""
         _run_event_loop()
         self._sink = sink
         self._live(patience_s=0)
@@ -206,9 +207,11 @@ def unless(act: Callable[[], object], done: Callable[[], object]) -> None:
 
 
 def is_broken(error: libvirt.libvirtError) -> bool:
+    """Whether the connection failed, and not what was asked over it. The call may then be made on a new connection."""
     code = error.get_error_code()
     return code in BROKEN or (code in BROKEN_THEN and error.get_error_domain() in BROKEN_WITH)
 
 
 def reason_of(error: libvirt.libvirtError) -> str:
+    """The first line of libvirt's own message, of 300 characters at most."""
     return (error.get_error_message() or str(error)).splitlines()[0][:300]

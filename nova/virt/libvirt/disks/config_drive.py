@@ -57,6 +57,8 @@ class ConfigDrive:
 
 
 def iso_argv(maker: str, tree: str, target: str) -> list[str]:
+    """The command that makes ``target`` of the folder ``tree``: an ISO 9660 image with Joliet and Rock Ridge names and
+    the volume label config-2. ``maker`` is a program of ``ISO_MAKERS`` (genisoimage(1))."""
     return [maker, "-quiet", "-J", "-r", "-l", "-ldots", "-allow-lowercase", "-allow-multidot", "-V", LABEL,
             "-publisher", "OpenStack Nova", "-o", target, tree]
 

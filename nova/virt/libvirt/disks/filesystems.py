@@ -24,10 +24,13 @@ def choose(kind: str, asked: str | None, configured: str | None, os_type: str | 
 
 
 def label(kind: str, index: int) -> str:
+    """The volume label by which a guest finds the disk: swap, ephemeral0, ephemeral1 and so on."""
     return "swap" if kind == "swap" else f"ephemeral{index}"
 
 
 def argv(filesystem: str, label_: str, path: str) -> list[str]:
+    """The command that makes the file system in a file or device that is there. guest.DiskFilesystem: none of that name
+    is made here. (mkfs(8), mkswap(8))"""
     if filesystem not in COMMANDS:
         raise errors.guest.DiskFilesystem(name=filesystem, known=", ".join(sorted(COMMANDS)))
     return [*COMMANDS[filesystem], label_, path]

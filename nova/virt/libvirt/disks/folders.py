@@ -63,6 +63,7 @@ class RescueRecord(Value):
     command_line: str | None = None
 
     def files(self) -> tuple[str, ...]:
+        """Names of all files that were made for the rescue: disk, kernel, ramdisk, config drive."""
         return tuple(name for name in (self.disk.name, self.kernel, self.ramdisk,
                                        self.config.name if self.config else None) if name)
 
@@ -103,6 +104,8 @@ class Folder:
 
     @property
     def concerns_us(self) -> bool:
+        """Whether this host has to do with the guest: it is its own (or nobody's yet), or this host keeps an order of
+        another's."""
         return self.owned or self._file_of_ours("order.json").exists()
 
     def own(self) -> None:
@@ -134,6 +137,7 @@ class Folder:
     # --- what is in it
 
     def file(self, name: str) -> Path:
+        """Its path in the folder, whether it is there or not."""
         return self.path / name
 
     def base_file(self, disk: DiskRecord) -> Path:
@@ -142,9 +146,12 @@ class Folder:
         return self.file(path.name) if path.parent.name == self.path.name.removesuffix(ASIDE) else path
 
     def exists(self) -> bool:
+        """Whether there is such a folder, whosever guest it is."""
         return self.path.is_dir()
 
     def make(self) -> None:
+        """Have the folder, with this host as its owner where it has none yet. Another's stays another's. It may be
+        repeated."""
         self.path.mkdir(mode=0o711, parents=True, exist_ok=True)
         self.path.chmod(0o711)  # QEMU's user may open the disks it is told of; nobody may list
         if self._host and not self._owner():
@@ -163,6 +170,7 @@ class Folder:
             concurrency.run_in_thread(shutil.rmtree, self.path)
 
     def order(self) -> BuildOrder | None:
+        """This host's newest order, as ``keep_order`` wrote it. None when there is none, or it can not be read."""
         return self._read(self._mine("order.json"), BuildOrder)
 
     def orders(self) -> tuple[BuildOrder, ...]:
@@ -176,9 +184,12 @@ class Folder:
         self._write(self._mine("order.json"), shown)
 
     def disks(self) -> tuple[DiskRecord, ...]:
+        """The guest's own disks, in the order in which it sees them; () when none were noted yet. A rescue's are not
+        among them."""
         return self._read("disks.json", tuple[DiskRecord, ...]) or ()
 
     def keep_disks(self, disks: tuple[DiskRecord, ...]) -> None:
+        """Note these as all of the guest's own disks, in place of those that were noted before."""
         self._write("disks.json", disks)
 
     def copy_of(self) -> str | None:
@@ -235,9 +246,11 @@ class Folder:
         self.keep_disks(kept)
 
     def plugs(self) -> tuple[PlugRecord, ...]:
+        """The interfaces that this host plugged, as it noted them; () when there are none."""
         return self._read(self._mine("plugged.json"), tuple[PlugRecord, ...]) or ()
 
     def keep_plugs(self, plugs: tuple[PlugRecord, ...]) -> None:
+        """Note these as all that this host has plugged for the guest, in place of what was noted before."""
         self._write(self._mine("plugged.json"), plugs)
 
     def _read(self, name: str, kind: type[T]) -> T | None:

@@ -45,6 +45,7 @@ class DiskMaker:
             concurrency.run_in_thread(shutil.copyfile, source, part)
 
     def exists(self, folder: Folder, disk: DiskRecord) -> bool:
+        """Whether the whole disk is there, in the back end that its record names."""
         return self.backends.of(disk).exists(folder, disk)
 
     def source(self, folder: Folder, disk: DiskRecord) -> str:

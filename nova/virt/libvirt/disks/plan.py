@@ -53,6 +53,8 @@ def wanted_disks(order: BuildOrder) -> tuple[Disk, ...]:
 
 
 def config_drive(settings: LibvirtSettings, size_bytes: int = 0) -> DiskRecord:
+    """The record of a guest's config drive: a CD for iso9660, a disk for vfat. ``size_bytes`` 0: it is not written
+    yet."""
     device = "disk" if settings.config_drive_format == "vfat" else "cdrom"
     return DiskRecord(kind="config", name=CONFIG_NAME, format="raw", size_bytes=size_bytes, device=device)
 
@@ -80,4 +82,5 @@ def _format(settings: LibvirtSettings) -> str:
 
 
 def whole_sectors(size_bytes: int) -> int:
+    """The size, up to the next whole sector of 512 bytes."""
     return -(-size_bytes // 512) * 512

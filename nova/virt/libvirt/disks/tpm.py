@@ -71,4 +71,5 @@ def secret_xml(server_uuid: str) -> str:
 
 
 def installed() -> bool:
+    """Whether all programs of swtpm that libvirt needs for a TPM are on this host: swtpm(8), swtpm_setup(8)."""
     return all(shutil.which(program, path="/usr/bin:/usr/local/bin:/bin") for program in EMULATORS)

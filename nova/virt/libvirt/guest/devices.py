@@ -51,7 +51,9 @@ def check_offers(asked: RequestedProperties, can: DomainCapabilities, host: Hype
 
 def device_spec(asked: RequestedProperties, settings: LibvirtSettings, folder: Path, machine: str | None,
                 host: HypervisorFacts,
-                       server_uuid: str) -> GuestDevices:
+                server_uuid: str) -> GuestDevices:
+    """What libvirt is told of them. ``folder``: the guest's, for its console log. ``machine`` None: the usual type.
+    host.NoSuchGuest: this host has not what is asked for; image.WrongProperty: the image contradicts itself."""
     spice, can = settings.consoles.spice, host.abilities(machine)
     screen = settings.vnc_listen is not None or spice is not None
     check_offers(asked, can, host)

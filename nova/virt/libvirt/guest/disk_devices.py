@@ -57,7 +57,7 @@ class Storage:
 
 
 def disk_specs(disks: Iterable[DiskRecord], folder: Path, wishes: RequestedProperties, cdrom_bus: str, storage: Storage,
-                            extra_specs: Mapping[str, str] | None = None) -> tuple[DiskSpec, ...]:
+               extra_specs: Mapping[str, str] | None = None) -> tuple[DiskSpec, ...]:
     """Booted from is the rescue disk where there is one, else the root disk; never another."""
     disks, slots, specs = tuple(disks), Slots(), []
     bootable = "rescue" if any(disk.kind == "rescue" for disk in disks) else "root"
@@ -89,6 +89,8 @@ def io_mode(disk: DiskRecord, storage: Storage) -> str | None:
 
 
 def throttles(extra_specs: Mapping[str, str]) -> tuple[tuple[str, int], ...]:
+    """A disk's limits from the flavor's ``quota:disk_*``: (libvirt's element of iotune, bytes or requests a second).
+    image.WrongProperty: a value is no number."""
     found = []
     for key, element in THROTTLES.items():
         if key in extra_specs:

@@ -121,6 +121,7 @@ class LibvirtRescuing:
 
 
 def is_stable(image: Image) -> bool:
+    """Whether the guest's own disks keep their places, as the rescue image asks."""
     return any(image.properties.get(name) for name in ("hw_rescue_device", "hw_rescue_bus"))
 
 

@@ -44,7 +44,7 @@ class SerialLines:
     """``settings`` None: serial ports are not served. ``free``: see :func:`is_free`."""
 
     def __init__(self, settings: SerialSettings | None, hypervisor: LibvirtHypervisor, folders: Folders,
-                        free: Callable[[str, int], bool] | None = None) -> None:
+                 free: Callable[[str, int], bool] | None = None) -> None:
         self._settings, self._hypervisor, self._folders, self._free = settings, hypervisor, folders, free or is_free
         self._lock = threading.Lock()
         self._last = 0  # the port that was given last

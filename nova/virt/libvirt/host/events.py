@@ -26,6 +26,7 @@ class EventQueue:
         self._write.setblocking(False)
 
     def put(self, item: PowerEvent | Lost | None) -> None:
+        """From any thread. None tells the reader that it is over. After ``close`` what is put is dropped."""
         self._items.append(item)
         try:
             self._write.send(b".")
@@ -56,12 +57,14 @@ class DomainEvents:
         self._closing = False
 
     def listen(self, listener: PowerListener) -> None:
+        """From now on this listener alone is told. What comes while there is none is lost."""
         self._listener = listener
 
     def start(self) -> None:
         concurrency.spawn(self._run, name="power-events")
 
     def stop(self) -> None:
+        """What came before is told yet; then the thread ends. No new connection is tried any more."""
         self._closing = True
         self.wire.put(None)
 

@@ -38,6 +38,7 @@ class Layout:
     vcpus: int = 0
 
     def topology(self, devices: Iterable[PciDevice]) -> HostTopology:
+        """The cells, with the devices that are there now."""
         return HostTopology(cells=self.cells, devices=tuple(devices))
 
 
@@ -123,6 +124,7 @@ def persistent_memory(placing: Placing, there: Mapping[str, int]) -> tuple[Class
 
 def device_children(name: str, node_uuid: str, devices: Iterable[PciDevice],
                     placing: Placing) -> tuple[ChildProvider, ...]:
+    """A provider for each device, below the node's; () unless ``[pci]report_in_placement`` is set."""
     return providers.children(name, node_uuid, devices) if placing.report_devices else ()
 
 

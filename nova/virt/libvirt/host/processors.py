@@ -31,6 +31,8 @@ def traits_of(features: Iterable[str]) -> frozenset[str]:
 
 
 def mode_of(settings: LibvirtSettings, host: HypervisorFacts) -> str:
+    """libvirt's ``mode`` of a guest's ``cpu`` element; none: QEMU's own default processor. Without KVM it is
+    never host-passthrough."""
     kvm = host.virt_type == "kvm"
     mode = settings.cpu_mode or ("host-model" if kvm else "none")
     if not kvm and mode == "host-passthrough":

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import datetime
-import importlib.metadata
 import os
 import tempfile
 import uuid
@@ -17,6 +16,7 @@ from nova.model.base import utcnow
 from nova.model.hosts import HostUptime, Node
 from nova.privileged import kvm
 from nova.privileged.runner import CommandRunner
+from nova.version import release
 from nova.virt.libvirt.disks import tpm
 from nova.virt.libvirt.disks.folders import Folders
 from nova.virt.libvirt.host import host_traits
@@ -97,6 +97,7 @@ class LibvirtHost:
         return wanted
 
     def facts(self) -> HypervisorFacts:
+        """What was read by ``look``, which the first call does where nobody did; it raises as that does."""
         if self._facts is None:
             self.look()
         assert self._facts is not None
@@ -234,11 +235,3 @@ def model_features(models: Iterable[str], folder: Path = CPU_MAP) -> dict[str, f
             text = (folder / f"x86_{Path(model).name}.xml").read_text()
             found[model] = frozenset(capabilities.cpu_model_features(text))
     return found
-
-
-def release() -> str:
-    """Our own version, as installed; 0 in a checkout."""
-    try:
-        return importlib.metadata.version("nova")
-    except importlib.metadata.PackageNotFoundError:
-        return "0"

@@ -102,9 +102,12 @@ class Carrier:
         self._tool = QemuImg(ToolLimits(cpu_s=settings.copy_timeout_s, memory_mb=memory_mb), settings.copy_timeout_s)
 
     def from_folder(self, folder: Folder) -> Origin:
+        """Files are copied from a folder that this host sees: that of a guest put aside, or on shared storage."""
         return FromFolder(folder, self._runner)
 
     def from_host(self, source: GuestOnSource, told: SourceInfo) -> Origin:
+        """Files are read over the network, as the source offers them; by TLS where the settings say so. It does not
+        connect yet."""
         return FromHost(source, told, self._tool, self._settings.certificates if self._settings.tls else "")
 
     def open(self, folder: Folder, probe: str, uuid: str) -> None:

@@ -40,7 +40,7 @@ class MigrationJob:
     """``departure`` None: the migration was begun by an earlier process, and is only watched."""
 
     def __init__(self, hypervisor: LibvirtHypervisor, uuid: str, departure: Departure | None, watch: MigrationWatch,
-                                 post_copy: bool) -> None:
+                 post_copy: bool) -> None:
         self._hypervisor, self.uuid, self._departure, self._watch = hypervisor, uuid, departure, watch
         self._post_copy = post_copy
         self._sent = threading.Event()
@@ -184,6 +184,7 @@ class MigrationJobs:
         self._lock = threading.Lock()
 
     def of(self, uuid: str) -> MigrationJob | None:
+        """The server's migration; None when this process has none of it under way."""
         return self._jobs.get(uuid)
 
     def run(self, uuid: str, make: Callable[[], MigrationJob], ears: Ears) -> None:

@@ -271,7 +271,7 @@ def wires_of(build: BuildOrder, settings: LibvirtSettings) -> dict[str, Interfac
     asked = vifs.VifRequirements(wishes({}, {}), settings, False, 1, {})
     found = {one.mac: vifs.spec(one, asked) for one in build.interfaces}
     return {mac: InterfaceWire(type=one.type, source={"bridge": one.bridge} if one.bridge else dict(one.source),
-                      device=one.device, port_id=one.port_id) for mac, one in found.items() if not one.pci}
+                               device=one.device, port_id=one.port_id) for mac, one in found.items() if not one.pci}
 
 
 class _Place(NamedTuple):
@@ -292,10 +292,11 @@ def _places(there: GuestArrival) -> ArrivalPaths:
         return msgspec.json.decode(facts[name], type=kind) if name in facts else None
     try:
         return ArrivalPaths(folder=facts["folder"], vnc_listen=facts.get("vnc_listen") or None,
-                      bases=msgspec.json.decode(facts["bases"], type=pairs),
-                      vifs=msgspec.json.decode(facts["vifs"], type=pairs), placement=told("placement", PlacementSpec),
-                      wires=told("wires", dict[str, InterfaceWire]) or {}, screens=told("screens", GuestScreens),
-                      lines=told("lines", tuple[SerialLine, ...]) or ())
+                            bases=msgspec.json.decode(facts["bases"], type=pairs),
+                            vifs=msgspec.json.decode(facts["vifs"], type=pairs),
+                            placement=told("placement", PlacementSpec),
+                            wires=told("wires", dict[str, InterfaceWire]) or {}, screens=told("screens", GuestScreens),
+                            lines=told("lines", tuple[SerialLine, ...]) or ())
     except (KeyError, msgspec.DecodeError) as error:
         raise errors.move.BadDestination(reason="it does not tell where the guest's things will be "
                                          f"({error})") from error

@@ -50,11 +50,14 @@ def probe_of(folder: Folder) -> str:
 
 
 def drop_probe(folder: Folder) -> None:
+    """The folder is not found by its old probe any more; ``probe_of`` makes another. Nothing when it has none."""
     for path in folder.path.glob(f"{PROBE}*"):
         path.unlink(missing_ok=True)
 
 
 def sees(root: Path, probe: str) -> bool:
+    """Whether this host sees the folder that another's ``probe`` stands for, below ``root``. False, too, for a text
+    that is no probe."""
     parts = probe.split("/")
     return len(parts) == 2 and all(PLAIN_NAME.fullmatch(part) for part in parts) and root.joinpath(*parts).is_file()
 
@@ -139,6 +142,7 @@ class SourceInfo:
         return self._number(f"size:{BASE}{name}")
 
     def image_id(self, name: str) -> str:
+        """Of the image that a disk was made from; empty when the source names none, or no such disk."""
         return self._disks[name].image_id if name in self._disks else ""
 
     def export(self, name: str) -> str:
@@ -150,6 +154,7 @@ class SourceInfo:
         return found
 
     def extras(self) -> tuple[DiskOnSource, ...]:
+        """Files that are no disks and go with the guest; of names that are not known here, none."""
         return tuple(disk for disk in self._disks.values() if disk.kind == "file" and disk.name in ALONG)
 
     def _number(self, name: str) -> int:

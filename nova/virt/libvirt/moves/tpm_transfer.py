@@ -46,6 +46,7 @@ def unpack(tpms: Tpms, server_uuid: str, folder: Folder) -> None:
 
 
 def drop(folder: Folder) -> None:
+    """Remove the packed secret and state from the guest's folder. Nothing when they are not there."""
     for name in (SECRET, STATE):
         folder.file(name).unlink(missing_ok=True)
 

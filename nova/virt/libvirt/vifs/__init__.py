@@ -59,10 +59,12 @@ def kind_of(interface: Interface) -> VifKind:
 
 
 def record(interface: Interface) -> PlugRecord:
+    """What will be plugged, and how it is found again. host.VifType, host.VifData; host.VifNotBridged."""
     return kind_of(interface).record(interface)
 
 
 def records(interfaces: Iterable[Interface]) -> tuple[PlugRecord, ...]:
+    """Of each interface, in their order. The first that makes no sense raises, as ``record`` does."""
     return tuple(record(interface) for interface in interfaces)
 
 
@@ -76,6 +78,8 @@ def known_records(interfaces: Iterable[Interface]) -> tuple[PlugRecord, ...]:
 
 
 def prepare(interface: Interface, place: PlugContext) -> None:
+    """Have all there is on this host before the guest starts. host.VifType, and other HostRefused. It may be
+    repeated."""
     kind_of(interface).prepare(interface, place)
 
 
@@ -90,9 +94,11 @@ def unplug(plug: PlugRecord, hands: Hands) -> None:
 
 
 def spec(interface: Interface, asked: VifRequirements) -> VifSpec:
+    """What libvirt is told of the interface. host.VifType, host.VifData; image.WrongProperty: a quota makes no
+    sense."""
     return kind_of(interface).spec(interface, asked)
 
 
 __all__ = ["KINDS", "TABLE", "VifRequirements", "BadPort", "Hands", "VifKind", "NotPluggable", "PlugContext", "kind_of",
-                     "known_records",
+           "known_records",
                     "prepare", "record", "records", "spec", "tap_name", "unplug"]

@@ -18,6 +18,7 @@ LOCAL_PATIENCE_S, POLL_S = 10.0, 0.2  # for a bridge that nova-network on this h
 
 
 def record(interface: Interface) -> PlugRecord:
+    """The tap and the bridge it is a port of. host.VifNotBridged: the interface names no bridge."""
     if interface.type != "bridge" or not interface.bridge:
         raise errors.host.VifNotBridged(id=interface.id, type=interface.type)
     return PlugRecord(id=interface.id, device=tap_name(interface), bridge=interface.bridge)

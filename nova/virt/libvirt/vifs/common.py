@@ -66,6 +66,7 @@ class VifKind(Protocol):
 
 
 def tap_name(interface: Interface) -> str:
+    """The name that the interface's network gave, else ``tap`` and the first eleven characters of its id."""
     return interface.device or f"tap{interface.id[:TAP_CHARACTERS]}"
 
 

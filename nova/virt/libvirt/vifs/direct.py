@@ -14,6 +14,7 @@ WHOLE = "direct-physical"
 
 
 def record(interface: Interface) -> PlugRecord:
+    """The device is its PCI address. host.VifData: the interface has none."""
     return PlugRecord(id=interface.id, device=pci_address(interface), bridge="", kind="direct")
 
 
@@ -27,5 +28,7 @@ def unplug(plug: PlugRecord, hands: Hands) -> None:
 
 
 def spec(interface: Interface, asked: VifRequirements) -> VifSpec:
+    """libvirt's ``interface type='hostdev'``; a whole card is a plain ``hostdev``. host.VifData: its address or VLAN is
+    none."""
     return replace(plain(interface, asked), type="hostdev", pci=pci_address(interface), vlan=vlan_of(interface),
                    bare=interface.vnic_type == WHOLE, mtu=None, bandwidth=None)

@@ -55,6 +55,8 @@ def unplug(plug: PlugRecord, hands: Hands) -> None:
 
 
 def spec(interface: Interface, asked: VifRequirements) -> VifSpec:
+    """libvirt's ``interface type='direct'``. A virtual function is passed through; else the binding says the mode, vepa
+    where it says none. host.VifData."""
     if interface.type != OF_FUNCTION:
         source, mode = _source(interface), detail(interface, "macvtap_mode") or "vepa"
     else:

@@ -19,18 +19,24 @@ DATAPATH, PORT_ID = "datapath_type", "port_id"
 
 
 def switch_of(interface: Interface) -> str:
+    """The interface's bridge, else the bridge in ``binding:vif_details``, else br-int."""
     return interface.bridge or detail(interface, "bridge_name") or INTEGRATION_BRIDGE
 
 
 def hybrid(interface: Interface) -> bool:
+    """Whether a Linux bridge is wanted between guest and switch (``ovs_hybrid_plug`` of ``binding:vif_details``)."""
     return bool(interface.details.get("ovs_hybrid_plug"))
 
 
 def port_id(interface: Interface) -> str:
+    """The port's ``iface-id`` in the switch, by which the agent finds it: the interface's id, unless its binding names
+    another."""
     return interface.ovs_interface_id or interface.id
 
 
 def record(interface: Interface) -> PlugRecord:
+    """What is plugged, and in ``details`` what its removal needs: switch, port of it, and with hybrid plugging the
+    cable."""
     device, switch = tap_name(interface), switch_of(interface)
     known = {DATAPATH: detail(interface, DATAPATH), PORT_ID: port_id(interface)}
     if not hybrid(interface):
@@ -82,6 +88,8 @@ def _port(plug: PlugRecord) -> VifPort:
 
 
 def spec(interface: Interface, asked: VifRequirements) -> VifSpec:
+    """The tap is a port of the switch itself, or of the Linux bridge before it: then libvirt is told no
+    ``iface-id``."""
     plug = record(interface)
     return replace(plain(interface, asked), bridge=plug.bridge, device=plug.device,
                    port_id=None if CABLE in plug.details else port_id(interface))

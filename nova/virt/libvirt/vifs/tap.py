@@ -11,6 +11,7 @@ from nova.virt.libvirt.xml.specs import VifSpec
 
 
 def record(interface: Interface) -> PlugRecord:
+    """A tap that is no bridge's."""
     return PlugRecord(id=interface.id, device=tap_name(interface), bridge="", kind="tap")
 
 
@@ -19,8 +20,10 @@ def prepare(interface: Interface, place: PlugContext) -> None:
 
 
 def unplug(plug: PlugRecord, hands: Hands) -> None:
+    """Remove the tap, should libvirt have left it. Nothing when there is none."""
     hands.links.delete(plug.device)
 
 
 def spec(interface: Interface, asked: VifRequirements) -> VifSpec:
+    """libvirt's ``interface type='ethernet'``."""
     return replace(plain(interface, asked), type="ethernet", device=tap_name(interface))

@@ -18,6 +18,7 @@ OTHER_END = {"server": "dpdkvhostuserclient", "client": "dpdkvhostuser"}
 
 
 def record(interface: Interface) -> PlugRecord:
+    """The device is the socket's path. host.VifData: the binding names no absolute path."""
     path = _path(interface)
     on_switch = bool(interface.details.get("vhostuser_ovs_plug"))
     details = {SWITCH: switch_of(interface), PORT: os.path.basename(path)} if on_switch else {}
@@ -25,6 +26,8 @@ def record(interface: Interface) -> PlugRecord:
 
 
 def prepare(interface: Interface, place: PlugContext) -> None:
+    """Have the port on Open vSwitch, where the port's details ask for that (``vhostuser_ovs_plug``); any other switch
+    makes its own. host.NoBridge, host.VifData."""
     plug, ovs = record(interface), place.hands.ovs
     if not plug.details:
         return
@@ -39,6 +42,7 @@ def prepare(interface: Interface, place: PlugContext) -> None:
 
 
 def unplug(plug: PlugRecord, hands: Hands) -> None:
+    """Remove the port of Open vSwitch that ``prepare`` made. Of any other switch nothing is ours."""
     if plug.details:
         hands.ovs.delete_port(plug.details[SWITCH], plug.details[PORT])
 

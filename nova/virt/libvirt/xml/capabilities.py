@@ -66,6 +66,7 @@ class DomainCapabilities:
 
 
 def host_cpu(capabilities: str) -> HostCpu:
+    """The element ``host/cpu``. Where libvirt tells nothing of it, ``arch`` is empty, and so is ``topology``."""
     root = ET.fromstring(capabilities)
     cpu = root.find("host/cpu")
     if cpu is None:
@@ -95,6 +96,7 @@ def guestables(capabilities: str) -> tuple[Guestable, ...]:
 
 
 def domain_capabilities(text: str) -> DomainCapabilities:
+    """From the XML of virConnectGetDomainCapabilities. What is not told is empty, 0 or False."""
     root = ET.fromstring(text)
     passthrough, sev = root.find("cpu/mode[@name='host-passthrough']"), root.find("features/sev")
     return DomainCapabilities(

@@ -50,6 +50,8 @@ def add_serials(devices: Element, spec: GuestDevices) -> None:
 
 
 def add_screen(devices: Element, spec: GuestDevices) -> None:
+    """VNC, SPICE, or both; with them the video device, and the tablet that a pointer needs. Nothing where the spec has
+    none."""
     if spec.vnc_listen:
         _add_vnc(devices, spec.vnc_listen)
     if spec.spice is not None:
@@ -62,6 +64,7 @@ def add_screen(devices: Element, spec: GuestDevices) -> None:
 
 
 def add_spice_agent(devices: Element) -> None:
+    """The channel over which SPICE speaks with its agent in the guest."""
     channel = add(devices, "channel", type_="spicevmc")
     add(channel, "target", type_="virtio", name=SPICE_CHANNEL)
 
@@ -123,6 +126,7 @@ def ports_of(definition: str) -> frozenset[int]:
 
 
 def serials_of(definition: str) -> int:
+    """How many serial ports a guest with that definition has."""
     return len(ET.fromstring(definition).findall("devices/serial"))
 
 
@@ -173,6 +177,7 @@ def put_lines(domain: Element, there: tuple[SerialLine, ...]) -> None:
 
 
 def put_listen(graphics: Element, address: str) -> None:
+    """Change where a ``graphics`` element listens: in its attribute and in each of its ``listen`` elements."""
     graphics.set("listen", address)
     for listen in graphics.iterfind("listen[@type='address']"):
         listen.set("address", address)

@@ -11,6 +11,8 @@ AGENT_CHANNEL = "org.qemu.guest_agent.0"
 
 
 def add_devices(devices: Element, spec: GuestSpec) -> None:
+    """All of them: disks, controllers, interfaces, host devices, consoles and the small ones. It is called once a
+    domain."""
     for disk in spec.disks:
         add_disk(devices, disk)
     add_controllers(devices, spec)
@@ -27,6 +29,7 @@ def add_devices(devices: Element, spec: GuestSpec) -> None:
 
 
 def add_host_device(devices: Element, spec: HostDeviceSpec) -> None:
+    """A PCI device of the host. ``managed``: libvirt takes it from its driver on the host, and gives it back."""
     device = add(devices, "hostdev", mode="subsystem", type_="pci", managed="yes" if spec.managed else "no")
     add_pci_address(add(device, "source"), spec.address)
 
@@ -51,6 +54,8 @@ def _hide_memory(devices: Element) -> None:
 
 
 def add_disk(devices: Element, spec: DiskSpec) -> None:
+    """A ``disk`` element. Its chain of files ends at what the spec names: libvirt never looks into a file for its
+    base."""
     kind = "network" if spec.rbd else "block" if spec.block else "file"
     disk = add(devices, "disk", type_=kind, device=spec.device)
     add(disk, "driver", name="qemu", type_=spec.format, cache=spec.cache, io=spec.io, discard=spec.discard,
@@ -77,6 +82,7 @@ def add_disk(devices: Element, spec: DiskSpec) -> None:
 
 
 def add_source(disk: Element, spec: DiskSpec) -> None:
+    """Where the disk's data is: a file, a block device, or an image of a Ceph pool with whatever opens it."""
     if spec.rbd is None:
         add(disk, "source", **{"dev" if spec.block else "file": spec.path})
         return
@@ -88,6 +94,8 @@ def add_source(disk: Element, spec: DiskSpec) -> None:
 
 
 def add_controllers(devices: Element, spec: GuestSpec) -> None:
+    """SCSI where a disk needs it, USB of the model asked for, and root ports of PCI Express for devices plugged in
+    later."""
     others = spec.devices
     if any(disk.bus == "scsi" for disk in spec.disks):
         add(devices, "controller", type_="scsi", index=0, model=others.scsi_model or "virtio-scsi")
@@ -100,6 +108,7 @@ def add_controllers(devices: Element, spec: GuestSpec) -> None:
 
 
 def add_vif(devices: Element, spec: VifSpec) -> None:
+    """An ``interface`` element; a whole card that is handed over is a ``hostdev``, of which libvirt sets nothing."""
     if spec.pci and spec.bare:
         add_host_device(devices, HostDeviceSpec(spec.pci))
         return
@@ -139,6 +148,8 @@ def _add_wire(interface: Element, spec: VifSpec) -> None:
 
 
 def add_small(devices: Element, spec: GuestDevices) -> None:
+    """Source of random numbers, watchdog, channel to the guest's agent, SPICE's channel, sound, TPM, IOMMU: each where
+    the spec has it. The memory balloon is always there."""
     if spec.rng_path:
         rng = add(devices, "rng", model="virtio")
         if spec.rng_bytes:
@@ -171,6 +182,7 @@ def add_tpm(devices: Element, spec: TpmSpec) -> None:
 
 
 def add_iommu(devices: Element, model: str) -> None:
+    """``model`` as libvirt names it: intel, virtio, smmuv3."""
     iommu = add(devices, "iommu", model=model)
     if model == "intel":  # interrupts are remapped; devices that are passed through see the guest's own mappings
         add(iommu, "driver", intremap="on", caching_mode="on", iotlb="on")

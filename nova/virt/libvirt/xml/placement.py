@@ -17,10 +17,12 @@ def spelled(numbers: Iterable[int]) -> str:
 
 
 def add_vcpus(domain: Element, count: int, spec: PlacementSpec) -> None:
+    """``cpuset``, where the spec has one: the host's processors that they may run on."""
     text(domain, "vcpu", count, cpuset=spelled(spec.cpuset) or None)
 
 
 def add_memory_backing(domain: Element, spec: PlacementSpec) -> None:
+    """Huge pages (KiB each), locked or shared memory. No element at all where the guest's memory is the usual kind."""
     paged = [node for node in spec.nodes if node.page_kb is not None]
     if not (paged or spec.locked or not spec.shared_pages or spec.shared_memory):
         return
@@ -54,6 +56,7 @@ def add_tuning(domain: Element, amounts: Iterable[tuple[str, int]], spec: Placem
 
 
 def add_pins(tuning: Element, spec: PlacementSpec) -> None:
+    """Into ``cputune``: each processor's own ones of the host, and those of the emulator's threads."""
     for vcpu, cpus in sorted(spec.pins.items()):
         add(tuning, "vcpupin", vcpu=vcpu, cpuset=spelled(cpus))
     if spec.emulator:
@@ -61,11 +64,13 @@ def add_pins(tuning: Element, spec: PlacementSpec) -> None:
 
 
 def add_numa_tuning(domain: Element, spec: PlacementSpec) -> None:
+    """The element ``numatune``, where the guest is tied to cells of its host; else nothing."""
     if spec.nodes:
         fill_numa_tuning(add(domain, "numatune"), spec)
 
 
 def fill_numa_tuning(tuning: Element, spec: PlacementSpec) -> None:
+    """Tie the memory to the host's cells, strictly; with cells of the guest's own, each of them to its own."""
     add(tuning, "memory", mode="strict", nodeset=spelled({node.host_cell for node in spec.nodes}))
     for node in spec.nodes if spec.numa else ():
         add(tuning, "memnode", cellid=node.id, mode="strict", nodeset=node.host_cell)

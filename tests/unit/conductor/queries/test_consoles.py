@@ -39,7 +39,7 @@ NOWHERE = "99999999-2222-4333-8444-555555555555"
 def keep(cloud: SmallCloud, uuid: str, token: str = "t", type: ConsoleType = TYPE, ttl_s: int = 600) -> ConsoleAddress:
     with context.entered(DEMO):
         return cloud.control.keep_console(ConsoleGrant(wish=ConsoleRequest(server_uuid=uuid, type=type),
-                                                          token_hash=token_hash(token), ttl_s=ttl_s))
+                                                       token_hash=token_hash(token), ttl_s=ttl_s))
 
 
 def check(cloud: SmallCloud, token: str = "t", redeem: bool = False,

@@ -125,7 +125,7 @@ def channel_of(devices: ET.Element) -> str:
 
 def test_arrival_where_all_is_on_then_each_is_the_destinations():
     devices = arrived(screens=GuestScreens(vnc="10.0.0.2", spice=replace(EVERY, listen="10.0.0.2", agent=True)),
-                           lines=(SerialLine("10.0.0.2", 10100), SerialLine(path="/run/s.sock")))
+                      lines=(SerialLine("10.0.0.2", 10100), SerialLine(path="/run/s.sock")))
     assert "10.0.0.1" not in ET.tostring(devices, encoding="unicode")
     first, second = devices.findall("serial")
     for device in (first, devices.find("console")):
@@ -149,7 +149,7 @@ def test_arrival_where_all_is_off_then_terminals_and_no_screen_and_the_guest_see
 
 
 @pytest.mark.parametrize("there", [GuestScreens(vnc="10.0.0.2"), GuestScreens(spice=replace(SPICE, listen="10.0.0.2")),
-                                             GuestScreens(vnc="10.0.0.2", spice=replace(SPICE, listen="10.0.0.2"))])
+                                   GuestScreens(vnc="10.0.0.2", spice=replace(SPICE, listen="10.0.0.2"))])
 @pytest.mark.parametrize("here", ["vnc", "spice", "both"])
 def test_arrival_of_a_guest_with_a_screen_then_it_has_those_of_the_destination(here, there):
     domain = ET.fromstring(RUNNING)

@@ -26,7 +26,8 @@ class Backend(Protocol):
     #: Whether other hosts see the same disks, so that a move takes none along.
     shared: bool
 
-    def exists(self, folder: Folder, disk: DiskRecord) -> bool: ...
+    def exists(self, folder: Folder, disk: DiskRecord) -> bool:
+        """Whether the whole disk is there. What is half made has another name, and does not count."""
 
     def create_root(self, folder: Folder, disk: DiskRecord, base: Base | None) -> None:
         """A disk that shows ``base`` (None: nothing), of the record's size."""
@@ -46,4 +47,5 @@ class Backend(Protocol):
     def remove(self, folder: Folder, disk: DiskRecord) -> None:
         """With what was made of it before it was whole. Nothing when it is not there, or another host's."""
 
-    def space(self) -> Space: ...
+    def space(self) -> Space:
+        """Bytes of the place where new disks are kept: all, and those that are free."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nova.conf.base import Options
-from nova.manage.finding import BAD, OK, Finding, asked, some
+from nova.manage.doctor.finding import BAD, OK, Finding, asked, some
 from nova.model import bridges
 from nova.model.base import Scope
 

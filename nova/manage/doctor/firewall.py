@@ -9,7 +9,7 @@ from pathlib import Path
 
 from nova import errors
 from nova.conf.base import Options
-from nova.manage.finding import BAD, OK, WARN, Finding, is_compute
+from nova.manage.doctor.finding import BAD, OK, WARN, Finding, is_compute
 
 
 def kept_elsewhere(options: Options) -> bool:
@@ -56,7 +56,7 @@ def _ours(options: Options, switches: Path | None) -> Finding:
     missing = unset(switches or BRIDGE_SWITCHES)
     if missing:
         return Finding(BAD, f"security groups do not hold between guests on one bridge ({'; '.join(missing)}), and "
-                            "nova-compute refuses to start guests", CURE)
+                       "nova-compute refuses to start guests", CURE)
     if shutil.which(flows.PROGRAM, path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin") is None:
         return Finding(WARN, "missing: conntrack: connections last when their rule is removed", "apt install conntrack")
     return Finding(OK, "bridges ask iptables: security groups hold between guests on one bridge, too")

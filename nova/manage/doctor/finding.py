@@ -52,5 +52,6 @@ def told(error: errors.NovaError) -> str:
 
 
 def some(names: list[str]) -> str:
+    """The first five names, and how many more there are."""
     more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
     return ", ".join(names[:NAMED]) + more

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nova import errors
 from nova.conf.base import Options
-from nova.manage.finding import BAD, OK, WARN, Finding
+from nova.manage.doctor.finding import BAD, OK, WARN, Finding
 from nova.model.base import Library
 
 WANTED = {"binding-extended": "live migrations bind their ports on both hosts",
@@ -33,7 +33,7 @@ def neutron(options: Options) -> Finding:
         return Finding(WARN, f"Neutron answers, without {', '.join(lacking)}", "enable these extensions")
     if roles is not None and "service" not in roles:
         return Finding(WARN, "Neutron lets us in, but our user there has no role service, which it asks of who binds a "
-                             "port for a live migration, or says what device a port got",
+                       "port for a live migration, or says what device a port got",
                        "openstack role add --user USER --project service service")
     return Finding(OK, f"Neutron lets us in; it has {len(found)} extensions")
 

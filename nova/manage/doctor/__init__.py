@@ -1,0 +1,52 @@
+"""nova-manage doctor: one line a check, and what to do about what is wrong."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+
+from nova.conf.base import Options
+from nova.manage.doctor.cloud import capacity, cleanups, clock, failures, hosts, tasks
+from nova.manage.doctor.finding import BAD, OK, WARN, Check, Finding
+from nova.manage.doctor.firewall import packet_filter
+from nova.manage.doctor.host import bridge_tools, consoles, disk, kvm, libvirt
+from nova.manage.doctor.neutron_service import neutron
+from nova.manage.doctor.nova_network import networks
+from nova.manage.doctor.services import broker, databases, glance, keystone, placement
+
+
+def config(options: Options) -> Finding:
+    """Whether nova.conf's secrets are the daemons' alone. That its options are valid was found by reading them."""
+    files = [os.fspath(path) for path in options.config_file]
+    open_files = [path for path in files if os.path.basename(path) == "nova-conductor.conf"
+                  and os.stat(path).st_mode & 0o077]
+    if open_files:
+        return Finding(BAD, f"{open_files[0]} can be read by others", f"chmod 600 {open_files[0]}")
+    return Finding(OK, f"every option of {', '.join(files) or 'the defaults'} is valid; this host is {options.host}")
+
+
+CHECKS: tuple[tuple[str, Check], ...] = (
+    ("configuration", config), ("broker", broker), ("database", databases), ("keystone", keystone),
+    ("glance", glance), ("neutron", neutron), ("networks", networks), ("placement", placement), ("libvirt", libvirt),
+    ("bridge tools", bridge_tools), ("packet filter", packet_filter),
+    ("clock", clock), ("cleanups", cleanups),
+    ("hosts", hosts), ("capacity", capacity), ("tasks", tasks), ("failures", failures),
+    ("consoles", consoles),
+    ("disk", disk), ("kvm", kvm))
+
+
+def run(options: Options, say: Callable[[str], None]) -> int:
+    """Print every check's line; 1 when one failed."""
+    worst = 0
+    for name, check in CHECKS:
+        try:
+            finding = check(options)
+        except Exception as error:  # one check's accident must not hide the others
+            finding = Finding(BAD, f"the check itself failed: {type(error).__name__}: {error}", "report this")
+        cure = f"  -> {finding.cure}" if finding.cure else ""
+        say(f"{name:14} {finding.state:8} {finding.what}{cure}")
+        worst |= finding.state == BAD
+    return int(worst)
+
+
+__all__ = ["BAD", "CHECKS", "OK", "WARN", "Check", "Finding", "run"]

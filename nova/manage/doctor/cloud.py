@@ -1,0 +1,131 @@
+"""What the conductor knows of the whole cloud: clocks, cleanups, hosts, operations, capacity."""
+
+from __future__ import annotations
+
+import collections
+import datetime
+
+from nova import errors
+from nova.conf.base import Options
+from nova.manage.doctor.finding import BAD, NAMED, OK, WARN, Finding, asked, is_compute, some, told
+
+SKEW_S = 5.0
+STILL_MIN, LATELY_H = 30, 24
+
+
+def clock(options: Options) -> Finding:
+    """Against the conductor's database, which decides who is up."""
+    from nova.rpc.contracts.conductor import ConductorRPC
+    from nova.rpc.transport import Bus
+
+    if is_compute(options):
+        return Finding(WARN, "a compute host can not compare its clock with the database's",
+                       "run an NTP client here; orders that seem to come too late are refused")
+    try:
+        states = Bus(options, options.host).client(ConductorRPC).get_host_states((), True)
+    except errors.NovaError:
+        return Finding(WARN, "the clock can not be compared: no conductor answers", "see the broker's line")
+    if states.now is None:
+        return Finding(WARN, "the clock can not be compared: no compute host has registered", "start nova-compute")
+    from nova.model.base import utcnow
+
+    skew = abs((utcnow() - states.now).total_seconds())
+    if skew > SKEW_S:
+        return Finding(BAD, f"this clock is {skew:.1f} s away from the database's", "run an NTP client on both")
+    return Finding(OK, f"this clock agrees with the database's ({skew:.1f} s)")
+
+
+def cleanups(options: Options) -> Finding:
+    """What is to be cleaned up on hosts that could not be reached: it blocks nothing, but resources stay claimed."""
+    from nova.rpc.contracts.conductor import ConductorRPC
+    from nova.rpc.transport import Bus
+
+    if is_compute(options):
+        return Finding(OK, "a compute host learns of its pending cleanups when it registers")
+    try:
+        found = Bus(options, options.host).client(ConductorRPC).list_debts(None)
+    except errors.NovaError:
+        return Finding(WARN, "pending cleanups can not be read: no conductor answers", "see the broker's line")
+    if not found:
+        return Finding(OK, "no cleanup is pending")
+    owing = collections.Counter(one.host for one in found)
+    named = ", ".join(f"{host} ({count})" for host, count in sorted(owing.items())[:NAMED])
+    more = f" and {len(owing) - NAMED} more" if len(owing) > NAMED else ""
+    return Finding(WARN, f"{len(found)} cleanups wait for hosts that could not be reached: {named}{more}",
+                   "start nova-compute there; for a host that is gone for good: nova-manage cleanup list")
+
+
+def hosts(options: Options) -> Finding:
+    """Compute hosts that are down, or out of use: a drain that nobody took back is easily forgotten."""
+    from nova.model.services import ServiceQuery
+
+    found = asked(options, lambda conductor: conductor.list_services(ServiceQuery(binary="nova-compute")))
+    if isinstance(found, Finding):
+        return found
+    down = [one.host for one in found if not one.up]
+    unused = [f"{one.host} ({one.disabled_reason or 'no reason given'})" for one in found if one.disabled]
+    if len(down) == len(found):
+        return Finding(BAD, f"no compute host is up: {some(down) if down else 'none has registered'}",
+                       "start nova-compute there, and look at the last line of its log")
+    said = [f"{len(named)} {what}: {some(named)}" for named, what in ((down, "down"), (unused, "disabled")) if named]
+    if not said:
+        return Finding(OK, f"all {len(found)} compute hosts are up and enabled")
+    cures = (["start nova-compute there, or evacuate its servers"] if down else []) + \
+        (["nova-manage host undrain HOST when its maintenance is over"] if unused else [])
+    return Finding(WARN, f"of {len(found)} compute hosts " + "; ".join(said), "; ".join(cures))
+
+
+def tasks(options: Options) -> Finding:
+    """Operations that have come no further for long: their servers' rows are written with each step."""
+    from nova.model.base import utcnow
+    from nova.model.servers import Condition, ServerListQuery
+    from nova.model.states import TaskState
+
+    busy = Condition(column="task_state", op="in", values=tuple(task.value for task in TaskState))
+    found = asked(options, lambda conductor: conductor.list_servers(ServerListQuery(
+        conditions=(busy,), soft_deleted=True, sort=(("updated_at", "asc"),),
+        changes_before=utcnow() - datetime.timedelta(minutes=STILL_MIN))).servers)
+    if isinstance(found, Finding):
+        return found
+    if not found:
+        return Finding(OK, f"no operation stands still for more than {STILL_MIN} minutes")
+    named = some([f"{one.uuid} ({one.task_state}{' on ' + one.host if one.host else ''})" for one in found])
+    return Finding(WARN, f"{len(found)} operations came no further for {STILL_MIN} minutes: {named}",
+                   "large disks may take that long; else look at the host's log, and openstack server event list ID")
+
+
+def failures(options: Options) -> Finding:
+    """Servers that turned to ERROR lately, and why the newest did."""
+    from nova.model.base import utcnow
+    from nova.model.servers import Condition, ServerListQuery
+
+    found = asked(options, lambda conductor: conductor.list_servers(ServerListQuery(
+        conditions=(Condition(column="vm_state", value="error"),), sort=(("updated_at", "desc"),),
+        changes_since=utcnow() - datetime.timedelta(hours=LATELY_H))).servers)
+    if isinstance(found, Finding):
+        return found
+    if not found:
+        return Finding(OK, f"no server turned to ERROR in the last {LATELY_H} hours")
+    why = next((one.fault.message for one in found if one.fault), "")
+    return Finding(WARN, f"{len(found)} servers turned to ERROR in the last {LATELY_H} hours: "
+                   f"{some([one.uuid for one in found])}" + (f"; the newest: {why}" if why else ""),
+                   "openstack server show ID, and nova-manage request show REQ_ID, say why")
+
+
+def capacity(options: Options) -> Finding:
+    """Hosts that gave more than they have by now: they shrank, or their ratio did."""
+    from nova.cmd.conductor import databases as both
+    from nova.db import audits
+
+    if not (options.database.connection and options.api_database.connection):
+        return Finding(OK, "what hosts gave is looked at on a conductor's host")
+    try:
+        with both(options)[0].reading() as tx:
+            found = audits.overused(tx)
+    except errors.NovaError as error:
+        return Finding(WARN, f"what hosts gave can not be read: {told(error)}", "see the database's line")
+    if not found:
+        return Finding(OK, "no host gave more than it has")
+    named = some([f"{one.host} ({one.used} of {one.capacity} {one.resource_class})" for one in found])
+    return Finding(WARN, f"these gave more than they have, and take no more: {named}",
+                   "nova-manage host drain HOST, or a larger allocation ratio there")

@@ -1,0 +1,128 @@
+"""This machine: its tools, disks, KVM, libvirt, and where its consoles are."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import shutil
+import urllib.parse
+from pathlib import Path
+
+from nova import errors
+from nova.conf.base import Options
+from nova.manage.doctor.finding import BAD, OK, WARN, Finding, asked, is_compute, some
+from nova.manage.doctor.services import broker_address
+from nova.privileged.runner import SYSTEM_PATH, SystemRunner
+
+FREE_GIB = 5
+#: Where a compute host's consoles are and are found: section to options.
+CONSOLE_PLACES = {
+    "vnc": ("server_listen", "server_proxyclient_address", "novncproxy_base_url"),
+    "spice": ("server_listen", "server_proxyclient_address", "html5proxy_base_url"),
+    "serial_console": ("proxyclient_address", "base_url"),
+}
+TOOLS = ("dnsmasq", "iptables-save", "iptables-restore", "dhcp_release")
+OPTIONAL_TOOLS = {"use_ipv6": ("radvd", "radvd"), "send_arp_for_ha": ("arping", "iputils-arping"),
+                  "share_dhcp_address": ("ebtables-restore", "iptables")}  # by option: the program, its package
+
+
+def libvirt(options: Options) -> Finding:
+    """Whether libvirt answers, and with which versions; nothing where another driver is configured."""
+    if not (options.compute_driver or "").endswith("LibvirtDriver"):
+        return Finding(OK, f"libvirt is not used (compute_driver = {options.compute_driver})")
+    uri = options.libvirt.connection_uri or "qemu:///system"
+    if shutil.which("virsh", path=SYSTEM_PATH) is None:
+        return Finding(WARN, "virsh is not installed here", "on a compute host: apt install libvirt-clients")
+    try:
+        done = SystemRunner(15).run(["virsh", "-c", uri, "version", "--daemon"])
+    except errors.host.CommandFailed as error:
+        return Finding(BAD, f"libvirt at {uri} does not answer: {str(error.data['reason']).splitlines()[-1]}",
+                       "start libvirtd, or correct [libvirt]connection_uri")
+    return Finding(OK, done.stdout.strip().splitlines()[-1])
+
+
+def bridge_tools(options: Options) -> Finding:
+    """Whether the programs that nova-network runs on its hosts are installed."""
+    from nova.conf.network import neutron_in_use
+
+    if neutron_in_use(options):
+        return Finding(OK, "networks are Neutron's, whose agents have tools of their own")
+    path = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
+    missing = [tool for tool in TOOLS if shutil.which(tool, path=path) is None]
+    if missing:
+        return Finding(BAD, f"missing: {', '.join(missing)}", "apt install dnsmasq-base dnsmasq-utils iptables")
+    for option, (tool, package) in OPTIONAL_TOOLS.items():
+        if getattr(options, option) and shutil.which(tool, path=path) is None:
+            return Finding(BAD, f"missing: {tool}, which {option} = true needs", f"apt install {package}")
+    return Finding(OK, "dnsmasq and iptables are installed")
+
+
+def consoles(options: Options) -> Finding:
+    """Whether users can come to consoles, as far as this machine knows it."""
+    from nova.model.services import ServiceQuery
+
+    if is_compute(options):
+        return console_addresses(options)
+    found = asked(options, lambda conductor: conductor.list_services(ServiceQuery(binary="nova-consoleauth")))
+    if isinstance(found, Finding):
+        return found
+    up = [one.host for one in found if one.up]
+    if up:
+        return Finding(OK, f"nova-consoleauth is up on {some(up)}")
+    down = f" (down: {some([one.host for one in found])})" if found else ""
+    return Finding(WARN, f"no nova-consoleauth is up{down}: no console opens",
+                   "start nova-consoleauth; only a cloud without consoles needs none")
+
+
+def console_addresses(options: Options) -> Finding:
+    """A compute host's: those that lead nowhere from another machine, where the controller is one."""
+    from nova.rpc import transport
+
+    transport.open_transport(options)  # declares transport_url, and connects to nothing
+    places = [(f"[{section}]{name}", options[section][name]) for section, names in CONSOLE_PLACES.items()
+              if options[section].enabled for name in names]
+    if not places:
+        return Finding(OK, "guests of this host have no consoles")
+    broker_host, _ = broker_address(options.transport_url or "rabbit://")
+    local = [name for name, place in places if _is_local(place)]
+    if not local or _is_local(broker_host):
+        return Finding(OK, "consoles are at " + ", ".join(sorted({str(place) for _, place in places})))
+    return Finding(WARN, f"the broker is at {broker_host}, and these name this machine alone: {', '.join(local)}",
+                   "set them as doc/consoles.rst says, unless proxies and browsers are on this very machine")
+
+
+def _is_local(place: str) -> bool:
+    """Whether an address, a name or a URL is loopback's."""
+    host = urllib.parse.urlsplit(place).hostname if "://" in place else place
+    try:
+        return ipaddress.ip_address(host or "").is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def disk(options: Options) -> Finding:
+    """How much room, in GiB, guests' disks and the image cache have left."""
+    path = options.instances_path if os.path.isdir(options.instances_path) else options.state_path
+    if not os.path.isdir(path):
+        return Finding(WARN, f"{path} does not exist yet", "it is made when nova-compute starts")
+    free = shutil.disk_usage(path).free / 1024**3
+    return Finding(OK if free > FREE_GIB else BAD, f"{free:.0f} GiB are free at {path}",
+                   "" if free > FREE_GIB else "make room: guests' disks and the image cache are there")
+
+
+def kvm(options: Options) -> Finding:
+    """As nova-compute found it, or as it would."""
+    if not (options.compute_driver or "").endswith("LibvirtDriver"):
+        return Finding(OK, "KVM is not used")
+    from nova.privileged import kvm as probe
+
+    found = probe.answer("x86_64", Path(options.state_path), SystemRunner(options.libvirt.kvm_probe_timeout))
+    chosen = options.libvirt.virt_type
+    if found is probe.KvmState.WORKS:
+        return Finding(OK, probe.SENTENCES[found])
+    if chosen == "qemu":
+        return Finding(OK, "KVM is not used ([libvirt]virt_type = qemu)")
+    if chosen == "kvm":
+        return Finding(BAD, f"[libvirt]virt_type = kvm, and {probe.SENTENCES[found]}", "set it to auto, or mend KVM")
+    return Finding(WARN, probe.SENTENCES[found],
+                   "switch virtualisation on in the firmware, or nest it in the outer hypervisor")

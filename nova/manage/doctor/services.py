@@ -1,0 +1,128 @@
+"""What this host asks over the network: broker, databases, Keystone, Glance, Placement."""
+
+from __future__ import annotations
+
+import socket
+import time
+from pathlib import Path
+
+from nova import errors
+from nova.conf.base import Options
+from nova.manage.doctor.finding import BAD, OK, WARN, Finding, is_compute, told
+from nova.model.base import Library
+
+
+def broker(options: Options) -> Finding:
+    """The broker takes connections, and a conductor answers over it."""
+    from nova.rpc import host_secret
+    from nova.rpc.transport import Bus
+
+    secret = host_secret.peek(Path(options.state_path))
+    bus = Bus(options, options.host, secret=secret)  # it declares transport_url, too
+    host, port = broker_address(options.transport_url or "rabbit://")
+    try:
+        socket.create_connection((host, port), 5).close()
+    except OSError as error:
+        return Finding(BAD, f"no broker at {host}:{port} ({error.strerror or error})",
+                       "start RabbitMQ, or correct [DEFAULT]transport_url")
+    started = time.monotonic()
+    try:
+        answer = round_trip(options, bus)
+    except errors.NovaError as error:
+        return Finding(BAD, f"the broker is there, but no conductor answers: {error.message}",
+                       "start nova-conductor and look at its log; check the user and vhost in transport_url")
+    return Finding(OK, f"a conductor answered over the broker in {1000 * (time.monotonic() - started):.0f} ms{answer}")
+
+
+def round_trip(options: Options, bus: Library) -> str:
+    """Over the bus and through the database, by the contract that this host may use; more to say of it, or nothing."""
+    from nova.rpc.contracts.conductor import ConductorRPC
+    from nova.rpc.contracts.conductor_host import ConductorHostRPC
+
+    if is_compute(options):
+        bus.client(ConductorHostRPC).may_proceed(options.host, ())
+        return ""
+    return f" (database: {bus.client(ConductorRPC).ping(options.host)})"
+
+
+def broker_address(url: str) -> tuple[str, int]:
+    """Host and port of the first broker that the URL names."""
+    place = url.split("://", 1)[-1].split("/", 1)[0].split(",")[0].rsplit("@", 1)[-1]
+    host, _, port = place.partition(":")
+    return host or "127.0.0.1", int(port or 5672)
+
+
+def databases(options: Options) -> Finding:
+    """Whether both databases answer and have the newest schema: on a conductor's host, no other has their URLs."""
+    from nova.cmd.conductor import databases as both
+    from nova.db import migrate
+
+    if not (options.database.connection and options.api_database.connection):
+        return Finding(WARN, "no database URL here (right on a compute host)",
+                       "on a conductor's host: put both connections into nova-conductor.conf")
+    api, cell = both(options)
+    try:
+        for schema, database in (("api", api), ("cell", cell)):
+            migrate.check(schema, database)
+        return Finding(OK, f"both schemas are current on {migrate.product(cell)}")
+    except errors.daemon.DbSchemaBehind as error:
+        return Finding(BAD, error.message, "nova-manage api_db sync; nova-manage db sync")
+    except errors.NovaError as error:
+        return Finding(BAD, told(error), "check [database]connection and [api_database]connection, and the server")
+
+
+def keystone(options: Options) -> Finding:
+    """Whether Keystone gives a token for the credentials in ``[keystone_authtoken]``."""
+    if options.api.auth_strategy == "noauth2":
+        return Finding(WARN, "[api]auth_strategy = noauth2: everybody is believed", "use keystone but for tests")
+    from keystoneauth1 import exceptions
+
+    from nova.clients import session
+
+    try:
+        credentials = session.load(options, "keystone_authtoken")
+        if credentials.auth is None:
+            return Finding(BAD, "[keystone_authtoken] has no credentials",
+                           "set auth_type, auth_url, username, password, project_name and the domains there")
+        credentials.auth.get_token(credentials.session)
+    except exceptions.Unauthorized:
+        return Finding(BAD, "Keystone refuses our credentials",
+                       "correct [keystone_authtoken]username, password, project_name")
+    except errors.NovaError as error:
+        return Finding(BAD, error.message, "correct [keystone_authtoken]")
+    except Exception as error:
+        return Finding(BAD, f"Keystone does not answer: {type(error).__name__}",
+                       "check [keystone_authtoken]auth_url and that Keystone runs")
+    return Finding(OK, "Keystone gives us a token")
+
+
+def glance(options: Options) -> Finding:
+    """Whether Glance answers with our own credentials, and has an image to make servers of."""
+    from nova.clients import glance as client
+    from nova.clients import session
+    from nova.model.images import ImageQuery
+
+    try:
+        images = client.of_groups(options.glance, session.load(options, "glance")).list(ImageQuery(limit=1))
+    except errors.NovaError as error:
+        return Finding(BAD, error.message,
+                       "check that Glance runs, and its endpoint in the catalog or [glance]api_servers")
+    return Finding(OK if images else WARN, "Glance answers" + ("" if images else ", but has no image"),
+                   "" if images else "openstack image create --file FILE --disk-format qcow2 NAME")
+
+
+def placement(options: Options) -> Finding:
+    """Whether Placement's API, where it runs here, answers; nothing of ours needs it."""
+    import requests
+
+    group = options.placement_api
+    address = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(group.listen, group.listen)
+    url = f"{'https' if options.wsgi.ssl_cert_file else 'http'}://{address}:{group.listen_port}/"
+    try:
+        versions = requests.get(url, timeout=5, verify=False).json()["versions"]
+        return Finding(OK, f"nova-placement-api answers at {url}, up to version {versions[0]['max_version']}")
+    except requests.ConnectionError:
+        return Finding(OK, "nova-placement-api does not run here: only clients of Placement's API need it")
+    except (requests.RequestException, ValueError, LookupError, TypeError):
+        return Finding(BAD, f"what listens at {url} is no Placement API",
+                       "end what has the port, or choose another by [placement_api]listen_port")
