@@ -192,9 +192,9 @@ class Conductor:
         self.deps.feed = Feed(self.deps)
         self.deps.network_updates = NetworkUpdates(cell, self.deps.network, options.service_down_time)
         self.deps.networking = networking(options, self.deps)
-        self.journal = Journal(cell, f"{options.host}:{os.getpid()}", options.conductor.lease_seconds,
-                               leases=cell.alone())
-        self.deps.runner = Runner(self.deps, self.journal, ALL)
+        self.deps.journal = Journal(cell, f"{options.host}:{os.getpid()}", options.conductor.lease_seconds,
+                                    leases=cell.alone())
+        self.deps.runner = Runner(self.deps, ALL)
         self.daemons = Daemons(self.deps)
         self.servers: list[Any] = []
         self.periodic: list[Every] = []
@@ -210,7 +210,7 @@ class Conductor:
 
         patiently("reading the databases", self._check_schema)
         check_networking(self.deps.networking)
-        self.journal.open()
+        self.deps.journal.open()
         pool = self.options.conductor.pool_size
         self.servers = [
             self.bus.server(ConductorRPC, conductor_service(self.deps, self.daemons), pool),
@@ -251,8 +251,8 @@ class Conductor:
         from nova.model.services import Heartbeat
 
         beat = Heartbeat(host=self.options.host, binary=BINARY)
-        renew_s = self.journal.lease_s / 4
-        jobs = [(renew_s, self.journal.renew, "lease"), (1.0, self.daemons.flush, "heartbeats"),
+        renew_s = self.deps.journal.lease_s / 4
+        jobs = [(renew_s, self.deps.journal.renew, "lease"), (1.0, self.daemons.flush, "heartbeats"),
                 (1.0, self.host_calls.look, "hosts that came back"),
                 (renew_s, self._take_over, "takeover"),
                 (self.options.report_interval, lambda: self.daemons.heartbeat(beat), "own heartbeat"),
@@ -285,7 +285,7 @@ class Conductor:
         if self.deps.runner.running:
             LOG.info("%d operations go on in another conductor", self.deps.runner.running)
         self.deps.notifier.stop(2.0)
-        self.journal.close()
+        self.deps.journal.close()
         self.deps.api.dispose()
         self.deps.cell.dispose()
 

@@ -45,9 +45,9 @@ class FailingCloud(SmallCloud):
 
     def runner(self, journal: type[Journal] = Journal, **more: Any) -> Runner:
         """A new runner process takes the conductor's work from here on."""
-        opened = journal(self.cell, "runner", **more)
-        opened.open()
-        self.deps.runner = Runner(self.deps, opened, ALL, again_s=0.001)
+        self.deps.journal = journal(self.cell, "runner", **more)
+        self.deps.journal.open()
+        self.deps.runner = Runner(self.deps, ALL, again_s=0.001)
         return self.deps.runner
 
     def on_order(self, before: Callable[[str, str], None]) -> None:

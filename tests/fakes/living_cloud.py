@@ -275,9 +275,9 @@ class LivingCloud(SmallCloud):
         """A new conductor takes the work from here on; it takes over what older ones left, but for what they had in
         memory."""
         self.deps.networking = self.make_back_end(self.deps)
-        journal = MortalJournal(self.cell, "runner", lease_s=86400)  # nobody renews it here
-        journal.open()
-        self.deps.runner = Runner(self.deps, journal, ALL, again_s=0.001)
+        self.deps.journal = MortalJournal(self.cell, "runner", lease_s=86400)  # nobody renews it here
+        self.deps.journal.open()
+        self.deps.runner = Runner(self.deps, ALL, again_s=0.001)
         return self.deps.runner
 
     def replace_conductor(self) -> None:

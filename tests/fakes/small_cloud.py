@@ -168,9 +168,9 @@ class SmallCloud:
                     network=self.bus.client(NetworkRPC, name))
         deps.feed, deps.network_updates = Feed(deps), NetworkUpdates(self.cell, deps.network)
         deps.networking = self.make_back_end(deps)
-        journal = Journal(self.cell, name, clock=self.clock)
-        journal.open()
-        deps.runner = Runner(deps, journal, ALL, again_s=0.001)
+        deps.journal = Journal(self.cell, name, clock=self.clock)
+        deps.journal.open()
+        deps.runner = Runner(deps, ALL, again_s=0.001)
         self.conductors.append(deps)
         return deps
 

@@ -293,7 +293,7 @@ def _entry(deps: Deps, order: NewServer, row: Mapping[str, object], who: context
     arguments = builtins(PlacementArguments(host=order.host, node=order.node, forced=order.forced,
                                             metadata=order.metadata))
     return {"server_uuid": row["uuid"], "action": "create", "epoch": 1,
-            "runner_id": deps.runner.journal.runner_id, "arguments": arguments, "data": {}, "history": (),
+            "runner_id": deps.journal.runner_id, "arguments": arguments, "data": {}, "history": (),
             "step": "", "direction": "do", "attempt": 1, "request_id": who.request_id, "user_id": who.user_id,
             "project_id": who.project_id, "finished_at": None, "outcome": None, "fault": None}
 

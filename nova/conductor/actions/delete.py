@@ -11,6 +11,7 @@ from nova.conductor import steps
 from nova.conductor.actions.endings import powered, remembering
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.operation import Arguments
+from nova.conductor.engine.orders import ORDERS
 from nova.conductor.engine.workflow import Op, Result, Step, Workflow
 from nova.conductor.steps.guests import destroy, leave_destroy
 from nova.db import migrations
@@ -26,6 +27,7 @@ from nova.model.servers import ServerMemo
 class DestroyGuests(Step):
     """Leave nothing of the guests, on every host the server was or may have been on."""
 
+    uses = (*ORDERS, "journal")
     event = "compute_terminate_instance"
 
     def within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, AnyColumn]:
@@ -70,7 +72,7 @@ def closed(tx: Connection, op: Op, error: errors.NovaError | None) -> Mapping[st
 DELETE_SERVER = Workflow(
     "delete",
     steps.FenceLedger(),                                      # what was overtaken claims nothing any more
-    DestroyGuests(),                                    # on each host it was or may be on; or that host owes it
+    DestroyGuests(),                                          # on each host it was or may be on; or that host owes it
     steps.DropImages(),                                       # a shelved disk, snapshots that never got whole
     steps.UnbindNetworks(),                                   # addresses go back
     steps.ReleaseResources(),                                 # the claim, then the quota, once

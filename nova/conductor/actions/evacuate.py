@@ -15,10 +15,11 @@ from nova.conductor.actions.move_requests import (
     host_up,
 )
 from nova.conductor.engine.deps import Deps
+from nova.conductor.engine.orders import ORDERS
 from nova.conductor.engine.workflow import Op, Retry, Workflow
 from nova.conductor.steps import moves, moving
 from nova.conductor.steps.guests import fence
-from nova.conductor.steps.moves import AskDestination, Settle, ask, rebind, remove
+from nova.conductor.steps.moves import AskDestination, CleanUpEarlierMoves, ask, rebind, remove
 from nova.conductor.steps.placement import taken
 from nova.db import migrations, services
 from nova.db.engine import Connection
@@ -61,7 +62,7 @@ class Evacuation(moving.MoveArguments):
     stay_off: bool = False
 
 
-class Evacuate(Settle):
+class Evacuate(CleanUpEarlierMoves):
     """What the evacuation overtook is settled, as far as that is possible without the server's own host."""
 
     event = "rebuild_server"
@@ -73,6 +74,7 @@ class RebuildAtDestination(AskDestination):
     destination's when all this ends well: until then another evacuation may overtake it. Undo: nothing of it is left
     there but disks that may be its only ones."""
 
+    uses = (*ORDERS, "journal", "networking")
     status, event = PRE_MIGRATING, "compute_rebuild_instance"
 
     def row(self, tx: Connection, deps: Deps, op: Op) -> Mapping[str, AnyColumn]:
@@ -134,11 +136,11 @@ def closed(tx: Connection, op: Op, error: errors.NovaError | None) -> Mapping[st
 take_host = steps.TakeNextHost()
 EVACUATE = Workflow(
     "evacuate",
-    Evacuate(),                                    # what it overtook is settled, without the old host
+    Evacuate(),                                               # what it overtook is settled, without the old host
     steps.SelectHosts(),
     take_host,                                                # --- what depends on the host stands below ---
     moves.ClaimMove(),                                        # both ends are claimed; undo: the old one alone
-    RebuildAtDestination(task=TaskState.REBUILD_SPAWNING),  # undo: destroyed there, or owed
+    RebuildAtDestination(task=TaskState.REBUILD_SPAWNING),    # undo: destroyed there, or owed
     retry=Retry(back_to=take_host, on=(errors.HostRefused, errors.ClaimConflict, errors.Unavailable)),
     again_on=(errors.Unavailable,),
     ending=evacuated,

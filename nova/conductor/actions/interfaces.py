@@ -12,7 +12,7 @@ from nova import concurrency, context, errors
 from nova.conductor.engine.begin import begin_on_host, locked, row_of
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.operation import Arguments, FailedWith, OperationProgress
-from nova.conductor.engine.orders import build_order
+from nova.conductor.engine.orders import ORDERS, build_order
 from nova.conductor.engine.workflow import Op, Result, Step, Workflow
 from nova.conductor.steps.guests import fence, results_of
 from nova.db import operations, servers, states
@@ -155,6 +155,8 @@ def detach_at_once(deps: Deps) -> Callable[[str, str], None]:
 class TakeInterface(Step):
     """The server has one more interface, the last in the guest's order; undo: it goes back to where it came from."""
 
+    uses = ("networking",)
+
     def within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, AnyColumn]:
         added = {}
         for op in ops:
@@ -191,6 +193,8 @@ class DropInterface(Step):
     """The server's row has it no more, and its address or port is nobody's (or, a port that was given, free). The
     guest has lost it before: there is no way back."""
 
+    uses = ("networking",)
+
     def within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, AnyColumn]:
         return _drop(tx, deps, ops)
 
@@ -218,6 +222,7 @@ class PlugInterface(InterfaceStep):
     """The guest has it. Undo: it has not; a host that can't be told keeps the operation waiting, for the address must
     not be another's while the guest may use it."""
 
+    uses = ORDERS
     event = "compute_attach_interface"
 
     def do(self, deps: Deps, ops: Sequence[Op]) -> Sequence[Result]:
@@ -236,6 +241,7 @@ class UnplugInterface(InterfaceStep):
     """The guest has given it up; from here on there is no way back. Undo: it has it again, by its host's next start at
     the latest, for the server's row never lost it."""
 
+    uses = ORDERS
     event = "compute_detach_interface"
 
     def do(self, deps: Deps, ops: Sequence[Op]) -> Sequence[Result]:
@@ -310,7 +316,7 @@ ATTACH_INTERFACE = Workflow(
 
 DETACH_INTERFACE = Workflow(
     "detach_interface",
-    UnplugInterface(),  # the guest gives it up; undo: plugged in again
-    DropInterface(),    # nobody's, or the user's own port again
+    UnplugInterface(),                                        # the guest gives it up; undo: plugged in again
+    DropInterface(),                                          # nobody's, or the user's own port again
     asks=DetachInterface,
 )

@@ -15,6 +15,7 @@ from nova import concurrency, context, errors
 from nova.conductor import steps
 from nova.conductor.actions.move_requests import MovePlan, begin_move, check_source, check_target
 from nova.conductor.engine.deps import Deps
+from nova.conductor.engine.orders import ORDERS
 from nova.conductor.engine.workflow import Op, Retry, Workflow
 from nova.conductor.steps import moves, moving
 from nova.conductor.steps.guests import fence
@@ -175,6 +176,7 @@ class LiveMigrate(moving.MoveArguments):
 class DescribeGuest(MoveStep):
     """What the destination must know of the guest."""
 
+    uses = ORDERS
     event = "compute_check_can_live_migrate_source"
 
     def act(self, deps: Deps, op: Op) -> Mapping[str, AnyColumn]:
@@ -185,6 +187,7 @@ class DescribeGuest(MoveStep):
 class PrepareLiveMigration(MoveStep):
     """The destination compares processors, makes room and plugs; undo: nothing of it is left there."""
 
+    uses = (*ORDERS, "journal", "networking")
     event, undo_event = "compute_pre_live_migration", "compute_rollback_live_migration_at_destination"
 
     def act(self, deps: Deps, op: Op) -> Mapping[str, AnyColumn]:
@@ -210,6 +213,7 @@ class MigrateGuests(MoveStep):
     """The source sends the guest: the point of no return. A source that says nothing may have done it all the same:
     the destination knows."""
 
+    uses = (*ORDERS, "journal")
     status, event, decisive = RUNNING, "compute_live_migration", True
 
     def act(self, deps: Deps, op: Op) -> Mapping[str, AnyColumn]:
@@ -229,7 +233,7 @@ class MigrateGuests(MoveStep):
 
     def _without_answer(self, deps: Deps, op: Op, error: errors.NovaError) -> Mapping[str, AnyColumn]:
         """From here on the source may not hand over any more; whether it has is asked after that."""
-        op.entry = deps.runner.journal.leave_behind(op.entry, lambda tx: None)
+        op.entry = deps.journal.leave_behind(op.entry, lambda tx: None)
         host = taken(op).host
         try:
             outcome = ask(deps, ComputeRPC.land_guests, host, op, moving.move_order(deps, op, moving.destination(op)))
@@ -249,6 +253,7 @@ class MigrateGuests(MoveStep):
 class ArriveAtDestination(MoveStep):
     """The server is the destination's. There is no way back, but for a guest that is not there at all."""
 
+    uses = (*ORDERS, "networking")
     status, event = POST_MIGRATING, "compute_post_live_migration_at_destination"
 
     def row(self, tx: Connection, deps: Deps, op: Op) -> Mapping[str, AnyColumn]:
@@ -283,6 +288,8 @@ class ArriveAtDestination(MoveStep):
 
 class CleanSource(MoveStep):
     """Nothing is left where the server was; but disks that the destination sees too are its own now."""
+
+    uses = (*ORDERS, "journal")
 
     def act(self, deps: Deps, op: Op) -> Mapping[str, AnyColumn]:
         remove(deps, op, moving.source(op), keep_disks=bool(op.progress.shared))
@@ -319,16 +326,16 @@ def closed(tx: Connection, op: Op, error: errors.NovaError | None) -> Mapping[st
 take_host = steps.TakeNextHost()
 LIVE_MIGRATE = Workflow(
     "live-migration",
-    moves.Settle(event="conductor_live_migrate_instance"),    # what overtaken moves left is over
+    moves.CleanUpEarlierMoves(event="conductor_live_migrate_instance"),
     steps.SelectHosts(),
     take_host,                                                # --- what depends on the host stands below ---
     moves.ClaimMove(),                                        # both ends are claimed; undo: the old one alone
     moves.CheckDestination(),                                 # it answers
-    DescribeGuest(),                                     # the source says what there is to come
-    PrepareLiveMigration(),                              # the destination is ready; undo: destroyed, or owed
-    MigrateGuests(),                                     # the point of no return
-    ArriveAtDestination(),                               # the row is the destination's, and so is the guest
-    CleanSource(),                                       # nothing is left there, or it is owed
+    DescribeGuest(),                                          # the source says what there is to come
+    PrepareLiveMigration(),                                   # the destination is ready; undo: destroyed, or owed
+    MigrateGuests(),                                          # the point of no return
+    ArriveAtDestination(),                                    # the row is the destination's, and so is the guest
+    CleanSource(),                                            # nothing is left there, or it is owed
     moves.EndMove(),                                          # the old place is free
     retry=Retry(back_to=take_host, on=(errors.HostRefused, errors.ClaimConflict, errors.Unavailable)),
     again_on=(errors.Unavailable,),

@@ -130,6 +130,7 @@ class RebuildScheduled(Step):
     """Another image: the scheduler's filters say whether this very host suits it. Undo: while the guest is what it
     was, its row shows the old image again."""
 
+    uses = ("cell", "scheduler", "settings")
     event = "rebuild_server"
 
     def do(self, deps: Deps, ops: Sequence[Op]) -> Sequence[Result]:
@@ -174,6 +175,7 @@ def _traits_alone(wishes: HostRequirements | None) -> HostRequirements | None:
 class CountAsRebuilt(Step):
     """Outside of its cell, too, the server is known by its new image."""
 
+    uses = ("api",)
     pure = True
 
     def do(self, deps: Deps, ops: Sequence[Op]) -> Sequence[Result]:
@@ -208,9 +210,9 @@ def rebuilt(ops: Sequence[Op]) -> Mapping[str, object]:
 
 REBUILD_SERVER = Workflow(
     "rebuild",                                                # its admission wrote what the server is to be
-    RebuildScheduled(),                                 # does another image suit its host? undo: it has the old
-    CountAsRebuilt(),                                   # the ledger's facts
-    RebuildGuests(task=TaskState.REBUILD_SPAWNING),     # ComputeRPC.rebuild_guests: there is no way back
+    RebuildScheduled(),                                       # does another image suit its host? undo: it has the old
+    CountAsRebuilt(),                                         # the ledger's facts
+    RebuildGuests(task=TaskState.REBUILD_SPAWNING),           # ComputeRPC.rebuild_guests: there is no way back
     again_on=(errors.Unavailable,),
     ending=rebuilt,
     asks=Rebuild,

@@ -15,6 +15,7 @@ from nova.conductor.actions.move_requests import MovePlan, base, begin_move, che
 from nova.conductor.engine import quota, zones
 from nova.conductor.engine.begin import builtins, row_of
 from nova.conductor.engine.deps import Deps
+from nova.conductor.engine.orders import ORDERS
 from nova.conductor.engine.workflow import Op, Retry, Workflow
 from nova.conductor.steps import moves, moving
 from nova.conductor.steps.moves import MoveStep, _each, ask, ask_source, is_up, leave_removal, place, rebind, remove
@@ -141,6 +142,7 @@ class Resizes:
 class LeaveSource(MoveStep):
     """The guest is stopped and put aside, and its disks are offered; undo: it is taken back, and runs if it did."""
 
+    uses = ORDERS
     status, event = MIGRATING, "compute_resize_instance"
 
     def act(self, deps: Deps, op: Op) -> Mapping[str, AnyColumn]:
@@ -168,6 +170,7 @@ class FetchDisks(MoveStep):
     """The destination copies what the source offers; undo: it removes that. On one host what was put aside is copied,
     and taking it back removes the copy."""
 
+    uses = (*ORDERS, "journal")
     status = POST_MIGRATING
 
     def act(self, deps: Deps, op: Op) -> Mapping[str, AnyColumn]:
@@ -188,6 +191,7 @@ def _offer(op: Op) -> GuestOnSource | None:
 class FinishResize(MoveStep):
     """The server is the destination's, as what it is to be; undo: the source's, as what it was."""
 
+    uses = (*ORDERS, "networking")
     event = "compute_finish_resize"
 
     def row(self, tx: Connection, deps: Deps, op: Op) -> Mapping[str, AnyColumn]:
@@ -213,6 +217,7 @@ class ForgetSource(MoveStep):
     """What was put aside goes. A source that can't be told owes it; of one host, the confirming fails and is repeated:
     it would take the server with it."""
 
+    uses = (*ORDERS, "journal")
     status, event, decisive = CONFIRMING, "compute_confirm_resize", True
 
     def act(self, deps: Deps, op: Op) -> Mapping[str, AnyColumn]:
@@ -242,6 +247,7 @@ class FindAtSource(MoveStep):
     """What was put aside is still there: before this is known nothing is removed anywhere. (Who leaves a host twice is
     told the same; on one host the taking back looks for itself.)"""
 
+    uses = ORDERS
     status = REVERTING
 
     def act(self, deps: Deps, op: Op) -> Mapping[str, AnyColumn]:
@@ -253,6 +259,7 @@ class FindAtSource(MoveStep):
 class RevertAtDestination(MoveStep):
     """Nothing is left where the server came to. On one host this is the next step's work."""
 
+    uses = (*ORDERS, "journal")
     event, decisive = "compute_revert_resize", True
 
     def act(self, deps: Deps, op: Op) -> Mapping[str, AnyColumn]:
@@ -270,6 +277,7 @@ def _within_one_host(op: Op) -> bool:
 class ReturnToSource(MoveStep):
     """The server is what it was, where it was; its new place is free, and what quota counts is the old flavor."""
 
+    uses = (*ORDERS, "feed", "networking")
     event = "compute_finish_revert_resize"
 
     def row(self, tx: Connection, deps: Deps, op: Op) -> Mapping[str, AnyColumn]:
@@ -317,17 +325,17 @@ def _cold(action: str) -> Workflow:
     take_host = steps.TakeNextHost()
     return Workflow(
         action,
-        moves.CountResize(when="flavor"),                         # quota: the larger of both; undo: the old flavor
-        moves.Settle(event="cold_migrate"),                       # what overtaken moves left is over
+        moves.CountResize(when="flavor"),                     # quota: the larger of both; undo: the old flavor
+        moves.CleanUpEarlierMoves(event="cold_migrate"),      # what overtaken moves left is over
         steps.SelectHosts(),
-        take_host,                                                # --- what depends on the host stands below ---
-        moves.ClaimMove(),                                        # both ends are claimed; undo: the old one alone
-        moves.PrepareResize(),                                    # the destination answers
-        LeaveSource(task=TaskState.RESIZE_MIGRATING),  # put aside; undo: taken back
-        FetchDisks(task=TaskState.RESIZE_MIGRATED),    # copied; undo: destroyed, or owed
-        FinishResize(task=TaskState.RESIZE_FINISH),    # the row is the destination's, and the guest is up
+        take_host,                                            # --- what depends on the host stands below ---
+        moves.ClaimMove(),                                    # both ends are claimed; undo: the old one alone
+        moves.PrepareResize(),                                # the destination answers
+        LeaveSource(task=TaskState.RESIZE_MIGRATING),         # put aside; undo: taken back
+        FetchDisks(task=TaskState.RESIZE_MIGRATED),           # copied; undo: destroyed, or owed
+        FinishResize(task=TaskState.RESIZE_FINISH),           # the row is the destination's, and the guest is up
         retry=Retry(back_to=take_host, on=(errors.HostRefused, errors.ClaimConflict, errors.Unavailable)),
-        again_on=(errors.Unavailable,),                           # a scheduler that is away is asked again
+        again_on=(errors.Unavailable,),                       # a scheduler that is away is asked again
         ending=moved,
         closing=closed,
         asks=moving.MoveArguments,
@@ -362,8 +370,8 @@ def reverted(tx: Connection, op: Op, error: errors.NovaError | None) -> Mapping[
 
 CONFIRM_RESIZE = Workflow(
     "confirmResize",
-    ForgetSource(task=TaskState.RESIZE_CONFIRMING),    # what was put aside goes, or is owed
-    moves.EndMove(),                                              # the old place is free; quota: the new flavor
+    ForgetSource(task=TaskState.RESIZE_CONFIRMING),           # what was put aside goes, or is owed
+    moves.EndMove(),                                          # the old place is free; quota: the new flavor
     again_on=(errors.Unavailable,),
     ending=settled,
     closing=confirmed,
@@ -372,9 +380,9 @@ CONFIRM_RESIZE = Workflow(
 
 REVERT_RESIZE = Workflow(
     "revertResize",
-    FindAtSource(),                                    # what there is to go back to
-    RevertAtDestination(),                             # nothing is left there, or it is owed
-    ReturnToSource(),                                  # the row, the claims, the guest: as before
+    FindAtSource(),                                           # what there is to go back to
+    RevertAtDestination(),                                    # nothing is left there, or it is owed
+    ReturnToSource(),                                         # the row, the claims, the guest: as before
     ending=settled,
     closing=reverted,
     asks=EndOfResize,

@@ -18,7 +18,7 @@ from nova.conductor.engine import zones
 from nova.conductor.engine.begin import SHELVED, begin, locked, metadata_of
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.operation import PlacementArguments
-from nova.conductor.engine.orders import build_order, guest_order
+from nova.conductor.engine.orders import ORDERS, build_order, guest_order
 from nova.conductor.engine.workflow import Op, Result, Retry, Step, Workflow
 from nova.conductor.steps.guests import BuildGuests, StopGuests, destroy, fence, leave_destroy
 from nova.conductor.steps.images import ACTIVE, ImageArguments, discard, offloading
@@ -91,9 +91,11 @@ class Unshelve(PlacementArguments):
     on_host: bool = False
 
 
-class SetAsideGuests(StopGuests):
+class StopForShelve(StopGuests):
     """Stop what is to be shelved. Undo: what ran is started again; what was paused or suspended is off from now on, as
     its memory is gone."""
+
+    formerly = "SetAsideGuests"
 
     def undo_within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, object]:
         lost = [op for op in ops if _has_stopped(op) and not offloading(op) and op.server.vm_state in _IN_MEMORY]
@@ -120,6 +122,7 @@ def _has_stopped(op: Op) -> bool:
 class CheckShelvedImage(Step):
     """The disk is at the image service: only then may the host's be removed."""
 
+    uses = ("images",)
     pure = True
 
     def do(self, deps: Deps, ops: Sequence[Op]) -> Sequence[Result]:
@@ -141,6 +144,7 @@ class CheckShelvedImage(Step):
 class OffloadGuests(Step):
     """Leave nothing of the guests on their host. There is no way back: what the host does not do now, it owes."""
 
+    uses = (*ORDERS, "feed", "journal", "networking")
     event = "compute_shelve_offload_instance"
 
     def do(self, deps: Deps, ops: Sequence[Op]) -> Sequence[Result]:
@@ -184,6 +188,8 @@ class OffloadGuests(Step):
 class ReleaseHost(Step):
     """The servers are on no host, and what they claimed there goes back. Addresses and quota stay theirs."""
 
+    uses = ("api", "cell", "feed", "networking")
+
     def within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, AnyColumn]:
         for op in ops:
             op.see(**_OFF)
@@ -203,6 +209,8 @@ def release(deps: Deps, ops: Sequence[Op]) -> None:
 
 class PlaceOnHost(Step):
     """The servers are on the host of their claim, with the addresses they kept; undo: they are on none."""
+
+    uses = ("networking", "settings")
 
     def within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, AnyColumn]:
         zone = ops[0].progress.zone or deps.settings.default_availability_zone  # one host, so one zone
@@ -237,6 +245,7 @@ class PlaceOnHost(Step):
 class RespawnGuests(BuildGuests):
     """Build the guests from their shelved images."""
 
+    uses = (*ORDERS, "images", "journal", "networking")
     event = "compute_unshelve_instance"
 
     def order(self, deps: Deps, op: Op) -> BuildOrder:
@@ -253,6 +262,7 @@ class RespawnGuests(BuildGuests):
 class DropShelvedImage(Step):
     """The server has its disk again, and nobody needs the image's any more."""
 
+    uses = ("images",)
     lenient = True
 
     def do(self, deps: Deps, ops: Sequence[Op]) -> Sequence[Result]:
@@ -287,7 +297,7 @@ def unshelved(ops: Sequence[Op]) -> Mapping[str, object]:
 SHELVE_SERVER = Workflow(
     "shelve",
     steps.HoldImage(),                                        # its record, made at admission; undo: delete it
-    SetAsideGuests(event=""),                           # off; undo: what ran is started again
+    StopForShelve(event=""),                                  # off; undo: what ran is started again
     steps.TakeSnapshots(task=TaskState.SHELVING_IMAGE_PENDING_UPLOAD, event="compute_shelve_instance"),
     steps.UploadSnapshots(task=TaskState.SHELVING_IMAGE_UPLOADING),
     OffloadGuests(task=TaskState.SHELVING_OFFLOADING, when="offload"),  # with shelved_offload_time 0
@@ -298,9 +308,9 @@ SHELVE_SERVER = Workflow(
 
 SHELVE_OFFLOAD_SERVER = Workflow(
     "shelveOffload",
-    CheckShelvedImage(),                                # the disk is safe
-    OffloadGuests(),                                    # nothing is left on the host, or it owes that
-    ReleaseHost(),                                      # the claim, host and node; not addresses and quota
+    CheckShelvedImage(),                                      # the disk is safe
+    OffloadGuests(),                                          # nothing is left on the host, or it owes that
+    ReleaseHost(),                                            # the claim, host and node; not addresses and quota
     again_on=(errors.Unavailable,),
     ending=powered,
 )
@@ -308,13 +318,13 @@ SHELVE_OFFLOAD_SERVER = Workflow(
 take_host = steps.TakeNextHost(when="offloaded")
 UNSHELVE_SERVER = Workflow(
     "unshelve",
-    steps.StartGuests(when="on_host", event="compute_unshelve_instance"),     # that is all, where it never left
+    steps.StartGuests(when="on_host", event="compute_unshelve_instance"),  # that is all, where it never left
     steps.SelectHosts(when="offloaded"),
     take_host,                                                # --- what depends on the host stands below ---
     steps.ClaimResources(when="offloaded"),                   # undo: release
-    PlaceOnHost(when="offloaded"),                      # its row says where; undo: nowhere
-    RespawnGuests(task=TaskState.SPAWNING, when="offloaded"),           # undo: destroy_guests
-    DropShelvedImage(),                                 # the disk is the host's again
+    PlaceOnHost(when="offloaded"),                            # its row says where; undo: nowhere
+    RespawnGuests(task=TaskState.SPAWNING, when="offloaded"),  # undo: destroy_guests
+    DropShelvedImage(),                                       # the disk is the host's again
     retry=Retry(back_to=take_host, on=(errors.HostRefused, errors.ClaimConflict, errors.Unavailable)),
     again_on=(errors.Unavailable,),
     ending=unshelved,

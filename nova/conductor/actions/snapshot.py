@@ -87,7 +87,7 @@ def _make(deps: Deps, entry: states.Entry, image: NewImage) -> None:
         with contextlib.suppress(errors.Overtaken):
             deps.cell.transact(lambda tx: states.finish(tx, [entry], {}, "error", {entry.id: text}))
         raise
-    if not deps.runner.journal.still_mine([entry]):
+    if not deps.journal.still_mine([entry]):
         discard(deps, image.id)  # a delete came, and knew of an image that was not there yet
 
 
@@ -142,6 +142,7 @@ class RotateBackups(Step):
     What can not be removed now is removed by the next backup: this one is made, whatever becomes of the old ones.
     """
 
+    uses = ("images",)
     lenient = True
 
     def do(self, deps: Deps, ops: Sequence[Op]) -> Sequence[Result]:
@@ -176,6 +177,6 @@ CREATE_BACKUP = Workflow(
     steps.HoldImage(when="kept", whole_stays=True),           # with a rotation of 0 none is kept
     steps.TakeSnapshots(when="kept", event="compute_backup_instance"),
     steps.UploadSnapshots(when="kept"),
-    RotateBackups(),                                    # the oldest go
+    RotateBackups(),                                          # the oldest go
     asks=Backup,
 )

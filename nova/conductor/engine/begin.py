@@ -28,7 +28,7 @@ def begin(deps: Deps, tx: Connection, action: str, uuid: str, arguments: Argumen
     who = context.current()
     entry, overtaken = states.begin(tx, states.Begin(
         action=ACTIONS[action], server_uuid=uuid, arguments=builtins(arguments), request_id=who.request_id,
-        user_id=who.user_id, project_id=who.project_id, runner_id=deps.runner.journal.runner_id, step=""))
+        user_id=who.user_id, project_id=who.project_id, runner_id=deps.journal.runner_id, step=""))
     if action in ONCE and any(old.action == action for old in overtaken):
         raise errors.server.UnderWay(action=action, server=uuid)
     check_kept(tx, action, uuid)

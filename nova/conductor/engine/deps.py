@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from nova.conductor.engine.limits import QuotaLimits, Written
@@ -18,6 +18,7 @@ from nova.rpc.contracts.scheduler import SchedulerRPC
 
 if TYPE_CHECKING:
     from nova.clients.glance import Glance as Images
+    from nova.conductor.engine.journal import Journal
     from nova.conductor.engine.network_back_end import NetworkBackEnd
     from nova.conductor.engine.runner import Runner
     from nova.conductor.hosts.feed import Feed
@@ -94,8 +95,15 @@ class Deps:
     images: Images
     certs: CertRPC
     feed: Feed = dataclasses.field(init=False)
+    journal: Journal = dataclasses.field(init=False)
     runner: Runner = dataclasses.field(init=False)
     network_updates: NetworkUpdates = dataclasses.field(init=False)
     networking: NetworkBackEnd = dataclasses.field(init=False)
     notifier: Silent = dataclasses.field(default_factory=Silent)
     quotas: QuotaLimits = dataclasses.field(default_factory=Written)
+
+    def only(self, members: Iterable[str]) -> Deps:
+        """A part of it, for who may use no more (``Step.uses``). AttributeError for whoever reads another member."""
+        part = object.__new__(Deps)
+        part.__dict__.update((name, self.__dict__[name]) for name in members if name in self.__dict__)
+        return part

@@ -21,6 +21,8 @@ from nova.model.topology import Packing
 if TYPE_CHECKING:
     from nova.conductor.engine.workflow import Op
 
+ORDERS = ("api", "cell", "compute", "settings")  # members of Deps that an order is written from and sent by
+
 
 def disks_of(server: ServerRow) -> tuple[Disk, ...]:
     """The local disks: those the request named, else the flavor's root, ephemeral and swap."""

@@ -19,7 +19,6 @@ from nova import concurrency, context, errors, faults
 from nova.conductor.engine import announce
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.faults import fault_of
-from nova.conductor.engine.journal import Journal
 from nova.conductor.engine.operation import FailedWith
 from nova.conductor.engine.workflow import Op, Result, Secrets, Step, Workflow, by_host, entries_of
 from nova.db.engine import Connection, DatabaseAway
@@ -39,9 +38,8 @@ AGAIN, AGAIN_S = 6, 2.0  # how often a step is tried before its operation gives 
 class Runner:
     """Runs operations until they end, and resumes those whose runner died."""
 
-    def __init__(self, deps: Deps, journal: Journal, workflows: Iterable[Workflow],
-                 again_s: float = AGAIN_S) -> None:
-        self.deps, self.journal = deps, journal
+    def __init__(self, deps: Deps, workflows: Iterable[Workflow], again_s: float = AGAIN_S) -> None:
+        self.deps, self.journal = deps, deps.journal
         self.workflows = {workflow.action.name: workflow for workflow in workflows}
         self.announce = announce.Operations(deps)
         self._again_s = again_s
@@ -80,7 +78,7 @@ class Runner:
     def _able(self, entry: Entry) -> bool:
         """Whether this release has what the entry names: during an upgrade a newer one may have begun it."""
         workflow = self.workflows.get(entry.action)
-        return workflow is not None and (not entry.step or any(step.name == entry.step for step in workflow.steps))
+        return workflow is not None and (not entry.step or any(step.is_called(entry.step) for step in workflow.steps))
 
     @property
     def running(self) -> int:
@@ -170,7 +168,7 @@ class Runner:
         def write(live: list[Op]) -> None:
             def work(tx: Connection) -> tuple[list[Entry], Mapping[str, AnyColumn]]:
                 task = {"task_state": step.task.value} if step.task else {}
-                changes = {**task, **step.within(tx, self.deps, live)}
+                changes = {**task, **step.within(tx, self.deps.only(step.uses), live)}
                 return entries_of(live), {**_unwritten(live), **changes}
             self.journal.advance(work)
             _written(live)
@@ -195,7 +193,7 @@ class Runner:
         self.announce.before_step(workflow, step, ops)
         faults.reached(workflow.action.name, step.name, "before")
         try:
-            results: list[Result] = list(step.do(self.deps, ops))
+            results: list[Result] = list(step.do(self.deps.only(step.uses), ops))
         except (DatabaseAway, errors.daemon.WorkflowNotYet):
             raise  # parked, as above: no host or service is to blame, and nothing is lost by waiting
         except errors.NovaError as error:
@@ -266,7 +264,7 @@ class Runner:
 
         def write(live: list[Op]) -> None:
             def work(tx: Connection) -> tuple[list[Entry], Mapping[str, AnyColumn]]:
-                changes = step.undo_within(tx, self.deps, live)
+                changes = step.undo_within(tx, self.deps.only(step.uses), live)
                 return entries_of(live), {**_unwritten(live), **changes}
             self.journal.advance(work)
             _written(live)
@@ -278,7 +276,7 @@ class Runner:
                 return False
             self.announce.before_undo(op.entry.action, step, op)
             faults.reached(op.entry.action, step.name, "undo")
-            step.undo(self.deps, [op])
+            step.undo(self.deps.only(step.uses), [op])
             faults.reached(op.entry.action, step.name, "undone")
             self.announce.after_undo(op.entry.action, step, op)
             if step.undo_event:

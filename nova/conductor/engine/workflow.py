@@ -79,8 +79,12 @@ class Step:
     ``pure`` steps touch nothing outside: their intent is not written. ``within`` does the step's part in the cell
     database, in the very transaction that writes its intent, and gives the changes of the servers' rows.
     ``when`` names an argument of the operation: without it (or where it is false) the step is left out.
+    ``uses``: the members of :class:`Deps` that it is handed, and no more. ``formerly``: its class's name in journals of
+    older releases.
     """
 
+    uses: ClassVar[tuple[str, ...]] = ()
+    formerly: ClassVar[str] = ""
     task: TaskState | None = None
     event: str = ""  # its name in os-instance-actions; empty: it is not shown there
     when: str | None = None
@@ -103,6 +107,10 @@ class Step:
     def name(self) -> str:
         """Its class's, by which the journal knows it: renaming a class orphans operations that stand there."""
         return type(self).__name__
+
+    def is_called(self, name: str) -> bool:
+        """Whether a journal means this step, be it one that an older release wrote."""
+        return name in (self.name, self.formerly)
 
     def within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, AnyColumn]:
         """The changes of the servers' rows; a :class:`PerServer` for a column whose values differ. The transaction may
@@ -166,7 +174,7 @@ class Workflow:
     def position(self, name: str) -> int:
         """The index of the step of that name. Bug: the workflow has none."""
         for index, step in enumerate(self.steps):
-            if step.name == name:
+            if step.is_called(name):
                 return index
         raise errors.Bug(f"the journal names a step '{name}' that '{self.action.name}' does not have")
 

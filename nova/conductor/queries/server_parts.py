@@ -92,7 +92,7 @@ class ServerParts:
                 action=ACTIONS["reset_state"], server_uuid=reset.uuid,
                 arguments=builtins(ResetState(state=reset.state)),
                 request_id=who.request_id, user_id=who.user_id, project_id=who.project_id,
-                runner_id=self.deps.runner.journal.runner_id, step=""))
+                runner_id=self.deps.journal.runner_id, step=""))
             if overtaken:
                 entry = states.remember(tx, entry, overtaken)
                 migrations.end_open(tx, reset.uuid, ERROR, with_finished=False)

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from nova import errors
 from nova.conductor.engine.deps import Deps
-from nova.conductor.engine.orders import build_order, guarded, guest_order
+from nova.conductor.engine.orders import ORDERS, build_order, guarded, guest_order
 from nova.conductor.engine.workflow import Op, Result, Step
 from nova.conductor.steps.placement import taken
 from nova.db import services
@@ -54,6 +54,7 @@ def results_of(ops: Sequence[Op], outcomes: Sequence[Outcome]) -> list[Result]:
 class BuildGuests(Step):
     """One call a host, however many servers. Undo: destroy them; a host that can't (be told to) owes it."""
 
+    uses: ClassVar[tuple[str, ...]] = (*ORDERS, "journal", "networking")
     event = "compute__do_build_and_run_instance"
 
     def do(self, deps: Deps, ops: Sequence[Op]) -> Sequence[Result]:
@@ -70,7 +71,7 @@ class BuildGuests(Step):
 
     def _without_answer(self, deps: Deps, ops: Sequence[Op], error: errors.NovaError) -> list[Result]:
         """Guests that the host reported before it fell silent are built: their owners may use them already."""
-        rows = deps.runner.journal.servers([op.entry for op in ops])
+        rows = deps.journal.servers([op.entry for op in ops])
         up = {uuid: row for uuid, row in rows.items() if row.vm_state == VmState.ACTIVE.value}
         return [{"power_state": up[op.uuid].power_state} if op.uuid in up else error for op in ops]
 
@@ -107,13 +108,14 @@ def leave_destroy(deps: Deps, host: str, op: Op, why: errors.NovaError) -> None:
     order = guest_order(deps, op, fence(op))
     debt = {"host": host, "server_uuid": op.uuid, "epoch": op.entry.epoch, "step": "destroy_guests",
             "arguments": {"instance_name": order.instance_name, "operation_id": str(op.entry.id)}}
-    op.entry = deps.runner.journal.leave_behind(op.entry, lambda tx: services.add_cleanups(tx, [debt]))
+    op.entry = deps.journal.leave_behind(op.entry, lambda tx: services.add_cleanups(tx, [debt]))
 
 
 class GuestStep(Step):
     """One order for guests that exist, on their own host. ``plugs``: it may start them, which waits for their network.
     """
 
+    uses = (*ORDERS, "networking")
     call: ClassVar[Callable[..., tuple[Outcome, ...]]]  # of ComputeRPC
     plugs: ClassVar[bool] = False
 

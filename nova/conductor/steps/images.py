@@ -15,7 +15,7 @@ from nova import errors
 from nova.clients.glance import BASE_KEYS
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.operation import Arguments
-from nova.conductor.engine.orders import build_order
+from nova.conductor.engine.orders import ORDERS, build_order
 from nova.conductor.engine.workflow import Op, Result, Step
 from nova.conductor.steps.guests import fence, results_of
 from nova.db import services
@@ -45,6 +45,8 @@ class ImageArguments(Arguments):
 class HoldImage(Step):
     """The image's record is there. Undo: it goes, unless it has its data and stays for its owner (``whole_stays``)."""
 
+    uses = ("images",)
+
     def __init__(self, task: TaskState | None = None, *, when: str | None = None, whole_stays: bool = False) -> None:
         super().__init__(task, when=when)
         self.whole_stays = whole_stays
@@ -73,6 +75,8 @@ class HoldImage(Step):
 
 class TakeSnapshots(Step):
     """The host keeps the guests' root disks as they are now. Undo: it forgets them."""
+
+    uses = (*ORDERS, "journal")
 
     def do(self, deps: Deps, ops: Sequence[Op]) -> Sequence[Result]:
         host = ops[0].server.host
@@ -113,7 +117,7 @@ def _leave_dropping(deps: Deps, op: Op, why: errors.NovaError) -> None:
         services.add_cleanups(tx, [{"host": op.server.host, "server_uuid": op.uuid, "epoch": op.entry.epoch,
                            "step": services.SNAPSHOT_CLEANUP,
                            "arguments": {"image_id": " ".join(dict.fromkeys([*older.split(), image_of(op)]))}}])
-    op.entry = deps.runner.journal.leave_behind(op.entry, write)
+    op.entry = deps.journal.leave_behind(op.entry, write)
 
 
 def _kept(op: Op, host: str, outcome: Outcome) -> Result:
@@ -125,6 +129,8 @@ def _kept(op: Op, host: str, outcome: Outcome) -> Result:
 class UploadSnapshots(Step):
     """The host sends what it kept, and drops it. An image that has its data already is done, whoever heard of it; but
     whether its host came to the dropping then nobody knows."""
+
+    uses = (*ORDERS, "images", "journal")
 
     def do(self, deps: Deps, ops: Sequence[Op]) -> Sequence[Result]:
         return [self._upload(deps, op) for op in ops]
@@ -173,6 +179,7 @@ def _is_whole(deps: Deps, op: Op) -> bool:
 class DropImages(Step):
     """What a server that is deleted leaves at the image service: its shelved disk, and images that never got whole."""
 
+    uses = ("images",)
     pure, lenient = True, True  # repeated as often as need be, and never undone
 
     def do(self, deps: Deps, ops: Sequence[Op]) -> Sequence[Result]:

@@ -10,6 +10,7 @@ from nova import errors
 from nova.conductor.engine import zones
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.operation import Arguments
+from nova.conductor.engine.orders import ORDERS
 from nova.conductor.engine.workflow import Op, Result, Step
 from nova.conductor.steps import moving
 from nova.conductor.steps.guests import results_of
@@ -128,7 +129,7 @@ def leave_removal(deps: Deps, op: Op, end: moving.MoveEnd, why: str, keep_disks:
     LOG.warning("host %s does not remove what is left of a move: the cleanup is pending: %s", end.host, why,
                 extra={"server": op.uuid})
     debt = cleanup_of(deps, op, end.host, keep_disks)
-    op.entry = deps.runner.journal.leave_behind(op.entry, lambda tx: services.add_cleanups(tx, [debt]))
+    op.entry = deps.journal.leave_behind(op.entry, lambda tx: services.add_cleanups(tx, [debt]))
 
 
 def is_up(deps: Deps, host: str) -> bool:
@@ -167,6 +168,7 @@ def place(tx: Connection, deps: Deps, op: Op, end: moving.MoveEnd) -> Mapping[st
 class CountResize(MoveStep):
     """Quota counts the larger of both flavors while a resize is open; undo: the old one."""
 
+    uses = ("api",)
     pure = True
 
     def act(self, deps: Deps, op: Op) -> Mapping[str, AnyColumn]:
@@ -187,6 +189,8 @@ def count(deps: Deps, op: Op, counted: Mapping[str, object]) -> None:
 class ClaimMove(MoveStep):
     """What the server holds is the move's, and the new place is claimed beside it; undo: as before. On one host both
     ends are held of the same provider."""
+
+    uses = ("api", "cell", "feed", "scheduler", "settings")
 
     def act(self, deps: Deps, op: Op) -> Mapping[str, AnyColumn]:
         wish = claim_of(deps, op, wanted_flavor(op))
@@ -218,6 +222,7 @@ class ClaimMove(MoveStep):
 class EndMove(MoveStep):
     """The server stays where it came to: its old place is free, unless that host still owes something."""
 
+    uses = ("api", "cell", "feed")
     pure = True  # repeated as often as need be, and never undone
 
     def act(self, deps: Deps, op: Op) -> Mapping[str, AnyColumn]:
@@ -234,11 +239,12 @@ class EndMove(MoveStep):
 
 # -- what earlier moves left
 
-class Settle(MoveStep):
+class CleanUpEarlierMoves(MoveStep):
     """Moves of this server that were overtaken (by a reset of its state, an evacuation) are over: what they put aside
     is the guest's again, what they made elsewhere goes, and so do their claims. Nothing to do costs one statement."""
 
-    pure = True
+    uses = (*ORDERS, "feed", "journal", "networking")
+    pure, formerly = True, "Settle"
     source_answers = True
 
     def act(self, deps: Deps, op: Op) -> Mapping[str, AnyColumn]:
@@ -275,7 +281,7 @@ class Settle(MoveStep):
 
     @staticmethod
     def _end_moves(deps: Deps, op: Op) -> None:
-        op.entry = deps.runner.journal.leave_behind(op.entry, lambda tx: migrations.end_open(
+        op.entry = deps.journal.leave_behind(op.entry, lambda tx: migrations.end_open(
             tx, op.uuid, ERROR, but=moving.move_of(op)))
 
     def _whole_again(self, deps: Deps, op: Op, moves: Sequence[str], kinds: Mapping[str, str]) -> None:
@@ -300,6 +306,8 @@ class Settle(MoveStep):
 
 class AskDestination(MoveStep):
     """It answers; and the move's row says which host it is."""
+
+    uses: ClassVar[tuple[str, ...]] = ("compute",)
 
     def shows(self, tx: Connection, op: Op) -> Mapping[str, object]:
         there = taken(op)

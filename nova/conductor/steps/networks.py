@@ -35,6 +35,8 @@ def first_of(interfaces: Iterable[Interface], label: str) -> dict[str, str]:
 class BindNetworks(Step):
     """Give each server its interfaces and addresses; undo: take them back."""
 
+    uses = ("networking", "settings")
+
     def within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, AnyColumn]:
         bound = deps.networking.take(tx, ops)
         zone = ops[0].progress.zone or deps.settings.default_availability_zone  # one host, so one zone
@@ -65,6 +67,8 @@ class BindNetworks(Step):
 
 class UnbindNetworks(Step):
     """Give the addresses back."""
+
+    uses = ("networking",)
 
     def within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, AnyColumn]:
         deps.networking.give_back(tx, ops)

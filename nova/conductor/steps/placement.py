@@ -58,6 +58,7 @@ def claim_of(deps: Deps, op: Op, flavor: Flavor) -> claims.Claim:
 class SelectHosts(Step):
     """Ask the scheduler, once for all servers of the request. Changes nothing, so there is nothing to undo."""
 
+    uses = ("api", "cell", "scheduler", "settings")
     pure, event = True, "schedule_instances"
 
     def do(self, deps: Deps, ops: Sequence[Op]) -> Sequence[Result]:
@@ -160,6 +161,7 @@ class ClaimResources(Step):
     hundred times as long.
     """
 
+    uses = ("api", "cell", "feed", "scheduler", "settings")
     per_host = True
 
     def do(self, deps: Deps, ops: Sequence[Op]) -> Sequence[Result]:
@@ -197,6 +199,7 @@ def look_further(deps: Deps, op: Op, refused: errors.NovaError | None) -> None:
 class FenceLedger(Step):
     """Raise the epoch where claims are made, so that what was overtaken can claim nothing any more."""
 
+    uses = ("api",)
     pure = True  # repeated as often as need be, and never undone
 
     def do(self, deps: Deps, ops: Sequence[Op]) -> Sequence[Result]:
@@ -212,6 +215,7 @@ class FenceLedger(Step):
 class ReleaseResources(Step):
     """Give the host's resources and the quota back, once. What is still owed keeps its claim until it is paid."""
 
+    uses = ("api", "cell", "feed")
     pure = True
 
     def do(self, deps: Deps, ops: Sequence[Op]) -> Sequence[Result]:

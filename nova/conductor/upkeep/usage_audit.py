@@ -32,7 +32,7 @@ def run(deps: Deps, now: Time | None = None) -> int:
     if not settings.instance_usage_audit:
         return 0
     period = periods.last_complete(settings.instance_usage_audit_period, now or utcnow())
-    runner_id = deps.runner.journal.runner_id
+    runner_id = deps.journal.runner_id
     with deps.cell.reading() as tx:
         hosts = usage_audits.open_hosts(tx, period, runner_id)
     done = 0

@@ -90,10 +90,9 @@ def polish(tmp_path: Path, templates: Path, monkeypatch: pytest.MonkeyPatch):
     [uuid] = cloud.boot()
     cloud.settle(uuid)
     cloud.deps.compute = connect(PolishRPC, host)
-    journal = Journal(cloud.cell, "runner")
-    journal.open()
-    cloud.deps.runner = Runner(cloud.deps, journal, [Workflow("polish", PolishGuests(), asks=PolishArguments,
-                                                              ending=powered)])
+    cloud.deps.journal = Journal(cloud.cell, "runner")
+    cloud.deps.journal.open()
+    cloud.deps.runner = Runner(cloud.deps, [Workflow("polish", PolishGuests(), asks=PolishArguments, ending=powered)])
 
     def order(**asked: str):
         with context.entered(DEMO):

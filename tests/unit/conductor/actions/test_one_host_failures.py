@@ -111,7 +111,7 @@ def test_action_when_a_step_always_fails_then_the_state_is_the_tables_and_nothin
     assert gone or row.memo == before.memo
     offloaded = cloud.guests() == {}
     assert not offloaded or (row.host is None and row.memo.shelved_image_id in cloud.image_service.images)
-    still = step.name in ("HoldImage", "SetAsideGuests") and case.name == "shelve-of-suspended"
+    still = step.name in ("HoldImage", "StopForShelve") and case.name == "shelve-of-suspended"
     expected = "shelved_offloaded" if gone else "suspended" if still else case.failed
     assert row.vm_state == expected  # what was stopped can not be resumed
     assert {key[1] for key in cloud.guests()} <= {uuid} and len(cloud.guests()) <= 1
