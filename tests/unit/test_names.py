@@ -15,3 +15,18 @@ def test_public_classes_then_a_name_is_one_class() -> None:
                     for node in ast.parse(path.read_text()).body
                     if isinstance(node, ast.ClassDef) and not node.name.startswith("_"))
     assert sorted(name for name, count in names.items() if count > 1) == []
+
+
+def test_all_then_each_of_its_names_is_bound_in_the_module() -> None:
+    wrong = []
+    for path in NOVA.rglob("*.py"):
+        tree = ast.parse(path.read_text())
+        stored = {alias.asname or alias.name for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)
+                  for alias in node.names}
+        stored |= {node.name for node in tree.body if isinstance(node, ast.ClassDef | ast.FunctionDef)}
+        stored |= {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+        for node in tree.body:
+            if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
+                wrong += [f"{path.relative_to(NOVA)}: {name}" for name in ast.literal_eval(node.value)
+                          if name not in stored]
+    assert wrong == []

@@ -15,10 +15,9 @@ from nova.conductor.actions.move_requests import (
     host_up,
 )
 from nova.conductor.engine.deps import Deps
-from nova.conductor.engine.orders import ORDERS
 from nova.conductor.engine.workflow import Op, Retry, Workflow
 from nova.conductor.steps import moves, moving
-from nova.conductor.steps.guests import fence
+from nova.conductor.steps.guests import ORDERS, fence
 from nova.conductor.steps.moves import AskDestination, CleanUpEarlierMoves, ask, rebind, remove
 from nova.conductor.steps.placement import taken
 from nova.db import migrations, services

@@ -15,9 +15,9 @@ from nova.conductor.actions.move_requests import MovePlan, base, begin_move, che
 from nova.conductor.engine import quota, zones
 from nova.conductor.engine.begin import builtins, row_of
 from nova.conductor.engine.deps import Deps
-from nova.conductor.engine.orders import ORDERS
 from nova.conductor.engine.workflow import Op, Retry, Workflow
 from nova.conductor.steps import moves, moving
+from nova.conductor.steps.guests import ORDERS
 from nova.conductor.steps.moves import MoveStep, _each, ask, ask_source, is_up, leave_removal, place, rebind, remove
 from nova.conductor.steps.moving import MoveArguments
 from nova.conductor.steps.placement import owed, taken

@@ -18,9 +18,17 @@ from nova.conductor.engine import zones
 from nova.conductor.engine.begin import SHELVED, begin, locked, metadata_of
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.operation import PlacementArguments
-from nova.conductor.engine.orders import ORDERS, build_order, guest_order
 from nova.conductor.engine.workflow import Op, Result, Retry, Step, Workflow
-from nova.conductor.steps.guests import BuildGuests, StopGuests, destroy, fence, leave_destroy
+from nova.conductor.steps.guests import (
+    ORDERS,
+    BuildGuests,
+    StopGuests,
+    build_order,
+    destroy,
+    fence,
+    guest_order,
+    leave_destroy,
+)
 from nova.conductor.steps.images import ACTIVE, ImageArguments, discard, offloading
 from nova.conductor.steps.placement import owed, taken
 from nova.db import ledger, servers, services, states

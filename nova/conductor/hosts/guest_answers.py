@@ -13,7 +13,7 @@ from typing import Any
 
 from nova import errors
 from nova.conductor.engine.deps import Deps
-from nova.conductor.engine.orders import disks_of, packing_at
+from nova.conductor.steps.guests import disks_of, packing_at
 from nova.db import guests, networks, servers, services
 from nova.db.engine import Connection
 from nova.db.server_row import ServerRow

@@ -1,10 +1,17 @@
-"""The steps that several stories share, by what they touch: where (placement), networks, guests, images, the ledger."""
+"""The steps that several stories share, by what they touch: places and addresses (placement), guests, images, moves."""
 
 from nova.conductor.steps.guests import BuildGuests, StartGuests, StopGuests, StopIfThere
 from nova.conductor.steps.images import DropImages, HoldImage, TakeSnapshots, UploadSnapshots
-from nova.conductor.steps.networks import BindNetworks, UnbindNetworks
-from nova.conductor.steps.placement import ClaimResources, FenceLedger, ReleaseResources, SelectHosts, TakeNextHost
+from nova.conductor.steps.placement import (
+    BindNetworks,
+    ClaimResources,
+    FenceLedger,
+    ReleaseResources,
+    SelectHosts,
+    TakeNextHost,
+    UnbindNetworks,
+)
 
-__all__ = ["BindNetworks", "BuildGuests", "ClaimResources", "DropImages", "FenceLedger", "HoldImage", "HostsExhausted",
-           "ReleaseResources", "SelectHosts", "StartGuests", "StopGuests", "StopIfThere", "TakeNextHost",
-           "TakeSnapshots", "UnbindNetworks", "UploadSnapshots"]
+__all__ = ["BindNetworks", "BuildGuests", "ClaimResources", "DropImages", "FenceLedger", "HoldImage", "ReleaseResources",
+           "SelectHosts", "StartGuests", "StopGuests", "StopIfThere", "TakeNextHost", "TakeSnapshots", "UnbindNetworks",
+           "UploadSnapshots"]

@@ -10,10 +10,9 @@ from nova import errors
 from nova.conductor.engine import zones
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.operation import Arguments
-from nova.conductor.engine.orders import ORDERS
 from nova.conductor.engine.workflow import Op, Result, Step
 from nova.conductor.steps import moving
-from nova.conductor.steps.guests import results_of
+from nova.conductor.steps.guests import ORDERS, results_of
 from nova.conductor.steps.placement import claim_of, look_further, owed, taken, wanted_flavor
 from nova.db import claims, hosts, ledger, migrations, services
 from nova.db.engine import Connection, DatabaseAway

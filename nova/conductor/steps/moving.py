@@ -15,9 +15,8 @@ import msgspec
 
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.operation import PlacementArguments
-from nova.conductor.engine.orders import build_order, guarded, guest_order
 from nova.conductor.engine.workflow import Op
-from nova.conductor.steps.guests import fence
+from nova.conductor.steps.guests import build_order, fence, guarded, guest_order
 from nova.conductor.steps.placement import taken, wanted_flavor
 from nova.db.server_row import ServerRow
 from nova.db.types import AnyColumn

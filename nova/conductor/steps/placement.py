@@ -1,8 +1,8 @@
-"""What a request to the scheduler tells of other servers, so that no scheduler has to know them all."""
+"""What a server gets of a host: its place, what it holds there, and its addresses; each with its way back."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -14,11 +14,12 @@ from nova.conductor.engine.operation import PlacementArguments, ProposedHost
 from nova.conductor.engine.workflow import Op, Result, Step
 from nova.db import claims, ledger, placement_facts, server_groups, services
 from nova.db.engine import Connection
+from nova.db.states import PerServer
 from nova.db.types import AnyColumn
 from nova.model import hints
 from nova.model.flavors import Flavor
 from nova.model.images import Image
-from nova.model.networks import PortDemand
+from nova.model.networks import Interface, PortDemand
 from nova.model.requirements import Needs, needs_of
 from nova.model.scheduling import NoHost, PlacementGroup, PlacementRequest, Selection
 
@@ -233,3 +234,69 @@ def owed(deps: Deps, ops: Sequence[Op]) -> dict[str, list[str]]:
     """The hosts that owe something for these servers: what is claimed there stays claimed until it is paid."""
     with deps.cell.reading() as tx:
         return services.cleanup_hosts_of(tx, [op.uuid for op in ops])
+
+
+def write_access_addresses(ops: Iterable[Op], label: str | None) -> None:
+    """A new server is shown with its addresses on the network of that label (``default_access_ip_network_name``), but
+    for what the user chose."""
+    for op in ops if label else ():
+        found = first_of(op.server.interfaces or (), str(label))
+        fresh = {name: address for name, address in found.items() if not getattr(op.server, name)}
+        if fresh and op.entry.action == "create":
+            op.write(**fresh)
+
+
+def first_of(interfaces: Iterable[Interface], label: str) -> dict[str, str]:
+    """By the column's name, the first address of each family there."""
+    found: dict[str, str] = {}
+    for one in interfaces:
+        for address in one.addresses if one.label == label else ():
+            found.setdefault(f"access_ip_v{address.version}", address.address)
+    return found
+
+
+class BindNetworks(Step):
+    """Give each server its interfaces and addresses; undo: take them back."""
+
+    uses = ("networking", "settings")
+
+    def within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, AnyColumn]:
+        bound = deps.networking.take(tx, ops)
+        zone = ops[0].progress.zone or deps.settings.default_availability_zone  # one host, so one zone
+        for op in ops:
+            taken = {"interfaces": bound[op.uuid]} if op.uuid in bound else {}
+            op.see(**taken, host=op.progress.host, node=op.progress.node, availability_zone=zone)
+        return {**({"interfaces": PerServer(bound)} if bound else {}),
+                "host": ops[0].progress.host, "availability_zone": zone,
+                "node": PerServer({op.uuid: op.progress.node for op in ops})}  # one host, which may have several
+
+    def do(self, deps: Deps, ops: Sequence[Op]) -> Sequence[Result]:
+        found: Sequence[Result] = deps.networking.bind(ops)
+        write_access_addresses([op for op, result in zip(ops, found, strict=True)
+                                if not isinstance(result, errors.NovaError)],
+                               deps.settings.networking.default_access_ip_network_name)
+        return found
+
+    def undo_within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, object]:
+        deps.networking.give_back(tx, ops)
+        gone: dict[str, Any] = {"interfaces": (), "host": None, "node": None, "availability_zone": None}
+        for op in ops:
+            op.see(**gone)
+        return gone
+
+    def undo(self, deps: Deps, ops: Sequence[Op]) -> None:
+        deps.networking.unbind(ops)
+
+
+class UnbindNetworks(Step):
+    """Give the addresses back."""
+
+    uses = ("networking",)
+
+    def within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, AnyColumn]:
+        deps.networking.give_back(tx, ops)
+        return {}
+
+    def do(self, deps: Deps, ops: Sequence[Op]) -> Sequence[Result]:
+        deps.networking.unbind(ops)
+        return [{} for _ in ops]

@@ -99,6 +99,5 @@ def spec(interface: Interface, asked: VifRequirements) -> VifSpec:
     return kind_of(interface).spec(interface, asked)
 
 
-__all__ = ["KINDS", "TABLE", "VifRequirements", "BadPort", "Hands", "VifKind", "NotPluggable", "PlugContext", "kind_of",
-           "known_records",
-                    "prepare", "record", "records", "spec", "tap_name", "unplug"]
+__all__ = ["KINDS", "TABLE", "VifRequirements", "Hands", "VifKind", "PlugContext", "kind_of", "known_records",
+           "prepare", "record", "records", "spec", "tap_name", "unplug"]

@@ -14,7 +14,7 @@ from nova.virt.libvirt.disks.backends.rbd import RbdDisks
 from nova.virt.libvirt.disks.folders import DiskRecord
 from nova.virt.libvirt.settings import LibvirtSettings
 
-__all__ = ["Backend", "Backends", "Format", "NoBackend", "Space"]
+__all__ = ["Backend", "Backends", "Format", "Space"]
 
 
 class Backends:
