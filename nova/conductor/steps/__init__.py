@@ -12,6 +12,6 @@ from nova.conductor.steps.placement import (
     UnbindNetworks,
 )
 
-__all__ = ["BindNetworks", "BuildGuests", "ClaimResources", "DropImages", "FenceLedger", "HoldImage", "ReleaseResources",
-           "SelectHosts", "StartGuests", "StopGuests", "StopIfThere", "TakeNextHost", "TakeSnapshots", "UnbindNetworks",
-           "UploadSnapshots"]
+__all__ = ["BindNetworks", "BuildGuests", "ClaimResources", "DropImages", "FenceLedger", "HoldImage",
+           "ReleaseResources", "SelectHosts", "StartGuests", "StopGuests", "StopIfThere", "TakeNextHost",
+           "TakeSnapshots", "UnbindNetworks", "UploadSnapshots"]
