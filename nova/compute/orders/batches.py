@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextvars
+import functools
 import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -126,20 +127,19 @@ class Batches:
         return ticket
 
     def _run(self, job: _Job, reporter: Reporter) -> None:
-        kind = job.work.key.kind
-        if kind.closes:
+        if job.work.key.kind.closes:
             self._hurry(job.order, job.work, job.gate)
-        outcome = self._orders.run(job.work, lambda work: self._outcome(kind, job))
+        outcome = self._orders.run(job.work, functools.partial(self._outcome, job))
         job.gate.leave(job.order.server_uuid)
         reporter.add(outcome)
 
-    def _outcome(self, kind: OrderKind, job: _Job) -> Outcome:
-        uuid = job.order.server_uuid
+    def _outcome(self, job: _Job, work: Work) -> Outcome:
+        uuid, kind = job.order.server_uuid, work.key.kind
         try:
             if self._stopping:
                 raise errors.host.Stopping(host=self._host.name)
-            done = self._do[kind](job.order, job.work, job.gate)
+            done = self._do[kind](job.order, work, job.gate)
         except Exception as error:
             # Once a newer order has the server, its interference is the reason, whatever the error looks like.
-            return failure(uuid, job.work.stopped_error() or error, kind)
+            return failure(uuid, work.stopped_error() or error, kind)
         return done if isinstance(done, Outcome) else Outcome(server_uuid=uuid, power_state=done)

@@ -51,27 +51,23 @@ class BatchGate:
                 raise errors.host.OrderNotGranted(uuid=server_uuid, epoch=self._waiting.get(server_uuid))
 
     def _ask(self) -> None:
+        """Ask the conductor for all that wait; again for a while when nobody answers."""
         asked = tuple(Permission(server_uuid=uuid, epoch=epoch) for uuid, epoch in self._waiting.items())
         self._failure, self._granted = None, set()
-        try:
-            answer = self._answer(asked)
-        except Exception as error:
-            LOG.warning("the conductor could not be asked whether to go on with %d guests: %s", len(asked), error)
-            self._failure = str(error)
-            return
-        self._granted = {each.server_uuid for each in answer
-                         if each.granted and self._waiting.get(each.server_uuid) == each.epoch}
-
-    def _answer(self, asked: tuple[Permission, ...]) -> tuple[Permission, ...]:
-        """The conductor's answer; asked again for a while when nobody gives one."""
         clock = self._host.clock
         until = clock.monotonic() + ASK_FOR_S
         while True:
             self._asked_at = clock.monotonic()
             try:
-                return self._conductor.may_proceed(self._host.name, asked)
-            except errors.Unavailable as error:
-                if clock.monotonic() >= until:
-                    raise
+                answer = self._conductor.may_proceed(self._host.name, asked)
+                break
+            except Exception as error:
+                if not isinstance(error, errors.Unavailable) or clock.monotonic() >= until:
+                    LOG.warning("the conductor could not be asked whether to go on with %d guests: %s", len(asked),
+                                error)
+                    self._failure = str(error)
+                    return
                 LOG.info("asking the conductor whether to go on once more: %s", error)
             concurrency.sleep(ASK_AGAIN_S)
+        self._granted = {each.server_uuid for each in answer
+                         if each.granted and self._waiting.get(each.server_uuid) == each.epoch}

@@ -91,14 +91,14 @@ class Runner:
 
     def _start(self, entries: Sequence[Entry], servers: Mapping[str, ServerRow] | None, secrets: Secrets) -> None:
         workflow = self.workflows[entries[0].action]
-        ops = self._guarded(entries, lambda: self._load(entries, servers, secrets))
+        ops = self._guarded(entries, self._load, entries, servers, secrets)
         if ops:
             self.announce.begun(workflow, ops)
             self._run(workflow, ops, 0)
 
     def _resume(self, entry: Entry) -> None:
         workflow = self.workflows[entry.action]
-        ops = self._guarded([entry], lambda: self._load([entry], None, {}))
+        ops = self._guarded([entry], self._load, [entry], None, {})
         if not ops:
             return
         position = workflow.position(entry.step) if entry.step else 0
@@ -122,7 +122,7 @@ class Runner:
 
     def _run(self, workflow: Workflow, ops: list[Op], position: int) -> None:
         held = list(ops)
-        self._guarded(held, lambda: self._go_on(workflow, held, position))
+        self._guarded(held, self._go_on, workflow, held, position)
 
     def _go_on(self, workflow: Workflow, ops: list[Op], position: int) -> None:
         """``ops`` keeps those that are still in this thread's hands: no others may be put aside with them."""
@@ -254,7 +254,7 @@ class Runner:
             op.change(attempt=op.entry.attempt + 1)
             self._run(workflow, [op], floor)
         else:
-            self._guarded([op.entry], lambda: self._give_up(workflow, op, error))
+            self._guarded([op.entry], self._give_up, workflow, op, error)
 
     def _undo(self, step: Step, op: Op) -> bool:
         """False: the op is no longer ours, or is parked for the next sweep."""
@@ -317,10 +317,10 @@ class Runner:
                 live = [op for op in live if op.uuid in mine]
         return []
 
-    def _guarded(self, held: Sequence[Op | Entry], act: Callable[[], T]) -> T | None:
-        """Run ``act``; what fails in it (a database that is away, mostly) parks what is held for the next sweep."""
+    def _guarded(self, held: Sequence[Op | Entry], act: Callable[..., T], *args: object) -> T | None:
+        """Call ``act``; what fails in it (a database that is away, mostly) parks what is held for the next sweep."""
         try:
-            return act()
+            return act(*args)
         except errors.Overtaken:
             reason = "a newer operation owns the server"
         except Exception as error:
