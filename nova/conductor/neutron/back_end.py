@@ -6,9 +6,10 @@ after it, and finds by the server's uuid what was done before.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from nova import context, errors
@@ -34,10 +35,21 @@ from nova.model.servers import ServerDetail
 
 LOG = logging.getLogger(__name__)
 
-SERVICE = "the network service"
 SHOWN_WITHIN_S = 2.5  # a list of servers waits no longer for their groups' names
 REST_S = 30.0  # for which nobody waits for them again, after that failed
 MOST_LISTED = 150  # servers that one URL can name
+
+
+@contextlib.contextmanager
+def _waited_for(ops: Sequence[Op], failure: type[errors.NovaError] = errors.Unavailable) -> Iterator[None]:
+    """On such a failure the operations wait, and their step is done again, for as long as it takes."""
+    try:
+        yield
+    except errors.Overtaken:
+        raise
+    except failure as error:
+        LOG.warning("the network service is waited for: %s", error.message, extra={"server": ops[0].uuid})
+        raise errors.daemon.WorkflowNotYet(what=f"the network service ({error.message})") from None
 
 
 class NeutronBackEnd:
@@ -82,13 +94,8 @@ class NeutronBackEnd:
     def unbind(self, ops: Sequence[Op]) -> None:
         """Waits for Neutron as long as it takes: ports that nobody knows of any more are worse than a delete that is
         not through yet."""
-        try:
+        with _waited_for(ops, errors.NovaError):
             self._binder.unbind(ops)
-        except errors.Overtaken:
-            raise
-        except errors.NovaError as error:
-            LOG.warning("ports are not gone yet: %s", error.message, extra={"server": ops[0].uuid})
-            raise errors.daemon.WorkflowNotYet(what=f"{SERVICE} ({error.message})") from None
 
     def look_again(self, ops: Sequence[Op]) -> None:
         self.reader.look_again(ops)
@@ -99,12 +106,9 @@ class NeutronBackEnd:
         """What it is bound to is said by ``bind_to``."""
 
     def bind_to(self, op: Op, host: str) -> None:
-        try:
+        no_way_back = op.progress.committed  # and the server works where it is
+        with _waited_for([op]) if no_way_back else contextlib.nullcontext():
             self._mover.bind_to(op, host)
-        except errors.Unavailable as error:
-            if op.progress.committed:  # there is no way back, and the server works where it is
-                raise errors.daemon.WorkflowNotYet(what=f"{SERVICE} ({error.message})") from None
-            raise
 
     def prepare_arrival(self, op: Op, host: str) -> tuple[Interface, ...]:
         return self._mover.prepare_arrival(op, host)
@@ -113,10 +117,8 @@ class NeutronBackEnd:
         self._mover.abandon_arrival(op, host)
 
     def leave_host(self, ops: Sequence[Op]) -> None:
-        try:
+        with _waited_for(ops, errors.NovaError):
             self._mover.leave_host(ops)
-        except errors.NovaError as error:
-            raise errors.daemon.WorkflowNotYet(what=f"{SERVICE} ({error.message})") from None
 
     # -- interfaces that come and go
 
@@ -127,19 +129,15 @@ class NeutronBackEnd:
         return None
 
     def make_interface(self, op: Op, wish: RequestedNetwork) -> Interface:
-        try:
+        with _waited_for([op]):  # it may be there all the same
             return self._binder.make_one(op, wish)
-        except errors.Unavailable as error:  # it may be there all the same
-            raise errors.daemon.WorkflowNotYet(what=f"{SERVICE} ({error.message})") from None
 
     def drop_interface(self, tx: Connection, op: Op, interface: Interface) -> None:
         """It is still the server's port."""
 
     def remove_interface(self, op: Op, interface: Interface) -> None:
-        try:
+        with _waited_for([op]):
             self._binder.remove_one(op, interface)
-        except errors.Unavailable as error:
-            raise errors.daemon.WorkflowNotYet(what=f"{SERVICE} ({error.message})") from None
 
     # -- what is read
 
