@@ -10,7 +10,7 @@ import pytest
 
 from nova import context, errors
 from nova.conductor.engine.network_back_end import NetworkBackEnd, NetworkRequest
-from nova.conductor.engine.workflow import Op
+from nova.conductor.engine.operation import Op
 from nova.db import servers, states
 from nova.model.base import Scope
 from nova.model.networks import Interface, NewNetwork, RequestedNetwork

@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from nova.conductor.engine.operation import Arguments, OperationProgress
-from nova.conductor.engine.workflow import Op, Workflow
+from nova.conductor.engine.operation import Arguments, Op, OperationProgress
+from nova.conductor.engine.workflow import Workflow
 from nova.conductor.registry import ALL
 from nova.db.server_row import ServerRow
 from nova.db.states import Entry

@@ -22,8 +22,8 @@ from nova.conductor.engine import quota, zones
 from nova.conductor.engine.begin import builtins
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.network_back_end import Admitted, NetworkRequest
-from nova.conductor.engine.operation import PlacementArguments
-from nova.conductor.engine.workflow import Op, Retry, Workflow
+from nova.conductor.engine.operation import Op, PlacementArguments
+from nova.conductor.engine.workflow import Retry, Workflow
 from nova.db import flavors, hosts, ledger, security_groups, server_groups, servers, services, states
 from nova.db.engine import Connection
 from nova.db.states import PerServer

@@ -10,8 +10,8 @@ from nova import errors
 from nova.conductor import steps
 from nova.conductor.actions.endings import powered, remembering
 from nova.conductor.engine.deps import Deps
-from nova.conductor.engine.operation import Arguments
-from nova.conductor.engine.workflow import Op, Result, Step, Workflow
+from nova.conductor.engine.operation import Arguments, Op, Result
+from nova.conductor.engine.workflow import Step, Workflow
 from nova.conductor.steps.guests import ORDERS, destroy, leave_destroy
 from nova.db import migrations
 from nova.db.engine import Connection

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from nova.conductor.engine.workflow import Op
+from nova.conductor.engine.operation import Op
 from nova.db.states import PerServer
 from nova.model.servers import ServerMemo
 

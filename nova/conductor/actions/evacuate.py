@@ -15,7 +15,8 @@ from nova.conductor.actions.move_requests import (
     host_up,
 )
 from nova.conductor.engine.deps import Deps
-from nova.conductor.engine.workflow import Op, Retry, Workflow
+from nova.conductor.engine.operation import Op
+from nova.conductor.engine.workflow import Retry, Workflow
 from nova.conductor.steps import moves, moving
 from nova.conductor.steps.guests import ORDERS, fence
 from nova.conductor.steps.moves import AskDestination, CleanUpEarlierMoves, ask, rebind, remove

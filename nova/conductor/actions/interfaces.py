@@ -11,8 +11,8 @@ import msgspec
 from nova import concurrency, context, errors
 from nova.conductor.engine.begin import begin_on_host, locked, row_of
 from nova.conductor.engine.deps import Deps
-from nova.conductor.engine.operation import Arguments, FailedWith, OperationProgress
-from nova.conductor.engine.workflow import Op, Result, Step, Workflow
+from nova.conductor.engine.operation import Arguments, FailedWith, Op, OperationProgress, Result
+from nova.conductor.engine.workflow import Step, Workflow
 from nova.conductor.steps.guests import ORDERS, build_order, fence, results_of
 from nova.db import operations, servers, states
 from nova.db.engine import Connection

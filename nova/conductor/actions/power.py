@@ -9,8 +9,8 @@ from nova.conductor import steps
 from nova.conductor.actions.endings import powered
 from nova.conductor.engine.begin import begin_on_host
 from nova.conductor.engine.deps import Deps
-from nova.conductor.engine.operation import Arguments
-from nova.conductor.engine.workflow import Op, Result, Workflow
+from nova.conductor.engine.operation import Arguments, Op, Result
+from nova.conductor.engine.workflow import Workflow
 from nova.conductor.steps.guests import GuestStep, fence
 from nova.db.servers import instance_name
 from nova.model.images import Image

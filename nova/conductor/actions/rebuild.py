@@ -15,8 +15,8 @@ from nova.conductor.actions.endings import powered
 from nova.conductor.engine import quota
 from nova.conductor.engine.begin import begin_on_host, row_of
 from nova.conductor.engine.deps import Deps
-from nova.conductor.engine.operation import Arguments
-from nova.conductor.engine.workflow import Op, Result, Step, Workflow
+from nova.conductor.engine.operation import Arguments, Op, Result
+from nova.conductor.engine.workflow import Step, Workflow
 from nova.conductor.steps.guests import GuestStep, build_order, fence
 from nova.conductor.steps.placement import no_valid_host, plain_request_of
 from nova.db import ledger, servers, services, states

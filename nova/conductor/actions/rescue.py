@@ -9,8 +9,8 @@ from nova.conductor.actions.checks import usable_image
 from nova.conductor.actions.endings import powered, remembering
 from nova.conductor.engine.begin import begin_on_host, metadata_of, row_of
 from nova.conductor.engine.deps import Deps
-from nova.conductor.engine.operation import Arguments
-from nova.conductor.engine.workflow import Op, Workflow
+from nova.conductor.engine.operation import Arguments, Op
+from nova.conductor.engine.workflow import Workflow
 from nova.conductor.steps.guests import GuestStep, build_order, fence
 from nova.db import states
 from nova.db.engine import Connection

@@ -15,7 +15,8 @@ from nova.conductor.actions.move_requests import MovePlan, base, begin_move, che
 from nova.conductor.engine import quota, zones
 from nova.conductor.engine.begin import builtins, row_of
 from nova.conductor.engine.deps import Deps
-from nova.conductor.engine.workflow import Op, Retry, Workflow
+from nova.conductor.engine.operation import Op
+from nova.conductor.engine.workflow import Retry, Workflow
 from nova.conductor.steps import moves, moving
 from nova.conductor.steps.guests import ORDERS
 from nova.conductor.steps.moves import MoveStep, _each, ask, ask_source, is_up, leave_removal, place, rebind, remove

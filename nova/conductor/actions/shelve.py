@@ -17,8 +17,8 @@ from nova.conductor.actions.snapshot import origin_of as _origin
 from nova.conductor.engine import zones
 from nova.conductor.engine.begin import SHELVED, begin, locked, metadata_of
 from nova.conductor.engine.deps import Deps
-from nova.conductor.engine.operation import PlacementArguments
-from nova.conductor.engine.workflow import Op, Result, Retry, Step, Workflow
+from nova.conductor.engine.operation import Op, PlacementArguments, Result
+from nova.conductor.engine.workflow import Retry, Step, Workflow
 from nova.conductor.steps.guests import (
     ORDERS,
     BuildGuests,

@@ -17,7 +17,8 @@ from nova.conductor import steps
 from nova.conductor.engine import quota
 from nova.conductor.engine.begin import begin_on_host
 from nova.conductor.engine.deps import Deps
-from nova.conductor.engine.workflow import Op, Result, Step, Workflow
+from nova.conductor.engine.operation import Op, Result
+from nova.conductor.engine.workflow import Step, Workflow
 from nova.conductor.steps.images import ACTIVE, ImageArguments, discard
 from nova.db import states
 from nova.db.server_row import ServerRow

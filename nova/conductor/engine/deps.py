@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
 
+from nova.conductor.engine.journal import Journal
 from nova.conductor.engine.limits import QuotaLimits, Written
+from nova.conductor.engine.network_back_end import NetworkBackEnd
 from nova.conductor.engine.network_options import FloatingOptions, NetworkOptions
+from nova.conductor.engine.operation import Secrets
+from nova.db.claims import ProviderUsage
 from nova.db.engine import Database
+from nova.db.states import Entry
+from nova.model.base import Time
+from nova.model.hosts import HostStates, NodeStamp
 from nova.model.topology import PciRequest
 from nova.notifications.notifier import Silent
 from nova.rpc.contracts.cert import CertRPC
@@ -18,10 +26,6 @@ from nova.rpc.contracts.scheduler import SchedulerRPC
 
 if TYPE_CHECKING:
     from nova.clients.glance import Glance as Images
-    from nova.conductor.engine.journal import Journal
-    from nova.conductor.engine.network_back_end import NetworkBackEnd
-    from nova.conductor.engine.runner import Runner
-    from nova.conductor.hosts.feed import Feed
     from nova.conductor.nova_network.network_updates import NetworkUpdates
 
 NO_VPN = "0"  # vpn_image_id of a cloud that has no VPN servers
@@ -81,6 +85,54 @@ class ConductorSettings:
     vpn: VpnSettings = VpnSettings()
 
 
+class OperationRunner(Protocol):
+    """Carries operations out (:class:`nova.conductor.engine.runner.Runner`)."""
+
+    @property
+    def workflows(self) -> Mapping[str, object]:
+        """Those it has, by the action's name."""
+
+    @property
+    def running(self) -> int:
+        """How many operations are in its hands."""
+
+    def start(self, entries: Sequence[Entry], servers: Mapping[str, object] | None = None,
+              secrets: Secrets | None = None) -> None:
+        """Run freshly begun operations of one request beside the caller. The user's token stays with the caller."""
+
+    def holding(self, entry: Entry) -> contextlib.AbstractContextManager[None]:
+        """Keep a fresh entry from this process's own sweep, while its admission still asks others."""
+
+    def sweep(self) -> int:
+        """Take over what dead runners left, and what this one parked; how many."""
+
+
+class HostFeed(Protocol):
+    """Schedulers hear by it what hosts have (:class:`nova.conductor.hosts.feed.Feed`). What is lost on the way comes
+    with their next sweep: nothing here raises."""
+
+    def states(self, known: Sequence[NodeStamp] = (), everything: bool = True) -> HostStates:
+        """States newer than the stamps, or all of them for ``everything``."""
+
+    def after_claims(self, usages: Sequence[ProviderUsage], claimed: Sequence[str]) -> None:
+        """Providers' new amounts, and which servers' claims are in them."""
+
+    def after_release(self, providers: Sequence[int]) -> None:
+        """The same, for providers whose numbers must be read again."""
+
+    def host_changed(self, host: str) -> None:
+        """A host was registered, changed, enabled or disabled."""
+
+    def host_gone(self, host: str, nodes: Sequence[str]) -> None:
+        """A host was taken out, with these nodes."""
+
+    def aggregates_changed(self) -> None:
+        """Hosts came to an aggregate or went, or its metadata changed."""
+
+    def alive(self, beats: Sequence[tuple[str, Time]], now: Time | None) -> bool:
+        """Who was heard of, and when; whether the broker took it."""
+
+
 @dataclasses.dataclass
 class Deps:
     """Databases, peers and settings. ``images`` is the image service's client (``nova.clients.glance``)."""
@@ -94,9 +146,9 @@ class Deps:
     network: NetworkRPC
     images: Images
     certs: CertRPC
-    feed: Feed = dataclasses.field(init=False)
+    feed: HostFeed = dataclasses.field(init=False)
     journal: Journal = dataclasses.field(init=False)
-    runner: Runner = dataclasses.field(init=False)
+    runner: OperationRunner = dataclasses.field(init=False)
     network_updates: NetworkUpdates = dataclasses.field(init=False)
     networking: NetworkBackEnd = dataclasses.field(init=False)
     notifier: Silent = dataclasses.field(default_factory=Silent)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 
 from nova import errors
-from nova.conductor.engine.operation import PlacementArguments
-from nova.conductor.engine.workflow import Op
+from nova.conductor.engine.operation import Op, PlacementArguments
 from nova.model.base import utcnow
 from nova.model.servers import Fault
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
-from nova.conductor.engine.workflow import Op, Result
+from nova.conductor.engine.operation import Op, Result
 from nova.db.engine import Connection
 from nova.db.server_row import ServerRow
 from nova.db.types import AnyRow

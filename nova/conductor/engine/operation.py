@@ -1,18 +1,22 @@
-"""What the journal keeps of an operation beside where it stands: what it was begun with, and what its steps found out.
+"""An operation: one server's, in the hands of a runner, and what the journal keeps of it beside where it stands.
 
-Both are JSON in the journal's row. The structs here read and write it: an action has its own :class:`Arguments`, a
-step that several actions share names the ones it needs (:meth:`nova.conductor.engine.workflow.Op.asked`), and what
-steps find out is one :class:`OperationProgress`. Rows outlive releases: fields are only ever added, with defaults, and
-what a newer release wrote is kept as it is.
+That is what it was begun with, and what its steps found out, both JSON in the journal's row. The structs here read and
+write it: an action has its own :class:`Arguments`, a step that several actions share names the ones it needs
+(:meth:`Op.asked`), and what steps find out is one :class:`OperationProgress`. Rows outlive releases: fields are only
+ever added, with defaults, and what a newer release wrote is kept as it is.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
+from nova import errors
+from nova.db.server_row import ServerRow
+from nova.db.states import Entry
 from nova.model.base import Value
 from nova.model.flavors import Flavor
 from nova.model.networks import Interface
@@ -111,3 +115,56 @@ class OperationProgress(Value):
         """The journal's JSON, as ``row`` was before."""
         kept = {name: value for name, value in row.items() if name not in self.__struct_fields__}
         return kept | msgspec.to_builtins(self)
+
+
+A = TypeVar("A", bound=Arguments)
+
+Secrets = Mapping[str, Any]  # what only memory holds of an operation, such as a password, by its name
+
+Result = Mapping[str, object] | errors.NovaError  # fields of OperationProgress that a step sets, or why it failed
+
+
+@dataclasses.dataclass
+class Op:
+    """One server's operation in the hands of this runner. ``secrets`` live in memory only, never in the journal."""
+
+    entry: Entry
+    server: ServerRow  # as it was read, and as the operation's own steps changed it since
+    secrets: Secrets = dataclasses.field(default_factory=dict)
+    error: errors.NovaError | None = None
+    untold: bool = False  # its start is in the journal as told, and will be once that is committed
+    states: tuple[str | None, str | None] | None = None  # (vm_state, task_state) that others were told last
+    due: tuple[Any, ...] = ()  # ends of steps, told once the journal has their results
+    unwritten: dict[str, Any] = dataclasses.field(default_factory=dict)  # columns for the journal's next line
+
+    @property
+    def uuid(self) -> str:
+        """The server's."""
+        return self.entry.server_uuid
+
+    def asked(self, kind: type[A]) -> A:
+        """What the operation was begun with, as far as ``kind`` has it."""
+        return msgspec.convert(self.entry.arguments, kind)
+
+    @property
+    def progress(self) -> OperationProgress:
+        """What its steps found out so far."""
+        return msgspec.convert(self.entry.data, OperationProgress)
+
+    def note(self, **found: object) -> None:
+        """More fields of :class:`OperationProgress`; they are in the journal with its next line."""
+        self.change(data=msgspec.structs.replace(self.progress, **found).over(self.entry.data))
+
+    def change(self, **fields: object) -> None:
+        """Other fields of the journal's entry."""
+        self.entry = msgspec.structs.replace(self.entry, **fields)
+
+    def see(self, **columns: object) -> None:
+        """The server's row as a step of ours leaves it: nobody has to read it again."""
+        self.server = msgspec.structs.replace(self.server, **columns)
+
+    def write(self, **columns: object) -> None:
+        """Columns of the server's row that a step learnt outside a transaction: written with the journal's next line.
+        Whoever dies before that does the step again, and learns them again."""
+        self.see(**columns)
+        self.unwritten.update(columns)

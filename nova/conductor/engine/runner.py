@@ -19,8 +19,8 @@ from nova import concurrency, context, errors, faults
 from nova.conductor.engine import announce
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.faults import fault_of
-from nova.conductor.engine.operation import FailedWith
-from nova.conductor.engine.workflow import Op, Result, Secrets, Step, Workflow, by_host, entries_of
+from nova.conductor.engine.operation import FailedWith, Op, Result, Secrets
+from nova.conductor.engine.workflow import Step, Workflow, by_host, entries_of
 from nova.db.engine import Connection, DatabaseAway
 from nova.db.server_row import ServerRow
 from nova.db.states import Entry, PerServer

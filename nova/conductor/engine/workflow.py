@@ -1,4 +1,4 @@
-"""What a workflow is: a literal list of steps, each with its undo, and the operation they act on.
+"""What a workflow is: a literal list of steps, each with its undo.
 
 ``nova.conductor.engine.runner`` runs them; the files of ``nova.conductor.registry`` are made of nothing else.
 """
@@ -7,70 +7,15 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar, TypeVar
-
-import msgspec
+from typing import Any, ClassVar
 
 from nova import errors
 from nova.conductor.engine.deps import Deps
-from nova.conductor.engine.operation import Arguments, OperationProgress
+from nova.conductor.engine.operation import Arguments, Op, Result
 from nova.db.engine import Connection
-from nova.db.server_row import ServerRow
 from nova.db.states import Entry
 from nova.db.types import AnyColumn
 from nova.model.states import ACTIONS, TaskState
-
-A = TypeVar("A", bound=Arguments)
-
-Secrets = Mapping[str, Any]  # what only memory holds of an operation, such as a password, by its name
-
-Result = Mapping[str, object] | errors.NovaError  # fields of OperationProgress that a step sets, or why it failed
-
-
-@dataclasses.dataclass
-class Op:
-    """One server's operation in the hands of this runner. ``secrets`` live in memory only, never in the journal."""
-
-    entry: Entry
-    server: ServerRow  # as it was read, and as the operation's own steps changed it since
-    secrets: Secrets = dataclasses.field(default_factory=dict)
-    error: errors.NovaError | None = None
-    untold: bool = False  # its start is in the journal as told, and will be once that is committed
-    states: tuple[str | None, str | None] | None = None  # (vm_state, task_state) that others were told last
-    due: tuple[Any, ...] = ()  # ends of steps, told once the journal has their results
-    unwritten: dict[str, Any] = dataclasses.field(default_factory=dict)  # columns for the journal's next line
-
-    @property
-    def uuid(self) -> str:
-        """The server's."""
-        return self.entry.server_uuid
-
-    def asked(self, kind: type[A]) -> A:
-        """What the operation was begun with, as far as ``kind`` has it."""
-        return msgspec.convert(self.entry.arguments, kind)
-
-    @property
-    def progress(self) -> OperationProgress:
-        """What its steps found out so far."""
-        return msgspec.convert(self.entry.data, OperationProgress)
-
-    def note(self, **found: object) -> None:
-        """More fields of :class:`OperationProgress`; they are in the journal with its next line."""
-        self.change(data=msgspec.structs.replace(self.progress, **found).over(self.entry.data))
-
-    def change(self, **fields: object) -> None:
-        """Other fields of the journal's entry."""
-        self.entry = msgspec.structs.replace(self.entry, **fields)
-
-    def see(self, **columns: object) -> None:
-        """The server's row as a step of ours leaves it: nobody has to read it again."""
-        self.server = msgspec.structs.replace(self.server, **columns)
-
-    def write(self, **columns: object) -> None:
-        """Columns of the server's row that a step learnt outside a transaction: written with the journal's next line.
-        Whoever dies before that does the step again, and learns them again."""
-        self.see(**columns)
-        self.unwritten.update(columns)
 
 
 class Step:
@@ -192,4 +137,4 @@ def by_host(ops: Sequence[Op]) -> list[list[Op]]:
     return list(groups.values())
 
 
-__all__ = ["Closing", "Op", "Result", "Retry", "Step", "Workflow", "by_host", "entries_of"]
+__all__ = ["Closing", "Retry", "Step", "Workflow", "by_host", "entries_of"]

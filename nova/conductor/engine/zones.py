@@ -11,8 +11,7 @@ from collections.abc import Collection, Iterable, Sequence
 
 from nova import errors
 from nova.conductor.engine.deps import Deps
-from nova.conductor.engine.operation import PlacementArguments
-from nova.conductor.engine.workflow import Op, Result
+from nova.conductor.engine.operation import Op, PlacementArguments, Result
 from nova.db import aggregates, hosts, services
 from nova.db.claims import ProviderUsage
 from nova.db.engine import Connection

@@ -16,7 +16,7 @@ from nova import context, errors
 from nova.clients.neutron import Neutron as Client
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.network_back_end import Admitted, NetworkRequest
-from nova.conductor.engine.workflow import Op, Result
+from nova.conductor.engine.operation import Op, Result
 from nova.conductor.neutron.addresses import NeutronAddresses
 from nova.conductor.neutron.binding import Binder, begin_round, keep_given
 from nova.conductor.neutron.cache import NeutronCache

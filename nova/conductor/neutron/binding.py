@@ -15,7 +15,7 @@ import msgspec
 from nova import errors
 from nova.clients.neutron import DNS, IF_MATCH, Neutron
 from nova.conductor.engine.deps import Deps
-from nova.conductor.engine.workflow import Op, Result
+from nova.conductor.engine.operation import Op, Result
 from nova.conductor.neutron import views
 from nova.conductor.neutron.admission import AUTO, PortAdmission
 from nova.conductor.neutron.cache import NeutronCache

@@ -13,7 +13,7 @@ import msgspec
 
 from nova import context, errors
 from nova.conductor.engine.deps import Deps
-from nova.conductor.engine.workflow import Op
+from nova.conductor.engine.operation import Op
 from nova.conductor.neutron import views
 from nova.conductor.neutron.binding import Binder
 from nova.conductor.neutron.cache import DOUBT_S

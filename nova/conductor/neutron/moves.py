@@ -12,7 +12,7 @@ from typing import Any
 
 from nova import errors
 from nova.clients.neutron import BINDINGS
-from nova.conductor.engine.workflow import Op
+from nova.conductor.engine.operation import Op
 from nova.conductor.neutron import views
 from nova.conductor.neutron.binding import Binder, given_ids, known_ids
 from nova.conductor.neutron.port_resources import ClaimedPorts, profile_of

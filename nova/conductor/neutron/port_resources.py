@@ -7,8 +7,7 @@ import functools
 from collections.abc import Mapping, Sequence
 
 from nova.conductor.engine.deps import Deps
-from nova.conductor.engine.operation import PlacementArguments
-from nova.conductor.engine.workflow import Op
+from nova.conductor.engine.operation import Op, PlacementArguments
 from nova.db import claims, port_claims
 from nova.model.networks import PortDemand
 from nova.model.port_requests import met_by

@@ -19,7 +19,7 @@ from nova import errors
 from nova.conductor.engine import limits, quota
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.network_back_end import NetworkRequest
-from nova.conductor.engine.workflow import Op
+from nova.conductor.engine.operation import Op
 from nova.db import addresses as rows
 from nova.db import host_addresses, network_pools, networks, servers
 from nova.db.addresses import AddressRequest, Terms

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from nova import errors
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.network_back_end import Admitted, NetworkRequest
-from nova.conductor.engine.workflow import Op, Result
+from nova.conductor.engine.operation import Op, Result
 from nova.conductor.nova_network import host_rules
 from nova.conductor.nova_network.addresses import Addresses
 from nova.conductor.nova_network.floating import Floating

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from nova import context, errors
 from nova.clients.dns import Managers, Patient
 from nova.conductor.engine.deps import Deps
-from nova.conductor.engine.workflow import Op
+from nova.conductor.engine.operation import Op
 from nova.db import dns_domains, floating
 from nova.db.server_row import AnyServer
 from nova.model.base import Scope

@@ -9,7 +9,7 @@ from nova import context, errors
 from nova.conductor.engine import quota
 from nova.conductor.engine.announce.resources import once
 from nova.conductor.engine.network_options import FloatingOptions
-from nova.conductor.engine.workflow import Op
+from nova.conductor.engine.operation import Op
 from nova.conductor.nova_network.dns import DnsNames
 from nova.db import floating, network_quota, services
 from nova.db.engine import Connection

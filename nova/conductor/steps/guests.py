@@ -11,8 +11,8 @@ import msgspec
 
 from nova import errors
 from nova.conductor.engine.deps import Deps
-from nova.conductor.engine.operation import Arguments
-from nova.conductor.engine.workflow import Op, Result, Step
+from nova.conductor.engine.operation import Arguments, Op, Result
+from nova.conductor.engine.workflow import Step
 from nova.conductor.steps.placement import taken
 from nova.db import claims, servers, services
 from nova.db.server_row import ServerRow

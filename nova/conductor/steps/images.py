@@ -14,8 +14,8 @@ import msgspec
 from nova import errors
 from nova.clients.glance import BASE_KEYS
 from nova.conductor.engine.deps import Deps
-from nova.conductor.engine.operation import Arguments
-from nova.conductor.engine.workflow import Op, Result, Step
+from nova.conductor.engine.operation import Arguments, Op, Result
+from nova.conductor.engine.workflow import Step
 from nova.conductor.steps.guests import ORDERS, build_order, fence, results_of
 from nova.db import services
 from nova.db.engine import Connection

@@ -9,8 +9,8 @@ from typing import ClassVar, TypeVar
 from nova import errors
 from nova.conductor.engine import zones
 from nova.conductor.engine.deps import Deps
-from nova.conductor.engine.operation import Arguments
-from nova.conductor.engine.workflow import Op, Result, Step
+from nova.conductor.engine.operation import Arguments, Op, Result
+from nova.conductor.engine.workflow import Step
 from nova.conductor.steps import moving
 from nova.conductor.steps.guests import ORDERS, results_of
 from nova.conductor.steps.placement import claim_of, look_further, owed, taken, wanted_flavor

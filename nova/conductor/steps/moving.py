@@ -14,8 +14,7 @@ from typing import NamedTuple
 import msgspec
 
 from nova.conductor.engine.deps import Deps
-from nova.conductor.engine.operation import PlacementArguments
-from nova.conductor.engine.workflow import Op
+from nova.conductor.engine.operation import Op, PlacementArguments
 from nova.conductor.steps.guests import build_order, fence, guarded, guest_order
 from nova.conductor.steps.placement import taken, wanted_flavor
 from nova.db.server_row import ServerRow

@@ -10,8 +10,8 @@ import msgspec
 from nova import errors
 from nova.conductor.engine import zones
 from nova.conductor.engine.deps import Deps
-from nova.conductor.engine.operation import PlacementArguments, ProposedHost
-from nova.conductor.engine.workflow import Op, Result, Step
+from nova.conductor.engine.operation import Op, PlacementArguments, ProposedHost, Result
+from nova.conductor.engine.workflow import Step
 from nova.db import claims, ledger, placement_facts, server_groups, services
 from nova.db.engine import Connection
 from nova.db.states import PerServer

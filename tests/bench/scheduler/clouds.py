@@ -18,7 +18,8 @@ from sqlalchemy import event
 
 from nova import errors
 from nova.conductor.engine.deps import ConductorSettings, Deps
-from nova.conductor.engine.workflow import Op, Step
+from nova.conductor.engine.operation import Op
+from nova.conductor.engine.workflow import Step
 from nova.conductor.hosts.feed import Feed
 from nova.conductor.steps.placement import ClaimResources, SelectHosts, TakeNextHost
 from nova.conf import filter_scheduler, metrics, scheduler

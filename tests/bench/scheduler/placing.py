@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from nova.conductor.engine.workflow import Op
+from nova.conductor.engine.operation import Op
 from tests.bench.meters import percentile
 from tests.bench.scheduler import flavors
 from tests.bench.scheduler.clouds import Cloud, all_filters

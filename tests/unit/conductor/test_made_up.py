@@ -18,9 +18,9 @@ from nova.compute.orders.permission import BatchGate
 from nova.conductor.actions.endings import powered
 from nova.conductor.engine.begin import begin
 from nova.conductor.engine.journal import Journal
-from nova.conductor.engine.operation import Arguments
+from nova.conductor.engine.operation import Arguments, Op
 from nova.conductor.engine.runner import Runner
-from nova.conductor.engine.workflow import Op, Workflow
+from nova.conductor.engine.workflow import Workflow
 from nova.conductor.steps.guests import GuestStep
 from nova.model.orders import GuestOrder, Outcome
 from nova.model.states import ACTIONS, Action, PowerState, TaskState, VmState

@@ -14,7 +14,8 @@ import msgspec
 from nova import errors
 from nova.conductor.engine.announce.best_effort import facts, period, quietly, read, tell
 from nova.conductor.engine.deps import Deps
-from nova.conductor.engine.workflow import Op, Result, Step, Workflow
+from nova.conductor.engine.operation import Op, Result
+from nova.conductor.engine.workflow import Step, Workflow
 from nova.db.notification_rows import Announced
 from nova.model.flavors import Flavor
 from nova.notifications.facts import Failure, NotifiedServer, SpecFacts, States, TaskFacts, Who, shown

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from nova import errors
-from nova.conductor.engine.workflow import Op
+from nova.conductor.engine.operation import Op
 from nova.conductor.nova_network.back_end import NovaNetwork
 from nova.model.networks import FixedAddress, Interface, RequestedNetwork
 

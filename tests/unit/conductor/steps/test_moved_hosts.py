@@ -9,7 +9,7 @@ import pytest
 
 from nova import errors
 from nova.conductor.engine import zones
-from nova.conductor.engine.workflow import Op
+from nova.conductor.engine.operation import Op
 from nova.db.claims import ProviderUsage
 from nova.db.states import Entry
 from tests.fakes.rows import server_value

@@ -14,7 +14,8 @@ import sqlalchemy as sa
 
 from nova import errors
 from nova.conductor.engine.deps import Deps
-from nova.conductor.engine.workflow import Op, Result, Step, Workflow
+from nova.conductor.engine.operation import Op, Result
+from nova.conductor.engine.workflow import Step, Workflow
 from nova.conductor.registry import DELETE_SERVER
 from nova.conductor.upkeep import timeouts
 from nova.db import migrations as moves
