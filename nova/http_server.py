@@ -298,5 +298,5 @@ class ClientConnection:
 
 def _goes_on(head: http_request.Head) -> bool:
     """Whether the client wants to send another request."""
-    wish = head.headers.get("HTTP_CONNECTION", "").lower()
-    return "close" not in wish if head.protocol == "HTTP/1.1" else "keep-alive" in wish
+    connection = head.headers.get("HTTP_CONNECTION", "").lower()
+    return "close" not in connection if head.protocol == "HTTP/1.1" else "keep-alive" in connection

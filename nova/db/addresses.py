@@ -14,7 +14,7 @@ from sqlalchemy.engine import Connection
 
 from nova import errors
 from nova.db import network_quota
-from nova.db.free_addresses import NOBODYS, pick, release, set_aside
+from nova.db.free_addresses import NOBODYS, pick, release, reserved
 from nova.db.host_addresses import own_addresses
 from nova.db.models.cell import fixed_addresses, networks, servers, vifs
 from nova.db.statements import by_key, insert_ignoring
@@ -53,13 +53,13 @@ class Terms:
 class NewInterface:
     """One interface in the making."""
 
-    def __init__(self, wish: AddressRequest, request: RequestedNetwork, vif: str, mac: str = "") -> None:
-        self.wish, self.request, self.vif, self.mac = wish, request, vif, mac
+    def __init__(self, request: AddressRequest, requested: RequestedNetwork, vif: str, mac: str = "") -> None:
+        self.request, self.requested, self.vif, self.mac = request, requested, vif, mac
         self.addresses: list[str] = []
         self.key: int | None = None  # of a row that is taken now
 
 
-def bind(tx: Connection, wishes: Sequence[AddressRequest], terms: Terms | None = None,
+def bind(tx: Connection, requests: Sequence[AddressRequest], terms: Terms | None = None,
          ) -> dict[str, tuple[Interface, ...]]:
     """Give each server its addresses (those it has already, if it was bound before); its interfaces, by uuid.
 
@@ -67,37 +67,37 @@ def bind(tx: Connection, wishes: Sequence[AddressRequest], terms: Terms | None =
     the transaction is the caller's.
     """
     terms = terms or Terms()
-    wanted = {request.network_id for wish in wishes for request in wish.networks if request.network_id}
+    wanted = {requested.network_id for request in requests for requested in request.networks if requested.network_id}
     if not wanted:
-        return {wish.server_uuid: () for wish in wishes}
+        return {request.server_uuid: () for request in requests}
     rows = rows_of(tx, wanted)
-    _lock(tx, wishes, terms)
-    pools = {row.uuid: _Pool(tx, row, wishes) for row in rows.values()}
-    places = [(pools[str(request.network_id)], pools[str(request.network_id)].place(wish, request))
-              for wish in wishes for request in wish.networks if request.network_id in rows]
+    _lock(tx, requests, terms)
+    pools = {row.uuid: _Pool(tx, row, requests) for row in rows.values()}
+    places = [(pools[str(requested.network_id)], pools[str(requested.network_id)].place(request, requested))
+              for request in requests for requested in request.networks if requested.network_id in rows]
     _write(tx, places, terms)
-    bound: dict[str, tuple[Interface, ...]] = {wish.server_uuid: () for wish in wishes}
-    own = own_addresses(tx, list(rows.values()), {wish.host for wish in wishes if wish.host})
+    bound: dict[str, tuple[Interface, ...]] = {request.server_uuid: () for request in requests}
+    own = own_addresses(tx, list(rows.values()), {request.host for request in requests if request.host})
     for pool, place in places:
-        value = interface(pool.row, place, terms, own.get((pool.row.id, place.wish.host)))
-        bound[place.wish.server_uuid] += (value,)
+        value = interface(pool.row, place, terms, own.get((pool.row.id, place.request.host)))
+        bound[place.request.server_uuid] += (value,)
     return bound
 
 
-def take_interface(tx: Connection, wish: AddressRequest, key: str, terms: Terms | None = None) -> Interface:
-    """One more interface (``wish.networks`` is the one request); with the same key, the same again."""
+def take_interface(tx: Connection, request: AddressRequest, key: str, terms: Terms | None = None) -> Interface:
+    """One more interface (``request.networks`` is the one); with the same key, the same again."""
     terms = terms or Terms()
-    [request] = wish.networks
-    row = rows_of(tx, {str(request.network_id)})[str(request.network_id)]
-    _lock(tx, [wish], terms)
+    [requested] = request.networks
+    row = rows_of(tx, {str(requested.network_id)})[str(requested.network_id)]
+    _lock(tx, [request], terms)
     vif = interface_id(key)
-    place = _made(tx, wish, request, vif)
+    place = _made(tx, request, requested, vif)
     if place is None:
-        pool = _Pool(tx, row, [wish], held=False)
-        place = pool.place(wish, request, vif)
+        pool = _Pool(tx, row, [request], held=False)
+        place = pool.place(request, requested, vif)
         _write(tx, [(pool, place)], terms)
-    own = own_addresses(tx, [row], {wish.host} if wish.host else set())
-    return interface(row, place, terms, own.get((row.id, wish.host)))
+    own = own_addresses(tx, [row], {request.host} if request.host else set())
+    return interface(row, place, terms, own.get((row.id, request.host)))
 
 
 def interface_id(key: str) -> str:
@@ -105,19 +105,20 @@ def interface_id(key: str) -> str:
     return str(uuids.uuid5(_KEYS, key))
 
 
-def add_address(tx: Connection, wish: AddressRequest, terms: Terms | None = None) -> tuple[str, str] | None:
+def add_address(tx: Connection, request: AddressRequest, terms: Terms | None = None) -> tuple[str, str] | None:
     """One more address for the server's first interface in the one network it asks for: (vif's uuid, address). None
     when it has no interface there."""
     terms = terms or Terms()
-    [request] = wish.networks
-    row = rows_of(tx, {str(request.network_id)})[str(request.network_id)]
-    _lock(tx, [wish], terms)
+    [requested] = request.networks
+    row = rows_of(tx, {str(requested.network_id)})[str(requested.network_id)]
+    _lock(tx, [request], terms)
     vif = tx.execute(sa.select(vifs.c.uuid, vifs.c.mac).where(
-        vifs.c.server_uuid == wish.server_uuid, vifs.c.network_id == row.id).order_by(vifs.c.id).limit(1)).one_or_none()
+        vifs.c.server_uuid == request.server_uuid, vifs.c.network_id == row.id).order_by(vifs.c.id).limit(1),
+                     ).one_or_none()
     if vif is None:
         return None
-    pool = _Pool(tx, row, [wish], held=False)
-    place = pool.place(wish, request, vif.uuid)
+    pool = _Pool(tx, row, [request], held=False)
+    place = pool.place(request, requested, vif.uuid)
     place.mac = vif.mac
     _write(tx, [(pool, place)], terms)
     return vif.uuid, place.addresses[0]
@@ -187,17 +188,17 @@ def rows_of(tx: Connection, wanted: set[str]) -> dict[str, AnyRow]:
 class _Pool:
     """One network's free addresses and the servers' own, read once. ``held``: what they have counts as theirs."""
 
-    def __init__(self, tx: Connection, row: AnyRow, wishes: Sequence[AddressRequest], held: bool = True) -> None:
+    def __init__(self, tx: Connection, row: AnyRow, requests: Sequence[AddressRequest], held: bool = True) -> None:
         self.tx, self.row = tx, row
-        asked = [request for wish in wishes for request in wish.networks if request.network_id == row.uuid]
-        self.named = {request.fixed_ip for request in asked if request.fixed_ip}
-        self.held = self._held([wish.server_uuid for wish in wishes]) if held else {}
+        asked = [one for request in requests for one in request.networks if one.network_id == row.uuid]
+        self.named = {requested.fixed_ip for requested in asked if requested.fixed_ip}
+        self.held = self._held([request.server_uuid for request in requests]) if held else {}
         missing = len(asked) - sum(len(places) for places in self.held.values())
         picked = pick(tx, row.id, missing, sorted(self.named)) if missing > 0 and row.cidr else []
         self.free = {one.address: one.id for one in picked}
-        if any(request.vpn for request in asked) and row.vpn_private_address:
+        if any(requested.vpn for requested in asked) and row.vpn_private_address:
             self.named.add(row.vpn_private_address)
-            self.free.update(set_aside(tx, row.id, row.vpn_private_address))
+            self.free.update(reserved(tx, row.id, row.vpn_private_address))
 
     def _held(self, servers_: Sequence[str]) -> dict[str, list[tuple[str, str, list[str]]]]:
         """What the servers have already, as (vif, MAC, addresses): this is not the first time, then."""
@@ -212,20 +213,20 @@ class _Pool:
                 place[2].append(one.address)
         return {server: list(places.values()) for server, places in held.items()}
 
-    def place(self, wish: AddressRequest, request: RequestedNetwork, vif: str | None = None) -> NewInterface:
-        if self.held.get(wish.server_uuid):
-            uuid, mac, addresses = self.held[wish.server_uuid].pop(0)
-            kept = NewInterface(wish, request, uuid, mac)
+    def place(self, request: AddressRequest, requested: RequestedNetwork, vif: str | None = None) -> NewInterface:
+        if self.held.get(request.server_uuid):
+            uuid, mac, addresses = self.held[request.server_uuid].pop(0)
+            kept = NewInterface(request, requested, uuid, mac)
             kept.addresses = addresses
             return kept
-        new = NewInterface(wish, request, vif or str(uuids.uuid4()))
+        new = NewInterface(request, requested, vif or str(uuids.uuid4()))
         if self.row.cidr:
-            address = self._pick(request)
+            address = self._pick(requested)
             new.addresses, new.key = [address], self.free.pop(address)
         return new
 
-    def _pick(self, request: RequestedNetwork) -> str:
-        named = self.row.vpn_private_address if request.vpn else request.fixed_ip
+    def _pick(self, requested: RequestedNetwork) -> str:
+        named = self.row.vpn_private_address if requested.vpn else requested.fixed_ip
         if named:
             if named not in self.free:
                 raise errors.network.AddressTaken(address=named, network=self.row.uuid)
@@ -236,7 +237,7 @@ class _Pool:
         raise errors.network.NoAddress(network=self.row.uuid)
 
 
-def _made(tx: Connection, wish: AddressRequest, request: RequestedNetwork, vif: str) -> NewInterface | None:
+def _made(tx: Connection, request: AddressRequest, requested: RequestedNetwork, vif: str) -> NewInterface | None:
     """The interface of that uuid, where an earlier try has made it."""
     rows = list(tx.execute(
         sa.select(vifs.c.mac, fixed_addresses.c.address)
@@ -244,13 +245,13 @@ def _made(tx: Connection, wish: AddressRequest, request: RequestedNetwork, vif: 
         .where(vifs.c.uuid == vif).order_by(fixed_addresses.c.id)))
     if not rows:
         return None
-    place = NewInterface(wish, request, vif, rows[0].mac)
+    place = NewInterface(request, requested, vif, rows[0].mac)
     place.addresses = [row.address for row in rows if row.address]
     return place
 
 
-def _lock(tx: Connection, wishes: Sequence[AddressRequest], terms: Terms) -> None:
-    for project in sorted({wish.project_id for wish in wishes} & set(terms.limits)):
+def _lock(tx: Connection, requests: Sequence[AddressRequest], terms: Terms) -> None:
+    for project in sorted({request.project_id for request in requests} & set(terms.limits)):
         network_quota.lock_owner(tx, project)
 
 
@@ -258,7 +259,7 @@ def _write(tx: Connection, places: Sequence[tuple[_Pool, NewInterface]], terms: 
     """What the places take: counted, then the addresses in one statement a network, then the interfaces in one."""
     new = [place for _, place in places if place.key is not None]
     for project, limit in terms.limits.items():
-        wanted = sum(1 for place in new if place.wish.project_id == project)
+        wanted = sum(1 for place in new if place.request.project_id == project)
         have = used(tx, project) if wanted else 0
         if wanted and have + wanted > limit:
             raise errors.quota.FixedIps(requested=wanted, used=have, limit=limit)
@@ -270,9 +271,9 @@ def _write(tx: Connection, places: Sequence[tuple[_Pool, NewInterface]], terms: 
 def _take(tx: Connection, pool: _Pool, places: Sequence[NewInterface]) -> None:
     if not places:
         return
-    owner = {place.key: place.wish.server_uuid for place in places}
+    owner = {place.key: place.request.server_uuid for place in places}
     vif = {place.key: place.vif for place in places}
-    hosts = {place.key: place.wish.host for place in places}
+    hosts = {place.key: place.request.host for place in places}
     at = {"host": by_key(fixed_addresses.c.id, hosts, fixed_addresses.c.host)} if pool.row.multi_host else {}
     changed = tx.execute(
         sa.update(fixed_addresses).where(fixed_addresses.c.id.in_(list(owner)), NOBODYS)
@@ -292,7 +293,7 @@ def _insert_vifs(tx: Connection, places: Sequence[tuple[int, NewInterface]], ter
         for _network, place in left:
             place.mac = terms.new_mac()
         done = insert_ignoring(tx, vifs, [
-            {"uuid": place.vif, "mac": place.mac, "network_id": network, "server_uuid": place.wish.server_uuid}
+            {"uuid": place.vif, "mac": place.mac, "network_id": network, "server_uuid": place.request.server_uuid}
             for network, place in left])
         if done == len(left):
             return
@@ -313,7 +314,7 @@ def interface(row: AnyRow, place: NewInterface, terms: Terms, own: str | None = 
     return Interface(
         id=place.vif, mac=place.mac, network_id=row.uuid, label=row.label, bridge=row.bridge, cidr=row.cidr,
         addresses=addresses_of(row, place.mac, place.addresses, terms), gateway=gateway, dhcp_server=dhcp_server,
-        dns=dns, mtu=row.mtu, tag=place.request.tag, device=f"tap{place.vif[:11]}", multi_host=row.multi_host,
+        dns=dns, mtu=row.mtu, tag=place.requested.tag, device=f"tap{place.vif[:11]}", multi_host=row.multi_host,
         should_create_bridge=terms.manager.dhcp, bridge_interface=row.bridge_interface,
         subnets=_subnets(row, gateway, dhcp_server, terms), vlan=row.vlan,
         should_create_vlan=row.vlan is not None and terms.manager.vlans, injected=row.injected,

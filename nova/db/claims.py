@@ -33,15 +33,15 @@ VCPU, MEMORY_MB, DISK_GB = "VCPU", "MEMORY_MB", "DISK_GB"
 
 
 class Claim(NamedTuple):
-    """One server's wish for one node. ``grouped``: it may be in a server group. ``wishes``: None when ``resources`` of
-    the node itself are all it asks for."""
+    """What one server takes of one node. ``grouped``: it may be in a server group. ``requirements``: None when
+    ``resources`` of the node itself are all it asks for."""
 
     server_uuid: str
     epoch: int
     provider_id: int
     resources: Resources
     grouped: bool = False
-    wishes: HostRequirements | None = None
+    requirements: HostRequirements | None = None
 
 
 class ProviderUsage(NamedTuple):
@@ -83,7 +83,7 @@ def claim(tx: Connection, claims: Sequence[Claim], again: bool = False) -> tuple
         return results, []
     groups = server_groups.HardGroups(tx, [one.server_uuid for one in wanted if one.grouped])
     nodes = _lock(tx, sorted({one.provider_id for one in wanted}))
-    _read_beyond(tx, nodes, sorted({one.provider_id for one in wanted if one.wishes is not None}))
+    _read_beyond(tx, nodes, sorted({one.provider_id for one in wanted if one.requirements is not None}))
     held = _held(tx, [one.server_uuid for one in wanted]) if len(claims) > 1 or again or wanted[0].epoch > 1 else set()
     rows: list[dict[str, Any]] = []
     for one in wanted:
@@ -103,7 +103,7 @@ def claim(tx: Connection, claims: Sequence[Claim], again: bool = False) -> tuple
 
 
 class _Node:
-    """A node's provider while its row is ours. ``beyond``: read only for claims with wishes."""
+    """A node's provider while its row is ours. ``beyond``: read only for claims with requirements."""
 
     def __init__(self, row: AnyRow) -> None:
         self.id, self.uuid, self.host, self.name = row.id, row.uuid, row.host, row.name
@@ -213,11 +213,11 @@ def _taken(nodes: Mapping[int, _Node], one: Claim, groups: server_groups.HardGro
     node = nodes.get(one.provider_id)
     if node is None:
         return errors.ClaimConflict(f"resource provider {one.provider_id} is gone")
-    node.changed = node.changed or one.wishes is not None  # a refusal, too, says that what was known is old
+    node.changed = node.changed or one.requirements is not None  # a refusal, too, says that what was known is old
     broken = groups.refusal(one.server_uuid, node.host)
     if broken is not None:
         return broken
-    found = _plain(node, one.resources) if one.wishes is None else _wished(node, one.wishes)
+    found = _plain(node, one.resources) if one.requirements is None else _required(node, one.requirements)
     if isinstance(found, errors.NovaError):
         return found
     solution, packing = found
@@ -250,17 +250,17 @@ def _plain(node: _Node, resources: Resources) -> Found:
     return candidates.Solution({node.id: wanted}, {}), None
 
 
-def _wished(node: _Node, wishes: HostRequirements) -> Found:
+def _required(node: _Node, requirements: HostRequirements) -> Found:
     tree = node.tree()
-    solution = candidates.first(tree, wishes.request)
+    solution = candidates.first(tree, requirements.request)
     if solution is None:
-        return errors.host.ClaimUnfit(why=candidates.why_not(tree, wishes.request))
-    if not wishes.topology.anything:
+        return errors.host.ClaimUnfit(why=candidates.why_not(tree, requirements.request))
+    if not requirements.topology.anything:
         return solution, None
     if not solution.amounts.get(node.id):
         return errors.host.ClaimUnfit(why="it would hold nothing of the node itself")
     topology = node.beyond.topology if node.beyond else None
-    packing = pack(topology, node.packings, wishes.topology)
+    packing = pack(topology, node.packings, requirements.topology)
     if isinstance(packing, str):
         return errors.host.ClaimUnfit(why=packing)
     charged = _with_devices(node, solution, packing)

@@ -40,7 +40,7 @@ def pick(tx: Connection, network_id: int, count: int, named: Sequence[str] = ())
     return [*found, *picked]
 
 
-def set_aside(tx: Connection, network_id: int, address: str) -> dict[str, int]:
+def reserved(tx: Connection, network_id: int, address: str) -> dict[str, int]:
     """A reserved address that one server may have all the same, locked: itself with its row's key; empty: it has."""
     rows = tx.execute(sa.select(fixed_addresses.c.id, fixed_addresses.c.address).where(
         fixed_addresses.c.network_id == network_id, fixed_addresses.c.address == address, NOBODYS).with_for_update())

@@ -1,4 +1,4 @@
-"""Server rows: made at admission, read whole, written (but for states) by their owner's wishes."""
+"""Server rows: made at admission, read whole, written (but for states) as their owners ask."""
 
 from __future__ import annotations
 

@@ -63,9 +63,9 @@ DOWN = Stay("nova-compute is down there: start it, or evacuate the server")
 ONLY_LIVE = Stay("it is paused, which only a live migration keeps: leave --cold out, or unpause it")
 
 
-def plan(server: ServerDetail, wish: DrainRequest, up: bool = True) -> Plan:
+def plan(server: ServerDetail, request: DrainRequest, up: bool = True) -> Plan:
     """What to do with a server of the host now. ``up``: whether nova-compute answers there."""
-    if server.uuid in wish.skip:
+    if server.uuid in request.skip:
         return Stay("skipped, as asked", skipped=True)
     if server.task_state is not None:
         return Wait(str(server.task_state), moving=server.task_state in MOVING)
@@ -74,6 +74,6 @@ def plan(server: ServerDetail, wish: DrainRequest, up: bool = True) -> Plan:
         return found
     if not up:
         return DOWN
-    if wish.cold and found.how == LIVE:
+    if request.cold and found.how == LIVE:
         return Move(COLD) if server.vm_state == VmState.ACTIVE else ONLY_LIVE
     return found

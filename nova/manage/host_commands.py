@@ -38,7 +38,7 @@ def who() -> str:
     return f"{name or 'uid ' + str(os.getuid())} on {os.uname().nodename}"
 
 
-def wish_of(given: argparse.Namespace) -> DrainRequest:
+def drain_request(given: argparse.Namespace) -> DrainRequest:
     """BadSkipFile."""
     return DrainRequest(host=given.host, to=given.to, cold=given.cold, parallel=max(1, given.parallel),
                         timeout_s=given.timeout, skip=frozenset([*given.skip, *_listed(given.skip_file)]))
@@ -63,38 +63,40 @@ def service_of(conductor: ConductorRPC, host: str) -> Service | None:
 
 # -- drain
 
-def drain(conductor: ConductorRPC, wish: DrainRequest, say: Say, table: Table, clock: DrainClock | None = None) -> int:
+def drain(conductor: ConductorRPC, request: DrainRequest, say: Say, table: Table,
+          clock: DrainClock | None = None) -> int:
     """0 when nothing is left there but what was skipped."""
-    service = service_of(conductor, wish.host)
+    service = service_of(conductor, request.host)
     if service is None:
-        say(f"No nova-compute is registered for host {wish.host}: see nova-manage host list.")
+        say(f"No nova-compute is registered for host {request.host}: see nova-manage host list.")
         return 1
-    if wish.to is not None and (problem := _bad_target(conductor, wish)):
+    if request.to is not None and (problem := _bad_target(conductor, request)):
         say(problem)
         return 1
     if not service.disabled:
         reason = DRAINED + who()
         conductor.update_service(ServiceUpdate(uuid=service.uuid, disabled=True, disabled_reason=reason))
-        say(f"{wish.host} is disabled now ('{reason}'): it gets no more servers.")
+        say(f"{request.host} is disabled now ('{reason}'): it gets no more servers.")
     else:
-        say(f"{wish.host} was disabled before ('{service.disabled_reason or 'no reason given'}').")
-    run = Drain(conductor, wish, say, clock)
+        say(f"{request.host} was disabled before ('{service.disabled_reason or 'no reason given'}').")
+    run = Drain(conductor, request, say, clock)
     run.up = service.up
     if not service.up:
-        say(f"{wish.host} is down, so that nothing can be moved away from it. {DOWN.reason.capitalize()}s one by one.")
+        say(f"{request.host} is down, so that nothing can be moved away from it. "
+            f"{DOWN.reason.capitalize()}s one by one.")
     with contextlib.suppress(KeyboardInterrupt), _interrupts(run):
         run.run()
     return _report(run, say, table)
 
 
-def _bad_target(conductor: ConductorRPC, wish: DrainRequest) -> str | None:
-    if wish.to == wish.host:
-        return f"--to {wish.to}: that is the host to be drained."
-    target = service_of(conductor, str(wish.to))
+def _bad_target(conductor: ConductorRPC, request: DrainRequest) -> str | None:
+    if request.to == request.host:
+        return f"--to {request.to}: that is the host to be drained."
+    target = service_of(conductor, str(request.to))
     if target is None:
-        return f"--to {wish.to}: no nova-compute is registered for that host."
+        return f"--to {request.to}: no nova-compute is registered for that host."
     if target.disabled or not target.up:
-        return f"--to {wish.to}: it is {'disabled' if target.disabled else 'down'}."
+        return f"--to {request.to}: it is {'disabled' if target.disabled else 'down'}."
     return None
 
 
@@ -119,9 +121,9 @@ def _interrupts(run: Drain) -> Iterator[None]:
 def _report(run: Drain, say: Say, table: Table) -> int:
     stay = [case for case in run.cases.values() if case.phase == STAYS]
     gone = len(run.cases) - len(stay)
-    took = f"{gone} servers left {run.wish.host} within {run.elapsed_s:.0f} s"
+    took = f"{gone} servers left {run.request.host} within {run.elapsed_s:.0f} s"
     if not stay:
-        say(f"{took}; none is left." if run.cases else f"{run.wish.host} has no servers.")
+        say(f"{took}; none is left." if run.cases else f"{run.request.host} has no servers.")
         return 0
     say(f"{took}; {len(stay)} stay:")
     table(("Server", "Name", "State", "Why"), [_row(case) for case in stay])
@@ -132,13 +134,13 @@ def _row(case: Case) -> tuple[str, ...]:
     return case.uuid, case.name, case.vm_state, case.reason
 
 
-def dry_run(conductor: ConductorRPC, wish: DrainRequest, say: Say, table: Table) -> int:
+def dry_run(conductor: ConductorRPC, request: DrainRequest, say: Say, table: Table) -> int:
     """What a drain would do now."""
-    service = service_of(conductor, wish.host)
+    service = service_of(conductor, request.host)
     if service is None:
-        say(f"No nova-compute is registered for host {wish.host}: see nova-manage host list.")
+        say(f"No nova-compute is registered for host {request.host}: see nova-manage host list.")
         return 1
-    planned = [(server, plan(server, wish, service.up)) for server in servers_of(conductor, wish.host)]
+    planned = [(server, plan(server, request, service.up)) for server in servers_of(conductor, request.host)]
     table(("Server", "Name", "State", "What"),
           [(server.uuid, server.name, server.vm_state, _said(step)) for server, step in planned])
     return 0 if all(not isinstance(step, Stay) or step.skipped for _server, step in planned) else 1

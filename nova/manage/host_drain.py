@@ -93,9 +93,9 @@ class Case:
 class Drain:
     """``tick`` until it is ``over``; :meth:`run` does that. ``conductor``: a client of ConductorRPC."""
 
-    def __init__(self, conductor: ConductorRPC, wish: DrainRequest, say: Callable[[str], None],
+    def __init__(self, conductor: ConductorRPC, request: DrainRequest, say: Callable[[str], None],
                  clock: DrainClock | None = None) -> None:
-        self._conductor, self.wish, self._say = conductor, wish, say
+        self._conductor, self.request, self._say = conductor, request, say
         self._clock = clock or DrainClock()
         self.cases: dict[str, Case] = {}
         self.up = True
@@ -160,7 +160,7 @@ class Drain:
 
     @property
     def _late(self) -> bool:
-        return self.wish.timeout_s is not None and self.elapsed_s >= self.wish.timeout_s
+        return self.request.timeout_s is not None and self.elapsed_s >= self.request.timeout_s
 
     def _why_not_ended(self, case: Case) -> str:
         if case.under_way:
@@ -174,7 +174,7 @@ class Drain:
         """A turn: read all servers of the host, see how far each has come, and begin as many moves as may run at a
         time. What keeps it from asking is raised; the next turn goes on from what is true then."""
         here = {server.uuid: server for server in pages(
-            self._conductor, Condition(column="host", value=self.wish.host))}
+            self._conductor, Condition(column="host", value=self.request.host))}
         for server in here.values():
             self.cases.setdefault(server.uuid, Case(server.uuid, server.name))
         if self._first:
@@ -192,8 +192,8 @@ class Drain:
         """Moves away from the host whose servers are another's already, and not ended: something is left on it."""
         for status in LEAVING:
             for move in self._conductor.list_migrations(MigrationQuery(
-                    source_compute=self.wish.host, status=status, page=Page(limit=PAGE))):
-                if move.server_uuid not in here and move.server_uuid not in self.wish.skip:
+                    source_compute=self.request.host, status=status, page=Page(limit=PAGE))):
+                if move.server_uuid not in here and move.server_uuid not in self.request.skip:
                     how = LIVE if move.type == LIVE_MIGRATION else COLD
                     self.cases.setdefault(move.server_uuid, Case(move.server_uuid, "", phase=WAITS, how=how))
 
@@ -202,17 +202,17 @@ class Drain:
             self._end(case, "is deleted")
             return
         case.name, case.vm_state = server.name, str(server.vm_state)
-        if server.host == self.wish.host:
+        if server.host == self.request.host:
             self._look_here(case, server)
         elif server.task_state is not None:
             self._wait(case, str(server.task_state), case.how != "")
         elif server.vm_state == VmState.RESIZED:
             self._confirm(case, server)
         else:
-            self._end(case, f"{self.wish.host} -> {server.host or 'its image'}")
+            self._end(case, f"{self.request.host} -> {server.host or 'its image'}")
 
     def _look_here(self, case: Case, server: ServerDetail) -> None:
-        next_ = plan(server, self.wish, self.up)
+        next_ = plan(server, self.request, self.up)
         if isinstance(next_, Wait):
             self._wait(case, next_.task, next_.moving)
         elif case.phase == MOVES and case.ours:
@@ -273,7 +273,7 @@ class Drain:
     def _begin_more(self, here: dict[str, ServerDetail]) -> None:
         if self.interrupts or self._late:
             return
-        free = self.wish.parallel - sum(case.under_way for case in self.cases.values())
+        free = self.request.parallel - sum(case.under_way for case in self.cases.values())
         for case in [case for case in self.cases.values() if case.phase == NEW and case.uuid in here]:
             if free <= 0:
                 return
@@ -284,8 +284,8 @@ class Drain:
         case.phase, case.ours, case.since = MOVES, True, self._clock.monotonic()
         case.tries += 1
         orders: dict[str, Callable[[], Any]] = {
-            LIVE: lambda: self._conductor.live_migrate_server(LiveMigrateServer(uuid=case.uuid, host=self.wish.to)),
-            COLD: lambda: self._conductor.migrate_server(MigrateServer(uuid=case.uuid, host=self.wish.to)),
+            LIVE: lambda: self._conductor.live_migrate_server(LiveMigrateServer(uuid=case.uuid, host=self.request.to)),
+            COLD: lambda: self._conductor.migrate_server(MigrateServer(uuid=case.uuid, host=self.request.to)),
             OFFLOAD: lambda: self._conductor.order_server(ServerOrder(uuid=case.uuid, action=ACTION[OFFLOAD]))}
         self._tell(f"{case.uuid} {case.name}  {case.how} begins")
         self._ask(case, orders[case.how])

@@ -70,12 +70,12 @@ def host_drain(options: Options, given: argparse.Namespace) -> int:
     from nova.manage import host_commands
 
     try:
-        wish = host_commands.wish_of(given)
+        request = host_commands.drain_request(given)
     except host_commands.BadSkipFile as error:
         say(str(error))
         return 2
     work = host_commands.dry_run if given.dry_run else host_commands.drain
-    return work(_conductor(options), wish, say_now, table)
+    return work(_conductor(options), request, say_now, table)
 
 
 def host_undrain(options: Options, given: argparse.Namespace) -> int:

@@ -22,12 +22,12 @@ def classes(flavor: Flavor, image: Mapping[str, str]) -> dict[str, int]:
         needs = needs_of(msgspec.structs.replace(flavor, extra_specs=specs), image)
     except errors.Invalid:
         needs = needs_of(msgspec.structs.replace(flavor, extra_specs={}), {})
-    if needs.wishes is None:
+    if needs.requirements is None:
         found = {"VCPU": needs.resources.vcpus, "MEMORY_MB": needs.resources.memory_mb,
                  "DISK_GB": needs.resources.disk_gb}
     else:
         total: Counter[str] = Counter()
-        for group in needs.wishes.request.groups:
+        for group in needs.requirements.request.groups:
             total.update(group.resources)
         found = dict(total)
     return {name: amount for name, amount in sorted(found.items()) if amount}

@@ -75,11 +75,12 @@ def _pinning(asked: FlavorAndImage) -> _Pinning:
     told = said(asked.specs, "hw:cpu_policy") or said(asked.image, "hw_cpu_policy")
     if told is not None:
         countable(told, asked.vcpus)
-    wished = _realtime_mask(asked) if flag(realtime) else None
-    pinned = _mixed(asked, mask, wished) if policy == MIXED else frozenset(range(asked.vcpus))
+    fast_mask = _realtime_mask(asked) if flag(realtime) else None
+    pinned = _mixed(asked, mask, fast_mask) if policy == MIXED else frozenset(range(asked.vcpus))
     fast: frozenset[int] = frozenset()
     if realtime is not None and flag(realtime):
-        fast = _realtime(asked, wished or realtime, processors(wished, asked.vcpus) if wished else pinned, emulator)
+        fast = _realtime(asked, fast_mask or realtime, processors(fast_mask, asked.vcpus) if fast_mask else pinned,
+                         emulator)
     return _Pinning(pinned, tuple(sorted(fast)), threads.value if threads else "", emulator.value if emulator else "")
 
 
@@ -120,13 +121,13 @@ def _mixed(asked: FlavorAndImage, mask: Said | None, realtime: Said | None) -> f
     return pinned
 
 
-def _realtime(asked: FlavorAndImage, told: Said, wished: frozenset[int], emulator: Said | None) -> frozenset[int]:
-    if not wished:
+def _realtime(asked: FlavorAndImage, told: Said, cpus: frozenset[int], emulator: Said | None) -> frozenset[int]:
+    if not cpus:
         raise told.wrong("no processor is left to be realtime")
-    if len(wished) == asked.vcpus and emulator is None:
+    if len(cpus) == asked.vcpus and emulator is None:
         raise told.wrong("at least one processor must not be realtime (hw:cpu_realtime_mask), or the emulator's "
                          "threads run elsewhere (hw:emulator_threads_policy)")
-    return wished
+    return cpus
 
 
 def _threads(asked: FlavorAndImage) -> int | None:

@@ -122,7 +122,7 @@ def _search(room: Room, wanted: Wanted) -> _Found | str:
 
 
 def _sizes(room: Room, page: str) -> list[int | None]:
-    """Sizes of pages to try, in this order, for a wish; None: small ones, which nobody asked for."""
+    """Sizes of pages to try, in this order, where some are asked for; None: small ones, which nobody asked for."""
     if not page:
         return [None]
     small = min((cell.small_kb for cell in room.cells), default=0)

@@ -187,7 +187,7 @@ def _is(device: PciDevice, request: PciRequest) -> bool:
 def _meets(device: PciDevice, spec: PciSpec) -> bool:
     if spec.kind is None and device.kind in ONLY_BY_KIND:
         return False
-    if any(wish is not None and wish != have for wish, have in (
+    if any(wanted is not None and wanted != has for wanted, has in (
             (spec.kind, device.kind), (spec.vendor_id, device.vendor_id), (spec.product_id, device.product_id),
             (spec.live_migratable, device.live_migratable))):
         return False

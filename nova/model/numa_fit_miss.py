@@ -1,4 +1,4 @@
-"""By how much a host misses what a guest wishes of its cells and devices, for those who ask why there was no host.
+"""By how much a host misses what a guest requires of its cells and devices, for those who ask why there was no host.
 
 Each need is measured for itself, against the cell that has most of it. Where each is met somewhere, and the guest fits
 nowhere all the same, there is nothing to measure.

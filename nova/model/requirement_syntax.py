@@ -1,4 +1,4 @@
-"""How wishes are written in extra specs and image properties, and the error of those that no host can meet."""
+"""How requirements are written in extra specs and image properties, and the error of those that no host can meet."""
 
 from __future__ import annotations
 

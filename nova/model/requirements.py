@@ -26,13 +26,13 @@ IMAGE_HOLDING = frozenset({"hw_cpu_policy", "hw_numa_nodes", "hw_mem_page_size"}
 
 class Needs(NamedTuple):
     """``resources``: what is needed of VCPU, MEMORY_MB and DISK_GB (0 where it is of another class, as for pinned
-    processors). ``wishes``: None for a server that asks for nothing else."""
+    processors). ``requirements``: None for a server that asks for nothing else."""
 
     resources: Resources
-    wishes: HostRequirements | None
+    requirements: HostRequirements | None
 
 
-def may_wish(flavor: Flavor, image: Mapping[str, str]) -> bool:
+def may_require(flavor: Flavor, image: Mapping[str, str]) -> bool:
     """Whether it is worth asking what they need beyond numbers; False for most servers. Reads names alone."""
     return any(name.startswith(SPECS) for name in flavor.extra_specs) or \
         any(name.startswith(PROPERTIES) for name in image)
@@ -55,7 +55,7 @@ def needs_of(flavor: Flavor, image: Mapping[str, str], aliases: Mapping[str, Pci
     disk_gb = flavor.root_gb + flavor.ephemeral_gb + (flavor.swap_mb + 1023) // 1024
     plain = Resources(vcpus=flavor.vcpus, memory_mb=flavor.memory_mb, disk_gb=disk_gb)
     more = (*more, *port_requests.devices(ports))
-    if not ports and not more and not may_wish(flavor, image):
+    if not ports and not more and not may_require(flavor, image):
         return Needs(plain, None)
     specs = flavor.extra_specs
     guest = guest_of(FlavorAndImage(flavor.vcpus, flavor.memory_mb, specs, image))
@@ -96,4 +96,4 @@ def _devices(specs: Mapping[str, str], image: Mapping[str, str], aliases: Mappin
               if one.numa_policy == pci_aliases.DEFAULT_POLICY else one for one in more))
 
 
-__all__ = ["DEVICES", "Needs", "may_hold", "may_wish", "needs_of"]
+__all__ = ["DEVICES", "Needs", "may_hold", "may_require", "needs_of"]

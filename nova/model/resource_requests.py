@@ -211,10 +211,10 @@ def _encryption(specs: Specs, image: Mapping[str, str]) -> str | None:
     if machine is not None and "q35" not in machine.value:
         raise machine.wrong("encrypted memory needs a machine of type q35")
     model, other = said(specs, "hw:mem_encryption_model"), said(image, "hw_mem_encryption_model")
-    wanted, its_wish = choice(model, *_ENCRYPTION), choice(other, *_ENCRYPTION)
-    if model is not None and other is not None and wanted != its_wish:
+    of_flavor, of_image = choice(model, *_ENCRYPTION), choice(other, *_ENCRYPTION)
+    if model is not None and other is not None and of_flavor != of_image:
         raise other.wrong(f"the flavor says {model.name}={model.value}")
-    return _ENCRYPTION[wanted or its_wish or "amd-sev"]
+    return _ENCRYPTION[of_flavor or of_image or "amd-sev"]
 
 
 __all__ = ["PLAIN", "Features", "features_of", "is_plain", "request_of"]

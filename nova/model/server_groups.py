@@ -8,7 +8,7 @@ from nova.model.base import Json, Page, Scope, Time, Value
 
 AFFINITY, ANTI_AFFINITY = "affinity", "anti-affinity"
 SOFT_AFFINITY, SOFT_ANTI_AFFINITY = "soft-affinity", "soft-anti-affinity"
-#: Policies that a claim keeps; the others are wishes, which weigh.
+#: Policies that a claim keeps; the others only weigh.
 HARD_POLICIES = (AFFINITY, ANTI_AFFINITY)
 SOFT_POLICIES = (SOFT_AFFINITY, SOFT_ANTI_AFFINITY)
 #: The rule of anti-affinity: so many members may share a host.

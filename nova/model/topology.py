@@ -1,4 +1,4 @@
-"""How a host's processors, memory and devices are laid out, what a guest wishes of that, and what it got.
+"""How a host's processors, memory and devices are laid out, what a guest requires of that, and what it got.
 
 Memory in MB; page sizes in KB. Processors are numbers as the host's kernel gives them.
 """
@@ -63,7 +63,7 @@ class HostTopology(Value):
     memory_ratio: float = 1.0
 
 
-# -- what a guest wishes
+# -- what a guest requires
 
 
 class GuestCell(Value):
@@ -80,7 +80,7 @@ class GuestTopology(Value):
 
     ``thread_policy``: prefer, isolate or require (pinned guests). ``emulator``: isolate (a processor of its own),
     share (the shared set), or empty (with the guest's). ``page``: small, large, any or a size in KB as text; empty:
-    no wish. ``realtime``: virtual processors with realtime priority. ``threads``: threads a guest core, where said.
+    any. ``realtime``: virtual processors with realtime priority. ``threads``: threads a guest core, where said.
     """
 
     cells: tuple[GuestCell, ...]

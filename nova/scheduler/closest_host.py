@@ -12,8 +12,8 @@ from nova.scheduler.filters.always import AMOUNTS, CapacityFilter, available
 from nova.scheduler.filters.numa_topology import NUMATopologyFilter
 from nova.scheduler.filters.pci_passthrough import PciPassthroughFilter
 from nova.scheduler.filters.requirements import RequirementsFilter
+from nova.scheduler.provider_fit import PLAIN, packings_of, tree_of
 from nova.scheduler.views import HostView
-from nova.scheduler.wishing import PLAIN, packings_of, tree_of
 
 
 class Miss(NamedTuple):
@@ -34,7 +34,7 @@ def nearest(filter_: Filter, hosts: Sequence[HostView], request: PlacementReques
     if isinstance(filter_, CapacityFilter):
         lacking = _amounts
     elif isinstance(filter_, RequirementsFilter):
-        lacking = _wishes
+        lacking = _requirements
     elif isinstance(filter_, NUMATopologyFilter | PciPassthroughFilter):
         lacking = _places
     else:
@@ -65,7 +65,7 @@ def _asked(need: int, words: str) -> str:
     return f"not enough {what} ({' '.join([str(need), *unit])} asked for)"
 
 
-def _wishes(host: HostView, request: PlacementRequest) -> Parts:
+def _requirements(host: HostView, request: PlacementRequest) -> Parts:
     """Classes that no provider of the tree has so much of, and traits that none of it has."""
     if request.wishes is None:
         return

@@ -9,8 +9,8 @@ import msgspec
 
 from nova.model.numa_fit import why_not
 from nova.model.topology import HostTopology, Wanted
+from nova.scheduler.provider_fit import packings_of
 from nova.scheduler.views import HostView
-from nova.scheduler.wishing import packings_of
 
 MOST = 4096  # verdicts kept on empty hosts
 MOST_HOSTS = 65536  # whose topologies are known

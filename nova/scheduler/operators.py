@@ -14,7 +14,7 @@ _TEXTS: dict[str, Callable[[str, str], bool]] = {
 
 
 def meets(value: object, wanted: str) -> bool:
-    """Does a host's value meet the wish? Without an operator: the same text.
+    """Does a host's value meet the one asked for? Without an operator: the same text.
 
     A number that is asked for and is none on either side is not met.
     """
@@ -30,9 +30,9 @@ def meets(value: object, wanted: str) -> bool:
     if head == "<in>":
         return " ".join(rest) in str(value) if rest else False
     if head == "<all-in>":
-        members = value if isinstance(value, (list, tuple, set, frozenset)) else str(value).split()
-        wishes = [word for word in rest if word != "<all-in>"]
-        return bool(wishes) and all(word in members for word in wishes)
+        has = value if isinstance(value, (list, tuple, set, frozenset)) else str(value).split()
+        members = [word for word in rest if word != "<all-in>"]
+        return bool(members) and all(word in has for word in members)
     if head == "<or>":
         return str(value) in [choice.strip() for choice in wanted.split("<or>") if choice.strip()]
     return str(value) == wanted

@@ -15,7 +15,7 @@ import msgspec
 
 from nova.conf.base import Options
 from nova.model.scheduling import HostChoice, PlacementGroup, PlacementRequest, Selection
-from nova.scheduler import plugins, prefilters, reasons, wishing
+from nova.scheduler import plugins, prefilters, provider_fit, reasons
 from nova.scheduler.filters import Filter, always, metrics, numa_topology, pci_passthrough, requirements, server_groups
 from nova.scheduler.ranking import Judge, Ranking, Unrankable
 from nova.scheduler.ranking_cache import Rankings
@@ -218,7 +218,7 @@ class Pipeline:
 
 def _taken(host: HostView, request: PlacementRequest) -> HostView:
     """The host with one more of the request's servers."""
-    return host.with_taken(request.resources, wishing.take(host, request.wishes))
+    return host.with_taken(request.resources, provider_fit.take(host, request.wishes))
 
 
 def _with_member(request: PlacementRequest, group: PlacementGroup, host: str) -> PlacementRequest:

@@ -1,8 +1,8 @@
 """What is looked at before all filters: the host can do what image and flavor imply, and is not set aside for others.
 
 One row a rule, by its name in upstream's documents. Some are switched on by an option of ``[scheduler]``. A rule whose
-wish a request does not have costs it nothing. What flavors and images say outright (``trait:``, ``resources:``) is
-looked at elsewhere (:mod:`nova.scheduler.wishing`).
+requirement a request does not have costs it nothing. What flavors and images say outright (``trait:``, ``resources:``)
+is looked at elsewhere (:mod:`nova.scheduler.provider_fit`).
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Why there is no valid host, in two texts: one for users, which says of their wishes what could not be met and nothing
-about hosts, and one for admins, with counts and the nearest miss. And the same as values, for the journal.
+"""Why there is no valid host, in two texts: one for users, which says what of their request could not be met and
+nothing about hosts, and one for admins, with counts and the nearest miss. And the same as values, for the journal.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ class _Refusals(NamedTuple):
     hosts: list[HostView]
 
 
-#: Filters whose reasons say something about hosts or other users -> the user's own wish that they are about.
-_WISHES: Mapping[str, Callable[[PlacementRequest], str]] = {
+#: Filters whose reasons say something about hosts or other users -> what the user asked for that they are about.
+_ASKED_BY: Mapping[str, Callable[[PlacementRequest], str]] = {
     "AvailabilityZoneFilter": lambda request: f"zone {request.availability_zone}",
     "ImagePropertiesFilter": lambda request: "the image's properties",
     "AggregateImagePropertiesIsolation": lambda request: "the image's properties",
@@ -68,27 +68,27 @@ def explain(hosts: Sequence[HostView], request: PlacementRequest, filters: Itera
     misses = [nearest(one.filter, one.hosts, request) for one in found]
     told = [f"{tried} refused it before ({', '.join(sorted(set(request.exclude)))})"] * bool(tried)
     told += [_told(one, miss) for one, miss in zip(found, misses, strict=True)]
-    wishes = [wish for one, miss in zip(found, misses, strict=True) for wish in _wishes_of(one, miss, request)]
+    unmet = [words for one, miss in zip(found, misses, strict=True) for words in _unmet_of(one, miss, request)]
     refusals = [Refusal(filter=TRIED, hosts=tried)] * bool(tried)
     refusals += [Refusal(filter=one.filter.name, hosts=len(one.hosts), nearest=" and ".join(miss.words),
                          reasons={reason[:REASON_LONGEST]: count for reason, count in one.reasons.most_common(SHOWN)})
                  for one, miss in zip(found, misses, strict=True)]
-    return _reason(wishes, f"{_hosts(len(asked))}: {'; '.join(told)}.")._replace(asked=len(asked),
-                                                                              refusals=tuple(refusals))
+    return _reason(unmet, f"{_hosts(len(asked))}: {'; '.join(told)}.")._replace(asked=len(asked),
+                                                                             refusals=tuple(refusals))
 
 
-def _reason(wishes: Iterable[str], details: str) -> Reason:
-    unmet = "; ".join(dict.fromkeys(wishes))
+def _reason(asked: Iterable[str], details: str) -> Reason:
+    unmet = "; ".join(dict.fromkeys(asked))
     public = f"{NO_VALID_HOST}{NOT_ENOUGH}{': ' if unmet else ''}{unmet}."
     return Reason(public if len(public) <= LONGEST else public[:LONGEST - 3] + "...", NO_VALID_HOST + details)
 
 
-def _wishes_of(one: _Refusals, miss: Miss, request: PlacementRequest) -> list[str]:
-    """What users learn of a filter's refusals: which wishes of theirs it is about, if it is about any."""
+def _unmet_of(one: _Refusals, miss: Miss, request: PlacementRequest) -> list[str]:
+    """What users learn of a filter's refusals: what they asked for that it is about, if anything."""
     if miss.asked:
         return list(miss.asked)
-    if one.filter.name in _WISHES:
-        return [_WISHES[one.filter.name](request)]
+    if one.filter.name in _ASKED_BY:
+        return [_ASKED_BY[one.filter.name](request)]
     return [reason for reason, _count in one.reasons.most_common(PUBLIC_SHOWN)] if one.filter.public else []
 
 

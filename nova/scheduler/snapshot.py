@@ -19,12 +19,12 @@ import msgspec
 
 from nova.model.hosts import AggregateStates, HostState, HostStates, NodeStamp
 from nova.model.scheduling import HostRequirements, Resources
-from nova.scheduler import wishing
+from nova.scheduler import provider_fit
 from nova.scheduler.interning import Shared
 from nova.scheduler.places import AggregateSettings, Places
+from nova.scheduler.provider_fit import Taking
 from nova.scheduler.ranking_cache import Changes
 from nova.scheduler.views import HostView, Load, view_of
-from nova.scheduler.wishing import Taking
 
 Key = tuple[str, str]  # (host, node)
 
@@ -263,13 +263,13 @@ class HostTable:
 
     # our own decisions
 
-    def count(self, server_uuid: str, key: Key, need: Resources, wishes: HostRequirements | None = None) -> None:
+    def count(self, server_uuid: str, key: Key, need: Resources, requirements: HostRequirements | None = None) -> None:
         """A server was given this host; its resources count as taken until a state has them, or for 10 s."""
         self.forget((server_uuid,))
         row = self._rows.get(key)
         if row is None:
             return
-        taking = wishing.take(self._views[key], wishes) if key in self._views else None
+        taking = provider_fit.take(self._views[key], requirements) if key in self._views else None
         pending = Pending(key, need, row.state.generation, self._clock() + self._pending_s, taking)
         self._pending[server_uuid] = row.pending[server_uuid] = pending
         self._refresh((key,))

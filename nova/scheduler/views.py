@@ -61,11 +61,11 @@ class HostView:
     state: HostState
     pending: int = 0  # servers decided for it that its state does not count yet
     busy: int = 0  # servers on whose behalf it reads and writes a lot: built, moved, copied
-    takings: tuple[Any, ...] = ()  # what those of them with wishes will claim (``nova.scheduler.wishing.Taking``)
+    takings: tuple[Any, ...] = ()  # what those with requirements will claim (``provider_fit.Taking``)
     kept: dict[str, Any] = dataclasses.field(default_factory=dict, repr=False, compare=False)  # worked out once
 
     def with_taken(self, need: Resources, taking: object = None) -> HostView:
-        """The same host after one more server of this size; ``taking``: of these wishes, too."""
+        """The same host after one more server of this size; ``taking``: with these requirements, too."""
         return dataclasses.replace(self, free_vcpus=self.free_vcpus - need.vcpus,
                                    free_memory_mb=self.free_memory_mb - need.memory_mb,
                                    free_disk_gb=self.free_disk_gb - need.disk_gb, pending=self.pending + 1, kept={},
@@ -126,7 +126,7 @@ def _number(text: str) -> float | None:
 
 class Load(NamedTuple):
     """What is on its way to a host beyond its state: what ``servers``, decided but not claimed, will take, ``takings``
-    being of those of them with wishes; and ``busy`` (see the view's)."""
+    being of those of them with requirements; and ``busy`` (see the view's)."""
 
     vcpus: int = 0
     memory_mb: int = 0

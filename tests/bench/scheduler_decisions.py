@@ -51,12 +51,12 @@ def service(count: int) -> SchedulerService:
     return made
 
 
-def measure(scheduler: SchedulerService, servers: int, rounds: int, wishes: dict[str, object]) -> list[float]:
+def measure(scheduler: SchedulerService, servers: int, rounds: int, asked_for: dict[str, object]) -> list[float]:
     """Milliseconds of each round."""
     took = []
     for round_ in range(rounds):
         request = PlacementRequest(server_uuids=tuple(f"{round_}-{i}" for i in range(servers)),
-                                   resources=Resources(vcpus=1, memory_mb=512, disk_gb=1), **wishes)
+                                   resources=Resources(vcpus=1, memory_mb=512, disk_gb=1), **asked_for)
         started = time.perf_counter()
         selections = scheduler.select_hosts(request)
         took.append(1000 * (time.perf_counter() - started))
@@ -82,8 +82,8 @@ def main(arguments: list[str]) -> None:
     for count in SIZES:
         scheduler = service(count)
         for servers in (1, 10):
-            for name, wishes in (("ordinary", {}), ("picky", PICKY)):
-                took = measure(scheduler, servers, rounds, wishes)
+            for name, asked_for in (("ordinary", {}), ("picky", PICKY)):
+                took = measure(scheduler, servers, rounds, asked_for)
                 print(f"{count:>6} {servers:>7} {name:>8} {statistics.median(took):>8.2f} "
                       f"{statistics.quantiles(took, n=20)[-1]:>8.2f}")
     print(f"memory: {memory_of(1_000):.1f} KB a host")

@@ -64,16 +64,16 @@ def test_multinic_when_the_version_is_newer_then_it_is_no_action(client: ApiClie
     assert answer.status_int == 404
 
 
-@pytest.mark.parametrize("body, wish", [
+@pytest.mark.parametrize("body, requested", [
     ({}, RequestedNetwork()),
     ({"interfaceAttachment": {}}, RequestedNetwork()),
     ({"interfaceAttachment": {"net_id": OTHER.upper()}}, RequestedNetwork(network_id=OTHER, may_be_external=True)),
     ({"interfaceAttachment": {"net_id": OTHER, "fixed_ips": [{"ip_address": "10.0.0.3"}]}},
      RequestedNetwork(network_id=OTHER, fixed_ip="10.0.0.3", may_be_external=True)),
     ({"interfaceAttachment": {"port_id": OTHER, "tag": "a"}}, RequestedNetwork(port_id=OTHER, tag="a"))])
-def test_attach_when_it_is_asked_for_then_the_conductor_hears_just_that(body, wish, client: ApiClient) -> None:
+def test_attach_when_it_is_asked_for_then_the_conductor_hears_just_that(body, requested, client: ApiClient) -> None:
     assert client.post(BASE, body, version="2.49").status_int == 200
-    assert client.conductor.asked("attach_interface") == [(UUID, wish)]
+    assert client.conductor.asked("attach_interface") == [(UUID, requested)]
 
 
 @pytest.mark.parametrize("body", [

@@ -142,12 +142,12 @@ def test_server_when_the_network_service_has_no_answer_then_it_is_unavailable(cl
 
 def test_default_rules_when_nova_network_is_in_service_then_administrators_have_them_up_to_their_last_version() -> None:
     admin = ApiClient(token=ADMIN, conf=configuration(use_neutron=False))
-    wish = {"security_group_default_rule": {"ip_protocol": "TCP", "from_port": "80", "to_port": "80",
-                                            "cidr": "10.10.10.0/24"}}
+    wanted = {"security_group_default_rule": {"ip_protocol": "TCP", "from_port": "80", "to_port": "80",
+                                              "cidr": "10.10.10.0/24"}}
     shown = {"id": 1, "ip_protocol": "TCP", "from_port": 80, "to_port": 80, "ip_range": {"cidr": "10.10.10.0/24"}}
-    made = admin.post(DEFAULTS, wish)
+    made = admin.post(DEFAULTS, wanted)
     assert (made.status_int, made.json) == (200, {"security_group_default_rule": shown})
-    assert admin.post(DEFAULTS, wish).status_int == 409
+    assert admin.post(DEFAULTS, wanted).status_int == 409
     assert admin.get(DEFAULTS).json == {"security_group_default_rules": [shown]}
     assert admin.get(f"{DEFAULTS}/1").json == made.json and admin.get(f"{DEFAULTS}/2").status_int == 404
     assert admin.get(DEFAULTS, token=DEMO).status_int == 403

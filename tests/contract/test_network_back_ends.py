@@ -204,14 +204,14 @@ def test_interface_when_made_and_removed_twice_then_it_is_one_and_none(cloud):
     uuid = one(cloud)
     back_end = cloud.deps.networking
     op = op_of(cloud, uuid)
-    wish = back_end.check_interface(op.server, RequestedNetwork(network_id=second))
+    requested = back_end.check_interface(op.server, RequestedNetwork(network_id=second))
     made = []
     for _ in range(2):
-        taken = cloud.cell.transact(lambda tx: back_end.take_interface(tx, op, wish))
+        taken = cloud.cell.transact(lambda tx: back_end.take_interface(tx, op, requested))
         if taken is not None:
             op.see(interfaces=(*[found for found in op.server.interfaces if found.id != taken.id], taken))
             op.note(interface=taken)
-        made.append(back_end.make_interface(op, wish))
+        made.append(back_end.make_interface(op, requested))
     assert made[0].id == made[1].id
     op.see(interfaces=(*[found for found in op.server.interfaces if found.id != made[0].id], made[0]))
     for _ in range(2):
@@ -221,19 +221,19 @@ def test_interface_when_made_and_removed_twice_then_it_is_one_and_none(cloud):
         assert len(cloud.of(uuid)) == 1
 
 
-@pytest.mark.parametrize("wish, kind", [
+@pytest.mark.parametrize("requested, kind", [
     (RequestedNetwork(network_id=NOWHERE), errors.Invalid), (RequestedNetwork(port_id=NOWHERE), errors.Invalid)])
-def test_admit_when_it_is_not_there_then_invalid(cloud, wish, kind):
+def test_admit_when_it_is_not_there_then_invalid(cloud, requested, kind):
     with context.entered(DEMO), pytest.raises(kind, match="could not be found"):
-        cloud.deps.networking.admit(NetworkRequest("demo", (wish,)))
+        cloud.deps.networking.admit(NetworkRequest("demo", (requested,)))
 
 
 def test_admit_when_an_address_can_not_be_then_invalid(cloud):
     uuid = one(cloud, fixed_ip=cloud.inside(77))
     for address, count in (("192.0.2.1", 1), (cloud.inside(77), 1), (cloud.inside(78), 2)):
-        wish = RequestedNetwork(network_id=cloud.net, fixed_ip=address)
+        requested = RequestedNetwork(network_id=cloud.net, fixed_ip=address)
         with context.entered(DEMO), pytest.raises(errors.Invalid):
-            cloud.deps.networking.admit(NetworkRequest("demo", (wish,), servers=count))
+            cloud.deps.networking.admit(NetworkRequest("demo", (requested,), servers=count))
     assert cloud.server(uuid).vm_state == "active"
 
 
@@ -242,7 +242,7 @@ def test_admit_when_a_group_is_unknown_then_invalid(cloud):
         cloud.deps.networking.admit(NetworkRequest("demo", None, ("nosuch",)))
 
 
-def test_admit_when_no_network_is_wished_then_none(cloud):
+def test_admit_when_no_network_is_requested_then_none(cloud):
     with context.entered(DEMO):
         assert cloud.deps.networking.admit(NetworkRequest("demo", ())).networks == ()
 

@@ -59,7 +59,7 @@ SECTIONS: Mapping[str, Mapping[str, str]] = {
         "os_type": "windows: local time, and with KVM what Windows knows of hypervisors (Hyper-V).",
     },
     "Processor": {
-        "sockets": "Wished arrangement of the flavor's vcpus; the one that meets most wishes is taken.",
+        "sockets": "Requested arrangement of the flavor's vcpus; the one that meets most of it is taken.",
         "cores": "Cores a socket.",
         "threads": "Threads a core.",
         "max_sockets": "Bound of the arrangement; an image may not ask for more than its flavor's.",
@@ -98,7 +98,7 @@ SECTIONS: Mapping[str, Mapping[str, str]] = {
     },
 }
 
-#: What says something without being a wish.
+#: What says something without requesting anything.
 OTHERS = {
     "hw_rescue_device": (f"one of {', '.join(rescue.DEVICES)}", "Of a rescue image: the server's own disks keep their "
                          "places, and the rescue disk comes after them as such a device."),
@@ -210,7 +210,7 @@ def _refused() -> Iterator[tuple[str, ...]]:
 
 
 def untold() -> set[str]:
-    """Wishes that no section tells of; sections that tell of no wish."""
+    """Properties that no section tells of; sections that tell of none."""
     told = {field for fields in SECTIONS.values() for field in fields}
     return told ^ {row.field for row in (*IMAGE.values(), *FLAVOR.values())}
 

@@ -115,8 +115,9 @@ def _claims(cloud: LivingCloud, live: list[Any], moves: dict[str, Any]) -> Itera
 def _amounts(host: str, consumer: str, flavor: Any) -> dict[tuple[str, str, str], int]:
     needs = needs_of(flavor, {})
     amounts = amounts_of(needs.resources)
-    if needs.wishes is not None:
-        amounts = {name: amount for group in needs.wishes.request.groups for name, amount in group.resources.items()}
+    if needs.requirements is not None:
+        amounts = {name: amount for group in needs.requirements.request.groups for name,
+                   amount in group.resources.items()}
     return {(host, consumer, name): amount for name, amount in amounts.items() if amount}
 
 
@@ -130,7 +131,7 @@ def _packings(cloud: LivingCloud, live: list[Any]) -> Iterator[str]:
                 for (host, pin), count in pins.items() if count > 1)
     held, guests = {(row.host, row.consumer): row.packing for row in rows}, cloud.guests()
     for row in live:
-        wanted = needs_of(row.flavor, {}).wishes
+        wanted = needs_of(row.flavor, {}).requirements
         if row.vm_state == "error" or row.host is None:
             continue
         packing, guest = held.get((row.host, row.uuid)), guests.get((row.host, row.uuid))

@@ -249,17 +249,17 @@ class FakeNeutron:
             raise
         return 201, {"ports": made}
 
-    def _make_port(self, wish: dict[str, Any]) -> dict[str, Any]:
-        network, project = self.networks.get(wish["network_id"]), wish["tenant_id"]
+    def _make_port(self, wanted: dict[str, Any]) -> dict[str, Any]:
+        network, project = self.networks.get(wanted["network_id"]), wanted["tenant_id"]
         if network is None:
-            raise Refusal(404, "NetworkNotFound", f"Network {wish['network_id']} could not be found.")
+            raise Refusal(404, "NetworkNotFound", f"Network {wanted['network_id']} could not be found.")
         limit = self.quotas.get(project, -1)
         if 0 <= limit <= sum(port["tenant_id"] == project for port in self.ports.values()):
             raise Refusal(409, "OverQuota", "Quota exceeded for resources: ['port'].")
-        for group in wish.get("security_groups", ()):
+        for group in wanted.get("security_groups", ()):
             if group not in self.groups:
                 raise Refusal(404, "SecurityGroupNotFound", f"Security group {group} does not exist")
-        key = wish.get("id") or str(uuid.uuid4())
+        key = wanted.get("id") or str(uuid.uuid4())
         default = [one["id"] for one in self.groups.values() if one["name"] == "default"
                    and one["tenant_id"] == project]
         port = {"id": key, "network_id": network["id"], "tenant_id": project, "project_id": project, "name": "",
@@ -267,18 +267,18 @@ class FakeNeutron:
                 "status": "DOWN", "admin_state_up": True, "port_security_enabled": network["port_security_enabled"],
                 "security_groups": default, "binding:host_id": "", "binding:profile": {},
                 "binding:vnic_type": "normal", "revision_number": 1, "dns_name": "", "ip_allocation": "immediate",
-                **wish}
-        port["fixed_ips"] = list(self._addresses(network, wish.get("fixed_ips")))
+                **wanted}
+        port["fixed_ips"] = list(self._addresses(network, wanted.get("fixed_ips")))
         self.ports[key] = port
         self._bind(port)
         return port
 
-    def _addresses(self, network: dict[str, Any], wish: Any) -> Iterator[dict[str, str]]:
+    def _addresses(self, network: dict[str, Any], wanted: Any) -> Iterator[dict[str, str]]:
         used = {one["ip_address"] for port in self.ports.values() for one in port["fixed_ips"]
                 if port["network_id"] == network["id"]}
         subnets = [self.subnets[one] for one in network["subnets"]]
-        if wish is not None:
-            for one in wish:
+        if wanted is not None:
+            for one in wanted:
                 address = one["ip_address"]
                 if address in used:
                     raise Refusal(409, "IpAddressAlreadyAllocated", f"IP address {address} already allocated")
@@ -294,11 +294,11 @@ class FakeNeutron:
                     raise Refusal(409, "IpAddressGenerationFailure", "No more IP addresses available on network")
                 yield {"ip_address": free, "subnet_id": subnet["id"]}
 
-    def _with_address(self, wish: dict[str, str]) -> dict[str, str]:
-        """A wish that names its subnet only gets an address of it."""
-        if "ip_address" in wish:
-            return wish
-        subnet = self.subnets[wish["subnet_id"]]
+    def _with_address(self, wanted: dict[str, str]) -> dict[str, str]:
+        """A request that names its subnet only gets an address of it."""
+        if "ip_address" in wanted:
+            return wanted
+        subnet = self.subnets[wanted["subnet_id"]]
         used = {one["ip_address"] for port in self.ports.values() for one in port["fixed_ips"]}
         free = next(str(one) for one in ipaddress.ip_network(subnet["cidr"]).hosts()
                     if str(one) not in used and str(one) != subnet["gateway_ip"])
@@ -356,11 +356,11 @@ class FakeNeutron:
         if method == "GET":
             return 200, {"bindings": list(mine.values())}
         if method == "POST":
-            wish = body["binding"]
-            if wish["host"] in mine:
+            wanted = body["binding"]
+            if wanted["host"] in mine:
                 raise Refusal(409, "PortBindingAlreadyExists", "Binding for port already exists.")
-            mine[wish["host"]] = self._binding(wish["host"], wish["vnic_type"], wish["profile"])
-            return 201, {"binding": mine[wish["host"]]}
+            mine[wanted["host"]] = self._binding(wanted["host"], wanted["vnic_type"], wanted["profile"])
+            return 201, {"binding": mine[wanted["host"]]}
         host = rest[2]
         if host not in mine:
             raise Refusal(404, "PortBindingNotFound", "Binding for port could not be found.")

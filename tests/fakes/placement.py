@@ -59,7 +59,7 @@ class Placement:
     def allocate(self, provider: str, consumer: str = "", generation: int | None = None, **amounts: int) -> str:
         """The consumer, which has this of the provider and nothing else."""
         consumer = consumer or new_uuid()
-        self.rpc.set_allocations((wish(consumer, {provider: amounts}, generation),))
+        self.rpc.set_allocations((allocation_write(consumer, {provider: amounts}, generation),))
         return consumer
 
     def trouble(self, call: str, *arguments: Any) -> tuple[str, str]:
@@ -69,7 +69,7 @@ class Placement:
         return caught.value.kind, caught.value.code
 
 
-def wish(consumer: str, held: dict[str, dict[str, int]], generation: int | None = None, **fields: Any
+def allocation_write(consumer: str, held: dict[str, dict[str, int]], generation: int | None = None, **fields: Any
          ) -> ConsumerAllocations:
     values: dict[str, Any] = {"project_id": "demo", "user_id": "joe", **fields}
     return ConsumerAllocations(consumer=consumer, generation=generation, **values, allocations=tuple(

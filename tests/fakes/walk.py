@@ -184,7 +184,7 @@ class Walk:
         fault = self._arm() if self.networks.actions and self.rng.random() < FAULTY else ""
         with context.entered(DEMO):
             wanted = NewServer(name=f"vm{len(self.story)}", flavor_id=self.flavor(), image_id=self.image(),
-                               key=self._uuid(), **self.networks.wish())
+                               key=self._uuid(), **self.networks.requested())
             try:
                 uuid, answer = self.cloud.control.create_servers(wanted).uuids[0], "ok"
             except errors.NovaError as error:

@@ -84,7 +84,7 @@ class WalkingNetworks:
         self.actions: dict[str, Do] = {}
         self._names = itertools.count(1)
 
-    def wish(self) -> dict[str, Any]:
+    def requested(self) -> dict[str, Any]:
         """Of a new server."""
         return {}
 
@@ -116,8 +116,8 @@ class WalkingNetworks:
             raise errors.NotFound("there is none")
         return self.rng.choice(found)
 
-    def attach(self, uuid: str, wish: RequestedNetwork) -> None:
-        InterfaceActions(self.cloud.deps, ATTACH_S).attach_interface(uuid, wish)
+    def attach(self, uuid: str, wanted: RequestedNetwork) -> None:
+        InterfaceActions(self.cloud.deps, ATTACH_S).attach_interface(uuid, wanted)
 
     def detach(self, uuid: str) -> None:
         interface = self.one_of(self.cloud.server(uuid).interfaces or ())
@@ -193,7 +193,7 @@ class NovaNetworks(WalkingNetworks):
 
     # -- what is done
 
-    def wish(self) -> dict[str, Any]:
+    def requested(self) -> dict[str, Any]:
         fields: dict[str, Any] = {}
         if self.rng.random() < 0.6:
             some = self.rng.sample(self.networks, self.rng.randint(1, len(self.networks)))

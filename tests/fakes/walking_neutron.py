@@ -41,7 +41,7 @@ class NeutronNetworks(WalkingNetworks):
 
     # -- what is done
 
-    def wish(self) -> dict[str, Any]:
+    def requested(self) -> dict[str, Any]:
         fields: dict[str, Any] = {"networks": tuple(self._request() for _ in range(self.rng.randint(1, 3)))}
         if self.rng.random() < 0.4:
             fields["security_groups"] = tuple(self.rng.sample(("default", "web", "db"), 2))

@@ -45,16 +45,16 @@ class Client:
 
     # -- servers
 
-    def create(self, name: str = "vm", /, **wish: Any) -> dict[str, Any]:
+    def create(self, name: str = "vm", /, **fields: Any) -> dict[str, Any]:
         """The answer's server (or reservation), with the request's id in ``request_id``."""
-        server = {"name": name, "flavorRef": "1", "imageRef": IMAGE, "networks": "auto", **wish}
+        server = {"name": name, "flavorRef": "1", "imageRef": IMAGE, "networks": "auto", **fields}
         answer = self.call("POST", "/servers", {"server": server})
         body = answer.json()
         return {**body.get("server", body), "request_id": answer.headers["x-openstack-request-id"]}
 
-    def boot(self, name: str = "vm", /, **wish: Any) -> dict[str, Any]:
+    def boot(self, name: str = "vm", /, **fields: Any) -> dict[str, Any]:
         """Create one and wait until it is ACTIVE."""
-        return self.settled(self.create(name, **wish)["id"], "ACTIVE")
+        return self.settled(self.create(name, **fields)["id"], "ACTIVE")
 
     def show(self, uuid: str) -> dict[str, Any]:
         return self.get(f"/servers/{uuid}")["server"]

@@ -72,16 +72,16 @@ def plain(value: Any, sdk: ModuleType) -> Any:
     return value if isinstance(value, dict | str | int | float | None) else str(value)
 
 
-def in_a_fork(wish: dict[str, Any]) -> str:
+def in_a_fork(order: dict[str, Any]) -> str:
     """What the child answers; nothing when it died."""
     read, write = os.pipe()
     if (child := os.fork()) == 0:
         try:
             signal.alarm(SECONDS)
             os.dup2(os.open(os.devnull, os.O_RDONLY), 0)  # nobody answers a question
-            os.environ.update(wish["env"])
+            os.environ.update(order["env"])
             sys.stdin = os.fdopen(os.dup(0))
-            done = run(wish["command"]) if "command" in wish else call(wish["call"], wish["args"], wish["kwargs"])
+            done = run(order["command"]) if "command" in order else call(order["call"], order["args"], order["kwargs"])
             with os.fdopen(write, "w") as stream:
                 stream.write(json.dumps(done))
         finally:

@@ -35,12 +35,12 @@ class Worker:
     process: subprocess.Popen[str]
     keystone: FakeKeystone
 
-    def ask(self, user: str, **wish: Any) -> dict[str, Any]:
+    def ask(self, user: str, **order: Any) -> dict[str, Any]:
         assert self.process.stdin and self.process.stdout
-        self.process.stdin.write(json.dumps({**wish, "env": self.keystone.environment(user)}) + "\n")
+        self.process.stdin.write(json.dumps({**order, "env": self.keystone.environment(user)}) + "\n")
         self.process.stdin.flush()
         line = self.process.stdout.readline()
-        assert line.strip(), f"the clients' process ended at {wish}"
+        assert line.strip(), f"the clients' process ended at {order}"
         return dict(json.loads(line))
 
 

@@ -40,8 +40,8 @@ def test_quota_of_addresses_when_many_take_at_once_then_it_is_never_exceeded(cel
     uuids = add_servers(cell, *(server_row(project_id="limited") for _ in range(WRITERS * 2)))
 
     def take(uuid: str) -> Any:
-        wish = AddressRequest(uuid, "vm", (RequestedNetwork(network_id=network),), "limited")
-        return cell.transact(lambda tx: addresses.bind(tx, [wish], Terms(limits={"limited": 5})))
+        request = AddressRequest(uuid, "vm", (RequestedNetwork(network_id=network),), "limited")
+        return cell.transact(lambda tx: addresses.bind(tx, [request], Terms(limits={"limited": 5})))
     answers = [one for start in range(2) for one in
                together([lambda uuid=uuid: take(uuid) for uuid in uuids[start::2]])]
     assert sum(not isinstance(one, errors.NovaError) for one in answers) == 5
@@ -86,8 +86,8 @@ def test_first_guests_of_a_host_at_once_give_it_one_address(cell: Database) -> N
     uuids = add_servers(cell, *(server_row() for _ in range(WRITERS)))
 
     def take(uuid: str) -> Any:
-        wish = AddressRequest(uuid, "vm", (RequestedNetwork(network_id=network),), "demo", "h")
-        return cell.transact(lambda tx: addresses.bind(tx, [wish]))
+        request = AddressRequest(uuid, "vm", (RequestedNetwork(network_id=network),), "demo", "h")
+        return cell.transact(lambda tx: addresses.bind(tx, [request]))
     bound = together([lambda uuid=uuid: take(uuid) for uuid in uuids])
     [gateway] = {one.gateway for answer in bound for [one] in answer.values()}
     assert gateway not in {one.addresses[0].address for answer in bound for [one] in answer.values()}
@@ -105,8 +105,8 @@ def test_first_guests_of_a_host_at_once_give_it_one_address(cell: Database) -> N
 def test_left_addresses_wait_for_their_release_or_their_time(cell: Database) -> None:
     network = add_network(cell, "10.24.0.0/28")
     uuids = add_servers(cell, *(server_row() for _ in range(2)))
-    wishes = [AddressRequest(uuid, "vm", (RequestedNetwork(network_id=network),), "demo") for uuid in uuids]
-    bound = cell.transact(lambda tx: addresses.bind(tx, wishes))
+    requests = [AddressRequest(uuid, "vm", (RequestedNetwork(network_id=network),), "demo") for uuid in uuids]
+    bound = cell.transact(lambda tx: addresses.bind(tx, requests))
     cell.transact(lambda tx: tx.execute(sa.update(tables.networks).where(tables.networks.c.uuid == network)
                                         .values(host="net")))
     first, second = (bound[uuid][0] for uuid in uuids)

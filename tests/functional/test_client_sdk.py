@@ -32,8 +32,8 @@ def server(worker: Worker) -> Iterator[dict[str, Any]]:
     remove(user, made["id"])
 
 
-def boot(user: User, name: str, **wish: Any) -> dict[str, Any]:
-    uuid = user.sdk("create_server", name=name, **{**SERVER, **wish})["id"]
+def boot(user: User, name: str, **fields: Any) -> dict[str, Any]:
+    uuid = user.sdk("create_server", name=name, **{**SERVER, **fields})["id"]
     return dict(user.sdk("wait_for_server", {"server": uuid}, interval=0.3, wait=60))
 
 

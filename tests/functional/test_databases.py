@@ -75,9 +75,9 @@ def test_claims_when_they_lock_many_providers_then_none_fails(api: Database) -> 
 
     def take(number: int) -> Any:
         order = keys if number % 2 else keys[::-1]
-        wishes = [claims.Claim(uuid, 1, key, SMALL) for uuid, key in
-                  zip(uuids[number * 4:number * 4 + 4], order, strict=True)]
-        return api.transact(lambda tx: claims.claim(tx, wishes))[0]
+        requests = [claims.Claim(uuid, 1, key, SMALL) for uuid, key in
+                    zip(uuids[number * 4:number * 4 + 4], order, strict=True)]
+        return api.transact(lambda tx: claims.claim(tx, requests))[0]
     for result in together([lambda number=number: take(number) for number in range(WRITERS)]):
         assert set(result.values()) == {None}, result
 
@@ -106,8 +106,8 @@ def test_bind_when_many_servers_want_addresses_at_once_then_each_gets_its_own(ce
     uuids = add_servers(cell, *(server_row() for _ in range(WRITERS * 3)))
 
     def take(mine: list[str]) -> Any:
-        wishes = [networks.AddressRequest(uuid, "vm", (RequestedNetwork(network_id=network),)) for uuid in mine]
-        return cell.transact(lambda tx: networks.bind(tx, wishes))
+        requests = [networks.AddressRequest(uuid, "vm", (RequestedNetwork(network_id=network),)) for uuid in mine]
+        return cell.transact(lambda tx: networks.bind(tx, requests))
     bound = together([lambda mine=uuids[start::WRITERS]: take(mine) for start in range(WRITERS)])
     addresses = [one[0].addresses[0].address for part in bound for one in part.values()]
     assert len(addresses) == len(set(addresses)) == len(uuids)
@@ -116,8 +116,8 @@ def test_bind_when_many_servers_want_addresses_at_once_then_each_gets_its_own(ce
 
 def test_begin_when_it_is_asked_many_times_at_once_then_it_begins_once(cell: Database) -> None:
     [uuid] = add_servers(cell, server_row(launched_at=BORN))
-    wish = states.Begin(ACTIONS["stop"], uuid, {}, "req-1", "joe", "demo", 1, "")
-    answers = together([lambda: cell.transact(lambda tx: states.begin(tx, wish))] * WRITERS)
+    request = states.Begin(ACTIONS["stop"], uuid, {}, "req-1", "joe", "demo", 1, "")
+    answers = together([lambda: cell.transact(lambda tx: states.begin(tx, request))] * WRITERS)
     assert sum(not isinstance(answer, errors.NovaError) for answer in answers) == 1
     assert {type(answer) for answer in answers if isinstance(answer, errors.NovaError)} == {errors.server.WrongState}
 

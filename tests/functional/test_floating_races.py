@@ -103,8 +103,8 @@ def test_allocate_and_release_when_they_race_then_what_is_left_adds_up(deps: Dep
 
 def booted(deps: Deps, network: str, count: int) -> list[str]:
     uuids = add_servers(deps.cell, *[server_row() for _ in range(count)])
-    wishes = [networks.AddressRequest(uuid, "vm", (RequestedNetwork(network_id=network),)) for uuid in uuids]
-    bound = deps.cell.transact(lambda tx: networks.bind(tx, wishes))
+    requests = [networks.AddressRequest(uuid, "vm", (RequestedNetwork(network_id=network),)) for uuid in uuids]
+    bound = deps.cell.transact(lambda tx: networks.bind(tx, requests))
     table = cell_models.servers
     deps.cell.transact(lambda tx: [tx.execute(sa.update(table).where(table.c.uuid == uuid)
                                                .values(interfaces=bound[uuid])) for uuid in uuids])

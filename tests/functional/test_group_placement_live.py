@@ -38,8 +38,8 @@ def members(api: Client, group: str) -> list[str]:
     return list(api.get(f"/os-server-groups/{group}")["server_group"]["members"])
 
 
-def create(api: Client, group: str, **wish: Any) -> str:
-    body = {"server": {"name": "vm", "flavorRef": "1", "imageRef": IMAGE, "networks": "auto", **wish},
+def create(api: Client, group: str, **fields: Any) -> str:
+    body = {"server": {"name": "vm", "flavorRef": "1", "imageRef": IMAGE, "networks": "auto", **fields},
             "os:scheduler_hints": {"group": group}}
     return str(api.call("POST", "/servers", body).json()["server"]["id"])
 

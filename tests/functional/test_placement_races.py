@@ -32,7 +32,7 @@ from nova.model.providers import (
     TraitQuery,
 )
 from nova.model.scheduling import HostRequirements, Resources
-from tests.fakes.placement import wish
+from tests.fakes.placement import allocation_write
 from tests.fakes.racing import together
 from tests.fakes.rows import SMALL, add_ledger, add_provider, new_uuid
 from tests.functional.backends import KINDS, Absent
@@ -82,7 +82,7 @@ def codes(results: list[Any]) -> Counter[str | None]:
 
 def test_allocations_when_they_race_for_the_last_room_then_one_wins(api: Database) -> None:
     uuid = make(api, VCPU=5)
-    results = together([lambda: write(api, wish(new_uuid(), {uuid: {"VCPU": 3}}))] * WRITERS)
+    results = together([lambda: write(api, allocation_write(new_uuid(), {uuid: {"VCPU": 3}}))] * WRITERS)
     assert codes(results) == {None: 1, "placement.allocation.no_room": WRITERS - 1}
     assert used(api, uuid) == {"VCPU": 3}
 
@@ -91,7 +91,7 @@ def test_allocations_when_one_consumer_is_written_by_many_then_one_generation_wi
     uuid, consumer = make(api, VCPU=100), new_uuid()
     for generation in (None, 1):
         results = together([lambda generation=generation, amount=amount: write(
-            api, wish(consumer, {uuid: {"VCPU": amount}}, generation)) for amount in range(1, WRITERS + 1)])
+            api, allocation_write(consumer, {uuid: {"VCPU": amount}}, generation)) for amount in range(1, WRITERS + 1)])
         assert codes(results) == {None: 1, "placement.consumer.changed": WRITERS - 1}
         with api.reading() as tx:
             found = allocations.of_consumer(tx, consumer)
@@ -140,7 +140,7 @@ def test_trees_when_parts_change_places_while_they_are_written_then_no_loop_and_
 
     def move(number: int) -> Any:
         if number % 2:
-            return write(api, wish(new_uuid(), {leaf: {"VCPU": 1}}))
+            return write(api, allocation_write(new_uuid(), {leaf: {"VCPU": 1}}))
         one, parent = nodes[number // 2 % 4], nodes[(number // 2 + 1) % 4]
         return api.transact(lambda tx: providers.update(tx, ProviderUpdate(
             uuid=one, name=one, parent_uuid=parent, parent_asked=True, may_reparent=True)))
@@ -151,15 +151,15 @@ def test_trees_when_parts_change_places_while_they_are_written_then_no_loop_and_
     assert {one.uuid for one in found} == {*nodes, leaf} and used(api, leaf) == {"VCPU": WRITERS // 2}
 
 
-@pytest.mark.parametrize("wished", [False, True])
-def test_claims_and_allocations_when_they_race_then_a_host_gives_no_more_than_it_has(api: Database, wished: bool
+@pytest.mark.parametrize("demanding", [False, True])
+def test_claims_and_allocations_when_they_race_then_a_host_gives_no_more_than_it_has(api: Database, demanding: bool
                                                                                      ) -> None:
     key = add_provider(api, new_uuid()[:8], vcpus=10)
     uuid, servers = uuid_of(api, key), add_ledger(api, WRITERS * 2)
     request = ResourceRequest(groups=(RequestGroup(resources={"VCPU": 1, "MEMORY_MB": 512}),))
 
     def take(mine: list[str]) -> int:
-        asked = [claims.Claim(server, 1, key, SMALL, False, HostRequirements(request=request) if wished else None)
+        asked = [claims.Claim(server, 1, key, SMALL, False, HostRequirements(request=request) if demanding else None)
                  for server in mine]
         return sum(one is None for one in api.transact(lambda tx: claims.claim(tx, asked))[0].values())
 
@@ -167,7 +167,7 @@ def test_claims_and_allocations_when_they_race_then_a_host_gives_no_more_than_it
         given = 0
         for _ in range(3):
             try:
-                write(api, wish(new_uuid(), {uuid: {"VCPU": 1}}))
+                write(api, allocation_write(new_uuid(), {uuid: {"VCPU": 1}}))
                 given += 1
             except errors.Conflict as full:
                 assert full.code == "placement.allocation.no_room"
@@ -191,8 +191,9 @@ def test_claims_allocations_inventories_and_releases_when_they_mix_then_sums_are
             at = chooser.randrange(2)
             try:
                 if turn % 3 == 0:
-                    write(api, wish(new_uuid(), {uuids[at]: {"VCPU": chooser.randint(1, 2)}, children[at]: {"VGPU": 1},
-                                                 children[1 - at]: {"VGPU": 1}}))
+                    write(api, allocation_write(new_uuid(), {uuids[at]: {"VCPU": chooser.randint(1, 2)},
+                                                             children[at]: {"VGPU": 1},
+                                                             children[1 - at]: {"VGPU": 1}}))
                 elif turn % 3 == 1:
                     one = claims.Claim(mine[turn // 3], 1, hosts[at], Resources(vcpus=1, memory_mb=1, disk_gb=0))
                     api.transact(lambda tx, one=one: claims.claim(tx, [one]))
@@ -213,7 +214,7 @@ def test_reads_when_they_ask_for_everything_then_each_database_understands_them(
     rack, child = new_uuid(), make(api, root, VGPU=1)
     api.transact(lambda tx: traits.replace_aggregates(tx, ProviderAggregates(uuid=root, aggregates=(rack,))))
     api.transact(lambda tx: traits.replace(tx, ProviderTraits(uuid=child, traits=("HW_NUMA_ROOT",))))
-    write(api, wish(new_uuid(), {root: {"VCPU": 1}}, project_id=rack, consumer_type="JOB"))
+    write(api, allocation_write(new_uuid(), {root: {"VCPU": 1}}, project_id=rack, consumer_type="JOB"))
     group = RequestGroup(resources={"VCPU": 1, "VGPU": 1}, required=(("HW_NUMA_ROOT", "COMPUTE_STATUS_DISABLED"),),
                          forbidden=("HW_NUMA_ROOT",), member_of=((rack,),), not_member_of=(new_uuid(),), in_tree=root)
     with api.reading() as tx:

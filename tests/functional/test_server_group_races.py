@@ -45,8 +45,8 @@ def settle(database: Database, uuid: str, providers: list[int]) -> Any:
     """Claim on one host after the other, as a create does; None, or why not even the last."""
     refused: Any = None
     for provider in providers:
-        wish = [claims.Claim(uuid, 1, provider, SMALL, True)]
-        refused = database.transact(lambda tx, wish=wish: claims.claim(tx, wish))[0][uuid]
+        wanted = [claims.Claim(uuid, 1, provider, SMALL, True)]
+        refused = database.transact(lambda tx, wanted=wanted: claims.claim(tx, wanted))[0][uuid]
         if refused is None:
             break
     return refused

@@ -221,15 +221,15 @@ def test_boot_when_all_computes_are_disabled_then_no_valid_host_is_found(cloud, 
 # --- bad input
 
 
-@pytest.mark.parametrize("wish, word", [
+@pytest.mark.parametrize("asked, word", [
     ({"imageRef": NOWHERE}, NOWHERE), ({"flavorRef": "none such"}, "none such"),
     ({"networks": [{"uuid": NOWHERE}]}, NOWHERE), ({"key_name": "none such"}, "key_name"),
     ({"name": ""}, "name"), ({"metadata": {"k": 1}}, "metadata"), ({"surprise": 1}, "surprise"),
     ({"min_count": 3, "max_count": 2}, "min_count")],
     ids=("image", "flavor", "network", "key", "name", "metadata", "unknown-field", "counts"))
-def test_create_when_something_is_wrong_then_it_is_a_400_that_names_it(cloud, api, wish, word) -> None:
+def test_create_when_something_is_wrong_then_it_is_a_400_that_names_it(cloud, api, asked, word) -> None:
     with pytest.raises(Refused) as refused:
-        api.create("wrong", **wish)
+        api.create("wrong", **asked)
     assert refused.value.status == 400 and word in refused.value.message
     assert cloud.stores.used("demo")["instances"] == 0
 

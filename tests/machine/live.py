@@ -45,8 +45,8 @@ class Live(Client):
         self.session.mount("http://", adapter(dial))
         self.defaults: dict[str, Any] = {}
 
-    def create(self, name: str = "vm", /, **wish: Any) -> dict[str, Any]:
-        return super().create(name, **{**self.defaults, **wish})
+    def create(self, name: str = "vm", /, **fields: Any) -> dict[str, Any]:
+        return super().create(name, **{**self.defaults, **fields})
 
     def at(self, version: int, path: str) -> requests.Response:
         """The answer to a GET at 2.``version``, whatever it says."""

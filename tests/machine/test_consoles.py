@@ -73,8 +73,8 @@ def runs(guest: Server) -> Server:
 
 def address(guest: Server, kind: str = "novnc") -> str:
     """A new one, as a browser opens it: of the serial console's the page, and not the WebSocket."""
-    wish = {"remote_console": {"protocol": TYPES[kind], "type": kind}}
-    made = guest.api.call("POST", f"/servers/{guest.uuid}/remote-consoles", wish).json()["remote_console"]
+    body = {"remote_console": {"protocol": TYPES[kind], "type": kind}}
+    made = guest.api.call("POST", f"/servers/{guest.uuid}/remote-consoles", body).json()["remote_console"]
     assert (made["protocol"], made["type"]) == (TYPES[kind], kind)
     return re.sub("^ws", "http", made["url"])
 

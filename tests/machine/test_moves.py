@@ -211,9 +211,9 @@ def test_live_migration_when_paused_then_it_arrives_paused(guest: Mover) -> None
 
 def test_live_migration_when_the_processor_is_missing_flags_then_they_are_named(guest: Mover) -> None:
     source = guest.here.do("describe", guest.uuid, GuestOnSource)
-    wished = source.cpu.replace("</cpu>", "<feature policy='require' name='avx512f'/></cpu>")
+    other_cpu = source.cpu.replace("</cpu>", "<feature policy='require' name='avx512f'/></cpu>")
     with pytest.raises(Refused) as refused:
-        guest.there.do("prepare_arrival", guest.order(msgspec.structs.replace(source, cpu=wished)))
+        guest.there.do("prepare_arrival", guest.order(msgspec.structs.replace(source, cpu=other_cpu)))
     assert refused.value.code == "move.cpu" and "avx512f" in refused.value.args[2]
     assert guest.uuid not in guest.there.do("guests")
 

@@ -142,15 +142,15 @@ def test_boot_when_security_groups_are_named_then_by_name_and_by_id_and_the_serv
         cloud.neutron.delete("security-group", group["id"])
 
 
-@pytest.mark.parametrize(("wish", "status"), [
+@pytest.mark.parametrize(("fields", "status"), [
     ({"networks": [{"uuid": "11111111-2222-3333-4444-555555555555"}]}, 400),
     ({"networks": [{"port": "11111111-2222-3333-4444-555555555555"}]}, 400),
     ({"security_groups": [{"name": "no such group"}]}, 400)])
 def test_create_when_it_names_what_is_not_there_then_refused_at_once_and_no_port_is_made(
-        cloud: Cloud, wish: dict[str, Any], status: int) -> None:
+        cloud: Cloud, fields: dict[str, Any], status: int) -> None:
     before = {port["id"] for port in cloud.all.list("ports")}
     with pytest.raises(Refused) as refused:
-        cloud.demo.create("wrong", **wish)
+        cloud.demo.create("wrong", **fields)
     assert refused.value.status == status
     assert {port["id"] for port in cloud.all.list("ports")} == before
 

@@ -34,9 +34,9 @@ def show(req: Request, server_id: str, port_id: str) -> dict[str, Json]:
 @answers({"interfaceAttachment": INTERFACE})
 def create(req: Request, server_id: str) -> dict[str, Json]:
     """Answered when the guest has it."""
-    wish = _wish(req.body.get("interfaceAttachment") or {}, req.allows(EXTERNAL_NETWORK))
+    requested = _requested(req.body.get("interfaceAttachment") or {}, req.allows(EXTERNAL_NETWORK))
     actor(req, server_id, "attach_interface")
-    return {"interfaceAttachment": INTERFACE(req.conductor.attach_interface(server_id, wish), req)}
+    return {"interfaceAttachment": INTERFACE(req.conductor.attach_interface(server_id, requested), req)}
 
 
 def delete(req: Request, server_id: str, port_id: str) -> None:
@@ -66,7 +66,7 @@ def _interfaces(req: Request, server_id: str) -> tuple[Interface, ...]:
     return found
 
 
-def _wish(asked: dict[str, Json], external: bool) -> RequestedNetwork:
+def _requested(asked: dict[str, Json], external: bool) -> RequestedNetwork:
     network, port, addresses = asked.get("net_id"), asked.get("port_id"), asked.get("fixed_ips")
     if network and port:
         raise errors.server.InterfaceNetworkAndPort

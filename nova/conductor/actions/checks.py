@@ -136,7 +136,7 @@ def check_same_place(deps: Deps, flavor: Flavor, old: Image | None, image: Image
 
 
 def _guest(needs: Needs) -> GuestTopology | None:
-    return needs.wishes.topology.guest if needs.wishes else None
+    return needs.requirements.topology.guest if needs.requirements else None
 
 
 AUTO, MANUAL = "AUTO", "MANUAL"  # whether the root file system is grown to its disk

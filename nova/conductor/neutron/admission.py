@@ -27,25 +27,27 @@ class PortAdmission:
     def __init__(self, client: Neutron, known: NeutronCache) -> None:
         self._client, self._known = client, known
 
-    def admit(self, wish: NetworkRequest) -> Admitted:
-        if wish.networks == ():
-            self._groups(wish, (), {})  # no port has them, but a word that means nothing is refused all the same
+    def admit(self, request: NetworkRequest) -> Admitted:
+        if request.networks == ():
+            self._groups(request, (), {})  # no port has them, but a word that means nothing is refused all the same
             return Admitted(())
-        ports = self._ports(wish)
-        if wish.networks is None:
-            requested, networks = self._default(wish)
+        ports = self._ports(request)
+        if request.networks is None:
+            requested, networks = self._default(request)
         else:
-            requested, networks = wish.networks, self._named(wish, ports)
-        self._check_addresses(requested, networks, wish.servers)
-        groups = self._groups(wish, requested, networks)
-        self._check_quota(wish, requested)
+            requested, networks = request.networks, self._named(request, ports)
+        self._check_addresses(requested, networks, request.servers)
+        groups = self._groups(request, requested, networks)
+        self._check_quota(request, requested)
         return Admitted(tuple(requested), groups, self._demands(ports))
 
-    def one(self, project_id: str, wish: RequestedNetwork) -> RequestedNetwork:
-        """An interface for a server that lives; its network where the wish names none. NotFound: network or port."""
-        named = bool(wish.network_id or wish.port_id)
+    def one(self, project_id: str, requested: RequestedNetwork) -> RequestedNetwork:
+        """An interface for a server that lives; its network where ``requested`` names none. NotFound: network or
+        port."""
+        named = bool(requested.network_id or requested.port_id)
         try:
-            admitted = self.admit(NetworkRequest(project_id, (wish,) if named else None, external=wish.may_be_external))
+            admitted = self.admit(NetworkRequest(project_id, (requested,) if named else None,
+                                                 external=requested.may_be_external))
         except (errors.server.BadNetwork, errors.network.BadPort) as error:
             raise errors.NotFound(error.message) from None
         except errors.network.Ambiguous as error:
@@ -56,22 +58,22 @@ class PortAdmission:
             raise errors.Invalid("No network to attach the server to: its project has none.")
         found = admitted.networks[0]
         return RequestedNetwork(network_id=found.network_id, port_id=found.port_id,
-                                fixed_ip=wish.fixed_ip or found.fixed_ip, tag=wish.tag)
+                                fixed_ip=requested.fixed_ip or found.fixed_ip, tag=requested.tag)
 
     # -- networks
 
-    def _default(self, wish: NetworkRequest) -> tuple[tuple[RequestedNetwork, ...], dict[str, NeutronNetwork]]:
+    def _default(self, request: NetworkRequest) -> tuple[tuple[RequestedNetwork, ...], dict[str, NeutronNetwork]]:
         """The project's only network."""
-        found = self._available(wish.project_id)
+        found = self._available(request.project_id)
         if len(found) > 1:
             raise errors.network.Ambiguous()
         if found:
             [network] = found
             _check_subnets(network)
             return (RequestedNetwork(network_id=network.id),), {network.id: network}
-        if not wish.make_network:
+        if not request.make_network:
             return (), {}
-        self._check_own_network(wish.project_id)
+        self._check_own_network(request.project_id)
         return (RequestedNetwork(network_id=AUTO),), {}
 
     def _available(self, project_id: str) -> list[NeutronNetwork]:
@@ -94,8 +96,8 @@ class PortAdmission:
         except (errors.NotFound, errors.Invalid, errors.Conflict, errors.Forbidden):
             raise errors.network.NoAutoAllocation(project_id=project_id) from None
 
-    def _named(self, wish: NetworkRequest, ports: Mapping[str, Port]) -> dict[str, NeutronNetwork]:
-        wanted = {str(one.network_id) for one in wish.networks or () if not one.port_id}
+    def _named(self, request: NetworkRequest, ports: Mapping[str, Port]) -> dict[str, NeutronNetwork]:
+        wanted = {str(one.network_id) for one in request.networks or () if not one.port_id}
         found: dict[str, NeutronNetwork] = {}
         if wanted:
             found = {one.id: one for one in self._client.networks({"id": sorted(wanted)}, as_user=True)}
@@ -104,7 +106,7 @@ class PortAdmission:
             network = found.get(one)
             if network is None:
                 raise errors.server.BadNetwork(network_id=one)
-            if network.external and not network.shared and not wish.external:
+            if network.external and not network.shared and not request.external:
                 raise errors.network.External(network_id=one)
             _check_subnets(network)
         beyond = {port.network_id for port in ports.values()} - set(found)
@@ -132,19 +134,19 @@ class PortAdmission:
 
     # -- ports
 
-    def _ports(self, wish: NetworkRequest) -> dict[str, Port]:
-        ids = [one.port_id for one in wish.networks or () if one.port_id]
+    def _ports(self, request: NetworkRequest) -> dict[str, Port]:
+        ids = [one.port_id for one in request.networks or () if one.port_id]
         if not ids:
             return {}
         for port_id, times in Counter(ids).items():
             if times > 1:
                 raise errors.network.PortTwice(port_id=port_id)
-        if wish.servers > 1:
+        if request.servers > 1:
             raise errors.Invalid("Unable to launch multiple instances with a single configured port ID. Please launch "
                                  "your instances one by one.")
         found = {one.id: one for one in self._client.ports_by_id(ids)}
         for port_id in ids:
-            self._check_port(found.get(port_id), port_id, wish.project_id)
+            self._check_port(found.get(port_id), port_id, request.project_id)
         return found
 
     def _check_port(self, port: Port | None, port_id: str, project_id: str) -> None:
@@ -166,10 +168,10 @@ class PortAdmission:
 
     # -- security groups
 
-    def _groups(self, wish: NetworkRequest, requested: Iterable[RequestedNetwork],
+    def _groups(self, request: NetworkRequest, requested: Iterable[RequestedNetwork],
                 networks: Mapping[str, NeutronNetwork]) -> tuple[str, ...]:
         """Their names, each once. The default group alone is not looked up: a port gets it by itself."""
-        words = tuple(dict.fromkeys(wish.security_groups))
+        words = tuple(dict.fromkeys(request.security_groups))
         asked_for = bool(words) and words != (DEFAULT,)
         made = [networks[str(one.network_id)] for one in requested if not one.port_id and one.network_id in networks]
         if not asked_for:
@@ -177,7 +179,7 @@ class PortAdmission:
         for network in made:
             if not network.port_security:
                 raise errors.network.NoPortSecurity(network_id=network.id)
-        found = self.look_up_groups(wish.project_id, words, as_user=True)
+        found = self.look_up_groups(request.project_id, words, as_user=True)
         return tuple(dict.fromkeys(found[word].name for word in words))
 
     def look_up_groups(self, project_id: str, words: Sequence[str], as_user: bool = False) -> dict[str, NeutronGroup]:
@@ -200,9 +202,9 @@ class PortAdmission:
 
     # -- quota
 
-    def _check_quota(self, wish: NetworkRequest, requested: Iterable[RequestedNetwork]) -> None:
-        count = sum(not one.port_id for one in requested) * wish.servers
-        room = self._known.room_for_ports(wish.project_id, count) if count else None
+    def _check_quota(self, request: NetworkRequest, requested: Iterable[RequestedNetwork]) -> None:
+        count = sum(not one.port_id for one in requested) * request.servers
+        room = self._known.room_for_ports(request.project_id, count) if count else None
         if room is not None and room < count:
             raise errors.network.TooManyPorts()
 

@@ -74,8 +74,8 @@ class NeutronBackEnd:
 
     # -- admission
 
-    def admit(self, wish: NetworkRequest) -> Admitted:
-        return self._admission.admit(wish)
+    def admit(self, request: NetworkRequest) -> Admitted:
+        return self._admission.admit(request)
 
     # -- a server's interfaces
 
@@ -122,15 +122,15 @@ class NeutronBackEnd:
 
     # -- interfaces that come and go
 
-    def check_interface(self, server: ServerRow, wish: RequestedNetwork) -> RequestedNetwork:
-        return self._admission.one(server.project_id, wish)
+    def check_interface(self, server: ServerRow, requested: RequestedNetwork) -> RequestedNetwork:
+        return self._admission.one(server.project_id, requested)
 
-    def take_interface(self, tx: Connection, op: Op, wish: RequestedNetwork) -> Interface | None:
+    def take_interface(self, tx: Connection, op: Op, requested: RequestedNetwork) -> Interface | None:
         return None
 
-    def make_interface(self, op: Op, wish: RequestedNetwork) -> Interface:
+    def make_interface(self, op: Op, requested: RequestedNetwork) -> Interface:
         with _waited_for([op]):  # it may be there all the same
-            return self._binder.make_one(op, wish)
+            return self._binder.make_one(op, requested)
 
     def drop_interface(self, tx: Connection, op: Op, interface: Interface) -> None:
         """It is still the server's port."""

@@ -278,10 +278,11 @@ class Binder:
 
     # -- one interface of a server that lives
 
-    def make_one(self, op: Op, wish: RequestedNetwork) -> Interface:
+    def make_one(self, op: Op, requested: RequestedNetwork) -> Interface:
         """One more interface of a server that lives, on its host. A port that an earlier try made for it is found
         again. network.BindingFailed: the port is gone again, or free; errors as of ``take``."""
-        one = WantedPorts(op, (wish,), others=frozenset(known_ids(op) - {wish.port_id or ""}), with_groups=False)
+        one = WantedPorts(op, (requested,), others=frozenset(known_ids(op) - {requested.port_id or ""}),
+                          with_groups=False)
         self._adopt([one], self.client.ports_of([op.uuid]))
         self._take_given(one)
         self._make([one])
@@ -291,9 +292,9 @@ class Binder:
         try:
             _check_bound([port], one.host)
         except errors.network.BindingFailed:
-            self.free(port) if wish.port_id else self.client.delete_port(port.id)
+            self.free(port) if requested.port_id else self.client.delete_port(port.id)
             raise
-        return views.interface(port, self.around([port]), wish.tag, given=bool(wish.port_id))
+        return views.interface(port, self.around([port]), requested.tag, given=bool(requested.port_id))
 
     def remove_one(self, op: Op, interface: Interface) -> None:
         """The port goes, or is its owner's again. One that is another server's by now is left alone."""

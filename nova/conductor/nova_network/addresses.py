@@ -51,51 +51,52 @@ class Addresses:
         """Networks the project may use, by uuid, in their order."""
         return {network.uuid: network for network in networks.select(tx, Scope(project_id=project_id))}
 
-    def check(self, tx: Connection, known: Known, wish: NetworkRequest) -> None:
+    def check(self, tx: Connection, known: Known, request: NetworkRequest) -> None:
         """server.BadNetwork, server.BadFixedIp, server.FixedIpInUse ...: what can not be is refused at once. Nothing is
         counted yet."""
-        for request in wish.networks or ():
-            self._check_network(request, known, wish)
-        _check_addresses(tx, wish.networks or (), known)
+        for requested in request.networks or ():
+            self._check_network(requested, known, request)
+        _check_addresses(tx, request.networks or (), known)
 
-    def _check_network(self, request: RequestedNetwork, known: Known, wish: NetworkRequest) -> None:
-        if request.port_id:
-            raise errors.server.BadNetwork(f"Port {request.port_id} could not be found: ports belong to Neutron, "
+    def _check_network(self, requested: RequestedNetwork, known: Known, request: NetworkRequest) -> None:
+        if requested.port_id:
+            raise errors.server.BadNetwork(f"Port {requested.port_id} could not be found: ports belong to Neutron, "
                                            "which is not in use.")
-        if request.network_id not in known:
-            raise errors.server.BadNetwork(network_id=request.network_id)
-        if self.options.manager.per_project and known[str(request.network_id)].project_id != wish.project_id:
-            raise errors.server.NetworkOfNobody(network_id=request.network_id)
-        if request.fixed_ip and wish.servers > 1:
+        if requested.network_id not in known:
+            raise errors.server.BadNetwork(network_id=requested.network_id)
+        if self.options.manager.per_project and known[str(requested.network_id)].project_id != request.project_id:
+            raise errors.server.NetworkOfNobody(network_id=requested.network_id)
+        if requested.fixed_ip and request.servers > 1:
             raise errors.Invalid("Invalid fixed_ip: a fixed address can be asked for one server only, not for "
-                                 f"{wish.servers} (max_count).")
+                                 f"{request.servers} (max_count).")
 
-    def chosen(self, known: Known, wish: NetworkRequest) -> tuple[RequestedNetwork, ...]:
-        """The networks of the wish; without one the manager's: all without a VLAN, or the project's own, of which it
+    def chosen(self, known: Known, request: NetworkRequest) -> tuple[RequestedNetwork, ...]:
+        """The networks of the request; without any the manager's: all without a VLAN, or the project's own, of which it
         takes one of nobody's when it has none. network.NoneFree."""
-        if wish.networks is not None:
-            return wish.networks
+        if request.networks is not None:
+            return request.networks
         if not self.options.manager.per_project:
             return tuple(RequestedNetwork(network_id=uuid) for uuid, network in known.items() if network.vlan is None)
-        mine = [uuid for uuid, network in known.items() if network.project_id == wish.project_id]
+        mine = [uuid for uuid, network in known.items() if network.project_id == request.project_id]
         if not mine:
-            claimed = self.deps.cell.transact(lambda tx: network_pools.first_of_project(tx, wish.project_id))
-            LOG.info("network %s is now of project %s", claimed.label, wish.project_id)
+            claimed = self.deps.cell.transact(lambda tx: network_pools.first_of_project(tx, request.project_id))
+            LOG.info("network %s is now of project %s", claimed.label, request.project_id)
             mine = [claimed.uuid]
         return tuple(RequestedNetwork(network_id=uuid) for uuid in mine)
 
-    def check_quota(self, wish: NetworkRequest, chosen: Sequence[RequestedNetwork]) -> None:
+    def check_quota(self, request: NetworkRequest, chosen: Sequence[RequestedNetwork]) -> None:
         """OverQuota when it is plain by now; what decides is the count when addresses are taken."""
         if not chosen or not self._limits_projects():
             return
-        limit = wish.limits.get(RESOURCE) if wish.limits else self.limits([wish.project_id]).get(wish.project_id)
+        project = request.project_id
+        limit = request.limits.get(RESOURCE) if request.limits else self.limits([project]).get(project)
         limit = UNLIMITED if limit is None else limit
-        self._lately[wish.project_id] = (limit, time.monotonic())
+        self._lately[project] = (limit, time.monotonic())
         if limit == UNLIMITED:
             return
         with self.deps.cell.reading() as tx:
-            used = rows.used(tx, wish.project_id)
-        wanted = len(chosen) * wish.servers
+            used = rows.used(tx, project)
+        wanted = len(chosen) * request.servers
         if used + wanted > limit:
             raise errors.quota.FixedIps(requested=wanted, used=used, limit=limit)
 
@@ -135,9 +136,10 @@ class Addresses:
     # -- a server's interfaces
 
     def take(self, tx: Connection, ops: Sequence[Op]) -> dict[str, tuple[Interface, ...]]:
-        wishes = [wish_of(op, op.server.requested_networks or (), op.progress.host) for op in ops]
-        terms = dataclasses.replace(self.terms(), limits=self._limits_lately(wish.project_id for wish in wishes))
-        bound = rows.bind(tx, wishes, terms)
+        requests = [address_request(op, op.server.requested_networks or (), op.progress.host) for op in ops]
+        terms = dataclasses.replace(self.terms(),
+                                    limits=self._limits_lately(request.project_id for request in requests))
+        bound = rows.bind(tx, requests, terms)
         for op in ops:
             op.note(networks=tuple(sorted({one.network_id for one in bound[op.uuid]})))
         return bound
@@ -227,29 +229,29 @@ class Addresses:
 
     # -- interfaces that come and go
 
-    def check_interface(self, server: ServerRow, wish: RequestedNetwork) -> RequestedNetwork:
+    def check_interface(self, server: ServerRow, requested: RequestedNetwork) -> RequestedNetwork:
         """Without a network, the first of those that a server would have got."""
         with self.deps.cell.reading() as tx:
             known = self.known(tx, server.project_id)
-        asked = wish.network_id or wish.port_id or wish.fixed_ip
-        wanted = NetworkRequest(server.project_id, (wish,) if asked else None)
+        asked = requested.network_id or requested.port_id or requested.fixed_ip
+        wanted = NetworkRequest(server.project_id, (requested,) if asked else None)
         if not asked:
             first = self.chosen(known, wanted)[:1]
             if not first:
                 raise errors.server.NoNetworks()
-            wish = msgspec.structs.replace(wish, network_id=first[0].network_id)
+            requested = msgspec.structs.replace(requested, network_id=first[0].network_id)
         else:
             with self.deps.cell.reading() as tx:
                 self.check(tx, known, wanted)
-        self.check_quota(NetworkRequest(server.project_id, (wish,)), (wish,))
-        return wish
+        self.check_quota(NetworkRequest(server.project_id, (requested,)), (requested,))
+        return requested
 
-    def take_interface(self, tx: Connection, op: Op, wish: RequestedNetwork) -> Interface:
+    def take_interface(self, tx: Connection, op: Op, requested: RequestedNetwork) -> Interface:
         """Repeated by the same operation: the same."""
-        whole = wish_of(op, (wish,), op.server.host)
+        whole = address_request(op, (requested,), op.server.host)
         return rows.take_interface(tx, whole, _key(op), self.terms([whole.project_id]))
 
-    def make_interface(self, op: Op, wish: RequestedNetwork) -> Interface:
+    def make_interface(self, op: Op, requested: RequestedNetwork) -> Interface:
         id = rows.interface_id(_key(op))
         [made] = [one for one in op.server.interfaces or () if one.id == id]
         self.deps.network_updates.tell({made.network_id}, self._hosts({op.server.host}))
@@ -265,7 +267,7 @@ class Addresses:
         self.tell(uuids, {op.server.host} if op.server.host else set(), op.uuid)
 
 
-def wish_of(op: Op, wanted: Sequence[RequestedNetwork], host: str | None) -> AddressRequest:
+def address_request(op: Op, wanted: Sequence[RequestedNetwork], host: str | None) -> AddressRequest:
     """What the server is to get. ``host``: where it will be; of a multi-host network, that host serves it."""
     return AddressRequest(op.uuid, op.server.hostname or "", tuple(wanted), op.server.project_id or "", host)
 
@@ -286,7 +288,7 @@ def _served_by(one: Interface, address: str) -> Interface:
 
 
 def _check_addresses(tx: Connection, wanted: Sequence[RequestedNetwork], known: Known) -> None:
-    """Fixed addresses are of their networks, and free (the cell's; one statement, none without a wish)."""
+    """Fixed addresses are of their networks, and free (the cell's; one statement, none where none is asked for)."""
     named = {(str(one.network_id), one.fixed_ip) for one in wanted if one.fixed_ip}
     for network, address in named:
         _check_address(known[network], address)
@@ -308,4 +310,4 @@ def _check_address(network: Network, address: str) -> None:
                                        cidr=", ".join(filter(None, (network.cidr, network.cidr_v6))))
 
 
-__all__ = ["Addresses", "wish_of"]
+__all__ = ["Addresses", "address_request"]

@@ -41,16 +41,16 @@ class NovaNetwork:
 
     # -- admission
 
-    def admit(self, wish: NetworkRequest) -> Admitted:
+    def admit(self, request: NetworkRequest) -> Admitted:
         with self.deps.cell.reading() as tx:
-            members_of = self.groups.admit(tx, wish.project_id, wish.security_groups)
+            members_of = self.groups.admit(tx, request.project_id, request.security_groups)
             groups = tuple(members_of.values())
-            if wish.networks == ():
+            if request.networks == ():
                 return Admitted((), groups, members_of=members_of)
-            known = self.addresses.known(tx, wish.project_id)
-            self.addresses.check(tx, known, wish)
-        chosen = self.addresses.chosen(known, wish)
-        self.addresses.check_quota(wish, chosen)
+            known = self.addresses.known(tx, request.project_id)
+            self.addresses.check(tx, known, request)
+        chosen = self.addresses.chosen(known, request)
+        self.addresses.check_quota(request, chosen)
         return Admitted(chosen, groups, members_of=members_of)
 
     # -- a server's interfaces
@@ -106,15 +106,15 @@ class NovaNetwork:
 
     # -- interfaces that come and go
 
-    def check_interface(self, server: ServerRow, wish: RequestedNetwork) -> RequestedNetwork:
-        return self.addresses.check_interface(server, wish)
+    def check_interface(self, server: ServerRow, requested: RequestedNetwork) -> RequestedNetwork:
+        return self.addresses.check_interface(server, requested)
 
-    def take_interface(self, tx: Connection, op: Op, wish: RequestedNetwork) -> Interface | None:
+    def take_interface(self, tx: Connection, op: Op, requested: RequestedNetwork) -> Interface | None:
         self.floating.reread(tx, op)
-        return self.addresses.take_interface(tx, op, wish)
+        return self.addresses.take_interface(tx, op, requested)
 
-    def make_interface(self, op: Op, wish: RequestedNetwork) -> Interface:
-        made = self.addresses.make_interface(op, wish)
+    def make_interface(self, op: Op, requested: RequestedNetwork) -> Interface:
+        made = self.addresses.make_interface(op, requested)
         self.groups.addresses_changed([op.uuid])
         return made
 

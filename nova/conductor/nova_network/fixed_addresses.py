@@ -50,12 +50,12 @@ class FixedAddresses:
                 raise errors.server.Going(server=server_uuid)
             if network_id not in self.addresses.known(tx, row.project_id):
                 raise errors.server.BadNetwork(network_id=network_id)
-            request = RequestedNetwork(network_id=network_id)
-            wish = AddressRequest(row.uuid, row.hostname or "", (request,), row.project_id, row.host)
+            requested = RequestedNetwork(network_id=network_id)
+            request = AddressRequest(row.uuid, row.hostname or "", (requested,), row.project_id, row.host)
             terms = self.addresses.terms([row.project_id])
-            added = rows.add_address(tx, wish, terms)
+            added = rows.add_address(tx, request, terms)
             if added is None:
-                after = (*(row.interfaces or ()), rows.take_interface(tx, wish, key, terms))
+                after = (*(row.interfaces or ()), rows.take_interface(tx, request, key, terms))
             else:
                 after = tuple(_with(one, added[1]) if one.id == added[0] else one for one in row.interfaces or ())
             servers.update(tx, row.uuid, {"interfaces": after})

@@ -34,29 +34,31 @@ class ConsoleQueries:
         """Keep the token's hash, and say where the console is. server.NotFound, server.WrongState, server.NoHost,
         server.NoGuest; console.Moving: the server left its host meanwhile; console.HostAway, console.HostTooOld,
         console.NotReady, console.NotSupported, console.TypeUnavailable."""
-        wish = grant.wish
+        request = grant.wish
         with self.deps.cell.reading() as tx:
-            server = consoles.place(tx, wish.server_uuid)
-        address = self._asked(wish, server)
+            server = consoles.place(tx, request.server_uuid)
+        address = self._asked(request, server)
         kept = consoles.KeptToken(
-            token_hash=grant.token_hash, console_type=wish.type.value, server_uuid=wish.server_uuid, host=server.host,
+            token_hash=grant.token_hash, console_type=request.type.value, server_uuid=request.server_uuid,
+                                  host=server.host,
             epoch=server.epoch, user_id=context.current().user_id or "", address=address, ttl_s=grant.ttl_s)
         if not self.deps.cell.transact(lambda tx: consoles.keep(tx, kept)):
-            raise errors.console.Moving(server=wish.server_uuid)
+            raise errors.console.Moving(server=request.server_uuid)
         return address
 
-    def _asked(self, wish: ConsoleRequest, server: AnyRow) -> ConsoleAddress:
-        """What the server's host says to a user's wish."""
-        facts = {"server": wish.server_uuid, "type": wish.type.value}
+    def _asked(self, request: ConsoleRequest, server: AnyRow) -> ConsoleAddress:
+        """What the server's host says to a user's request."""
+        facts = {"server": request.server_uuid, "type": request.type.value}
         if server.task_state in BUSY:
-            raise errors.server.WrongState(action="get the console of", server=wish.server_uuid, attribute="task_state",
+            raise errors.server.WrongState(action="get the console of", server=request.server_uuid,
+                                           attribute="task_state",
                                            value=server.task_state)
         if not server.host:
             raise errors.server.NoHost(**facts)
         if self._is_down(server):
             raise errors.console.HostAway(**facts)
         try:
-            found: ConsoleAddress = self.deps.compute.find_console(server.host, wish.server_uuid, wish.type)
+            found: ConsoleAddress = self.deps.compute.find_console(server.host, request.server_uuid, request.type)
         except errors.NotFound:
             raise errors.server.NoGuest(**facts) from None
         except errors.Conflict as error:

@@ -34,12 +34,12 @@ def _story(row: AnyRow, server: ServerRow | None) -> PlacementStory | None:
         return None
     kept = data.get("no_host")
     return PlacementStory(
-        wishes=_wishes(row.arguments, server), host=data.get("host"), tried=tuple(data.get("tried") or ()),
+        wishes=_requirements(row.arguments, server), host=data.get("host"), tried=tuple(data.get("tried") or ()),
         left=tuple(one[0] for one in data.get("hosts") or ()),
         no_host=None if kept is None else msgspec.convert(kept, NoHost, strict=False))
 
 
-def _wishes(arguments: Mapping[str, AnyColumn], server: ServerRow | None) -> dict[str, str]:
+def _requirements(arguments: Mapping[str, AnyColumn], server: ServerRow | None) -> dict[str, str]:
     """What was asked for, in words; nothing of a server that was purged."""
     if server is None:
         return {}

@@ -53,7 +53,8 @@ def needs(deps: Deps, flavor: Flavor, image: Image | None, ports: Sequence[PortD
 def claim_of(deps: Deps, op: Op, flavor: Flavor) -> claims.Claim:
     """The operation's wish for the node that it took."""
     wanted = needs(deps, flavor, op.server.image, op.server.port_demands or ())
-    return claims.Claim(op.uuid, op.entry.epoch, taken(op).provider_id, wanted.resources, grouped(op), wanted.wishes)
+    return claims.Claim(op.uuid, op.entry.epoch, taken(op).provider_id, wanted.resources, grouped(op),
+                        wanted.requirements)
 
 
 class SelectHosts(Step):
@@ -101,7 +102,7 @@ def plain_request_of(deps: Deps, ops: Sequence[Op]) -> PlacementRequest:
     wanted = needs(deps, flavor, server.image, server.port_demands or ())
     return PlacementRequest(
         server_uuids=tuple(op.uuid for op in ops), project_id=server.project_id, user_id=server.user_id,
-        resources=wanted.resources, wishes=wanted.wishes, flavor_name=flavor.name, extra_specs=flavor.extra_specs,
+        resources=wanted.resources, wishes=wanted.requirements, flavor_name=flavor.name, extra_specs=flavor.extra_specs,
         image_properties=server.image.properties if server.image else {}, image_id=server.image_id,
         availability_zone=server.pinned_availability_zone, host=asked.host, node=asked.node,
         force=asked.forced, exclude=(*asked.exclude, *ops[0].progress.tried),

@@ -135,7 +135,7 @@ def _correct(tx: Connection, stores: Stores, one: Difference) -> None:
         return
     with stores.cell.reading() as cell:
         row = audits.rows(cell, [one.server]).servers[one.server]
-    if _wishes_more(row):
+    if _requires_more(row):
         raise errors.quota.AuditIncurable(what=f"server {one.server} asks for more than vcpus, memory and disk, and "
                                           f"which of {one.place.host}'s it has is not known: migrate it")
     if audits.root_at(tx, one.place) is None:
@@ -143,11 +143,11 @@ def _correct(tx: Connection, stores: Stores, one: Difference) -> None:
     audits.write(tx, one.place, one.server, one.needed)
 
 
-def _wishes_more(row: AnyRow) -> bool:
+def _requires_more(row: AnyRow) -> bool:
     if getattr(row, "port_demands", None):
         return True
     try:
-        return needs_of(row.flavor, row.image.properties if row.image else {}).wishes is not None
+        return needs_of(row.flavor, row.image.properties if row.image else {}).requirements is not None
     except errors.Invalid:
         return True  # who knows what it has
 

@@ -218,15 +218,15 @@ def _check_room(tx: Connection, held: Mapping[str, ConsumerBefore], after: Mappi
     before: Counter[Key] = Counter()
     for one in held.values():
         before.update(one.amounts)
-    wished: Counter[Key] = Counter()
+    requested: Counter[Key] = Counter()
     for amounts in after.values():
-        wished.update(amounts)
-    have = _amounts(tx, sorted({key for key, _ in wished}))
+        requested.update(amounts)
+    have = _amounts(tx, sorted({key for key, _ in requested}))
     for consumer, amounts in after.items():
         for key, given in amounts.items():
             if held[consumer].amounts.get(key) != given or key[0] in anew:
                 _check_units(uuids[key[0]], key[1], have.get(key), given)
-    for key, all_given in wished.items():
+    for key, all_given in requested.items():
         if all_given > before[key] or key[0] in anew:
             _check_capacity(uuids[key[0]], key[1], have[key], all_given - before[key])
 

@@ -27,19 +27,19 @@ class AggregateInstanceExtraSpecsFilter(Filter):
         return True
 
     def refuses(self, host: HostView, request: PlacementRequest) -> str | None:
-        for key, wish in _asked(request):
+        for key, wanted in _asked(request):
             values = host.aggregates.values.get(key)
             if values is None:
                 return f"no aggregate with {key}"
-            if not any(operators.meets(value, wish) for value in values):
-                return f"{key} of its aggregates is not {wish}"
+            if not any(operators.meets(value, wanted) for value in values):
+                return f"{key} of its aggregates is not {wanted}"
         return None
 
 
 def _asked(request: PlacementRequest) -> Iterator[tuple[str, str]]:
-    """(key, wish) of each extra spec that is about aggregates."""
-    for name, wish in request.extra_specs.items():
+    """(key, value) of each extra spec that is about aggregates."""
+    for name, wanted in request.extra_specs.items():
         if name.startswith(SCOPE):
-            yield name.removeprefix(SCOPE), wish
+            yield name.removeprefix(SCOPE), wanted
         elif ":" not in name and name not in OTHERS:
-            yield name, wish
+            yield name, wanted

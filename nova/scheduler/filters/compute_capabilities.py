@@ -71,21 +71,21 @@ class ComputeCapabilitiesFilter(Filter):
         return any(_name(key) for key in request.extra_specs)
 
     def about(self, request: PlacementRequest) -> object:
-        return {key: wish for key, wish in request.extra_specs.items() if _name(key)}
+        return {key: wanted for key, wanted in request.extra_specs.items() if _name(key)}
 
     def by_facts(self, request: PlacementRequest) -> bool:
         return not any((_name(key) or [""])[0] in _OWN for key in request.extra_specs)
 
     def refuses(self, host: HostView, request: PlacementRequest) -> str | None:
-        for key, wish in request.extra_specs.items():
+        for key, wanted in request.extra_specs.items():
             name = _name(key)
             if not name:
                 continue
             value = _value(host, name)
             if value is _MISSING:
                 return f"no capability {':'.join(name)}"
-            if not operators.meets(value, wish):
-                return f"{':'.join(name)} is not {wish}"
+            if not operators.meets(value, wanted):
+                return f"{':'.join(name)} is not {wanted}"
         return None
 
 

@@ -45,9 +45,9 @@ class ImagePropertiesFilter(Filter):
 
     def refuses(self, host: HostView, request: PlacementRequest) -> str | None:
         asked = self._asked(request.image_properties)
-        wish = (asked["architecture"], asked["hypervisor"], asked["mode"])
-        if any(wish) and not any(_matches(wish, found) for found in host.facts.supported):
-            return f"can not run {' '.join(filter(None, wish))} guests"
+        wanted = (asked["architecture"], asked["hypervisor"], asked["mode"])
+        if any(wanted) and not any(_matches(wanted, found) for found in host.facts.supported):
+            return f"can not run {' '.join(filter(None, wanted))} guests"
         return _version_refusal(host.facts, asked["version"])
 
     def _asked(self, properties: Mapping[str, str]) -> dict[str, str]:
@@ -64,8 +64,8 @@ def _plain(name: str) -> str:
     return SAME.get(name, name)
 
 
-def _matches(wish: tuple[str, str, str], found: tuple[str, str, str]) -> bool:
-    return all(not wanted or wanted == _plain(has) for wanted, has in zip(wish, found, strict=True))
+def _matches(wanted: tuple[str, str, str], found: tuple[str, str, str]) -> bool:
+    return all(not want or want == _plain(has) for want, has in zip(wanted, found, strict=True))
 
 
 def _version_refusal(facts: HostFacts, conditions: str) -> str | None:

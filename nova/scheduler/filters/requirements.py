@@ -13,8 +13,8 @@ from nova.model.hosts import HostState
 from nova.model.providers import RequestGroup, ResourceRequest
 from nova.model.scheduling import PlacementRequest
 from nova.scheduler.filters import Filter
+from nova.scheduler.provider_fit import PLAIN, Taking, tree_of
 from nova.scheduler.views import HostView
-from nova.scheduler.wishing import PLAIN, Taking, tree_of
 
 
 class RequirementsFilter(Filter):

@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from nova.model.scheduling import PlacementRequest
+from nova.scheduler.provider_fit import packings_of
 from nova.scheduler.views import HostView
 from nova.scheduler.weighers import Weigher
-from nova.scheduler.wishing import packings_of
 
 MOST = 100.0  # devices of a host, beyond which more are the same
 

@@ -2,8 +2,9 @@
 
 Names and allowed values: Glance's useful image properties and Nova's extra specs (docs.openstack.org). What they ask of
 the host's own processors, memory and devices is in :mod:`~nova.virt.libvirt.guest.numa_requirements`. Three things may
-come of a property we know: it sets a wish; its value is wrong (Invalid: no host can help); or it is a promise that this
-driver does not keep (HostRefused: it is never dropped silently). What is in no table has no meaning to this driver.
+come of a property we know: it requests something; its value is wrong (Invalid: no host can help); or it is a promise
+that this driver does not keep (HostRefused: it is never dropped silently). What is in no table has no meaning to this
+driver.
 """
 
 from __future__ import annotations
@@ -230,17 +231,18 @@ REFUSED: dict[str, UnkeptProperty] = {
 OLD_NAMES = {"architecture": "hw_architecture", "vm_mode": "hw_vm_mode"}
 
 
-def wishes(image: Mapping[str, str], extra_specs: Mapping[str, str]) -> RequestedProperties:
+def requested_properties(image: Mapping[str, str], extra_specs: Mapping[str, str]) -> RequestedProperties:
     """What image and flavor ask for together. image.WrongProperty, or host.NoSuchGuest for what this driver never
     gives."""
     renamed = {OLD_NAMES.get(name, name): value for name, value in image.items()}
     for name, value in (*renamed.items(), *extra_specs.items()):
         _refuse_promise(name, value)
-    wished, decided = _set_by(IMAGE, renamed.items()), _set_by(FLAVOR, extra_specs.items())
+    of_image, of_flavor = _set_by(IMAGE, renamed.items()), _set_by(FLAVOR, extra_specs.items())
     contradiction = image_flavor_conflicts.conflict(renamed, extra_specs)
     if contradiction is not None:
         raise errors.image.WrongProperty(**contradiction._asdict())
-    found = {**wished, **{field: one for field, one in decided.items() if field not in BOUNDED or field not in wished}}
+    found = {**of_image,
+             **{field: one for field, one in of_flavor.items() if field not in BOUNDED or field not in of_image}}
     return replace(RequestedProperties(), names={field: one.name for field, one in found.items()},
                    **{field: one.value for field, one in found.items()})
 

@@ -35,7 +35,7 @@ def interfaces(world: World) -> None:
     each(live, "GET /servers/{server_id}/os-interface", path)
     each(live, "GET /servers/{server_id}/os-interface/{port_id}", f"{path}/{first['port_id']}")
 
-    def wish(body: Any, version: int) -> Any:
+    def filled(body: Any, version: int) -> Any:
         asked = {"net_id": world.network, "fixed_ips": [{"ip_address": free_address(world, version)}]}
         return {"interfaceAttachment": {**asked, **({"tag": "extra"} if version >= 49 else {})}}
 
@@ -43,7 +43,7 @@ def interfaces(world: World) -> None:
         world.ask("DELETE", f"{path}/{answer.body['interfaceAttachment']['port_id']}")
 
     Exchange(operation=CREATE, path=path, folder="os-attach-interfaces", request="attach-interfaces-create-net_id-req",
-             answer="attach-interfaces-create-resp", fill=wish, done=take_out).run(live)
+             answer="attach-interfaces-create-resp", fill=filled, done=take_out).run(live)
 
     def doomed(version: int) -> str:
         made = world.ask("POST", path, {"interfaceAttachment": {"net_id": world.network}})

@@ -1,4 +1,5 @@
-"""Servers: create with all the samples' wishes, show, lists, update, delete; and the same under /os-volumes_boot."""
+"""Servers: create with all that the samples ask for, show, lists, update, delete; and the same under
+/os-volumes_boot."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ NUMBERS = itertools.count(1)
 BOOT = "/os-volumes_boot"
 
 
-def wish(world: World) -> Any:
+def filling(world: World) -> Any:
     """Put what exists here in the place of a create sample's examples."""
     def filled(body: Any, version: int) -> Any:
         server = body["server"] | {"imageRef": IMAGE, "flavorRef": "1"}
@@ -54,7 +55,7 @@ def create(world: World, operation: str, path: str) -> None:
             live.problem(f"{operation} at 2.{version}", f"header Location: got {answer.headers.get('Location')}")
 
     Exchange(operation=operation, path=path, folder="servers", request="server-create-req", answer="server-create-resp",
-             fill=wish(world), done=made, user=MEMBER,
+             fill=filling(world), done=made, user=MEMBER,
              body=None).run(live)
     if path == BOOT:
         return
@@ -68,7 +69,7 @@ def create(world: World, operation: str, path: str) -> None:
 def one_version(world: World, stem: str, version: int, made: Any) -> None:
     """A create sample that is for one version only, whatever its folder says."""
     sample = next(iter(published()["servers"][stem].values()))
-    answer = world.live.call("POST", "/servers", wish(world)(content(sample), version), version, ADMIN)
+    answer = world.live.call("POST", "/servers", filling(world)(content(sample), version), version, ADMIN)
     world.live.sent(sample, answer)
     if answer.ok:
         made(answer, version)
@@ -94,10 +95,10 @@ def several_servers(world: World) -> None:
         world.doomed_names.add("new-server-test")
 
     def alone(body: Any, version: int) -> Any:
-        body = wish(world)(body, version)
+        body = filling(world)(body, version)
         body["server"].pop("return_reservation_id", None)
         return body
-    for answer, fill in (("multiple-create-post-resp", wish(world)), ("multiple-create-no-resv-post-resp", alone)):
+    for answer, fill in (("multiple-create-post-resp", filling(world)), ("multiple-create-no-resv-post-resp", alone)):
         Exchange(operation="POST /servers", path="/servers", folder="os-multiple-create", user=MEMBER,
                  request="multiple-create-post-req", answer=answer, fill=fill, done=reserved,
                  versions=range(1, 2)).run(live)

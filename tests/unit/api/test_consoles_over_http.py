@@ -44,8 +44,8 @@ def test_old_action_when_the_server_runs_then_type_and_address(client: Client, a
     answer = client.post(path, {action: {"type": type}}, version="2.5")
     assert answer.status_int == 200 and answer.json["console"]["type"] == type
     assert answer.json["console"]["url"].endswith(TOKEN)
-    wish = ConsoleRequest(server_uuid=client.server.uuid, type=ConsoleType(type))
-    assert client.consoles.asked("open_console") == [wish]
+    request = ConsoleRequest(server_uuid=client.server.uuid, type=ConsoleType(type))
+    assert client.consoles.asked("open_console") == [request]
     client.prefix = "/v2"
     assert client.post(path, {action: {"type": type}}, version=None).status_int == 200
     client.prefix = "/v2.1"

@@ -50,8 +50,8 @@ def test_pages_give_every_server_once_whatever_their_length(cloud: SmallCloud) -
 
 def test_drain_and_undrain_when_all_are_skipped_then_only_the_service_changes(cloud: SmallCloud, said: Said) -> None:
     uuids = cloud.active(2)
-    wish = DrainRequest(host="a", skip=frozenset(uuids))
-    assert host_commands.drain(cloud.control, wish, said.say, said.table) == 0
+    request = DrainRequest(host="a", skip=frozenset(uuids))
+    assert host_commands.drain(cloud.control, request, said.say, said.table) == 0
     service = host_commands.service_of(cloud.control, "a")
     assert service.disabled and service.disabled_reason.startswith("drained by ")
     assert {row[0] for row in said.rows} == set(uuids)

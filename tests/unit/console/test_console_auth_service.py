@@ -23,7 +23,7 @@ from nova.model.consoles import (
 from nova.rpc.contracts.console_auth import ConsoleAuthRPC
 from nova.rpc.local import connect
 
-WISH = ConsoleRequest(server_uuid="11111111-2222-4333-8444-555555555555", type=ConsoleType.SERIAL)
+REQUEST = ConsoleRequest(server_uuid="11111111-2222-4333-8444-555555555555", type=ConsoleType.SERIAL)
 
 
 class Keeper:
@@ -47,7 +47,7 @@ class Keeper:
     def get_console(self, token_hash: str) -> ConsoleConnection:
         if self.error:
             raise self.error
-        return ConsoleConnection(type=WISH.type, server_uuid=WISH.server_uuid, user_id="joe", project_id="demo",
+        return ConsoleConnection(type=REQUEST.type, server_uuid=REQUEST.server_uuid, user_id="joe", project_id="demo",
                                  address=ConsoleAddress(access_url_base="x"), expires_at=1)
 
 
@@ -64,16 +64,16 @@ def service(keeper: Keeper, **settings: Any) -> Any:
 def test_console_opened_then_its_hash_is_kept_and_its_token_only_answered(
         keeper: Keeper, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
-    made = service(keeper, token_ttl=60).open_console(WISH)
+    made = service(keeper, token_ttl=60).open_console(REQUEST)
     [token] = parse_qs(urlsplit(made.url).query)["token"]
-    assert keeper.grants == [ConsoleGrant(wish=WISH, token_hash=token_hash(token), ttl_s=60)]
+    assert keeper.grants == [ConsoleGrant(wish=REQUEST, token_hash=token_hash(token), ttl_s=60)]
     assert token not in caplog.text and token_hash(token) not in caplog.text
     assert token_hash(token)[:8] in caplog.text and "serial" in caplog.text
 
 
 def test_console_opened_twice_then_two_tokens(keeper: Keeper) -> None:
     client = service(keeper)
-    assert client.open_console(WISH).url != client.open_console(WISH).url
+    assert client.open_console(REQUEST).url != client.open_console(REQUEST).url
 
 
 @pytest.mark.parametrize(("single", "redeem", "uses_up"), [
@@ -107,7 +107,7 @@ def test_token_that_can_not_be_checked_then_the_page_names_nothing_of_the_cloud_
 def test_console_when_the_conductor_can_not_be_reached_then_it_says_so(keeper: Keeper) -> None:
     keeper.error = errors.Unavailable("nova-conductor did not answer")
     with pytest.raises(errors.Unavailable, match="nova-conductor"):
-        service(keeper).open_console(WISH)
+        service(keeper).open_console(REQUEST)
 
 
 def test_token_whose_host_is_away_then_the_conductor_s_words_are_the_page_s(keeper: Keeper) -> None:

@@ -362,7 +362,7 @@ def test_serial_console_when_opened_again_then_the_older_is_told() -> None:
     assert sorted(scene.front.closed) == [(1000, "newer"), (codes.ELSEWHERE, sessions.OPENED_ELSEWHERE)]
 
 
-def test_times_end_a_session_with_its_token_only_where_that_is_wished() -> None:
+def test_times_end_a_session_with_its_token_only_where_that_is_asked_for() -> None:
     free = Scene(idle_s=60, total_s=0)
     free.open()
     assert (free.times[0].idle_s, free.times[0].total_s) == (60, 0)

@@ -16,9 +16,9 @@ from tests.fakes.rows import add_network, add_servers, new_uuid, server_row
 
 
 def bind(cell: Database, network: str, *uuids: str, fixed_ip: str | None = None) -> dict[str, tuple[Interface, ...]]:
-    wishes = [networks.AddressRequest(uuid, "vm",
-                                      (RequestedNetwork(network_id=network, fixed_ip=fixed_ip),)) for uuid in uuids]
-    return cell.transact(lambda tx: networks.bind(tx, wishes))
+    requests = [networks.AddressRequest(uuid, "vm",
+                                        (RequestedNetwork(network_id=network, fixed_ip=fixed_ip),)) for uuid in uuids]
+    return cell.transact(lambda tx: networks.bind(tx, requests))
 
 
 def address_of(bound: dict[str, tuple[Interface, ...]], uuid: str) -> str:

@@ -1,4 +1,4 @@
-"""Claims of servers that wish for more: traits, aggregates, other classes, what is below a node, cells and devices."""
+"""Claims of servers that require more: traits, aggregates, other classes, what is below a node, cells and devices."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ def report(api: Database, one: Node, version: int = 1, host: str = "host1") -> i
         return int(tx.execute(sa.select(tables.providers.c.id).where(tables.providers.c.uuid == one.uuid)).scalar_one())
 
 
-def wishes(*groups: RequestGroup, topology: Wanted = Wanted(), plain: dict[str, int] = PLAIN,  # noqa: B008
-           **fields: Any) -> HostRequirements:
+def requirements_of(*groups: RequestGroup, topology: Wanted = Wanted(), plain: dict[str, int] = PLAIN,  # noqa: B008
+                    **fields: Any) -> HostRequirements:
     unnamed = [] if any(not group.suffix for group in groups) else [RequestGroup(resources={"VCPU": 1, **plain})]
     return HostRequirements(request=ResourceRequest(groups=(*groups, *unnamed), **fields), topology=topology)
 
@@ -66,13 +66,13 @@ def pinned(count: int = 1, devices: int = 0) -> HostRequirements:
     cell = GuestCell(id=0, vcpus=tuple(range(count)), pinned=tuple(range(count)), memory_mb=512)
     wanted = Wanted(guest=GuestTopology(cells=(cell,)), devices=(PciRequest(
         count=devices, specs=(PciSpec(vendor_id="10de"),)),) if devices else ())
-    return wishes(RequestGroup(resources={"PCPU": count, **PLAIN}), topology=wanted)
+    return requirements_of(RequestGroup(resources={"PCPU": count, **PLAIN}), topology=wanted)
 
 
-def claim(api: Database, provider: int, wish: HostRequirements | None, uuid: str = "", epoch: int = 1) -> Any:
+def claim(api: Database, provider: int, requirements: HostRequirements | None, uuid: str = "", epoch: int = 1) -> Any:
     """None, or why it was refused."""
     [uuid] = [uuid] if uuid else add_ledger(api)
-    one = claims.Claim(uuid, epoch, provider, SMALL, wishes=wish)
+    one = claims.Claim(uuid, epoch, provider, SMALL, requirements=requirements)
     return claims.take(api, [one])[0][uuid]
 
 
@@ -89,28 +89,28 @@ def held(api: Database) -> Counter[tuple[str, str]]:
         return found
 
 
-@pytest.mark.parametrize(("wish", "why"), [
-    (wishes(RequestGroup(resources=PLAIN, required=(("HW_CPU_X86_AVX512F",),))), "HW_CPU_X86_AVX512F"),
-    (wishes(RequestGroup(resources=PLAIN, forbidden=("HW_CPU_X86_AVX2",))), "without HW_CPU_X86_AVX2"),
-    (wishes(RequestGroup(resources={**PLAIN, "VGPU": 1})), "no VGPU"),
-    (wishes(RequestGroup(resources={**PLAIN, "PCPU": 5})), "not enough PCPU"),
-    (wishes(RequestGroup(resources=PLAIN, member_of=((new_uuid(),),))), "not in an aggregate"),
-    (wishes(RequestGroup(suffix="1", resources={"SRIOV_NET_VF": 3})), "not enough SRIOV_NET_VF"),
-    (wishes(*[RequestGroup(suffix=str(number), resources={"SRIOV_NET_VF": 1}) for number in range(3)],
-            group_policy="isolate"), "do not fit together"),
+@pytest.mark.parametrize(("requirements", "why"), [
+    (requirements_of(RequestGroup(resources=PLAIN, required=(("HW_CPU_X86_AVX512F",),))), "HW_CPU_X86_AVX512F"),
+    (requirements_of(RequestGroup(resources=PLAIN, forbidden=("HW_CPU_X86_AVX2",))), "without HW_CPU_X86_AVX2"),
+    (requirements_of(RequestGroup(resources={**PLAIN, "VGPU": 1})), "no VGPU"),
+    (requirements_of(RequestGroup(resources={**PLAIN, "PCPU": 5})), "not enough PCPU"),
+    (requirements_of(RequestGroup(resources=PLAIN, member_of=((new_uuid(),),))), "not in an aggregate"),
+    (requirements_of(RequestGroup(suffix="1", resources={"SRIOV_NET_VF": 3})), "not enough SRIOV_NET_VF"),
+    (requirements_of(*[RequestGroup(suffix=str(number), resources={"SRIOV_NET_VF": 1}) for number in range(3)],
+                     group_policy="isolate"), "do not fit together"),
 ], ids=lambda value: value if isinstance(value, str) else "")
-def test_claim_when_a_wish_can_not_be_met_then_it_is_refused_in_words_and_nothing_is_held(api, wish, why):
-    refused = claim(api, report(api, node()), wish)
+def test_claim_when_a_requirement_is_not_met_then_it_is_refused_in_words_and_nothing_is_held(api, requirements, why):
+    refused = claim(api, report(api, node()), requirements)
     assert isinstance(refused, errors.host.ClaimUnfit) and why in refused.message, refused.message
     assert not held(api)
 
 
 def test_claim_when_groups_want_what_is_below_the_node_then_each_holds_its_own(api):
     provider = report(api, node())
-    wish = wishes(*[RequestGroup(suffix=f"_{number}", resources={"SRIOV_NET_VF": 1},
-                                 required=((f"CUSTOM_NET{number}",),)) for number in range(2)])
-    assert [claim(api, provider, wish) for _ in range(2)] == [None, None]
-    assert isinstance(claim(api, provider, wish), errors.host.ClaimUnfit)
+    requirements = requirements_of(*[RequestGroup(suffix=f"_{number}", resources={"SRIOV_NET_VF": 1},
+                                                  required=((f"CUSTOM_NET{number}",),)) for number in range(2)])
+    assert [claim(api, provider, requirements) for _ in range(2)] == [None, None]
+    assert isinstance(claim(api, provider, requirements), errors.host.ClaimUnfit)
     assert held(api) == {("host1", "VCPU"): 2, ("host1", "MEMORY_MB"): 1024, ("host1", "DISK_GB"): 2,
                          ("nic0", "SRIOV_NET_VF"): 2, ("nic1", "SRIOV_NET_VF"): 2}
 
@@ -122,7 +122,8 @@ def test_claim_when_it_takes_from_below_then_that_providers_generation_counts_up
         with api.reading() as tx:
             return dict(tx.execute(sa.select(tables.providers.c.name, tables.providers.c.generation)).all())
     before = generations()
-    claim(api, provider, wishes(RequestGroup(suffix="1", resources={"SRIOV_NET_VF": 1}, required=(("CUSTOM_NET1",),))))
+    claim(api, provider,
+          requirements_of(RequestGroup(suffix="1", resources={"SRIOV_NET_VF": 1}, required=(("CUSTOM_NET1",),))))
     assert generations() == {**before, "host1": before["host1"] + 1, "nic1": before["nic1"] + 1}
 
 
@@ -179,16 +180,17 @@ def test_claim_when_somebody_took_a_device_by_its_provider_then_it_is_not_given_
     card = ChildProvider(name="host1_0000:00:00.0", uuid=new_uuid(), inventories=(
         ClassInventory(resource_class="CUSTOM_PCI_10DE_1EB8", total=1),))
     provider = report(api, node(children=(card,), topology=HostTopology(cells=CELLS.cells, devices=CELLS.devices[:1])))
-    assert claim(api, provider, wishes(RequestGroup(suffix="1", resources={"CUSTOM_PCI_10DE_1EB8": 1}))) is None
+    assert claim(api, provider,
+                 requirements_of(RequestGroup(suffix="1", resources={"CUSTOM_PCI_10DE_1EB8": 1}))) is None
     refused = claim(api, provider, pinned(1, 1))
     assert isinstance(refused, errors.host.ClaimUnfit) and "not enough CUSTOM_PCI_10DE_1EB8" in refused.message
 
 
 def test_claim_when_a_group_holds_nothing_of_the_node_then_a_topology_is_refused(api):
     provider = report(api, node())
-    wish = pinned()
+    requirements = pinned()
     only = HostRequirements(request=ResourceRequest(groups=(RequestGroup(suffix="1", resources={"SRIOV_NET_VF": 1}),)),
-                            topology=wish.topology)
+                            topology=requirements.topology)
     refused = claim(api, provider, only)
     assert isinstance(refused, errors.host.ClaimUnfit) and "nothing of the node itself" in refused.message
 
@@ -212,7 +214,7 @@ def test_move_when_it_begins_and_is_undone_then_the_packing_is_the_servers_again
 
 def test_release_when_it_held_from_below_then_everything_is_free_again(api):
     provider, [uuid] = report(api, node()), add_ledger(api)
-    claim(api, provider, wishes(RequestGroup(suffix="1", resources={"SRIOV_NET_VF": 2})), uuid)
+    claim(api, provider, requirements_of(RequestGroup(suffix="1", resources={"SRIOV_NET_VF": 2})), uuid)
     changed = api.transact(lambda tx: ledger.release(tx, {uuid: 2}, {}))
     assert not held(api) and len(changed) == 2 and provider in changed
 
@@ -223,7 +225,7 @@ def test_release_when_it_held_of_what_the_api_put_below_then_that_is_on_the_node
     api.transact(lambda tx: tx.execute(sa.insert(tables.inventories).values(
         provider_id=tx.execute(sa.insert(tables.providers).values(**given)).inserted_primary_key[0], total=10,
         resource_class="NET_BW_EGR_KILOBIT_PER_SEC", max_unit=10, reported=False)))
-    assert claim(api, provider, wishes(RequestGroup(suffix="1", resources={"NET_BW_EGR_KILOBIT_PER_SEC": 9})),
+    assert claim(api, provider, requirements_of(RequestGroup(suffix="1", resources={"NET_BW_EGR_KILOBIT_PER_SEC": 9})),
                  uuid) is None
     with api.reading() as tx:
         assert ledger.held_by(tx, uuid) == [ledger.HoldingHost("host1", None)]
@@ -239,7 +241,8 @@ def test_release_when_it_held_of_what_the_api_put_below_then_that_is_on_the_node
 
 def test_report_when_a_child_or_class_is_gone_then_it_goes_unless_something_is_allocated_of_it(api, caplog):
     provider = report(api, node())
-    claim(api, provider, wishes(RequestGroup(suffix="1", resources={"SRIOV_NET_VF": 1}, required=(("CUSTOM_NET1",),))))
+    claim(api, provider,
+          requirements_of(RequestGroup(suffix="1", resources={"SRIOV_NET_VF": 1}, required=(("CUSTOM_NET1",),))))
     claim(api, provider, pinned())
     report(api, node(children=(), inventories=()), version=2)
     with api.reading() as tx:
@@ -264,7 +267,7 @@ def test_report_when_the_api_gave_traits_and_classes_then_they_stay(api):
     with api.reading() as tx:
         beyond = provider_trees.beyond(tx, [provider], whole=True)[provider]
     assert beyond.traits == ("CUSTOM_GOLD", "HW_CPU_X86_SSE")
-    gold = wishes(RequestGroup(resources={**PLAIN, "CUSTOM_TOKEN": 2}, required=(("CUSTOM_GOLD",),)))
+    gold = requirements_of(RequestGroup(resources={**PLAIN, "CUSTOM_TOKEN": 2}, required=(("CUSTOM_GOLD",),)))
     assert claim(api, provider, gold) is None
 
 
@@ -309,12 +312,12 @@ def test_claims_when_servers_hosts_and_moves_change_in_any_order_then_nothing_is
 
 
 def _change(api: Database, living: dict[str, str | None], what: str, server: str, how: Any) -> dict[str, str | None]:
-    epoch, target, wish = how
+    epoch, target, requirements = how
     move = living[server]
     if what == "move" and move is None:
         move = new_uuid()
         api.transact(lambda tx: ledger.begin_move(tx, server, epoch, move))
-        if claim(api, target, wish, server, epoch) is not None:
+        if claim(api, target, requirements, server, epoch) is not None:
             api.transact(lambda tx: ledger.undo_move(tx, server, epoch, move, ()))
             move = None
         return {**living, server: move}
@@ -387,5 +390,5 @@ def test_report_when_amounts_are_beyond_reason_then_what_is_kept_harms_nobody(ap
     kept = child.amounts["CUSTOM_GOLD"]
     assert kept.capacity == capacity < 2**63 and kept.step_size >= 1 and 1 <= kept.min_unit <= kept.max_unit < 2**31
     msgspec.msgpack.encode(child)
-    refused = claim(api, provider, wishes(RequestGroup(resources={**PLAIN, "CUSTOM_GOLD": 1})))
+    refused = claim(api, provider, requirements_of(RequestGroup(resources={**PLAIN, "CUSTOM_GOLD": 1})))
     assert refused is None or (isinstance(refused, errors.host.ClaimUnfit) and not capacity)

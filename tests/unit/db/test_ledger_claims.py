@@ -16,8 +16,8 @@ from tests.fakes.rows import SMALL, add_ledger, add_provider, new_uuid
 
 def claim(api: Database, provider: int, *uuids: str, epoch: int = 1) -> dict[str, Any]:
     """Server -> None, or why it was refused."""
-    wishes = [claims.Claim(uuid, epoch, provider, SMALL) for uuid in uuids]
-    return api.transact(lambda tx: claims.claim(tx, wishes))[0]
+    wanted = [claims.Claim(uuid, epoch, provider, SMALL) for uuid in uuids]
+    return api.transact(lambda tx: claims.claim(tx, wanted))[0]
 
 
 def release(api: Database, uuid: str, epoch: int) -> list[int]:
@@ -55,8 +55,8 @@ def test_claim_when_it_is_repeated_then_nothing_is_taken_twice(api):
 
 def test_claim_when_one_server_wants_more_than_the_host_is_then_overcommit_does_not_help(api):
     provider, [uuid] = add_provider(api, vcpus=2, cpu_allocation_ratio=16.0), add_ledger(api)
-    wish = claims.Claim(uuid, 1, provider, Resources(vcpus=3, memory_mb=1, disk_gb=0))
-    refused = api.transact(lambda tx: claims.claim(tx, [wish]))[0][uuid]
+    wanted = claims.Claim(uuid, 1, provider, Resources(vcpus=3, memory_mb=1, disk_gb=0))
+    refused = api.transact(lambda tx: claims.claim(tx, [wanted]))[0][uuid]
     assert isinstance(refused, errors.ClaimConflict) and "has 2 VCPU left, 3 are needed" in refused.message
 
 

@@ -31,8 +31,8 @@ class Server:
         return self.epoch
 
     def claim(self, host: str, resources: Resources = SMALL, epoch: int | None = None) -> Any:
-        wish = claims.Claim(self.uuid, epoch or self._next(), self.providers[host], resources)
-        return self.api.transact(lambda tx: claims.claim(tx, [wish]))[0][self.uuid]
+        wanted = claims.Claim(self.uuid, epoch or self._next(), self.providers[host], resources)
+        return self.api.transact(lambda tx: claims.claim(tx, [wanted]))[0][self.uuid]
 
     def begin(self, epoch: int | None = None) -> None:
         self.api.transact(lambda tx: ledger.begin_move(tx, self.uuid, epoch or self._next(), self.move))
@@ -95,8 +95,8 @@ def test_move_when_its_claim_is_refused_then_the_old_place_stays_the_moves_until
 
 def test_same_host_when_both_ends_do_not_fit_then_the_claim_is_refused(server):
     server.begin()
-    wish = Resources(vcpus=4, memory_mb=1, disk_gb=1)  # of four, one is held
-    assert isinstance(server.claim("host1", wish), errors.ClaimConflict)
+    wanted = Resources(vcpus=4, memory_mb=1, disk_gb=1)  # of four, one is held
+    assert isinstance(server.claim("host1", wanted), errors.ClaimConflict)
 
 
 @pytest.mark.parametrize("call", ["begin", "end", "undo"])
@@ -211,5 +211,5 @@ def test_group_when_a_member_moves_then_both_ends_count_for_others_and_none_for_
     with server.api.reading() as tx:
         assert server_groups.placement(tx, [server.uuid]).hosts == {}
         assert server_groups.placement(tx, [other]).hosts == {"host1": 1, "host2": 1}
-    wish = claims.Claim(other, 1, server.providers["host1"], SMALL, grouped=True)
-    assert isinstance(server.api.transact(lambda tx: claims.claim(tx, [wish]))[0][other], errors.host.ClaimGroup)
+    wanted = claims.Claim(other, 1, server.providers["host1"], SMALL, grouped=True)
+    assert isinstance(server.api.transact(lambda tx: claims.claim(tx, [wanted]))[0][other], errors.host.ClaimGroup)

@@ -37,8 +37,8 @@ def add_members(api: Database, key: int, count: int) -> list[str]:
 
 
 def claim(api: Database, *pairs: tuple[str, int], epoch: int = 1, grouped: bool = True) -> dict[str, Any]:
-    wishes = [claims.Claim(uuid, epoch, provider, SMALL, grouped) for uuid, provider in pairs]
-    return api.transact(lambda tx: claims.claim(tx, wishes))[0]
+    wanted = [claims.Claim(uuid, epoch, provider, SMALL, grouped) for uuid, provider in pairs]
+    return api.transact(lambda tx: claims.claim(tx, wanted))[0]
 
 
 def places(api: Database) -> dict[str, str]:
@@ -136,9 +136,9 @@ def test_policy_holds_after_every_step(shared: Database, policy: str, most: int,
             epochs[uuid] += 1
             shared.transact(lambda tx, uuid=uuid: ledger.release(tx, {uuid: 10 + epochs[uuid]}, {}))
         else:
-            wishes = [claims.Claim(uuids[server], 10 + epochs[uuids[server]], providers[host], SMALL, True)
+            wanted = [claims.Claim(uuids[server], 10 + epochs[uuids[server]], providers[host], SMALL, True)
                       for server, host in arguments if uuids[server] not in before]
-            results = shared.transact(lambda tx, wishes=wishes: claims.claim(tx, wishes))[0] if wishes else {}
+            results = shared.transact(lambda tx, wanted=wanted: claims.claim(tx, wanted))[0] if wanted else {}
             check_refusals(policy, most, before, results, {uuids[server]: HOSTS[host] for server, host in arguments})
         crowd = Counter(places(shared).values())
         assert len(crowd) <= 1 if policy == AFFINITY else max(crowd.values(), default=0) <= most

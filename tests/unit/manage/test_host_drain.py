@@ -39,12 +39,12 @@ def cloud(clock: MadeUpClock) -> DrainedConductor:
 class Session:
     """What an operator sees of a drain of h1."""
 
-    def __init__(self, cloud: DrainedConductor, **wish: object) -> None:
+    def __init__(self, cloud: DrainedConductor, **request: object) -> None:
         self.cloud, self.lines, self.rows = cloud, [], []  # type: DrainedConductor, list[str], list[tuple[str, ...]]
-        self.wish = DrainRequest(**{"host": "h1", **wish})
+        self.request = DrainRequest(**{"host": "h1", **request})
 
     def run(self) -> int:
-        return host_commands.drain(self.cloud.client(), self.wish, self.lines.append,
+        return host_commands.drain(self.cloud.client(), self.request, self.lines.append,
                                    lambda _headings, rows: self.rows.extend(rows), self.cloud.clock)
 
     @property
@@ -162,9 +162,9 @@ def test_drain_when_only_skipped_ones_are_left_then_that_is_success(cloud: Drain
     path = tmp_path / "skip"
     path.write_text(f"# these stay\n\n{named}   # the mail server\n")
     given = main.parser().parse_args(["host", "drain", "h1", "--skip-file", str(path), "--skip", kept])
-    wish = host_commands.wish_of(given)
-    assert wish.skip == {kept, named} and wish.parallel == 4 and wish.timeout_s is None
-    session = Session(cloud, skip=wish.skip)
+    request = host_commands.drain_request(given)
+    assert request.skip == {kept, named} and request.parallel == 4 and request.timeout_s is None
+    session = Session(cloud, skip=request.skip)
     assert session.run() == 0 and cloud.on("h1") == {kept, named} and cloud.on("h2") == {good}
     assert "skipped" in session.why(kept)
 
@@ -330,7 +330,7 @@ def test_drain_when_its_time_is_over_then_it_says_what_runs_and_what_was_not_beg
 def test_drain_when_it_is_interrupted_then_it_begins_no_more_and_waits_for_what_runs(cloud, clock) -> None:
     first, second = cloud.add(VmState.STOPPED), cloud.add()
     session = Session(cloud, parallel=1)
-    drain = Drain(cloud, session.wish, session.lines.append, clock)
+    drain = Drain(cloud, session.request, session.lines.append, clock)
     settle = clock.asleep
 
     def asleep() -> None:

@@ -33,7 +33,7 @@ def test_conflict_when_image_and_flavor_contradict_each_other_then_it_names_the_
     found = image_flavor_conflicts.conflict(image, specs)
     assert found is not None and found.name == name and reason in found.reason
     with pytest.raises(errors.image.WrongProperty, match=f"{name}={found.value} is not possible"):
-        properties.wishes(image, specs)
+        properties.requested_properties(image, specs)
 
 
 @pytest.mark.parametrize(("image", "specs"), [

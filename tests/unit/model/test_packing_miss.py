@@ -1,4 +1,4 @@
-"""By how much a host misses what a guest wishes."""
+"""By how much a host misses what a guest requires."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_lacks_when_nothing_is_known_or_more_is_used_than_there_is():
 
 
 @settings(max_examples=40, deadline=None)
-@given(host=topologies.hosts(), wanted=topologies.wishes())
+@given(host=topologies.hosts(), wanted=topologies.requirements())
 def test_lacks_of_what_fits_are_none(host, wanted):
     if isinstance(pack(host, (), wanted), Packing):
         assert lacks(host, (), wanted) == []

@@ -16,7 +16,7 @@ from nova.model.topology import GuestTopology, HostCell, HostTopology, Packing, 
 from tests.unit.model import topologies
 
 MANY = settings(max_examples=60, deadline=None)
-LISTS = st.lists(topologies.wishes(), min_size=1, max_size=8)
+LISTS = st.lists(topologies.requirements(), min_size=1, max_size=8)
 
 
 def filled(host: HostTopology, wanted: list[Wanted]) -> list[tuple[Wanted, Packing]]:
@@ -70,11 +70,11 @@ def test_guests_of_one_host_never_share_what_is_given_once_and_free_is_the_total
 
 @MANY
 @given(host=topologies.hosts(), wanted=LISTS)
-def test_each_guest_gets_all_that_it_wished(host, wanted):
+def test_each_guest_gets_all_that_it_requires(host, wanted):
     cells = {cell.id: cell for cell in host.cells}
     kinds = {one.address: one for one in host.devices}
-    for wish, packing in filled(host, wanted):
-        asked = wish.guest.cells if wish.guest else ()
+    for one_wanted, packing in filled(host, wanted):
+        asked = one_wanted.guest.cells if one_wanted.guest else ()
         assert [(one.id, one.vcpus, one.memory_mb) for one in packing.cells] == [
             (one.id, one.vcpus, one.memory_mb) for one in asked]
         assert len({one.host_cell for one in packing.cells}) == len(asked)
@@ -86,13 +86,13 @@ def test_each_guest_gets_all_that_it_wished(host, wanted):
             if got.page_kb and got.page_kb > 4:
                 assert got.memory_mb * 1024 % got.page_kb == 0
         emulators = sum(len(one.emulator) for one in packing.cells)
-        assert emulators == bool(wish.guest and wish.guest.emulator == "isolate")
+        assert emulators == bool(one_wanted.guest and one_wanted.guest.emulator == "isolate")
         counted = Counter(device.request for device in packing.devices)
-        assert [counted[at] for at in range(len(wish.devices))] == [one.count for one in wish.devices]
+        assert [counted[at] for at in range(len(one_wanted.devices))] == [one.count for one in one_wanted.devices]
         near = {one.host_cell for one in packing.cells}
         for device in packing.devices:
-            policy = wish.devices[device.request].numa_policy
-            assert any(kinds[device.address].kind == spec.kind for spec in wish.devices[device.request].specs)
+            policy = one_wanted.devices[device.request].numa_policy
+            assert any(kinds[device.address].kind == spec.kind for spec in one_wanted.devices[device.request].specs)
             if near and policy in ("required", "legacy"):
                 assert device.cell in near or (policy == "legacy" and device.cell is None)
             if near and policy == "socket":
@@ -105,8 +105,8 @@ def test_thread_policies_hold(host, wanted):
     cores = {cpu: core for cell in host.cells for core in cell.siblings for cpu in core}
     there = filled(host, wanted)
     shared = {cpu for cell in host.cells for cpu in cell.shared}
-    for wish, packing in there:
-        policy = wish.guest.thread_policy if wish.guest else ""
+    for one_wanted, packing in there:
+        policy = one_wanted.guest.thread_policy if one_wanted.guest else ""
         others = shared.union(*(held(other) for _, other in there if other is not packing))
         for got in packing.cells:
             mine = Counter(cores.get(cpu, (cpu,)) for cpu in got.pins.values())
@@ -128,7 +128,7 @@ def test_a_guest_that_goes_gives_back_what_it_had_and_what_fitted_fits_beside_fe
     shuffled = data.draw(st.permutations(packings))
     assert amounts(usage(host, packings)) == amounts(usage(host, shuffled))
     with_all = usage(host, packings)
-    for wish, packing in there:
+    for one_wanted, packing in there:
         others = [other for other in packings if other is not packing]
         without = usage(host, others)
         back = {cpu for cell in without.cells for cpu in cell.dedicated} - {
@@ -138,20 +138,20 @@ def test_a_guest_that_goes_gives_back_what_it_had_and_what_fitted_fits_beside_fe
             one.address for one in without.devices} - {one.address for one in with_all.devices}
         assert amounts(usage(host, [*others, packing])) == amounts(with_all)
         assert clash(host, others, packing) is None
-        assert isinstance(pack(host, others, wish), Packing)  # its own place at least
-        assert pack(host, others, wish) == pack(host, list(reversed(others)), wish)
+        assert isinstance(pack(host, others, one_wanted), Packing)  # its own place at least
+        assert pack(host, others, one_wanted) == pack(host, list(reversed(others)), one_wanted)
         fewer = data.draw(st.lists(st.sampled_from(others), unique_by=id)) if others else []
-        assert isinstance(pack(host, fewer, wish), Packing)
+        assert isinstance(pack(host, fewer, one_wanted), Packing)
 
 
 @MANY
 @given(host=topologies.hosts(), wanted=LISTS)
 def test_what_fits_beside_others_fits_alone_and_what_does_not_is_told_why(host, wanted):
     there: list[Packing] = []
-    for wish in wanted:
-        packed = pack(host, there, wish)
-        alone = pack(host, [], wish)
-        assert why_not(host, there, wish) == (packed if isinstance(packed, str) else None)
+    for one_wanted in wanted:
+        packed = pack(host, there, one_wanted)
+        alone = pack(host, [], one_wanted)
+        assert why_not(host, there, one_wanted) == (packed if isinstance(packed, str) else None)
         if isinstance(packed, Packing):
             assert isinstance(alone, Packing)
             there.append(packed)
@@ -159,16 +159,16 @@ def test_what_fits_beside_others_fits_alone_and_what_does_not_is_told_why(host, 
             assert packed and len(packed) < 100
 
 
-def fits_somehow(host: HostTopology, there: list[Packing], wish: Wanted) -> bool:
+def fits_somehow(host: HostTopology, there: list[Packing], one_wanted: Wanted) -> bool:
     """By trying everything: each order of cells, each size of pages, each choice of devices."""
-    cells = wish.guest.cells if wish.guest else ()
+    cells = one_wanted.guest.cells if one_wanted.guest else ()
     pages = {"": [""], "small": ["4"], "large": ["1048576", "2048"], "any": ["1048576", "2048", "4"]}
-    sizes = pages.get(wish.guest.page, [wish.guest.page]) if wish.guest else [""]
+    sizes = pages.get(one_wanted.guest.page, [one_wanted.guest.page]) if one_wanted.guest else [""]
     places = [places for places in permutations(host.cells, len(cells)) for size in sizes
-              if all(_one_fits(host, there, wish.guest, at, place, size) for at, place in enumerate(places))]
-    if wish.guest is None:
-        return _devices_fit(host, there, wish, None)
-    return any(_devices_fit(host, there, wish, set(near)) for near in {
+              if all(_one_fits(host, there, one_wanted.guest, at, place, size) for at, place in enumerate(places))]
+    if one_wanted.guest is None:
+        return _devices_fit(host, there, one_wanted, None)
+    return any(_devices_fit(host, there, one_wanted, set(near)) for near in {
         frozenset(place.id for place in one) for one in places})
 
 
@@ -178,7 +178,7 @@ def _one_fits(host: HostTopology, there: list[Packing], guest: GuestTopology, at
     return why_not(replace(host, cells=(place,), devices=()), there, Wanted(guest=alone)) is None
 
 
-def _devices_fit(host: HostTopology, there: list[Packing], wish: Wanted, near: set[int] | None) -> bool:
+def _devices_fit(host: HostTopology, there: list[Packing], one_wanted: Wanted, near: set[int] | None) -> bool:
     free = usage(host, there).devices
     sockets = {one.id: one.socket for one in host.cells}
 
@@ -189,7 +189,8 @@ def _devices_fit(host: HostTopology, there: list[Packing], wish: Wanted, near: s
             "preferred": True, "required": device.cell in near, "legacy": device.cell is None or device.cell in near,
             "socket": device.cell is not None and sockets[device.cell] in {sockets[one] for one in near},
         }[request.numa_policy]
-    choices = [combinations([one for one in free if allowed(one, request)], request.count) for request in wish.devices]
+    choices = [combinations([one for one in free if allowed(one, request)],
+                            request.count) for request in one_wanted.devices]
     for chosen in product(*choices):
         flat = [one for some in chosen for one in some]
         addresses = {one.address for one in flat}
@@ -199,10 +200,10 @@ def _devices_fit(host: HostTopology, there: list[Packing], wish: Wanted, near: s
 
 
 @settings(max_examples=60, deadline=None)
-@given(host=topologies.hosts(), wanted=st.lists(topologies.wishes(), min_size=1, max_size=5))
+@given(host=topologies.hosts(), wanted=st.lists(topologies.requirements(), min_size=1, max_size=5))
 def test_what_fits_somehow_is_found(host, wanted):
     there: list[Packing] = []
-    for wish in wanted:
-        packed = pack(host, there, wish)
-        assert isinstance(packed, Packing) is fits_somehow(host, there, wish), packed
+    for one_wanted in wanted:
+        packed = pack(host, there, one_wanted)
+        assert isinstance(packed, Packing) is fits_somehow(host, there, one_wanted), packed
         there += [packed] if isinstance(packed, Packing) else []

@@ -81,7 +81,7 @@ def hosts(draw: st.DrawFn) -> HostTopology:
 
 
 @st.composite
-def wishes(draw: st.DrawFn) -> Wanted:
+def requirements(draw: st.DrawFn) -> Wanted:
     requests = draw(st.lists(st.builds(
         request, st.integers(1, 3), st.sampled_from([VF, PF]),
         numa_policy=st.sampled_from(["required", "preferred", "legacy", "socket"])), max_size=2))

@@ -155,10 +155,10 @@ TEXT = st.text(max_size=12)
 @given(values=st.dictionaries(st.sampled_from(["max_io_ops_per_host", "max_instances_per_host", "instance_type", "os",
                                                "filter_tenant_id", "filter_tenant_id9", "ram_weight_multiplier"]),
                               st.lists(TEXT, min_size=1, max_size=3).map(tuple)),
-       wish=TEXT)
-def test_no_metadata_and_no_wish_make_a_filter_fail(values, wish):
+       asked=TEXT)
+def test_no_metadata_and_no_value_make_a_filter_fail(values, asked):
     host = host_view(aggregate_metadata=values)
-    request = placement_request(extra_specs={"os": wish}, image_properties={"os": wish}, project_id=wish)
+    request = placement_request(extra_specs={"os": asked}, image_properties={"os": asked}, project_id=asked)
     for cls in (AggregateIoOpsFilter, AggregateNumInstancesFilter, AggregateTypeAffinityFilter,
                 AggregateMultiTenancyIsolation, AggregateInstanceExtraSpecsFilter, AggregateImagePropertiesIsolation):
         said = cls(filter_options()).refuses(host, request)

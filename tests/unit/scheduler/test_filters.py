@@ -112,7 +112,7 @@ def test_compute_capabilities_filter_by_facts_only_when_the_fact_is_not_the_host
     assert ComputeCapabilitiesFilter().by_facts(placement_request(extra_specs=specs)) is expected
 
 
-@pytest.mark.parametrize(("value", "wish", "expected"), [
+@pytest.mark.parametrize(("value", "wanted", "expected"), [
     ("12", "= 10", True), ("9", "= 10", False),
     ("10", "== 10.0", True), ("10", "!= 10", False), ("11", ">= 10", True), ("11", "<= 10", False),
     ("a", "== 10", False), ("10", ">= many", False), ("10", ">=", False),
@@ -123,8 +123,8 @@ def test_compute_capabilities_filter_by_facts_only_when_the_fact_is_not_the_host
     ("b", "<or> a <or> b", True), ("c", "<or> a <or> b", False), ("two words", "<or> a <or> two words", True),
     ("text", "text", True), ("text", "other", False), (8, "8", True), ("", "", True), ("= 1 2", "= 1 2", True),
 ])
-def test_operators_meet(value, wish, expected):
-    assert operators.meets(value, wish) is expected
+def test_operators_meet(value, wanted, expected):
+    assert operators.meets(value, wanted) is expected
 
 
 @pytest.mark.parametrize(("properties", "expected"), [

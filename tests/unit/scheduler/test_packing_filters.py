@@ -21,13 +21,13 @@ from tests.unit.model.topologies import VF, cell, guest, nics, request
 HOST = HostTopology(cells=(cell(0, range(4)), cell(1, range(4, 8))), devices=nics(1, 2))
 
 
-def wishing(wanted: Wanted) -> HostRequirements:
+def requirements(wanted: Wanted) -> HostRequirements:
     plain = RequestGroup(resources={"MEMORY_MB": 512})
     return HostRequirements(request=ResourceRequest(groups=(plain,)), topology=wanted)
 
 
 def asked(wanted: Wanted, count: int = 1, **fields: object):
-    return placement_request(count, vcpus=0, wishes=wishing(wanted), **fields)
+    return placement_request(count, vcpus=0, wishes=requirements(wanted), **fields)
 
 
 def decide(states, wanted: Wanted, count: int = 1, enabled: tuple[str, ...] = (), **fields: object):

@@ -63,10 +63,10 @@ def test_decide_when_hosts_are_excluded_then_others():
 
 def test_decide_when_forced_then_filters_and_zone_are_skipped_but_not_capacity():
     snapshot = snapshot_of(host_state("cn1", enabled=False, zone="b", supported=()), host_state("cn2"))
-    wish = {"host": "cn1", "availability_zone": "a", "image_properties": {"hw_vm_mode": "hvm"}}
-    assert names(decide(snapshot, placement_request(force=True, **wish))[0]) == ["cn1"]
-    assert names(decide(snapshot, placement_request(**wish))[0]) == []
-    assert names(decide(snapshot, placement_request(force=True, vcpus=99, **wish))[0]) == []
+    asked = {"host": "cn1", "availability_zone": "a", "image_properties": {"hw_vm_mode": "hvm"}}
+    assert names(decide(snapshot, placement_request(force=True, **asked))[0]) == ["cn1"]
+    assert names(decide(snapshot, placement_request(**asked))[0]) == []
+    assert names(decide(snapshot, placement_request(force=True, vcpus=99, **asked))[0]) == []
 
 
 def test_decide_when_subset_is_larger_then_any_of_the_best_but_no_other():
@@ -105,7 +105,7 @@ states = st.lists(st.builds(
     lambda used, enabled, zone: host_state(vcpus_capacity=used[0], memory_mb_capacity=used[1], disk_gb_capacity=used[2],
                                            vcpus_used=used[3], enabled=enabled, zone=zone),
     st.tuples(small, small, small, st.integers(-2, 5)), st.booleans(), st.sampled_from("ab")), max_size=8)
-wishes = st.builds(
+requests = st.builds(
     lambda count, size, zone, force: placement_request(count, *size, availability_zone=zone, force=force),
     st.integers(1, 6), st.tuples(small, small, small), st.sampled_from([None, "a", "b"]), st.booleans())
 
@@ -118,7 +118,7 @@ def named(found) -> Snapshot:
 
 
 @settings(max_examples=200, deadline=None)
-@given(states, wishes)
+@given(states, requests)
 def test_decide_never_chooses_a_host_without_capacity_zone_or_service(found, request):
     snapshot = named(found)
     free = {host.host: [host.free_vcpus, host.free_memory_mb, host.free_disk_gb] for host in snapshot.hosts}
@@ -138,7 +138,7 @@ def test_decide_never_chooses_a_host_without_capacity_zone_or_service(found, req
 
 
 @settings(max_examples=200, deadline=None)
-@given(states, wishes)
+@given(states, requests)
 def test_passing_says_the_same_as_the_filters_that_say_why(found, request):
     snapshot = named(found)
     passing = always.passing(snapshot.hosts, request)

@@ -19,8 +19,8 @@ SERVICE = "ComputeFilter refused 3 (disabled 2, down 1)"
 PLAIN = "There are not enough hosts available."
 
 
-def unmet(*wishes: str) -> str:
-    return f"{PLAIN[:-1]}: {'; '.join(wishes)}."
+def unmet(*asked: str) -> str:
+    return f"{PLAIN[:-1]}: {'; '.join(asked)}."
 
 
 @pytest.mark.parametrize(("hosts", "request_", "public", "details"), [
@@ -43,7 +43,7 @@ def unmet(*wishes: str) -> str:
     (HOSTS[7:], {"force": True, "vcpus": 99, "image_properties": {"hw_vm_mode": "hvm"}},
      unmet("not enough vcpus (99 asked for)"), "1 host: capacity refused 1 (nearest: needs 99 vcpus, 16 free on cn8)."),
 ])
-def test_explain_names_wishes_to_users_and_filters_with_counts_to_admins(hosts, request_, public, details):
+def test_explain_names_requirements_to_users_and_filters_with_counts_to_admins(hosts, request_, public, details):
     pipeline, request = Pipeline(filter_options()), placement_request(**request_)
     reason = reasons.explain(hosts, request, pipeline.asked(request))
     assert (reason.public, reason.details) == (reasons.NO_VALID_HOST + public, reasons.NO_VALID_HOST + details)

@@ -21,7 +21,7 @@ from nova.virt.libvirt.guest.numa_placement import devices_of, placement_of
 from nova.virt.libvirt.guest.processor import cpu_spec
 from nova.virt.libvirt.host.facts import HypervisorFacts
 from nova.virt.libvirt.host.machines import is_kind
-from nova.virt.libvirt.properties import NO, RequestedProperties, wishes
+from nova.virt.libvirt.properties import NO, RequestedProperties, requested_properties
 from nova.virt.libvirt.settings import LibvirtSettings
 from nova.virt.libvirt.xml import specs
 
@@ -40,7 +40,7 @@ def guest_spec(order: BuildOrder, disks: tuple[DiskRecord, ...], folder: Path, h
     """The whole guest. Invalid: the image or flavor asks for nonsense; HostRefused: for what isn't here."""
     extra = order.flavor.extra_specs
     properties = order.image.properties if order.image else {}
-    asked = wishes(properties, extra)
+    asked = requested_properties(properties, extra)
     numa_requirements.check(properties, extra, order.packing)
     machine = machine_of(asked, settings, host)
     boot = boot_spec(order, asked, machine, folder, host)

@@ -56,13 +56,14 @@ class Storage:
             rbd=RbdAccess(settings.rbd_conf, settings.rbd_user, settings.rbd_secret))
 
 
-def disk_specs(disks: Iterable[DiskRecord], folder: Path, wishes: RequestedProperties, cdrom_bus: str, storage: Storage,
+def disk_specs(disks: Iterable[DiskRecord], folder: Path, requested: RequestedProperties, cdrom_bus: str,
+               storage: Storage,
                extra_specs: Mapping[str, str] | None = None) -> tuple[DiskSpec, ...]:
     """Booted from is the rescue disk where there is one, else the root disk; never another."""
     disks, slots, specs = tuple(disks), Slots(), []
     bootable = "rescue" if any(disk.kind == "rescue" for disk in disks) else "root"
     for disk in disks:
-        bus = disk.bus or (cdrom_bus if disk.device == "cdrom" else (wishes.disk_bus or "virtio"))
+        bus = disk.bus or (cdrom_bus if disk.device == "cdrom" else (requested.disk_bus or "virtio"))
         writable = disk.device == "disk"
         specs.append(DiskSpec(
             path=path_of(disk, folder), format=disk.format, target=slots.take(bus), bus=bus, device=disk.device,
@@ -70,7 +71,7 @@ def disk_specs(disks: Iterable[DiskRecord], folder: Path, wishes: RequestedPrope
             cache=storage.cache[KINDS[disk.store]], io=io_mode(disk, storage),
             discard=storage.discard if writable else None, boot_order=int(disk.kind == bootable),
             backing=Backing(disk.backing, disk.backing_format or "raw") if disk.backing else None,
-            packed=wishes.packed_ring, throttle=throttles(extra_specs or {}) if writable else ()))
+            packed=requested.packed_ring, throttle=throttles(extra_specs or {}) if writable else ()))
     return tuple(specs)
 
 

@@ -22,7 +22,7 @@ from nova.virt.libvirt.disks.folders import Folders
 from nova.virt.libvirt.guest.definition import vif_specs
 from nova.virt.libvirt.host.facts import HypervisorFacts
 from nova.virt.libvirt.hypervisor import Definitions, LibvirtHypervisor
-from nova.virt.libvirt.properties import wishes
+from nova.virt.libvirt.properties import requested_properties
 from nova.virt.libvirt.settings import LibvirtSettings
 from nova.virt.libvirt.vifs.interfaces import LibvirtInterfaces
 from nova.virt.libvirt.xml import interfaces as xml
@@ -123,7 +123,7 @@ class LibvirtHotPlug:
 
     def _spec(self, order: InterfaceOrder) -> VifSpec:
         build = msgspec.structs.replace(order.build, interfaces=(order.interface,))
-        asked = wishes(build.image.properties if build.image else {}, build.flavor.extra_specs)
+        asked = requested_properties(build.image.properties if build.image else {}, build.flavor.extra_specs)
         [spec] = vif_specs(build, asked, self.settings, self.facts().virt_type == "kvm")
         return spec
 

@@ -38,20 +38,21 @@ def cpu_spec(order: BuildOrder, asked: RequestedProperties, settings: LibvirtSet
         tuning=_tuning(order.flavor.extra_specs), **_address(asked, mode, host))
 
 
-def topology(vcpus: int, wishes: RequestedProperties) -> Topology:
-    """The arrangement of exactly ``vcpus`` that meets most wishes within the limits; else as many sockets as can be.
+def topology(vcpus: int, requested: RequestedProperties) -> Topology:
+    """The arrangement of exactly ``vcpus`` that meets most of what is requested within the limits; else as many sockets
+    as can be.
 
     image.WrongProperty when the limits leave no arrangement.
     """
-    limits = (wishes.max_sockets or MANY, wishes.max_cores or MANY, wishes.max_threads or MANY)
+    limits = (requested.max_sockets or MANY, requested.max_cores or MANY, requested.max_threads or MANY)
     fitting = [one for one in _arrangements(vcpus) if all(n <= limit for n, limit in zip(one, limits, strict=True))]
     if not fitting:
         raise errors.image.WrongProperty(name="the flavor's vcpus", value=vcpus,
                                          reason="no arrangement keeps within hw_cpu_max_sockets, _cores and _threads")
-    wished = (wishes.sockets, wishes.cores, wishes.threads)
+    wanted = (requested.sockets, requested.cores, requested.threads)
 
     def rank(one: Topology) -> tuple[int, int, int]:
-        met = sum(wish == n for wish, n in zip(wished, one, strict=True) if wish is not None)
+        met = sum(count == n for count, n in zip(wanted, one, strict=True) if count is not None)
         return met, one.sockets, one.cores
     return max(fitting, key=rank)
 

@@ -35,7 +35,7 @@ from nova.virt.libvirt.moves.file_transfer import Carrier, only
 from nova.virt.libvirt.moves.job import Ears, MigrationJob, MigrationJobs
 from nova.virt.libvirt.moves.source_info import SourceInfo
 from nova.virt.libvirt.moves.watch import MigrationWatch
-from nova.virt.libvirt.properties import wishes
+from nova.virt.libvirt.properties import requested_properties
 from nova.virt.libvirt.settings import LibvirtSettings
 from nova.virt.libvirt.settings.moves import bracketed, check_destination
 from nova.virt.libvirt.vifs.interfaces import LibvirtInterfaces
@@ -239,7 +239,8 @@ class LibvirtLiveMoves:
     def _reserved(self, order: MoveOrder, folder: Folder, source: GuestOnSource) -> tuple[SerialLine, ...]:
         """Where its serial ports shall be: nobody else's, until it lands or what was made for it is removed."""
         build = order.build
-        asked = wishes(build.image.properties if build.image else {}, build.flavor.extra_specs).serial_ports
+        asked = requested_properties(build.image.properties if build.image else {},
+                                     build.flavor.extra_specs).serial_ports
         with self.lines.choose(order.server_uuid, int(source.facts.get("serials", asked))) as lines:
             folder.reserve_ports(tuple(line.port for line in lines if line.port))
             return lines
@@ -268,7 +269,7 @@ def devices_held(order: BuildOrder) -> tuple[str, ...]:
 
 def wires_of(build: BuildOrder, settings: LibvirtSettings) -> dict[str, InterfaceWire]:
     """What will be behind each interface here, by MAC."""
-    asked = vifs.VifRequirements(wishes({}, {}), settings, False, 1, {})
+    asked = vifs.VifRequirements(requested_properties({}, {}), settings, False, 1, {})
     found = {one.mac: vifs.spec(one, asked) for one in build.interfaces}
     return {mac: InterfaceWire(type=one.type, source={"bridge": one.bridge} if one.bridge else dict(one.source),
                                device=one.device, port_id=one.port_id) for mac, one in found.items() if not one.pci}

@@ -41,7 +41,7 @@ class PlugContext(NamedTuple):
 class VifRequirements(NamedTuple):
     """What the guest's image and flavor ask for, and what this host can."""
 
-    wishes: RequestedProperties
+    requested: RequestedProperties
     settings: LibvirtSettings
     kvm: bool
     vcpus: int
@@ -102,15 +102,15 @@ def vlan_of(interface: Interface) -> int | None:
 
 def plain(interface: Interface, asked: VifRequirements) -> VifSpec:
     """Without what is behind it. Pure."""
-    wishes, settings = asked.wishes, asked.settings
-    model = wishes.vif_model or "virtio"
+    requested, settings = asked.requested, asked.settings
+    model = requested.vif_model or "virtio"
     virtio = model == "virtio"
     return VifSpec(
         mac=interface.mac, model=model, mtu=interface.mtu,
-        queues=min(asked.vcpus, MOST_QUEUES) if virtio and wishes.multiqueue else 1,
+        queues=min(asked.vcpus, MOST_QUEUES) if virtio and requested.multiqueue else 1,
         backend="qemu" if virtio and not asked.kvm else None,
         rx_queue_size=settings.rx_queue_size if asked.kvm else None,
-        tx_queue_size=settings.tx_queue_size if asked.kvm else None, packed=wishes.packed_ring,
+        tx_queue_size=settings.tx_queue_size if asked.kvm else None, packed=requested.packed_ring,
         bandwidth=bandwidth(asked.extra_specs))
 
 

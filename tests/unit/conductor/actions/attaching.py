@@ -25,18 +25,19 @@ class Attaching(NovaNetwork):
         self.ports: dict[str, str | None] = {PORT: None}
         self._by_operation: dict[int, Interface] = {}
 
-    def check_interface(self, server: Any, wish: RequestedNetwork) -> RequestedNetwork:
-        if wish.network_id == FULL:
+    def check_interface(self, server: Any, requested: RequestedNetwork) -> RequestedNetwork:
+        if requested.network_id == FULL:
             raise errors.Conflict("No address is left.")
-        if wish.port_id is not None and self.ports.get(wish.port_id):
-            raise errors.Conflict(f"Port {wish.port_id} is still in use.")
-        return wish if wish.network_id or wish.port_id else RequestedNetwork(network_id=NETWORK, tag=wish.tag)
+        if requested.port_id is not None and self.ports.get(requested.port_id):
+            raise errors.Conflict(f"Port {requested.port_id} is still in use.")
+        return requested if requested.network_id or requested.port_id else RequestedNetwork(network_id=NETWORK,
+                                                                                            tag=requested.tag)
 
-    def take_interface(self, tx: Any, op: Op, wish: RequestedNetwork) -> Interface | None:
-        return None if self.next_door else self._one(op, wish)
+    def take_interface(self, tx: Any, op: Op, requested: RequestedNetwork) -> Interface | None:
+        return None if self.next_door else self._one(op, requested)
 
-    def make_interface(self, op: Op, wish: RequestedNetwork) -> Interface:
-        return self._one(op, wish)
+    def make_interface(self, op: Op, requested: RequestedNetwork) -> Interface:
+        return self._one(op, requested)
 
     def drop_interface(self, tx: Any, op: Op, interface: Interface) -> None:
         if not self.next_door:
@@ -52,12 +53,13 @@ class Attaching(NovaNetwork):
         gone = {op.uuid for op in ops}
         self.held = {key: server for key, server in self.held.items() if server not in gone}
 
-    def _one(self, op: Op, wish: RequestedNetwork) -> Interface:
+    def _one(self, op: Op, requested: RequestedNetwork) -> Interface:
         number = len(self._by_operation) + 2
         made = self._by_operation.setdefault(op.entry.id, Interface(
-            id=wish.port_id or f"{number:08x}-199f-48c0-816c-13e38010b442", mac=f"fa:16:3e:4c:2c:{number:02x}",
-            network_id=wish.network_id or NETWORK, label="second", tag=wish.tag, bridge="br101",
-            addresses=(FixedAddress(address=wish.fixed_ip or f"10.1.0.{number}"),), given=wish.port_id is not None))
+            id=requested.port_id or f"{number:08x}-199f-48c0-816c-13e38010b442", mac=f"fa:16:3e:4c:2c:{number:02x}",
+            network_id=requested.network_id or NETWORK, label="second", tag=requested.tag, bridge="br101",
+            addresses=(FixedAddress(address=requested.fixed_ip or f"10.1.0.{number}"),),
+                                                                    given=requested.port_id is not None))
         self.held[made.id] = op.uuid
         if made.given:
             self.ports[made.id] = op.uuid

@@ -30,9 +30,9 @@ class Desk:
 
     def admit(self, *wanted: RequestedNetwork, who: context.RequestContext = JOE, **fields: Any) -> Any:
         self.neutron.requests.clear()
-        wish = NetworkRequest("demo", tuple(wanted) or None)._replace(**fields)
+        request = NetworkRequest("demo", tuple(wanted) or None)._replace(**fields)
         with context.entered(who):
-            return self.admission.admit(wish)
+            return self.admission.admit(request)
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def network(network_id: str, **fields: Any) -> RequestedNetwork:
     return RequestedNetwork(network_id=network_id, **fields)
 
 
-def test_admit_when_nothing_is_wished_then_the_only_network_and_two_calls(cloud):
+def test_admit_when_nothing_is_requested_then_the_only_network_and_two_calls(cloud):
     admitted = cloud.admit()
     assert admitted.networks == (network(cloud.net),) and admitted.security_groups == ("default",)
     assert len(cloud.neutron.requests) == 2  # networks, quota
@@ -56,7 +56,7 @@ def test_admit_when_nothing_is_wished_then_the_only_network_and_two_calls(cloud)
     assert len(cloud.neutron.requests) == 1  # how much room there is, is known for a while
 
 
-def test_admit_when_none_is_wished_then_none_and_no_call(cloud):
+def test_admit_when_none_is_requested_then_none_and_no_call(cloud):
     assert cloud.admit(networks=()).networks == () and cloud.neutron.requests == []
 
 
@@ -129,7 +129,7 @@ def test_admit_when_a_port_is_unknown_or_named_twice_or_for_several_then_it_is_r
         cloud.admit(port(made), servers=2)
 
 
-def test_admit_when_an_address_is_wished_then_it_must_be_of_a_subnet_and_free(cloud):
+def test_admit_when_an_address_is_requested_then_it_must_be_of_a_subnet_and_free(cloud):
     assert cloud.admit(network(cloud.net, fixed_ip="10.1.0.9")).networks[0].fixed_ip == "10.1.0.9"
     with pytest.raises(errors.Invalid, match="not an address of network"):
         cloud.admit(network(cloud.net, fixed_ip="10.2.0.9"))
@@ -198,8 +198,8 @@ def test_known_when_time_goes_by_then_it_is_asked_for_again(cloud):
 def test_one_when_an_interface_is_for_a_server_that_lives_then_it_is_resolved(cloud):
     with context.entered(JOE):
         assert cloud.admission.one("demo", RequestedNetwork(tag="t")) == network(cloud.net, tag="t")
-        wish = network(cloud.net, fixed_ip="10.1.0.9")
-        assert cloud.admission.one("demo", wish) == wish
+        request = network(cloud.net, fixed_ip="10.1.0.9")
+        assert cloud.admission.one("demo", request) == request
     with context.entered(JOE), pytest.raises(errors.NotFound):
         cloud.admission.one("demo", network("11111111-1111-1111-1111-111111111111"))
     with context.entered(JOE), pytest.raises(errors.NotFound):

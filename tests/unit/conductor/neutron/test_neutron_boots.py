@@ -253,7 +253,7 @@ def test_boot_when_the_port_became_anothers_meanwhile_then_it_is_an_error_and_th
     assert cloud.neutron.ports[port]["device_id"] == "another"
 
 
-def test_boot_when_nothing_is_wished_and_there_is_no_network_then_one_is_made_or_refused(cloud):
+def test_boot_when_nothing_is_requested_and_there_is_no_network_then_one_is_made_or_refused(cloud):
     cloud.neutron.networks.clear()
     cloud.deps.networking.known.forget([cloud.net])
     [uuid] = cloud.active()

@@ -26,9 +26,9 @@ def cloud(tmp_path: Path, templates: Path) -> Iterator[FailingCloud]:
     made.close()
 
 
-def attach(cloud: FailingCloud, uuid: str, **wish: Any) -> Any:
+def attach(cloud: FailingCloud, uuid: str, **requested: Any) -> Any:
     with context.entered(DEMO):
-        return cloud.control.attach_interface(uuid, RequestedNetwork(**wish))
+        return cloud.control.attach_interface(uuid, RequestedNetwork(**requested))
 
 
 @pytest.mark.parametrize("given", [False, True], ids=["made", "given"])

@@ -141,9 +141,9 @@ def test_one_more_address_over_the_quota_is_403_and_changes_nothing(cloud: Small
 def test_take_when_the_limit_is_reached_meanwhile_counts_under_the_lock(cloud: SmallCloud) -> None:
     """Two that were both admitted: who comes second is refused, and nothing of it is left."""
     uuid = cloud.active()[0]
-    wish = AddressRequest("another", "vm", (RequestedNetwork(network_id=network(cloud)),), "demo")
+    request = AddressRequest("another", "vm", (RequestedNetwork(network_id=network(cloud)),), "demo")
     with pytest.raises(errors.OverQuota):
-        cloud.cell.transact(lambda tx: addresses.bind(tx, [wish], Terms(limits={"demo": 1})))
+        cloud.cell.transact(lambda tx: addresses.bind(tx, [request], Terms(limits={"demo": 1})))
     assert [row.server_uuid for row in cloud.rows("cell", sa.select(tables.vifs))] == [uuid]
     assert cloud.cell.transact(lambda tx: addresses.used(tx, "demo")) == 1
 
@@ -170,10 +170,10 @@ def test_second_address_is_shown_and_served_and_given_back_once(cloud: SmallClou
 
 def test_interface_by_the_same_key_is_the_same_and_goes_once(cloud: SmallCloud) -> None:
     uuid = cloud.active()[0]
-    wish = AddressRequest(uuid, "vm", (RequestedNetwork(network_id=network(cloud)),), "demo")
-    first, again = (cloud.cell.transact(lambda tx: addresses.take_interface(tx, wish, "key")) for _ in range(2))
+    request = AddressRequest(uuid, "vm", (RequestedNetwork(network_id=network(cloud)),), "demo")
+    first, again = (cloud.cell.transact(lambda tx: addresses.take_interface(tx, request, "key")) for _ in range(2))
     assert first == again
-    other = cloud.cell.transact(lambda tx: addresses.take_interface(tx, wish, "another"))
+    other = cloud.cell.transact(lambda tx: addresses.take_interface(tx, request, "another"))
     assert other.id != first.id and other.addresses != first.addresses
     for _ in range(2):
         cloud.cell.transact(lambda tx: addresses.drop_interface(tx, uuid, first.id))
@@ -202,9 +202,9 @@ def test_mac_when_all_that_are_tried_are_taken_then_nothing_is_left(cloud: Small
     def same() -> str:
         tried.append(mac)
         return mac
-    wish = AddressRequest("another", "vm", (RequestedNetwork(network_id=network(cloud)),), "demo")
+    request = AddressRequest("another", "vm", (RequestedNetwork(network_id=network(cloud)),), "demo")
     with pytest.raises(errors.Unavailable, match="3 attempts"):
-        cloud.cell.transact(lambda tx: addresses.bind(tx, [wish], Terms(mac_attempts=3, new_mac=same)))
+        cloud.cell.transact(lambda tx: addresses.bind(tx, [request], Terms(mac_attempts=3, new_mac=same)))
     assert len(tried) == 3
     assert not cloud.rows("cell", sa.select(FIXED).where(FIXED.c.server_uuid == "another"))
 
@@ -258,11 +258,11 @@ def test_vpn_server_gets_the_address_that_is_set_aside_for_it_once(cloud: SmallC
     cloud.write("cell", sa.update(tables.networks).values(vpn_private_address="10.0.0.2"))
     cloud.control.reserve_fixed_address("10.0.0.2", True)
     request = RequestedNetwork(network_id=network(cloud), vpn=True)
-    wishes = [AddressRequest(name, "vpn", (request,), "demo") for name in ("one", "two")]
-    made = cloud.cell.transact(lambda tx: addresses.bind(tx, wishes[:1]))
+    requests = [AddressRequest(name, "vpn", (request,), "demo") for name in ("one", "two")]
+    made = cloud.cell.transact(lambda tx: addresses.bind(tx, requests[:1]))
     assert made["one"][0].addresses[0].address == "10.0.0.2"
     with pytest.raises(errors.Invalid, match="10.0.0.2"):
-        cloud.cell.transact(lambda tx: addresses.bind(tx, wishes[1:]))
+        cloud.cell.transact(lambda tx: addresses.bind(tx, requests[1:]))
     cloud.cell.transact(lambda tx: addresses.unbind(tx, ["one"]))
     assert row_of(cloud, "10.0.0.2").reserved and not cloud.cell.transact(lambda tx: free_addresses.pick(
         tx, row_of(cloud, "10.0.0.2").network_id, 0, ["10.0.0.2"]))

@@ -152,10 +152,10 @@ def test_guest_that_moves_has_the_other_hosts_address_as_its_gateway(many: ManyH
 
 
 def test_first_guests_at_once_take_one_address_for_their_host(many: ManyHosts) -> None:
-    wishes = [addresses.AddressRequest(name, "vm", (RequestedNetwork(network_id=many.network.uuid),), "demo", "a")
-              for name in ("one", "two", "three")]
-    for wish in wishes:
-        many.cloud.cell.transact(lambda tx, wish=wish: addresses.bind(tx, [wish]))
+    requests = [addresses.AddressRequest(name, "vm", (RequestedNetwork(network_id=many.network.uuid),), "demo", "a")
+                for name in ("one", "two", "three")]
+    for request in requests:
+        many.cloud.cell.transact(lambda tx, request=request: addresses.bind(tx, [request]))
     assert list(many.own()) == ["a"]
 
 

@@ -19,7 +19,7 @@ from nova.model.providers import (
     Reshape,
 )
 from nova.model.scheduling import Resources
-from tests.fakes.placement import Placement, wish
+from tests.fakes.placement import Placement, allocation_write
 from tests.fakes.rows import add_ledger, new_uuid
 from tests.fakes.small_cloud import SmallCloud, node_id
 
@@ -70,7 +70,7 @@ def test_allocations_when_written_then_they_are_read_with_owner_and_generation(p
 def test_allocations_when_written_again_then_they_replace_and_the_generation_counts(placement: Placement) -> None:
     one, two = placement.make("one", VCPU=4), placement.make("two", VCPU=4)
     consumer = placement.allocate(one, VCPU=4)
-    placement.rpc.set_allocations((wish(consumer, {two: {"VCPU": 1}}, 1, project_id="other"),))
+    placement.rpc.set_allocations((allocation_write(consumer, {two: {"VCPU": 1}}, 1, project_id="other"),))
     found = placement.rpc.get_allocations(consumer)
     assert held(placement, consumer) == {two: {"VCPU": 1}} and placement.used(one) == {"VCPU": 0}
     assert (found.generation, found.project_id) == (2, "other")
@@ -81,15 +81,17 @@ def test_allocations_when_another_generation_was_read_then_nothing_changes(place
                                                                            generation: int | None) -> None:
     one = placement.make("one", VCPU=4)
     consumer = placement.allocate(one, VCPU=1)
-    assert placement.trouble("set_allocations", (wish(consumer, {one: {"VCPU": 2}}, generation),)) == CHANGED
+    assert placement.trouble("set_allocations",
+                             (allocation_write(consumer, {one: {"VCPU": 2}}, generation),)) == CHANGED
     assert held(placement, consumer) == {one: {"VCPU": 1}}
-    placement.rpc.set_allocations((wish(consumer, {one: {"VCPU": 2}}, -1),))  # before there were generations
+    placement.rpc.set_allocations((allocation_write(consumer, {one: {"VCPU": 2}}, -1),
+                                   ))  # before there were generations
     assert placement.rpc.get_allocations(consumer).generation == 2
 
 
 def test_allocations_when_the_consumer_is_new_then_no_generation_but_none_will_do(placement: Placement) -> None:
     one, consumer = placement.make("one", VCPU=4), new_uuid()
-    assert placement.trouble("set_allocations", (wish(consumer, {one: {"VCPU": 2}}, 1),)) == CHANGED
+    assert placement.trouble("set_allocations", (allocation_write(consumer, {one: {"VCPU": 2}}, 1),)) == CHANGED
     assert placement.rpc.get_allocations(consumer) == ConsumerAllocations(consumer=consumer, generation=None)
     assert consumers(placement) == 0
 
@@ -105,10 +107,10 @@ def test_allocations_when_given_back_then_the_consumer_is_gone(placement: Placem
         if clear == "delete":
             placement.rpc.delete_allocations(consumer)
         else:
-            placement.rpc.set_allocations((wish(consumer, {}, 1),))
+            placement.rpc.set_allocations((allocation_write(consumer, {}, 1),))
         assert placement.used(one) == {"VCPU": 0} and consumers(placement) == 0
         assert placement.trouble("delete_allocations", consumer) == ("not_found", "placement.allocation.not_found")
-    placement.rpc.set_allocations((wish(new_uuid(), {}, None),))
+    placement.rpc.set_allocations((allocation_write(new_uuid(), {}, None),))
     assert consumers(placement) == 0
 
 
@@ -125,12 +127,12 @@ def test_allocations_when_they_do_not_fit_then_nothing_is_given(placement: Place
         resource_class="VCPU", total=4, reserved=1, allocation_ratio=3.0, min_unit=2, max_unit=6, step_size=2),)))
     placement.allocate(uuid, VCPU=6)
     wanted = {"VCPU": 4} if amounts == {"VCPU": 8} else amounts  # 9 in all, 6 used
-    assert placement.trouble("set_allocations", (wish(new_uuid(), {uuid: wanted}),)) == trouble
+    assert placement.trouble("set_allocations", (allocation_write(new_uuid(), {uuid: wanted}),)) == trouble
     assert placement.used(uuid) == {"VCPU": 6} and consumers(placement) == 1
 
 
 def test_allocations_when_the_provider_is_unknown_then_it_is_invalid(placement: Placement) -> None:
-    assert placement.trouble("set_allocations", (wish(new_uuid(), {new_uuid(): {"VCPU": 1}}),)) == (
+    assert placement.trouble("set_allocations", (allocation_write(new_uuid(), {new_uuid(): {"VCPU": 1}}),)) == (
         "invalid", "placement.allocation.unknown_provider")
 
 
@@ -139,19 +141,19 @@ def test_allocations_when_a_provider_shrank_below_its_use_then_they_shrink_and_p
     one = placement.make("one", VCPU=4)
     first, second = placement.allocate(one, VCPU=2), placement.allocate(one, VCPU=2)
     placement.fill(one, VCPU=2)
-    assert placement.trouble("set_allocations", (wish(first, {one: {"VCPU": 3}}, 1),)) == NO_ROOM
-    placement.rpc.set_allocations((wish(first, {one: {"VCPU": 2}}, 1),))
-    placement.rpc.set_allocations((wish(first, {one: {"VCPU": 1}}, 2),))
+    assert placement.trouble("set_allocations", (allocation_write(first, {one: {"VCPU": 3}}, 1),)) == NO_ROOM
+    placement.rpc.set_allocations((allocation_write(first, {one: {"VCPU": 2}}, 1),))
+    placement.rpc.set_allocations((allocation_write(first, {one: {"VCPU": 1}}, 2),))
     third = new_uuid()
-    placement.rpc.set_allocations((wish(second, {}, 1), wish(third, {one: {"VCPU": 2}})))
+    placement.rpc.set_allocations((allocation_write(second, {}, 1), allocation_write(third, {one: {"VCPU": 2}})))
     assert placement.used(one) == {"VCPU": 3} and held(placement, third) == {one: {"VCPU": 2}}
 
 
 def test_allocations_of_several_when_one_does_not_fit_then_none_is_written(placement: Placement) -> None:
     one, two = placement.make("one", VCPU=4), placement.make("two", VCPU=1)
     old, new = placement.allocate(one, VCPU=4), new_uuid()
-    swap = (wish(old, {two: {"VCPU": 1}}, 1), wish(new, {one: {"VCPU": 4}}))
-    assert placement.trouble("set_allocations", (*swap, wish(new_uuid(), {two: {"VCPU": 1}}))) == NO_ROOM
+    swap = (allocation_write(old, {two: {"VCPU": 1}}, 1), allocation_write(new, {one: {"VCPU": 4}}))
+    assert placement.trouble("set_allocations", (*swap, allocation_write(new_uuid(), {two: {"VCPU": 1}}))) == NO_ROOM
     assert held(placement, old) == {one: {"VCPU": 4}} and held(placement, new) == {}
     placement.rpc.set_allocations(swap)
     assert (held(placement, old), held(placement, new)) == ({two: {"VCPU": 1}}, {one: {"VCPU": 4}})
@@ -189,10 +191,10 @@ def test_servers_allocations_when_they_are_to_be_written_then_it_is_refused(clou
     cloud.api.transact(lambda tx: ledger.begin_move(tx, uuid, 4, move))
     before = cloud.claims()
     for consumer in (uuid, move):
-        assert placement.trouble("set_allocations", (wish(new_uuid(), {ours: {"VCPU": 1}}),
-                                                     wish(consumer, {ours: {"VCPU": 1}}, 4))) == SERVERS
+        assert placement.trouble("set_allocations", (allocation_write(new_uuid(), {ours: {"VCPU": 1}}),
+                                                     allocation_write(consumer, {ours: {"VCPU": 1}}, 4))) == SERVERS
         assert placement.trouble("delete_allocations", consumer) == SERVERS
-        assert placement.trouble("reshape", Reshape(allocations=(wish(consumer, {}, 4),))) == SERVERS
+        assert placement.trouble("reshape", Reshape(allocations=(allocation_write(consumer, {}, 4),))) == SERVERS
     with pytest.raises(errors.Conflict, match="placement audit"):
         placement.rpc.delete_allocations(uuid)
     assert cloud.claims() == before and consumers(placement) == 0
@@ -221,7 +223,7 @@ def test_project_usages_when_consumers_are_of_many_kinds_then_each_counts_once(c
     server(cloud, project_id="other")
     cloud.api.transact(lambda tx: ledger.begin_move(tx, moved, 4, move))
     placement.allocate(one, VCPU=1, MEMORY_MB=2)
-    placement.rpc.set_allocations((wish(new_uuid(), {one: {"VCPU": 1}}, consumer_type="JOB"),))
+    placement.rpc.set_allocations((allocation_write(new_uuid(), {one: {"VCPU": 1}}, consumer_type="JOB"),))
 
     def usages(**fields: Any) -> dict[str, tuple[int, dict[str, int]]]:
         query = PlacementUsageQuery(project_id=fields.pop("project_id", "demo"), **fields)
@@ -247,7 +249,7 @@ def test_reshape_when_all_is_right_then_inventory_and_allocations_move_together(
     def inventory(uuid: str, generation: int, **totals: int) -> ProviderInventories:
         return ProviderInventories(uuid=uuid, generation=generation, inventories=tuple(
             ClassInventory(resource_class=name, total=total, max_unit=total) for name, total in totals.items()))
-    moved = wish(consumer, {root: {"VCPU": 1}, child: {"VGPU": 2}}, 1)
+    moved = allocation_write(consumer, {root: {"VCPU": 1}, child: {"VGPU": 2}}, 1)
     for wrong, trouble in (
             (Reshape(inventories=(inventory(root, 1, VCPU=4), inventory(child, 0, VGPU=2)), allocations=(moved,)),
              ("conflict", "placement.concurrent_update")),
@@ -278,7 +280,7 @@ def test_generation_when_allocations_are_replaced_then_the_providers_named_count
     assert generations(placement, one, two) == [2, 1]
     placement.allocate(two, consumer, 1, VCPU=1)
     assert generations(placement, one, two) == [2, 2]  # what it has no more is not counted
-    placement.rpc.set_allocations((wish(consumer, {}, 2),))
+    placement.rpc.set_allocations((allocation_write(consumer, {}, 2),))
     assert generations(placement, one, two) == [2, 3]  # what it gives back by asking for nothing is
 
 
@@ -306,7 +308,7 @@ def test_reshape_when_unchanged_allocations_break_the_new_units_then_nothing_cha
         placement: Placement, units: dict[str, Any]) -> None:
     one = placement.make("one", VCPU=8)
     consumer = placement.allocate(one, VCPU=3)
-    same = (wish(consumer, {one: {"VCPU": 3}}, 1),)
+    same = (allocation_write(consumer, {one: {"VCPU": 3}}, 1),)
     assert placement.trouble("reshape", reshaped(one, 2, same, **units)) == NO_ROOM
     assert placement.rpc.get_inventories(one).inventories[0].max_unit == 8 and generations(placement, one) == [2]
     placement.rpc.reshape(reshaped(one, 2, same, total=3))
@@ -320,6 +322,6 @@ def test_reshape_when_done_then_generations_count_what_it_takes_in_single_writes
         inventories=(ProviderInventories(uuid=old, generation=2),
                      ProviderInventories(uuid=new, generation=0, inventories=(inventory,)),
                      ProviderInventories(uuid=bare, generation=1, inventories=(inventory,))),
-        allocations=(wish(consumer, {new: {"VCPU": 3}}, 1),)))
+        allocations=(allocation_write(consumer, {new: {"VCPU": 3}}, 1),)))
     assert generations(placement, old, new, bare) == [3, 3, 3]
     assert placement.rpc.get_allocations(consumer).generation == 2

@@ -10,7 +10,7 @@ from sqlalchemy import event
 from nova import errors
 from nova.model.aggregates import NewAggregate
 from nova.model.providers import CandidateQuery, Candidates, RequestGroup, ResourceRequest
-from tests.fakes.placement import Placement, wish
+from tests.fakes.placement import Placement, allocation_write
 from tests.fakes.rows import new_uuid
 from tests.fakes.small_cloud import SmallCloud, node_id
 
@@ -59,7 +59,7 @@ def test_candidates_when_nobody_knows_a_name_then_it_is_a_mistake_that_is_told(p
 
 def test_candidates_when_what_is_left_is_too_little_then_there_are_none(placement: Placement) -> None:
     one, two = placement.make("one", VGPU=2), placement.make("two", VGPU=2)
-    placement.rpc.set_allocations((wish(new_uuid(), {one: {"VGPU": 1}, two: {"VGPU": 2}}),))
+    placement.rpc.set_allocations((allocation_write(new_uuid(), {one: {"VGPU": 1}, two: {"VGPU": 2}}),))
     for limit in (None, 5):
         assert named(placement, ask(placement, RequestGroup(resources={"VGPU": 1}), limit=limit)) == [
             {"one": {"VGPU": 1}}]

@@ -35,7 +35,7 @@ def shown(cloud: SmallCloud, name: str, capsys: pytest.CaptureFixture[str]) -> s
     return capsys.readouterr().out
 
 
-def test_create_when_no_host_is_valid_then_the_journal_keeps_why_and_users_learn_of_their_wishes_only(
+def test_create_when_no_host_is_valid_then_the_journal_keeps_why_and_users_learn_what_was_unmet_only(
         cloud: SmallCloud) -> None:
     cloud.deps.scheduler = Hopeless()
     [uuid] = cloud.boot(scheduler_hints={"x": "y"}, availability_zone="nova")

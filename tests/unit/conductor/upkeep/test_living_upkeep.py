@@ -56,14 +56,14 @@ def crowd(cloud: LivingCloud, count: int) -> list[str]:
 class Drain:
     """A drain of host1, and what is seen of it."""
 
-    def __init__(self, cloud: LivingCloud, **wish: Any) -> None:
-        self.cloud, self.wish = cloud, DrainRequest(**{"host": "host1", **wish})
+    def __init__(self, cloud: LivingCloud, **request: Any) -> None:
+        self.cloud, self.request = cloud, DrainRequest(**{"host": "host1", **request})
         self.lines: list[str] = []
         self.rows: list[tuple[str, ...]] = []
 
     def run(self) -> int:
         with context.entered(context.internal()):
-            return host_commands.drain(self.cloud.control, self.wish, self.lines.append,
+            return host_commands.drain(self.cloud.control, self.request, self.lines.append,
                                        lambda _headings, rows: self.rows.extend(rows))
 
 

@@ -200,7 +200,7 @@ def test_cpu_mode_is_as_configured_or_fits_the_host(changes, virt_type, mode, mo
     assert flags == ([("require", "pcid"), ("disable", "mtrr")] if "cpu_flags" in changes else [])
 
 
-def test_every_flavor_spec_of_the_table_sets_a_field_of_wishes():
+def test_every_flavor_spec_of_the_table_sets_a_field_of_requested_properties():
     from nova.virt.libvirt.properties import RequestedProperties
     assert {row.field for row in (*FLAVOR.values(),
                                   *IMAGE.values())} - {""} <= set(RequestedProperties.__dataclass_fields__)

@@ -9,13 +9,13 @@ from nova.virt.libvirt.guest.processor import topology
 from nova.virt.libvirt.properties import RequestedProperties
 
 
-@pytest.mark.parametrize(("vcpus", "wishes", "expected"), [
+@pytest.mark.parametrize(("vcpus", "requested", "expected"), [
     (1, {}, (1, 1, 1)), (4, {}, (4, 1, 1)), (4, {"cores": 2}, (2, 2, 1)), (4, {"sockets": 1}, (1, 4, 1)),
     (4, {"max_sockets": 2}, (2, 2, 1)), (8, {"threads": 2, "sockets": 2}, (2, 2, 2)), (4, {"cores": 3}, (4, 1, 1)),
     (6, {"max_sockets": 1, "max_threads": 1}, (1, 6, 1)), (4, {"sockets": 2, "cores": 2, "threads": 1}, (2, 2, 1)),
 ])
-def test_topology_meets_what_it_can(vcpus, wishes, expected):
-    assert tuple(topology(vcpus, RequestedProperties(**wishes))) == expected
+def test_topology_meets_what_it_can(vcpus, requested, expected):
+    assert tuple(topology(vcpus, RequestedProperties(**requested))) == expected
 
 
 def test_topology_within_impossible_limits_is_refused():

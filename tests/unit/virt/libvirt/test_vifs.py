@@ -15,7 +15,7 @@ from nova.privileged.ovs import OpenVSwitch
 from nova.privileged.runner import Completed
 from nova.virt.libvirt import vifs
 from nova.virt.libvirt.disks.folders import PlugRecord
-from nova.virt.libvirt.properties import wishes
+from nova.virt.libvirt.properties import requested_properties
 from nova.virt.libvirt.settings import LibvirtSettings
 from nova.virt.libvirt.vifs.os_vif_plugs import VifPort
 from nova.virt.libvirt.xml import interfaces as xml
@@ -75,7 +75,7 @@ def interface(type: str, **fields: Any) -> Interface:
 
 
 def asked(extra: dict[str, str] | None = None, kvm: bool = True) -> vifs.VifRequirements:
-    return vifs.VifRequirements(wishes({}, extra or {}), SETTINGS, kvm, 2, extra or {}, Path("/nowhere"))
+    return vifs.VifRequirements(requested_properties({}, extra or {}), SETTINGS, kvm, 2, extra or {}, Path("/nowhere"))
 
 
 def text_of(one: Interface, **more: Any) -> str:

@@ -29,14 +29,14 @@ def flavor(specs: Specs = {}, vcpus: int = 4, memory_mb: int = 4096, **fields: o
                      "extra_specs": specs, **fields})
 
 
-def wishes(specs: Specs, image: Specs | None = None, **fields: object) -> HostRequirements:
-    found = needs_of(flavor(specs, **fields), image or {}, {"gpu": GPU}).wishes
+def requirements_of(specs: Specs, image: Specs | None = None, **fields: object) -> HostRequirements:
+    found = needs_of(flavor(specs, **fields), image or {}, {"gpu": GPU}).requirements
     assert found is not None
     return found
 
 
 def guest(specs: Specs, image: Specs | None = None, **fields: object) -> GuestTopology:
-    found = wishes(specs, image, **fields).topology.guest
+    found = requirements_of(specs, image, **fields).topology.guest
     assert found is not None
     return found
 
@@ -54,7 +54,7 @@ def refused(specs: Specs, image: Specs | None = None, **fields: object) -> error
     ({"quota:cpu_shares": "5", "mine": "x"}, {}), ({"hw:cpu_policy": "shared"}, {"hw_cpu_policy": "shared"}),
     ({"hw:mem_encryption": "no", "hw:emulator_threads_policy": "share", "hw:cpu_realtime": "off"}, {}),
     ({"os:secure_boot": "disabled", "hw:locked_memory": "no"}, {"hw_firmware_stateless": "no"})])
-def test_needs_when_nothing_is_wished_then_there_are_numbers_only(specs, image):
+def test_needs_when_nothing_is_required_then_there_are_numbers_only(specs, image):
     assert not may_hold(flavor(specs), image) or "hw:cpu_policy" in specs
     assert needs_of(flavor(specs, swap_mb=100, ephemeral_gb=2), image) == (
         Resources(vcpus=4, memory_mb=4096, disk_gb=13), None)
@@ -70,16 +70,17 @@ def test_needs_when_amounts_are_overridden_then_they_are_so():
     found = needs_of(flavor({"resources:VCPU": "0", "resources:MEMORY_MB": "0", "resources:DISK_GB": "0",
                              "resources:CUSTOM_BAREMETAL": "1"}), {})
     assert found.resources == Resources(vcpus=0, memory_mb=0, disk_gb=0)
-    assert found.wishes.request.groups == (RequestGroup(resources={"CUSTOM_BAREMETAL": 1}),)
+    assert found.requirements.request.groups == (RequestGroup(resources={"CUSTOM_BAREMETAL": 1}),)
     found = needs_of(flavor({"resources:VCPU": "2"}), {})
     assert found == (Resources(vcpus=2, memory_mb=4096, disk_gb=10), None)
 
 
 def test_needs_of_groups():
-    request = wishes({"resources:VGPU": "1", "trait:HW_CPU_X86_AVX": "required", "trait:CUSTOM_OLD": "forbidden",
-                      "resources1:SRIOV_NET_VF": "1", "trait1:CUSTOM_NET": "required", "trait1:CUSTOM_BAD": "forbidden",
-                      "resources_ssd:CUSTOM_DISK": "2", "resources3:VGPU": "0", "group_policy": "isolate",
-                      "same_subtree": "1,_ssd"}).request
+    request = requirements_of({"resources:VGPU": "1", "trait:HW_CPU_X86_AVX": "required",
+                               "trait:CUSTOM_OLD": "forbidden", "trait1:CUSTOM_BAD": "forbidden",
+                               "resources1:SRIOV_NET_VF": "1", "trait1:CUSTOM_NET": "required",
+                               "resources_ssd:CUSTOM_DISK": "2", "resources3:VGPU": "0", "group_policy": "isolate",
+                               "same_subtree": "1,_ssd"}).request
     assert request.groups == (
         RequestGroup(resources={"VCPU": 4, "MEMORY_MB": 4096, "DISK_GB": 10, "VGPU": 1},
                      required=(("HW_CPU_X86_AVX",),), forbidden=("CUSTOM_OLD",)),
@@ -93,7 +94,7 @@ def test_needs_of_groups():
     ({"traits_required": "CUSTOM_A, CUSTOM_B"}, ["CUSTOM_A", "CUSTOM_B"]),
     ({"traits_required": '["CUSTOM_B", "CUSTOM_A"]'}, ["CUSTOM_A", "CUSTOM_B"])])
 def test_needs_when_the_image_requires_traits_then_they_stand_beside_the_flavors(image, traits):
-    [group] = wishes({"trait:CUSTOM_0": "required"}, image).request.groups
+    [group] = requirements_of({"trait:CUSTOM_0": "required"}, image).request.groups
     assert group.required == (("CUSTOM_0",), *((name,) for name in traits))
 
 
@@ -107,11 +108,11 @@ def test_needs_when_the_image_requires_traits_then_they_stand_beside_the_flavors
     ({}, {"hw_maxphysaddr_mode": "emulate"}, ["COMPUTE_ADDRESS_SPACE_EMULATED"]),
     ({"hw:viommu_model": "virtio"}, {}, ["COMPUTE_VIOMMU_MODEL_VIRTIO"])])
 def test_needs_when_not_every_host_can_then_one_with_the_trait_is_asked_for(specs, image, traits):
-    assert wishes(specs, image).request.root_required == tuple(sorted(traits))
+    assert requirements_of(specs, image).request.root_required == tuple(sorted(traits))
 
 
 def test_needs_of_persistent_memory():
-    [group] = wishes({"hw:pmem": "4gb,4GB,16GB"}).request.groups
+    [group] = requirements_of({"hw:pmem": "4gb,4GB,16GB"}).request.groups
     assert group.resources["CUSTOM_PMEM_NAMESPACE_4GB"] == 2 and group.resources["CUSTOM_PMEM_NAMESPACE_16GB"] == 1
 
 
@@ -120,7 +121,7 @@ def test_needs_of_persistent_memory():
     ({"hw:mem_encryption": "true", "hw:mem_encryption_model": "amd-sev-es"}, {}, "HW_CPU_X86_AMD_SEV_ES"),
     ({"hw:mem_encryption": "true"}, {"hw_mem_encryption_model": "amd-sev-snp"}, "HW_CPU_X86_AMD_SEV_SNP")])
 def test_needs_of_encrypted_memory(specs, image, trait):
-    [group] = wishes(specs, {"hw_firmware_type": "uefi", "hw_machine_type": "q35", **image}).request.groups
+    [group] = requirements_of(specs, {"hw_firmware_type": "uefi", "hw_machine_type": "q35", **image}).request.groups
     assert group.resources["MEM_ENCRYPTION_CONTEXT"] == 1 and group.required == ((trait,),)
 
 
@@ -129,8 +130,8 @@ def test_needs_of_encrypted_memory(specs, image, trait):
 def test_guest_when_it_is_dedicated_then_processors_are_of_another_class():
     found = needs_of(flavor({**DEDICATED, "hw:emulator_threads_policy": "isolate"}), {})
     assert found.resources == Resources(vcpus=0, memory_mb=4096, disk_gb=10)
-    assert found.wishes.request.groups[0].resources == {"PCPU": 5, "MEMORY_MB": 4096, "DISK_GB": 10}
-    topology = found.wishes.topology.guest
+    assert found.requirements.request.groups[0].resources == {"PCPU": 5, "MEMORY_MB": 4096, "DISK_GB": 10}
+    topology = found.requirements.topology.guest
     assert not topology.numa and topology.emulator == "isolate"
     [cell] = topology.cells
     assert (cell.vcpus, cell.pinned, cell.memory_mb) == ((0, 1, 2, 3), (0, 1, 2, 3), 4096)
@@ -138,13 +139,13 @@ def test_guest_when_it_is_dedicated_then_processors_are_of_another_class():
 
 def test_guest_when_it_is_mixed_then_both_classes():
     found = needs_of(flavor({**MIXED, "hw:cpu_dedicated_mask": "^0"}), {})
-    assert found.resources.vcpus == 1 and found.wishes.request.groups[0].resources["PCPU"] == 3
-    assert found.wishes.topology.guest.cells[0].pinned == (1, 2, 3)
+    assert found.resources.vcpus == 1 and found.requirements.request.groups[0].resources["PCPU"] == 3
+    assert found.requirements.topology.guest.cells[0].pinned == (1, 2, 3)
 
 
 def test_guest_when_an_amount_of_processors_is_named_then_it_stands():
     found = needs_of(flavor({**DEDICATED, "resources:PCPU": "3"}), {})
-    assert found.resources.vcpus == 4 and found.wishes.request.groups[0].resources["PCPU"] == 3
+    assert found.resources.vcpus == 4 and found.requirements.request.groups[0].resources["PCPU"] == 3
 
 
 @pytest.mark.parametrize(("specs", "image", "cells"), [
@@ -304,14 +305,14 @@ def test_needs_when_they_can_not_be_met_then_the_error_names_what_says_so(specs,
 # -- devices
 
 def test_devices_of_aliases():
-    assert wishes({"pci_passthrough:alias": "gpu:2, gpu:1"}).topology.devices == (
+    assert requirements_of({"pci_passthrough:alias": "gpu:2, gpu:1"}).topology.devices == (
         PciRequest(count=2, specs=GPU.specs, alias="gpu"), GPU)
 
 
 @pytest.mark.parametrize(("specs", "image"), [
     ({"hw:pci_numa_affinity_policy": "socket"}, {}), ({}, {"hw_pci_numa_affinity_policy": "socket"})])
-def test_devices_when_a_policy_is_wished_then_it_stands_above_the_aliases(specs, image):
-    [device] = wishes({"pci_passthrough:alias": "gpu:1", **specs}, image).topology.devices
+def test_devices_when_a_policy_is_requested_then_it_stands_above_the_aliases(specs, image):
+    [device] = requirements_of({"pci_passthrough:alias": "gpu:1", **specs}, image).topology.devices
     assert device.numa_policy == "socket"
 
 
@@ -319,8 +320,8 @@ def test_devices_of_ports_keep_what_they_say():
     ports = (PciRequest(count=1, specs=(PciSpec(),), id="p1", numa_policy="required"),
              PciRequest(count=1, specs=(PciSpec(),), id="p2"))
     found = needs_of(flavor({"hw:pci_numa_affinity_policy": "preferred"}), {}, {}, ports)
-    assert [one.numa_policy for one in found.wishes.topology.devices] == ["required", "preferred"]
-    assert needs_of(flavor(), {}, {}, ports).wishes.topology.devices == ports
+    assert [one.numa_policy for one in found.requirements.topology.devices] == ["required", "preferred"]
+    assert needs_of(flavor(), {}, {}, ports).requirements.topology.devices == ports
 
 
 # -- whatever comes
@@ -360,7 +361,7 @@ def test_needs_of_anything_are_found_or_refused_and_hold_together(specs, image):
 
 
 def test_needs_are_met_by_the_one_rule():
-    request = wishes({**DEDICATED, "resources1:VGPU": "1", "trait1:CUSTOM_A": "required"}).request
+    request = requirements_of({**DEDICATED, "resources1:VGPU": "1", "trait1:CUSTOM_A": "required"}).request
     amounts = {"PCPU": Amount(capacity=4, max_unit=4), "MEMORY_MB": Amount(capacity=9999, max_unit=9999),
                "DISK_GB": Amount(capacity=99, max_unit=99)}
     root = ProviderState(id=1, uuid="r", amounts=amounts)
@@ -429,4 +430,5 @@ def test_needs_when_there_are_more_groups_than_can_be_looked_for_then_it_is_refu
 
 def test_needs_when_aliases_ask_for_more_devices_than_a_server_has_places_then_it_is_refused():
     assert isinstance(refused({"pci_passthrough:alias": "gpu:200,gpu:57"}), errors.host.PciTooManyDevices)
-    assert sum(one.count for one in wishes({"pci_passthrough:alias": "gpu:200,gpu:56"}).topology.devices) == 256
+    found = requirements_of({"pci_passthrough:alias": "gpu:200,gpu:56"})
+    assert sum(one.count for one in found.topology.devices) == 256

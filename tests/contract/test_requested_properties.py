@@ -78,7 +78,7 @@ ELSEWHERE = {
         "hw_ephemeral_encryption_secret_uuid", "hw_maxphysaddr_bits", "hw_usb_model", "hw_redirected_usb_ports",
         "hw_firmware_type", "os_admin_user", "os_command_line", "os_distro", "os_require_quiesce",
         "os_skip_agent_inject_files_at_boot", "os_skip_agent_inject_ssh", "os_type"),
-        "how the guest is made; [scheduler]image_metadata_prefilter asks for hosts that can"),
+                    "how the guest is made; [scheduler]image_metadata_prefilter asks for hosts that can"),
 }
 NAMESPACES = ("hw:", "os:", "pci_passthrough:", "accel:", "group_policy")
 

@@ -1,5 +1,5 @@
-"""What a host's tree of providers, its cells and its devices make of a server's wishes: the same rules as the claim's
-(:mod:`nova.model.candidates`, :mod:`nova.model.numa_fit`), over what the scheduler knows."""
+"""What a host's tree of providers, its cells and its devices make of a server's requirements: the same rules as the
+claim's (:mod:`nova.model.candidates`, :mod:`nova.model.numa_fit`), over what the scheduler knows."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ class Taking(NamedTuple):
     packing: Packing | None = None
 
 
-def take(host: HostView, wishes: HostRequirements | None) -> Taking | None:
-    """None for a server without wishes, or one whose wishes the host does not meet."""
-    if wishes is None:
+def take(host: HostView, requirements: HostRequirements | None) -> Taking | None:
+    """None for a server without requirements, or one whose requirements the host does not meet."""
+    if requirements is None:
         return None
-    solution = candidates.first(tree_of(host), wishes.request)
+    solution = candidates.first(tree_of(host), requirements.request)
     if solution is None:
         return None
-    if not wishes.topology.anything:
+    if not requirements.topology.anything:
         return Taking(solution.amounts)
-    packing = pack(host.state.topology, packings_of(host), wishes.topology)
+    packing = pack(host.state.topology, packings_of(host), requirements.topology)
     return None if isinstance(packing, str) else Taking(solution.amounts, packing)
 
 
