@@ -156,7 +156,7 @@ class _Parent:
         while not signals.stop:
             if signals.reload:
                 signals.reload = False
-                self._tell(signal.SIGHUP)
+                self._signal(signal.SIGHUP)
                 reload_levels(self.conf)
             if not self._reap(signals):
                 return 1
@@ -188,32 +188,32 @@ class _Parent:
                 return False
             self.failures = self.failures + 1 if code == 1 and age < 30 else 0
             if self.failures > 2 * self.workers:
-                self._tell(signal.SIGTERM)
+                self._signal(signal.SIGTERM)
                 return False
             LOG.error("worker %d of %s ended (exit code %d); starting another", index, self.binary, code)
             time.sleep(RESPAWN_S)
             self._fork(index)
         return True
 
-    def _tell(self, number: int) -> None:
+    def _signal(self, number: int) -> None:
         for pid in self.children:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, number)
 
     def _end(self) -> int:
         """Pass the stop on, and wait for as long as the workers may take."""
-        until, told = time.monotonic() + self.conf.graceful_shutdown_timeout + 5, float("-inf")
+        until, signalled = time.monotonic() + self.conf.graceful_shutdown_timeout + 5, float("-inf")
         while self.children and time.monotonic() < until:
-            if time.monotonic() - told > RESPAWN_S:  # again and again: one just born may have missed the first
-                told = time.monotonic()
-                self._tell(signal.SIGTERM)
+            if time.monotonic() - signalled > RESPAWN_S:  # again and again: one just born may have missed the first
+                signalled = time.monotonic()
+                self._signal(signal.SIGTERM)
             for pid in list(self.children):
                 with contextlib.suppress(ChildProcessError):
                     if not os.waitpid(pid, os.WNOHANG)[0]:
                         continue
                 self.children.pop(pid)
             time.sleep(0.05)
-        self._tell(signal.SIGKILL)
+        self._signal(signal.SIGKILL)
         return 0
 
 

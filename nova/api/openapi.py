@@ -206,8 +206,8 @@ def answer_of(route: Route, code: int, version: int) -> Schema | None:
 
 def _answer(code: int, schemas: list[Schema | None]) -> dict[str, object]:
     made: dict[str, Any] = {"description": responses[code]}
-    told = [schema for schema in schemas if schema is not None]
-    distinct = [schema for index, schema in enumerate(told) if schema not in told[:index]]
+    present = [schema for schema in schemas if schema is not None]
+    distinct = [schema for index, schema in enumerate(present) if schema not in present[:index]]
     if distinct:
         made["content"] = {JSON: {"schema": any_of(distinct)}}
     return made

@@ -153,7 +153,7 @@ class ComputeService(TakesOrders, HostInfo, ConsoleReports):
             self._patiently("compare guests with the conductor's list", self._reconciler.at_start)
             self._reflect()
             self._patiently("send the inventory", lambda: self._inventory.send(self.host_id, always=True))
-        except _ToldToStop:
+        except _StopRequested:
             return None
         self._periodic.start()
         return registered
@@ -170,7 +170,7 @@ class ComputeService(TakesOrders, HostInfo, ConsoleReports):
         LOG.warning("the conductor does not know this host any more: registering again")
         try:
             registered = self.register()
-        except _ToldToStop:
+        except _StopRequested:
             return None
         self._cleanups.do_open()
         self._inventory.send(self.host_id, always=True)
@@ -292,7 +292,7 @@ class ComputeService(TakesOrders, HostInfo, ConsoleReports):
             except errors.Unavailable as error:
                 LOG.warning("can not %s yet, and try again in %.0f s: %s", what, pause, error)
             if self._stopping.wait(pause * random.uniform(0.8, 1.2)):
-                raise _ToldToStop
+                raise _StopRequested
             pause = min(2 * pause, LONGEST_WAIT_S)
 
 
@@ -307,5 +307,5 @@ def _limits(options: Options) -> OrderLimits:
                        snapshots=options.max_concurrent_snapshots)
 
 
-class _ToldToStop(Exception):
+class _StopRequested(Exception):
     """SIGTERM came while we waited for a peer."""

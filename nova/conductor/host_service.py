@@ -196,14 +196,14 @@ def _same(host: str, other: str) -> None:
 
 
 def _check_daemon(registration: Registration) -> None:
-    """A host's daemons register here, with what they serve: the lowest version told decides what all others speak."""
+    """A host's daemons register here, with what they serve: the lowest version decides what all others speak."""
     if registration.binary not in SERVED:
         raise errors.host.NoHostDaemon(host=registration.host, binary=registration.binary)
     serves = SERVED[registration.binary]
-    for told in registration.contracts:
-        if serves is None or told.name != serves.__name__ or not _of_this_major(told.version, serves):
-            raise errors.PeerTooOld(f"{registration.binary} on {registration.host} speaks {told.name} "
-                                    f"{told.version}, which does not go with this conductor: install its release")
+    for served in registration.contracts:
+        if serves is None or served.name != serves.__name__ or not _of_this_major(served.version, serves):
+            raise errors.PeerTooOld(f"{registration.binary} on {registration.host} speaks {served.name} "
+                                    f"{served.version}, which does not go with this conductor: install its release")
 
 
 def _of_this_major(version: str, contract: type[Contract]) -> bool:

@@ -130,12 +130,12 @@ _BUFFERS = _Buffers()
 
 class _Way:
     """One direction. ``open``: the source may send more; ``broken``: it did not end but fail. ``lost``: the sink can't
-    be sent anything any more. ``told``: that there is no more.
+    be sent anything any more. ``ended``: the sink knows that there is no more.
     """
 
     def __init__(self, source: StreamEnd, sink: StreamEnd) -> None:
         self.source, self.sink = source, sink
-        self.open, self.broken, self.lost, self.told = True, False, False, False
+        self.open, self.broken, self.lost, self.ended = True, False, False, False
         self.bytes = 0
         self.moved = self.wrote = self._progress = time.monotonic()
 
@@ -257,9 +257,9 @@ class _Session:
         """A limit of time that has passed."""
         idle_s, total_s, ping_s, stall_s, _ = self.times
         if total_s and now - self.began >= total_s:
-            return Ending(TIMED_OUT, TOTAL.format(_told(total_s)))
+            return Ending(TIMED_OUT, TOTAL.format(_in_words(total_s)))
         if idle_s and now - max(self.up.moved, self.down.moved) >= idle_s:
-            return Ending(TIMED_OUT, IDLE.format(_told(idle_s)))
+            return Ending(TIMED_OUT, IDLE.format(_in_words(idle_s)))
         if stall_s and self.down.stuck(now, stall_s):
             return Ending(ABNORMAL, BROWSER_STUCK)
         if stall_s and self.up.stuck(now, stall_s):
@@ -291,7 +291,7 @@ class _Session:
             self._half(self.up, self._browser_left())
         if not self.down.open and self.front.drained:
             self._half(self.down, Ending(BACK_END, CONSOLE_CLOSED))
-        over = self._first is not None and (self._whole() or (self.up.told and self.down.told))
+        over = self._first is not None and (self._whole() or (self.up.ended and self.down.ended))
         return self._first if over else None
 
     def _whole(self) -> bool:
@@ -306,8 +306,8 @@ class _Session:
 
     def _half(self, way: _Way, ending: Ending) -> None:
         """One direction is over, with all that was to be sent."""
-        if not way.told:
-            way.told = True
+        if not way.ended:
+            way.ended = True
             self._first = self._first or ending
             if not self._whole():
                 way.sink.end_writing()
@@ -347,12 +347,12 @@ class _Session:
             due.append(now + ping_s if self.asked or now - self.front.heard >= ping_s else self.front.heard + ping_s)
         if stall_s and not (self.front.drained and self.target.drained):
             due.append(now + stall_s)
-        if self._left is not None and not self.up.told:
+        if self._left is not None and not self.up.ended:
             due.append(now + self.times.linger_s)
         return max(0.0, min(due) - now) + 0.001 if due else None
 
 
-def _told(seconds: float) -> str:
+def _in_words(seconds: float) -> str:
     for size, name in ((3600, "hour"), (60, "minute")):
         if seconds >= size:
             count = round(seconds / size)

@@ -32,8 +32,8 @@ _DRIVERS = {"mysql": "mysql+pymysql", "mariadb": "mariadb+pymysql", "postgresql"
             "postgres": "postgresql+psycopg"}
 
 
-TELL_AGAIN_S = 10.0
-_told_at = -TELL_AGAIN_S
+LOG_AGAIN_S = 10.0
+_logged_at = -LOG_AGAIN_S
 
 
 class DatabaseAway(errors.Unavailable):
@@ -143,10 +143,10 @@ def _roll_back(connection: Connection) -> None:
 
 def _away(reason: str) -> DatabaseAway:
     """The error, with a line in the log; not one for each of the many requests that meet it."""
-    global _told_at
+    global _logged_at
     now = time.monotonic()
-    if now - _told_at > TELL_AGAIN_S:
-        _told_at = now
+    if now - _logged_at > LOG_AGAIN_S:
+        _logged_at = now
         LOG.warning("the database does not answer: %s", reason)
     return DatabaseAway(reason)
 

@@ -79,7 +79,7 @@ def _write_inventories(tx: Connection, key: int, wanted: Sequence[ClassInventory
                                             inventories.c.resource_class.in_([*now, *gone])))
     insert_all(tx, inventories, [_row(key, one) for one in (*wanted, *kept)])
     for one in (*wanted, *kept):
-        _tell_overuse(name, one, int(used.get(one.resource_class, 0)), before.get(one.resource_class))
+        _log_overuse(name, one, int(used.get(one.resource_class, 0)), before.get(one.resource_class))
 
 
 def _within_bounds(one: ClassInventory) -> ClassInventory:
@@ -102,7 +102,7 @@ def _row(key: int, one: ClassInventory) -> dict[str, object]:
             "allocation_ratio": one.allocation_ratio, "reported": True}
 
 
-def _tell_overuse(name: str, one: ClassInventory, used: int, before: AnyRow | None) -> None:
+def _log_overuse(name: str, one: ClassInventory, used: int, before: AnyRow | None) -> None:
     """Once a change: a host that shrinks below its use keeps its guests, and is given no more."""
     capacity = int((one.total - one.reserved) * one.allocation_ratio)
     was = int((before.total - before.reserved) * before.allocation_ratio) if before is not None else None
@@ -145,8 +145,8 @@ def _write_children(tx: Connection, root: int, inventory: Inventory, node: Node)
         keys[child.name] = _write(tx, child.uuid, rows.get(child.uuid), values)
         _write_inventories(tx, keys[child.name], [one for one in child.inventories if one.total > 0], child.name)
         _write_traits(tx, keys[child.name], child.traits)
-    told = set(keys.values())
-    gone = [row for row in rows.values() if row.id not in told and row.inventory_version]  # 0: made by Placement's API
+    present = set(keys.values())
+    gone = [row for row in rows.values() if row.id not in present and row.inventory_version]  # 0: by Placement's API
     _drop(tx, gone)
 
 

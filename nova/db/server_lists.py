@@ -209,10 +209,10 @@ def _order(query: ServerListQuery) -> list[tuple[AnyColumn, bool]]:
 
 def _ordered(tx: Connection, column: AnyColumn, descending: bool) -> AnyRow:
     """NULL below everything, as the others have it by themselves; PostgreSQL must be told."""
-    told = column.nullable and tx.dialect.name == "postgresql"
+    explicit = column.nullable and tx.dialect.name == "postgresql"
     if descending:
-        return column.desc().nulls_last() if told else column.desc()
-    return column.asc().nulls_first() if told else column.asc()
+        return column.desc().nulls_last() if explicit else column.desc()
+    return column.asc().nulls_first() if explicit else column.asc()
 
 
 def _after(tx: Connection, query: ServerListQuery, order: list[tuple[Clause, bool]]) -> Clause:

@@ -100,7 +100,7 @@ class Drain:
         self.cases: dict[str, Case] = {}
         self.up = True
         self.interrupts = 0
-        self._first, self._silent, self._told = True, False, False
+        self._first, self._silent, self._interrupt_said = True, False, False
         self._began = self._clock.monotonic()
         self._request = context.current().request_id
 
@@ -121,9 +121,9 @@ class Drain:
                 self._silent = False
             except (errors.Unavailable, errors.Invalid) as error:  # Invalid: the last server of a page went meanwhile
                 if not self._silent:
-                    self._tell(f"no answer ({error.message}): trying again")
+                    self._log(f"no answer ({error.message}): trying again")
                 self._silent = True
-            self._tell_of_interrupt()
+            self._say_interrupt()
             if not self.over:
                 self._clock.sleep(POLL_S)
 
@@ -132,15 +132,15 @@ class Drain:
         it says nothing.)"""
         self.interrupts += 1
 
-    def _tell_of_interrupt(self) -> None:
-        if not self.interrupts or self._told:
+    def _say_interrupt(self) -> None:
+        if not self.interrupts or self._interrupt_said:
             return
-        self._told = True
+        self._interrupt_said = True
         moving = [case for case in self.cases.values() if case.under_way]
-        self._tell(f"begins no more; {len(moving)} still run (Ctrl-C once more to leave them alone):"
-                   if moving else "begins no more")
+        self._log(f"begins no more; {len(moving)} still run (Ctrl-C once more to leave them alone):"
+                  if moving else "begins no more")
         for case in moving:
-            self._tell(f"{case.uuid} {case.name}  {case.how}, for {self._age_s(case):.0f} s")
+            self._log(f"{case.uuid} {case.name}  {case.how}, for {self._age_s(case):.0f} s")
 
     @property
     def elapsed_s(self) -> float:
@@ -229,7 +229,7 @@ class Drain:
             return
         if moving and case.phase != MOVES:
             case.how, case.since = case.how or "move", self._clock.monotonic()
-            self._tell(f"{case.uuid} {case.name}  {case.how} is under way already ({task})")
+            self._log(f"{case.uuid} {case.name}  {case.how} is under way already ({task})")
         case.phase = MOVES if moving or case.ours else WAITS
 
     def _has_not_moved(self, case: Case) -> None:
@@ -287,7 +287,7 @@ class Drain:
             LIVE: lambda: self._conductor.live_migrate_server(LiveMigrateServer(uuid=case.uuid, host=self.request.to)),
             COLD: lambda: self._conductor.migrate_server(MigrateServer(uuid=case.uuid, host=self.request.to)),
             OFFLOAD: lambda: self._conductor.order_server(ServerOrder(uuid=case.uuid, action=ACTION[OFFLOAD]))}
-        self._tell(f"{case.uuid} {case.name}  {case.how} begins")
+        self._log(f"{case.uuid} {case.name}  {case.how} begins")
         self._ask(case, orders[case.how])
 
     def _ask(self, case: Case, order: Callable[[], object]) -> None:
@@ -295,7 +295,7 @@ class Drain:
         try:
             order()
         except errors.Unavailable as error:
-            self._tell(f"{case.uuid} {case.name}  no answer: {error.message}")
+            self._log(f"{case.uuid} {case.name}  no answer: {error.message}")
         except (errors.WrongState, errors.NotFound) as error:
             if case.phase == MOVES and case.tries >= TRIES:
                 self._stay(case, error.message)
@@ -322,13 +322,13 @@ class Drain:
     def _end(self, case: Case, what: str) -> None:
         how = f"{case.how}  " if case.how else ""
         took = "" if case.since is None else f"  in {self._age_s(case):.1f} s"
-        self._tell(f"{case.uuid} {case.name}  {how}{what}{took}")
+        self._log(f"{case.uuid} {case.name}  {how}{what}{took}")
         case.phase = GONE
 
     def _stay(self, case: Case, reason: str, skipped: bool = False) -> None:
         case.phase, case.reason, case.skipped = STAYS, reason, skipped
         if not skipped:
-            self._tell(f"{case.uuid} {case.name}  stays: {reason}")
+            self._log(f"{case.uuid} {case.name}  stays: {reason}")
 
-    def _tell(self, text: str) -> None:
+    def _log(self, text: str) -> None:
         self._say(f"{self._clock.stamp()}  {text}")

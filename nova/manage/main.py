@@ -16,7 +16,7 @@ from nova.conf.base import Options
 from nova.manage import cell_commands, firewall_commands, floating_commands, network_commands, vpn_commands
 from nova.manage.command import Command, Run, argument
 from nova.manage.database_commands import archive, database_of, purge, sync, version
-from nova.manage.doctor.finding import told
+from nova.manage.doctor.finding import described
 from nova.manage.output import say, say_now, table
 from nova.model.services import Debt
 from nova.rpc.contracts.conductor import ConductorRPC
@@ -314,7 +314,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         with context.entered(context.internal()):
             return given.command.run(options, given)
     except errors.NovaError as error:
-        sys.stderr.write(f"{BINARY}: {told(error)}\n")
+        sys.stderr.write(f"{BINARY}: {described(error)}\n")
         return 1
     except BrokenPipeError:
         return 1

@@ -38,7 +38,7 @@ def audit(stores: Stores, given: argparse.Namespace, say: Say) -> int:
     for one in found:
         done = "deleted: " if given.delete and one.kind in TOO_MUCH else ""
         say(done + one.words())
-    _tell_overuse(stores, tree, say)
+    _say_overuse(stores, tree, say)
     if not found:
         say("Every allocation belongs to a server or a move of one, and every server has its allocations.")
         return CLEAN
@@ -64,7 +64,7 @@ def _differences(found: Iterable[Judged], tree: Library) -> Iterator[Difference]
                     if tree is None or (one.place.host, one.place.node) == (tree.host, tree.name))
 
 
-def _tell_overuse(stores: Stores, tree: Library, say: Say) -> None:
+def _say_overuse(stores: Stores, tree: Library, say: Say) -> None:
     """No fault of the records: a host shrank, or its ratio did."""
     with stores.api.reading() as tx:
         found = audits.overused(tx, tree.host if tree is not None else None)
@@ -134,7 +134,7 @@ def rebuild(stores: Stores, given: argparse.Namespace, say: Say) -> int:
         changed += bool(judged.differences)
         for one in judged.differences:
             say(f"{would}corrected: {one.words()}")
-    _tell_overuse(stores, None, say)
+    _say_overuse(stores, None, say)
     if not changed and not failed:
         say("Nothing to change: inventories are as hosts reported them, allocations are as servers need them.")
     return 1 if failed else WOULD_CHANGE if changed and given.dry_run else 0

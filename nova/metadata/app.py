@@ -107,22 +107,22 @@ class MetadataApp:
 
     def _reply_to(self, query: GuestQuery, path: str, environ: WSGIEnvironment) -> Reply:
         """A password is asked for anew: it is what changes while somebody waits for it."""
-        told = self._told(query).get(query, lambda: self._tell(query), fresh=_is_password(path))
-        if _is_password(path) and path in told.files:
-            return self._password(environ, query, told)
-        if path.startswith("openstack/") and path.endswith("/vendor_data2.json") and path in told.files:
-            return self._plain(environ, self._asked.get(told.facts.uuid, lambda: self._ask(told.facts)), JSON)
-        if path in told.files:
-            return self._plain(environ, told.files[path], JSON if path.endswith(".json") else TEXT)
-        listed = guest_tree.listing(told.files, path, self._today())
+        known = self._cache_of(query).get(query, lambda: self._guest_files(query), fresh=_is_password(path))
+        if _is_password(path) and path in known.files:
+            return self._password(environ, query, known)
+        if path.startswith("openstack/") and path.endswith("/vendor_data2.json") and path in known.files:
+            return self._plain(environ, self._asked.get(known.facts.uuid, lambda: self._ask(known.facts)), JSON)
+        if path in known.files:
+            return self._plain(environ, known.files[path], JSON if path.endswith(".json") else TEXT)
+        listed = guest_tree.listing(known.files, path, self._today())
         if listed is None:
             raise errors.NotFound()
         return self._plain(environ, listed)
 
-    def _told(self, query: GuestQuery) -> Cache[GuestFiles]:
+    def _cache_of(self, query: GuestQuery) -> Cache[GuestFiles]:
         return self._by_server if query.server_uuid is not None else self._by_address
 
-    def _tell(self, query: GuestQuery) -> GuestFiles:
+    def _guest_files(self, query: GuestQuery) -> GuestFiles:
         facts = self._source.guest_facts(self._host, query)
         if query.project_id not in (None, facts.project_id) or query.server_uuid not in (None, facts.uuid):
             raise errors.NotFound()  # the conductor said so already; nobody's word alone gives a guest's secrets away
@@ -138,19 +138,19 @@ class MetadataApp:
             return _refusal(405, "The method is not allowed for this resource.", ("Allow", "GET, HEAD"))
         return Reply(200, body, content_type)
 
-    def _password(self, environ: WSGIEnvironment, query: GuestQuery, told: GuestFiles) -> Reply:
+    def _password(self, environ: WSGIEnvironment, query: GuestQuery, known: GuestFiles) -> Reply:
         method = environ["REQUEST_METHOD"]
         if method in ("GET", "HEAD"):
-            return Reply(200, told.facts.password.encode())
+            return Reply(200, known.facts.password.encode())
         if method != "POST":
             raise errors.Invalid("Only GET and POST are allowed here.")
         body = _body(environ, LONGEST_PASSWORD)
-        if told.facts.password:
+        if known.facts.password:
             raise errors.metadata.PasswordKept()
         try:
-            self._source.set_guest_password(self._host, GuestPassword(server_uuid=told.facts.uuid, password=body))
+            self._source.set_guest_password(self._host, GuestPassword(server_uuid=known.facts.uuid, password=body))
         finally:
-            self._told(query).forget(query)
+            self._cache_of(query).forget(query)
         return Reply(200, b"")
 
 

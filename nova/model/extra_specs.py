@@ -192,14 +192,14 @@ def problem(key: str, value: str) -> str | None:
     namespace, colon, name = key.partition(":")
     grouped = _GROUPED.fullmatch(namespace) if colon else None
     if grouped and grouped[1] == "trait":
-        return _known(key, name, TRAITS, is_trait(name)) or _told(key, TRAIT_WANTED, value)
+        return _known(key, name, TRAITS, is_trait(name)) or _value_problem(key, TRAIT_WANTED, value)
     if grouped:
-        return _known(key, name, RESOURCE_CLASSES, is_resource_class(name)) or _told(key, NUMBER, value)
+        return _known(key, name, RESOURCE_CLASSES, is_resource_class(name)) or _value_problem(key, NUMBER, value)
     if colon and namespace == "capabilities":
         return _known(key, name, CAPABILITIES | NESTED_CAPABILITIES, _is_capability(name))
     rule = _rule(key)
     if rule is not None:
-        return _told(key, rule, value)
+        return _value_problem(key, rule, value)
     return _known(key, key, frozenset(SPECS), False) if colon and namespace in NAMESPACES else None
 
 
@@ -223,7 +223,7 @@ def _is_capability(name: str) -> bool:
     return name in CAPABILITIES or name.partition(":")[0] in NESTED_CAPABILITIES
 
 
-def _told(key: str, rule: ExtraSpecRule, value: str) -> str | None:
+def _value_problem(key: str, rule: ExtraSpecRule, value: str) -> str | None:
     wrong = rule.problem(value)
     return None if wrong is None else f"the value {value!r} of extra spec {key} {wrong}"
 

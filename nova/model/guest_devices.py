@@ -18,12 +18,12 @@ TRUE = frozenset({"1", "t", "true", "on", "y", "yes"})
 
 def devices(interfaces: Iterable[Interface], places: Mapping[str, DevicePlace], version: str) -> list[dict[str, Json]]:
     """``places``: where the guest sees its devices, by MAC address."""
-    return [_nic(one, places.get(one.mac.lower(), NOWHERE), version) for one in interfaces if _is_told_of(one, version)]
+    return [_nic(one, places.get(one.mac.lower(), NOWHERE), version) for one in interfaces if _is_shown(one, version)]
 
 
 def has_devices(interfaces: Iterable[Interface]) -> bool:
     """Whether the guest is told of any device, and so of its place."""
-    return any(_is_told_of(one, LATEST) for one in interfaces)
+    return any(_is_shown(one, LATEST) for one in interfaces)
 
 
 def dedicated_cpus(packing: Packing | None) -> tuple[int, ...]:
@@ -31,7 +31,7 @@ def dedicated_cpus(packing: Packing | None) -> tuple[int, ...]:
     return tuple(sorted({cpu for cell in packing.cells for cpu in cell.pins})) if packing is not None else ()
 
 
-def _is_told_of(interface: Interface, version: str) -> bool:
+def _is_shown(interface: Interface, version: str) -> bool:
     return (bool(interface.tag) or _vlan(interface) is not None
             or (_at_least(version, VF_TRUSTED) and _trusted(interface)))
 

@@ -65,14 +65,14 @@ def subnets_of(interface: Interface) -> tuple[Subnet, ...]:
 
 def _entries(interface: Interface) -> Iterator[dict[str, Json]]:
     """One an address; a range whose addresses come by DHCP is told of once."""
-    told: set[tuple[str, str]] = set()
+    listed: set[tuple[str, str]] = set()
     for address, subnet in _pairs(interface):
         kind = _kind(interface, address, subnet)
         if kind.endswith("_dhcp"):
             key = kind, subnet.cidr if subnet is not None else ""
-            if key not in told:
+            if key not in listed:
                 yield {"type": kind}
-            told.add(key)
+            listed.add(key)
             continue
         yield {"type": kind, "ip_address": address.address, "netmask": _netmask(subnet),
                "routes": list(_routes(address.version, subnet)),

@@ -39,9 +39,9 @@ def guest_of(asked: FlavorAndImage) -> GuestTopology | None:
     """None: it does not mind where it runs. server.ImpossibleRequirement."""
     pinning, page = _pinning(asked), _page(asked)
     locked = _locked(asked, page)
-    told = said(asked.specs, "hw:mem_page_size") or said(asked.image, "hw_mem_page_size")
-    if told is not None:
-        countable(told, asked.vcpus)
+    stated = said(asked.specs, "hw:mem_page_size") or said(asked.image, "hw_mem_page_size")
+    if stated is not None:
+        countable(stated, asked.vcpus)
     cells = _cells(asked)
     numa = cells is not None
     if cells is None:
@@ -72,9 +72,9 @@ def _pinning(asked: FlavorAndImage) -> _Pinning:
             if one is not None and needs:
                 raise one.wrong("it needs dedicated processors (hw:cpu_policy=dedicated or mixed)")
         return _Pinning()
-    told = said(asked.specs, "hw:cpu_policy") or said(asked.image, "hw_cpu_policy")
-    if told is not None:
-        countable(told, asked.vcpus)
+    stated = said(asked.specs, "hw:cpu_policy") or said(asked.image, "hw_cpu_policy")
+    if stated is not None:
+        countable(stated, asked.vcpus)
     fast_mask = _realtime_mask(asked) if flag(realtime) else None
     pinned = _mixed(asked, mask, fast_mask) if policy == MIXED else frozenset(range(asked.vcpus))
     fast: frozenset[int] = frozenset()
@@ -110,23 +110,23 @@ def _mixed(asked: FlavorAndImage, mask: Said | None, realtime: Said | None) -> f
     """The dedicated processors of a mixed guest: those of the one mask that must be there."""
     if mask is not None and realtime is not None:
         raise mask.wrong(f"{realtime.name} says already which processors are dedicated: one of them must go")
-    told = mask or realtime
-    if told is None:
+    stated = mask or realtime
+    if stated is None:
         said_so = said(asked.specs, "hw:cpu_policy") or said(asked.image, "hw_cpu_policy")
         assert said_so is not None
         raise said_so.wrong("it needs hw:cpu_dedicated_mask, or realtime processors (hw:cpu_realtime_mask)")
-    pinned = processors(told, asked.vcpus)
+    pinned = processors(stated, asked.vcpus)
     if not 0 < len(pinned) < asked.vcpus:
-        raise told.wrong("a mixed server has at least one dedicated and one shared processor")
+        raise stated.wrong("a mixed server has at least one dedicated and one shared processor")
     return pinned
 
 
-def _realtime(asked: FlavorAndImage, told: Said, cpus: frozenset[int], emulator: Said | None) -> frozenset[int]:
+def _realtime(asked: FlavorAndImage, stated: Said, cpus: frozenset[int], emulator: Said | None) -> frozenset[int]:
     if not cpus:
-        raise told.wrong("no processor is left to be realtime")
+        raise stated.wrong("no processor is left to be realtime")
     if len(cpus) == asked.vcpus and emulator is None:
-        raise told.wrong("at least one processor must not be realtime (hw:cpu_realtime_mask), or the emulator's "
-                         "threads run elsewhere (hw:emulator_threads_policy)")
+        raise stated.wrong("at least one processor must not be realtime (hw:cpu_realtime_mask), or the emulator's "
+                           "threads run elsewhere (hw:emulator_threads_policy)")
     return cpus
 
 
@@ -157,9 +157,9 @@ def _locked(asked: FlavorAndImage, page: str) -> bool:
     flavor, image = flag(mine), flag(its)
     if mine is not None and its is not None and flavor != image:
         raise its.wrong(f"the flavor says {mine.name}={mine.value}")
-    told = mine or its
-    if told is not None and flag(told) and not page:
-        raise told.wrong("it needs a page size (hw:mem_page_size)")
+    stated = mine or its
+    if stated is not None and flag(stated) and not page:
+        raise stated.wrong("it needs a page size (hw:mem_page_size)")
     return bool(flavor or image)
 
 
@@ -185,18 +185,18 @@ def _cells(asked: FlavorAndImage) -> tuple[tuple[Cpus, int], ...] | None:
     mine, its = flavor.first(), image.first()
     if mine is not None and its is not None:
         raise its.wrong(f"the flavor says {mine.name}={mine.value}: an image has no say in it then")
-    numa, told = (flavor, mine) if mine is not None else (image, its)
-    if told is None:
+    numa, stated = (flavor, mine) if mine is not None else (image, its)
+    if stated is None:
         return None
     if numa.nodes is None:
-        raise told.wrong(f"it needs {'hw:numa_nodes' if mine is not None else 'hw_numa_nodes'}")
+        raise stated.wrong(f"it needs {'hw:numa_nodes' if mine is not None else 'hw_numa_nodes'}")
     count = number(numa.nodes, 1)
     countable(numa.nodes, asked.vcpus)
     if count > asked.vcpus:
         raise numa.nodes.wrong(f"the server has {asked.vcpus} processors, fewer than that")
     if not numa.cpus and not numa.mem:
         return _alike(asked, numa.nodes, count)
-    return _told(asked, numa, numa.nodes, count)
+    return _stated_cells(asked, numa, numa.nodes, count)
 
 
 def _numa(given: Mapping[str, str], nodes: str) -> _Numa:
@@ -218,7 +218,7 @@ def _alike(asked: FlavorAndImage, nodes: Said, count: int) -> tuple[tuple[Cpus, 
     return tuple((tuple(range(at * each, (at + 1) * each)), asked.memory_mb // count) for at in range(count))
 
 
-def _told(asked: FlavorAndImage, numa: _Numa, nodes: Said, count: int) -> tuple[tuple[Cpus, int], ...]:
+def _stated_cells(asked: FlavorAndImage, numa: _Numa, nodes: Said, count: int) -> tuple[tuple[Cpus, int], ...]:
     """What each node has: all processors once, and all the memory."""
     for at, one in (*numa.cpus.items(), *numa.mem.items()):
         if at >= count:

@@ -143,8 +143,8 @@ def _image_traits(image: Mapping[str, str]) -> Iterator[tuple[str, Said]]:
             one = Said(key, image[key].strip())
             choice(one, REQUIRED)
             yield key.removeprefix("trait:"), one
-    told = said(image, "traits_required")
-    for name in _names(told) if told else ():
+    stated = said(image, "traits_required")
+    for name in _names(stated) if stated else ():
         yield name, Said("traits_required", REQUIRED)
 
 
@@ -202,11 +202,11 @@ def _encryption(specs: Specs, image: Mapping[str, str]) -> str | None:
     mine, its = said(specs, "hw:mem_encryption"), said(image, "hw_mem_encryption")
     if mine is not None and its is not None and flag(mine) != flag(its):
         raise its.wrong(f"the flavor says {mine.name}={mine.value}")
-    told = mine or its
-    if told is None or not flag(told):
+    stated = mine or its
+    if stated is None or not flag(stated):
         return None
     if image.get("hw_firmware_type") != "uefi":
-        raise told.wrong("the image must have hw_firmware_type=uefi")
+        raise stated.wrong("the image must have hw_firmware_type=uefi")
     machine = said(image, "hw_machine_type")
     if machine is not None and "q35" not in machine.value:
         raise machine.wrong("encrypted memory needs a machine of type q35")

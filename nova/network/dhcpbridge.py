@@ -16,7 +16,7 @@ import sys
 
 from nova.network import spool
 
-TELL_S, INIT_S = 2.0, 5.0
+SEND_S, INIT_S = 2.0, 5.0
 USAGE = "usage: nova-dhcpbridge add|old|del MAC ADDRESS [HOSTNAME] | init   (called by dnsmasq)"
 
 
@@ -31,7 +31,7 @@ def main(argv: list[str] | None = None) -> int:
     elif words[:1] == ["old"]:
         pass  # a lease that was known before: nothing is new
     elif words[:1] in (["add"], ["del"]) and len(words) >= 3:
-        _tell(directory, _event(network, *words[:4]))
+        _send(directory, _event(network, *words[:4]))
     elif words[:1] in (["add"], ["del"]) or not words:
         return _usage("words are missing")
     return 0  # other actions (tftp, arp-add, ..) are dnsmasq's to invent
@@ -43,7 +43,7 @@ def _event(network: str, action: str, mac: str, address: str, hostname: str | No
             "expires": int(expires) if expires.isdigit() else None}
 
 
-def _tell(directory: str, event: dict[str, object]) -> None:
+def _send(directory: str, event: dict[str, object]) -> None:
     words: dict[str, object] = {"word": "look"}
     try:
         spool.append(directory, event)
@@ -51,7 +51,7 @@ def _tell(directory: str, event: dict[str, object]) -> None:
         sys.stderr.write(f"nova-dhcpbridge: {error}; the lease is told over the socket alone\n")
         words = {"word": "event", "event": event}
     with contextlib.suppress(OSError):  # nova-network is down: it looks when it starts
-        spool.ask(directory, words, TELL_S)
+        spool.ask(directory, words, SEND_S)
 
 
 def _init(directory: str, network: str) -> None:

@@ -179,7 +179,7 @@ class Dnsmasq:
 
     def __init__(self, options: NetworkHostOptions, runner: CommandRunner) -> None:
         self._options, self._runner = options, runner
-        self._told: dict[str, tuple[str, ...]] = {}  # bridge -> files' contents that its dnsmasq was told to read
+        self._loaded: dict[str, tuple[str, ...]] = {}  # bridge -> files' contents that its dnsmasq was told to read
 
     def serve(self, network: Network, hosts: Sequence[DhcpHost]) -> frozenset[Lease]:
         """Let dnsmasq know exactly these hosts; the pairs that its hosts file promised before and does no more."""
@@ -204,7 +204,7 @@ class Dnsmasq:
             processes.end(pid, "dnsmasq", bridge)
         for path in (paths.pid, paths.opts, paths.more_hosts, paths.hosts):  # the last is what bridges() looks for
             path.unlink(missing_ok=True)
-        self._told.pop(bridge, None)
+        self._loaded.pop(bridge, None)
 
     def bridges(self) -> frozenset[str]:
         """Bridges that have files of ours, of this run or an earlier one."""
@@ -221,7 +221,8 @@ class Dnsmasq:
         return Paths.of(self._options.networks_path, bridge or "")
 
     def _run(self, network: Network, paths: Paths, contents: tuple[str, ...]) -> None:
-        """What *this* process told is what counts: its forerunner may have died between writing and telling."""
+        """What *this* process had loaded is what counts: its forerunner may have died between writing and the
+        signal."""
         argv = arguments(network, self._options, ensure_script(self._options))
         pid, bridge = processes.by_pid_file(paths.pid, _mark(paths)), network.bridge or ""
         if pid is not None and (processes.command_line(pid)[1:] != argv[1:] or not processes.same_environment(
@@ -231,9 +232,9 @@ class Dnsmasq:
             pid = None
         if pid is None:
             self._start(argv, network, paths)
-        elif self._told.get(bridge) != contents:
+        elif self._loaded.get(bridge) != contents:
             processes.read_again(pid)
-        self._told[bridge] = contents
+        self._loaded[bridge] = contents
 
     def _start(self, argv: list[str], network: Network, paths: Paths) -> None:
         """A refusal may come from one whose pid file was lost: it ends, and a new one takes its place."""

@@ -62,7 +62,7 @@ class IPv6:
 
     def __init__(self, options: NetworkHostOptions, links: HostLinks, runner: CommandRunner) -> None:
         self._options, self._links, self._runner = options, links, runner
-        self._told: dict[str, str] = {}
+        self._loaded: dict[str, str] = {}
 
     def serve(self, network: Network, device: str) -> None:
         if not spoken(network, self._options) or not network.cidr_v6:
@@ -83,10 +83,11 @@ class IPv6:
                 processes.end(pid, "radvd", device)
             pid_file.unlink(missing_ok=True)
             conf.unlink(missing_ok=True)
-        self._told.pop(device, None)
+        self._loaded.pop(device, None)
 
     def _advertise(self, network: Network, device: str) -> None:
-        """As with dnsmasq, what *this* process told counts: a forerunner may have died between writing and telling."""
+        """As with dnsmasq, what *this* process had loaded counts: a forerunner may have died between writing and the
+        signal."""
         conf, pid_file = self._paths(device)
         text = config(network, device, self._options)
         write_whole(conf, text)
@@ -94,13 +95,13 @@ class IPv6:
         if not running:
             self._start_anew((), conf, pid_file, device)
             LOG.info("Started radvd for network %s on %s", network.label, device)
-        elif self._told.get(device) != text:
+        elif self._loaded.get(device) != text:
             pid = processes.by_pid_file(pid_file, str(conf))
             if pid is None:  # the other one of its two processes would die of the signal
                 self._start_anew(running, conf, pid_file, device)
             else:
                 processes.read_again(pid)
-        self._told[device] = text
+        self._loaded[device] = text
 
     def _start_anew(self, running: Iterable[int], conf: Path, pid_file: Path, device: str) -> None:
         for pid in running:

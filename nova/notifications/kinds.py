@@ -89,8 +89,8 @@ PROGRESS = EventKind("aggregate.cache_images", ("progress",), CONDUCTOR, resourc
 #: event type -> its row
 TYPES: dict[str, EventKind] = {one: row for row in (*_ROWS, PROGRESS) for one in row.types}
 
-#: What the reference has and this cloud does not tell, and why.
-NOT_TOLD: dict[str, str] = {
+#: What the reference has and this cloud does not send, and why.
+NOT_SENT: dict[str, str] = {
     "libvirt.connect.error": "compute hosts tell no events: they have no way to the notification topics; the host "
                              "shows as disabled with the reason instead",
     "metrics.update": "compute hosts report no metrics of their processors",

@@ -29,8 +29,8 @@ def message(event: Event, level: str) -> NotificationMessage | None:
     form = FORMS.get(event.name) or ONLY_FORMS.get(event.name)
     if form is None:
         return None
-    told_once = event.name.startswith("compute_task.")
-    kind = form.type if told_once or not event.phase else f"{form.type}.{event.phase}"
+    once = event.name.startswith("compute_task.")
+    kind = form.type if once or not event.phase else f"{form.type}.{event.phase}"
     publisher = "api" if event.source == "nova-api" else form.publisher
     return NotificationMessage(type=kind, priority=priority(event, level), publisher=f"{publisher}.{event.host}",
                                payload=plain(form.payload(event)), who=event.who)
@@ -113,8 +113,8 @@ def keypair(event: Event) -> dict[str, object]:
 def aggregate(event: Event) -> dict[str, object]:
     """Id, name and metadata; what is not known yet (the id before it is made) is left out."""
     value = event.subject
-    told = {"aggregate_id": getattr(value, "id", None), "name": value.name, "meta_data": value.metadata}
-    return {name: one for name, one in told.items() if one is not None}
+    payload = {"aggregate_id": getattr(value, "id", None), "name": value.name, "meta_data": value.metadata}
+    return {name: one for name, one in payload.items() if one is not None}
 
 
 def server_group(event: Event) -> dict[str, object]:

@@ -41,12 +41,12 @@ def _described(error: Exception, environ: WSGIEnvironment) -> tuple[int, bytes]:
     if isinstance(error, errors.NovaError) and error.status != 500:
         status, detail = error.status, error.message
         code = CODES.get(error.code, UNDEFINED)
-    told: dict[str, Any] = {"status": status, "title": responses[status], "detail": detail, "request_id": request_id}
+    fault: dict[str, Any] = {"status": status, "title": responses[status], "detail": detail, "request_id": request_id}
     if _has_code(environ):
-        told["code"] = code
+        fault["code"] = code
     if isinstance(error, errors.placement.VersionOutOfRange):
-        told |= {"min_version": versions.text(versions.MIN), "max_version": versions.text(versions.MAX)}
-    return status, msgspec.json.encode({"errors": [told]})
+        fault |= {"min_version": versions.text(versions.MIN), "max_version": versions.text(versions.MAX)}
+    return status, msgspec.json.encode({"errors": [fault]})
 
 
 def _has_code(environ: WSGIEnvironment) -> bool:

@@ -140,7 +140,7 @@ def _start(folder: Path, paths: Mapping[str, str], listen: Listen) -> ExportOffe
     try:
         with conversation(argv, ANSWER_S) as talk:
             try:
-                return _tell(talk, paths, listen, folder / KEYS)
+                return _serve(talk, paths, listen, folder / KEYS)
             except (_Refused, OSError, ValueError):
                 talk.process.terminate()  # timeout(1) hands it on
                 raise
@@ -150,7 +150,7 @@ def _start(folder: Path, paths: Mapping[str, str], listen: Listen) -> ExportOffe
         raise errors.host.Export(reason=str(error) or f"{PROGRAM} ended: is it installed?") from error
 
 
-def _tell(talk: Conversation, paths: Mapping[str, str], listen: Listen, keys: Path) -> ExportOffer:
+def _serve(talk: Conversation, paths: Mapping[str, str], listen: Listen, keys: Path) -> ExportOffer:
     talk.hear()  # its greeting
     _ask(talk, "qmp_capabilities")
     names = {name: secrets.token_hex(16) for name in paths}

@@ -66,14 +66,14 @@ def explain(hosts: Sequence[HostView], request: PlacementRequest, filters: Itera
     tried = len(asked) - len(left)
     found, _passed = _refusals(left, request, (*CHECKS, *filters))
     misses = [nearest(one.filter, one.hosts, request) for one in found]
-    told = [f"{tried} refused it before ({', '.join(sorted(set(request.exclude)))})"] * bool(tried)
-    told += [_told(one, miss) for one, miss in zip(found, misses, strict=True)]
+    parts = [f"{tried} refused it before ({', '.join(sorted(set(request.exclude)))})"] * bool(tried)
+    parts += [_described(one, miss) for one, miss in zip(found, misses, strict=True)]
     unmet = [words for one, miss in zip(found, misses, strict=True) for words in _unmet_of(one, miss, request)]
     refusals = [Refusal(filter=TRIED, hosts=tried)] * bool(tried)
     refusals += [Refusal(filter=one.filter.name, hosts=len(one.hosts), nearest=" and ".join(miss.words),
                          reasons={reason[:REASON_LONGEST]: count for reason, count in one.reasons.most_common(SHOWN)})
                  for one, miss in zip(found, misses, strict=True)]
-    return _reason(unmet, f"{_hosts(len(asked))}: {'; '.join(told)}.")._replace(asked=len(asked),
+    return _reason(unmet, f"{_hosts(len(asked))}: {'; '.join(parts)}.")._replace(asked=len(asked),
                                                                              refusals=tuple(refusals))
 
 
@@ -92,12 +92,12 @@ def _unmet_of(one: _Refusals, miss: Miss, request: PlacementRequest) -> list[str
     return [reason for reason, _count in one.reasons.most_common(PUBLIC_SHOWN)] if one.filter.public else []
 
 
-def _told(one: _Refusals, miss: Miss) -> str:
+def _described(one: _Refusals, miss: Miss) -> str:
     """What admins learn of them."""
     near = f"nearest: {' and '.join(miss.words)} on {miss.host}" if miss.words else ""
     words = "; ".join(filter(None, ("" if one.filter.name == "capacity" else _counted(one.reasons), near)))
-    told = f"{one.filter.name} refused {len(one.hosts)}"
-    return f"{told} ({words})" if words else told
+    refusal = f"{one.filter.name} refused {len(one.hosts)}"
+    return f"{refusal} ({words})" if words else refusal
 
 
 def _hosts(count: int) -> str:
@@ -126,5 +126,5 @@ def _refusals(hosts: list[HostView], request: PlacementRequest,
 
 
 def _counted(reasons: Counter[str]) -> str:
-    told = [f"{reason} {count}" for reason, count in reasons.most_common(SHOWN)]
-    return ", ".join(told + ["..."] * (len(reasons) > SHOWN))
+    counted = [f"{reason} {count}" for reason, count in reasons.most_common(SHOWN)]
+    return ", ".join(counted + ["..."] * (len(reasons) > SHOWN))

@@ -49,14 +49,14 @@ class SchedulerService:
         self._hosts = HostTable(settings.service_down_time, clock)
         self._sweep_s = float(settings.scheduler.host_state_sweep_interval)
         self._lock = threading.Lock()  # around every use of the hosts: decisions are made one after the other
-        self._told = threading.Event()  # set with the first list of all hosts
+        self._known = threading.Event()  # set with the first list of all hosts
         self._stopped = threading.Event()
 
     # SchedulerRPC
 
     def select_hosts(self, request: PlacementRequest) -> tuple[Selection, ...]:
         """See the contract. Unavailable while the hosts are not known yet."""
-        if not self._told.wait(FIRST_STATES_S):
+        if not self._known.wait(FIRST_STATES_S):
             raise errors.daemon.SchedulerNotReady()
         faults.reached("scheduler", "select_hosts", "before")
         started = self._clock()
@@ -128,7 +128,7 @@ class SchedulerService:
 
     def sweep(self) -> bool:
         """Ask the conductor for what we don't have; everything, when we have nothing. False when that failed."""
-        everything = not self._told.is_set()
+        everything = not self._known.is_set()
         try:
             more = self._ask(everything)
             while more:
@@ -141,7 +141,7 @@ class SchedulerService:
             return False
         if everything:
             LOG.info("Know %d hosts", len(self._hosts))
-            self._told.set()
+            self._known.set()
         return True
 
     def _ask(self, everything: bool) -> bool:

@@ -71,15 +71,15 @@ class Pending(NamedTuple):
 class _Row:
     """A host's newest state, when the conductor last spoke of it, and when the host last spoke (database's clock).
 
-    ``partly``: of the state's generation only the amounts were told.
+    ``partly``: of the state's generation only the amounts were reported.
     """
 
-    __slots__ = ("state", "partly", "told_at", "seen_at", "pending")
+    __slots__ = ("state", "partly", "reported_at", "seen_at", "pending")
 
-    def __init__(self, state: HostState, told_at: float) -> None:
+    def __init__(self, state: HostState, reported_at: float) -> None:
         self.state = state
         self.partly = False
-        self.told_at = told_at
+        self.reported_at = reported_at
         self.seen_at = _seconds(state.last_seen_at)
         self.pending: dict[str, Pending] = {}  # server uuid -> decision
 
@@ -114,7 +114,7 @@ class HostTable:
         self._busy: Mapping[str, int] = {}  # by host, as the last request told
         self._places = Places()
         self._gone_at: dict[Key, float] = {}  # hosts said to be gone, by the database's clock, as all times here
-        self._told_at = self._complete_at = NEVER  # the newest message, and the newest complete one
+        self._reported_at = self._complete_at = NEVER  # the newest message, and the newest complete one
         self._offset = (0.0, NEVER)  # database's clock minus ours, and when that was learnt
         self._next_look = NEVER
         self._seen_since = NEVER  # no host that is up was heard of before
@@ -129,35 +129,35 @@ class HostTable:
     def update(self, states: HostStates, asked: bool = False) -> None:
         """Take in what is newer than what we have. ``asked``: it answers our stamps, so that a host which we don't know
         after it was not there when it was made."""
-        told_at, told_before = self._clock() + self._offset[0], self._told_at
+        reported_at, reported_before = self._clock() + self._offset[0], self._reported_at
         if states.now is not None:
-            told_at = _seconds(states.now)
-            self._learn_time(told_at)
+            reported_at = _seconds(states.now)
+            self._learn_time(reported_at)
         moved = self._place_all(states.aggregates) if states.aggregates is not None else set()
-        changed = moved | {key for state in states.states if (key := self._merge(state, told_at)) is not None}
+        changed = moved | {key for state in states.states if (key := self._merge(state, reported_at)) is not None}
         for host, seen_at in states.alive:
             changed.update(self._seen(host, _seconds(seen_at)))
         for host, node in states.gone:
-            self._gone_at[host, node] = max(told_at, self._gone_at.get((host, node), NEVER))
-            self._remove((host, node), told_at)
+            self._gone_at[host, node] = max(reported_at, self._gone_at.get((host, node), NEVER))
+            self._remove((host, node), reported_at)
         if states.complete:
-            self._complete({(state.host, state.node) for state in states.states}, told_at)
+            self._complete({(state.host, state.node) for state in states.states}, reported_at)
         if asked and not states.more and states.now is not None:
-            self._complete_at = max(self._complete_at, told_at)
+            self._complete_at = max(self._complete_at, reported_at)
         self.forget(states.claimed)
-        self._excuse_silence(told_before)
+        self._excuse_silence(reported_before)
         self._refresh(changed)
 
-    def _excuse_silence(self, told_before: float) -> None:
+    def _excuse_silence(self, reported_before: float) -> None:
         """After a time in which nobody told us anything (or ever did), no host was heard of for long: rather all were
         cut off than dead at once, and we are told again before their reports are. Those that were alive when the last
         report came have half of the time to report; once for each silence."""
         half = self._down_time / 2
-        if self._told_at - max(told_before, self._newest) > half and self._excuse.newest < self._newest:
-            self._excuse = Excuse(self._newest, self._newest - half, self._told_at + half)
+        if self._reported_at - max(reported_before, self._newest) > half and self._excuse.newest < self._newest:
+            self._excuse = Excuse(self._newest, self._newest - half, self._reported_at + half)
             self._next_look = NEVER
 
-    def _merge(self, state: HostState, told_at: float) -> Key | None:
+    def _merge(self, state: HostState, reported_at: float) -> Key | None:
         """The key when something changed. A state without a host names its provider, and has amounts alone."""
         if not state.host:
             return self._merge_amounts(state)
@@ -165,14 +165,14 @@ class HostTable:
         key = (state.host, state.node)
         row = self._rows.get(key)
         if row is None:
-            if not state.service_version or told_at <= max(self._complete_at, self._gone_at.get(key, NEVER)):
+            if not state.service_version or reported_at <= max(self._complete_at, self._gone_at.get(key, NEVER)):
                 return None  # a part of a host we don't know; or we were told since that it is gone
-            self._rows[key] = row = _Row(self._places.of(state), told_at)
+            self._rows[key] = row = _Row(self._places.of(state), reported_at)
             self._newest = max(self._newest, row.seen_at)
             self._nodes.setdefault(state.host, set()).add(state.node)
             self._providers[state.provider_id] = key
             return key
-        row.told_at = max(row.told_at, told_at)
+        row.reported_at = max(row.reported_at, reported_at)
         row.seen_at = max(row.seen_at, _seconds(state.last_seen_at))
         self._newest = max(self._newest, row.seen_at)
         merged = self._places.of(merged_state(row.state, state, row.partly))
@@ -217,16 +217,16 @@ class HostTable:
             if view is not None and not view.up:
                 yield host, node
 
-    def _complete(self, present: set[Key], told_at: float) -> None:
+    def _complete(self, present: set[Key], reported_at: float) -> None:
         """What a list of all hosts doesn't have is gone, unless we were told of it later than that list was made."""
-        self._complete_at = max(self._complete_at, told_at)
+        self._complete_at = max(self._complete_at, reported_at)
         self._gone_at = {key: at for key, at in self._gone_at.items() if at > self._complete_at}
         for key in [key for key in self._rows if key not in present]:
-            self._remove(key, told_at)
+            self._remove(key, reported_at)
 
-    def _remove(self, key: Key, told_at: float) -> None:
+    def _remove(self, key: Key, reported_at: float) -> None:
         row = self._rows.get(key)
-        if row is None or row.told_at > told_at:
+        if row is None or row.reported_at > reported_at:
             return
         for uuid in row.pending:
             self._pending.pop(uuid, None)
@@ -239,13 +239,13 @@ class HostTable:
 
     # the database's clock
 
-    def _learn_time(self, told_at: float) -> None:
+    def _learn_time(self, reported_at: float) -> None:
         """A message that was long under way makes the database's clock seem late, never early: the largest is right."""
         here = self._clock()
-        offset = told_at - here
+        offset = reported_at - here
         if offset >= self._offset[0] or here - self._offset[1] > CLOCK_TRUSTED_S:
             self._offset = (offset, here)
-        self._told_at = max(self._told_at, told_at)
+        self._reported_at = max(self._reported_at, reported_at)
 
     def _judged_at(self) -> float:
         """The moment for which "up" is judged, by the database's clock.
@@ -253,7 +253,7 @@ class HostTable:
         That is now; but while nobody tells us anything, silence says nothing about the hosts, and the last judgement
         stands.
         """
-        return min(self._clock() + self._offset[0], self._told_at + self._down_time / 3)
+        return min(self._clock() + self._offset[0], self._reported_at + self._down_time / 3)
 
     def _silent_since(self) -> float:
         """Who was not heard of since this moment is down."""
@@ -313,7 +313,7 @@ class HostTable:
         return Snapshot(tuple(self._views.values()), self._changes)
 
     def stamps(self) -> tuple[NodeStamp, ...]:
-        """What we have, for the sweep. What was told partly counts as not told."""
+        """What we have, for the sweep. What was reported partly counts as not reported."""
         return tuple(NodeStamp(host=row.state.host, node=row.state.node,
                                generation=-1 if row.partly else row.state.generation,
                                service_version=row.state.service_version,

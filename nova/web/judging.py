@@ -88,10 +88,10 @@ class Judge:
         try:
             self._validator.validate(value)
         except ValidationError as error:
-            return self._told(error)
+            return self._described(error)
         return None
 
-    def _told(self, error: ValidationError) -> Problem:
+    def _described(self, error: ValidationError) -> Problem:
         if error.kind.name == "anyOf":
             return self._alternatives(error)
         name = error.kind.name
@@ -113,7 +113,7 @@ class Judge:
         return Problem(path, " Or: ".join(texts))
 
     def _first(self, errors: Iterable[ValidationError]) -> Problem:
-        return self._told(min(errors, key=lambda error: len(error.instance_path)))
+        return self._described(min(errors, key=lambda error: len(error.instance_path)))
 
     def _kinds(self, error: ValidationError) -> str | None:
         """The description beside an ``anyOf``."""

@@ -78,15 +78,15 @@ def paced(port: int, rate: int, seconds: float, addresses: Any) -> list[float]:
         return list(pool.map(one, range(count)))
 
 
-def storm(port: int, stop: Any, told: Any) -> None:
+def storm(port: int, stop: Any, answers: Any) -> None:
     """The busy guest, a process of its own: each thread asks as fast as it is answered, for what is never
     remembered. ``told``: how often it was answered, and how often turned away."""
     def ask() -> None:
         connection = http.client.HTTPConnection("127.0.0.1", port)
         while not stop.is_set():
             status, _took = get(connection, "10.9.9.9", "/openstack/latest/password")
-            with told.get_lock():
-                told[status == 429] += 1
+            with answers.get_lock():
+                answers[status == 429] += 1
     threads = [threading.Thread(target=ask) for _ in range(BUSY)]
     for thread in threads:
         thread.start()
@@ -95,11 +95,11 @@ def storm(port: int, stop: Any, told: Any) -> None:
 
 
 def beside_a_storm(port: int, rate: int, seconds: float) -> tuple[list[float], list[int]]:
-    stop, told = multiprocessing.Event(), multiprocessing.Array("l", 2)
-    guest = multiprocessing.Process(target=storm, args=(port, stop, told), daemon=True)
+    stop, answers = multiprocessing.Event(), multiprocessing.Array("l", 2)
+    guest = multiprocessing.Process(target=storm, args=(port, stop, answers), daemon=True)
     guest.start()
     try:
-        return paced(port, rate, seconds, lambda number: f"10.2.{number // 250}.{number % 250}"), list(told)
+        return paced(port, rate, seconds, lambda number: f"10.2.{number // 250}.{number % 250}"), list(answers)
     finally:
         stop.set()
         guest.join()

@@ -192,14 +192,14 @@ class DriverConformance(LifeCases, MoveCases, PackingCases, PlaceCases, ConsoleC
         assert rig.driver.lifecycle.power_state(str(uuid.uuid4())) is None
 
     def test_power_changes_are_told_to_the_listener(self, rig, order):
-        told: list[GuestState] = []
-        rig.driver.on_power_change(told.append)
+        reported: list[GuestState] = []
+        rig.driver.on_power_change(reported.append)
         try:
             build(rig, order)
             rig.driver.lifecycle.shut_down(order.server_uuid, 0)
 
             def said() -> list[PowerState]:
-                return [state.power_state for state in told if state.server_uuid == order.server_uuid]
+                return [state.power_state for state in reported if state.server_uuid == order.server_uuid]
             assert eventually(lambda: said()[:1] == [RUNNING] and said()[-1:] == [SHUTDOWN], rig.patience_s), said()
         finally:
             rig.driver.on_power_change(lambda state: None)
@@ -239,17 +239,17 @@ class DriverConformance(LifeCases, MoveCases, PackingCases, PlaceCases, ConsoleC
         with pytest.raises(errors.NotFound):
             rig.driver.diagnosis.diagnostics(order.server_uuid)
         build(rig, order)
-        told = rig.driver.diagnosis.diagnostics(order.server_uuid)
-        assert told.power_state == RUNNING and told.driver in ("libvirt", "vmwareapi", "xenapi", "ironic")
-        assert len(told.cpus) == 1 and len(told.nics) == 1 and len(told.disks) >= 3
-        assert told.memory_max_mb == 64 and told.disks[0].read_bytes is not None
+        reported = rig.driver.diagnosis.diagnostics(order.server_uuid)
+        assert reported.power_state == RUNNING and reported.driver in ("libvirt", "vmwareapi", "xenapi", "ironic")
+        assert len(reported.cpus) == 1 and len(reported.nics) == 1 and len(reported.disks) >= 3
+        assert reported.memory_max_mb == 64 and reported.disks[0].read_bytes is not None
         rig.driver.lifecycle.shut_down(order.server_uuid, 0)
         off = rig.driver.diagnosis.diagnostics(order.server_uuid)
-        assert off.power_state == SHUTDOWN and len(off.cpus) == 1 and len(off.disks) == len(told.disks)
+        assert off.power_state == SHUTDOWN and len(off.cpus) == 1 and len(off.disks) == len(reported.disks)
         assert len(off.nics) == 1 and off.memory_max_mb == 64
 
     def test_uptime_tells_since_when_its_host_is_up(self, rig):
         if rig.driver.host_uptime is None:
             pytest.skip("the driver has no uptime")
-        told = rig.driver.host_uptime.uptime()
-        assert told.booted_at <= utcnow() and len(told.load) == 3
+        reported = rig.driver.host_uptime.uptime()
+        assert reported.booted_at <= utcnow() and len(reported.load) == 3

@@ -38,7 +38,7 @@ FROM_START = [id for id in READS if "tags" not in id and "topology" not in id an
 
 NODE = NumaNode(memory_mb=1024, vcpus=(0, 1), siblings=((0, 1),), host_node=0, cpu_pinning={0: 0, 1: 5})
 OTHER = NumaNode(memory_mb=2048, vcpus=(2, 3), siblings=((2, 3),), host_node=1, cpu_pinning={2: 1, 3: 8})
-TOLD = Diagnostics(
+DIAGNOSTICS = Diagnostics(
     power_state=PowerState.RUNNING, driver="libvirt", hypervisor="kvm", hypervisor_os="linux", uptime_s=3,
     cpus=(CpuUse(id=0, time_ns=17300000000),),
     nics=(NicUse(device="tap1", mac="01:23:45:67:89:ab", rx_octets=2070139),),
@@ -52,7 +52,7 @@ def client() -> ApiClient:
     fake.add_server(uuid=UUID, tags=("blue", "red"), project_id="admin", user_id="admin")
     fake.groups[GROUP_ID] = ServerGroup(uuid=GROUP_ID, project_id="admin", user_id="admin", name="g",
                                         policy="soft-affinity", members=(UUID,))
-    fake.given(get_diagnostics=TOLD, get_server_topology=ServerTopology(
+    fake.given(get_diagnostics=DIAGNOSTICS, get_server_topology=ServerTopology(
         project_id="admin", user_id="admin", nodes=(NODE, OTHER), page_kb=4))
     fake.passwords[UUID] = "secret"
     fake.add_migration(server_uuid=UUID, project_id="admin", user_id="admin",

@@ -203,9 +203,9 @@ def test_values_of_meta_data_are_as_the_rows_say() -> None:
     assert found["hostname"] == "web.novalocal" and found["name"] == "Web 1"
     assert len(base64.b64decode(found["random_seed"])) == 512 and found["dedicated_cpus"] == [0, 2]
     assert found["keys"] == [{"name": "k", "type": "ssh", "data": "ssh-ed25519 AAAA me"}]
-    for told in (*found["files"], found["network_config"]):
-        assert re.fullmatch(r"/content/\d{4}", told["content_path"])
-        assert Guest().ask(f"/openstack{told['content_path']}").status_int == 200
+    for reported in (*found["files"], found["network_config"]):
+        assert re.fullmatch(r"/content/\d{4}", reported["content_path"])
+        assert Guest().ask(f"/openstack{reported['content_path']}").status_int == 200
     assert Guest().ask("/openstack/content").status_int == ROWS["openstack"]["content"]["listing"]
 
 

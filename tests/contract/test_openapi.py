@@ -52,8 +52,9 @@ def test_document_is_valid(version: int, legacy: bool) -> None:
 
 @pytest.mark.parametrize(("version", "legacy"), DOCUMENTS)
 def test_document_has_the_operations_of_its_version_and_no_others(version: int, legacy: bool) -> None:
-    told = {(path, method.upper()) for path, item in document(version, legacy)["paths"].items() for method in item}
-    assert told == {(route.path, route.method) for route in served(version)}
+    documented = {(path, method.upper()) for path,
+                  item in document(version, legacy)["paths"].items() for method in item}
+    assert documented == {(route.path, route.method) for route in served(version)}
 
 
 @pytest.mark.parametrize("version", [1, 53, 96, 104])
@@ -77,10 +78,10 @@ def test_version_header_is_asked_for_except_under_v2(version: int) -> None:
 def test_codes_are_all_that_the_contract_knows(version: int) -> None:
     for route in served(version):
         entry = rows.operations()[route.id]
-        told = {int(code) for code in of(route, version)["responses"]}
+        documented = {int(code) for code in of(route, version)["responses"]}
         success = {code["code"] for code in entry["success"] if rows.holds(code, version)}
-        assert success <= told, route.id
-        assert set(entry["errors"]) - {500} <= told, route.id
+        assert success <= documented, route.id
+        assert set(entry["errors"]) - {500} <= documented, route.id
 
 
 # -- bodies
@@ -199,10 +200,10 @@ def test_answer_of_the_application_passes_the_document(route: Route) -> None:
     """As an administrator, over the fake conductor; a code that is not told of is wrong, too."""
     for version in versions_of(route):
         answer = the_cloud().send(route, version, CALLERS["project admin"])
-        told = of(route, versions.number(version))["responses"]
-        assert str(answer.status_int) in told, f"2.{version}: {answer.status_int} {answer.text[:300]}"
+        documented = of(route, versions.number(version))["responses"]
+        assert str(answer.status_int) in documented, f"2.{version}: {answer.status_int} {answer.text[:300]}"
         if answer.status_int < 300 and answer.body:
-            schema = told[str(answer.status_int)]["content"]["application/json"]["schema"]
+            schema = documented[str(answer.status_int)]["content"]["application/json"]["schema"]
             assert problems(schema, answer.json) == [], f"2.{version}"
 
 

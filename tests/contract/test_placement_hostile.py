@@ -40,8 +40,8 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PlacementClient
 def judge(answer: webob.Response, what: object) -> None:
     assert answer.status_int < 500, f"{what!r:.400}: {answer.text}"
     if answer.status_int >= 400:
-        (told,) = answer.json["errors"]
-        assert told["status"] == answer.status_int and told["detail"] and told["request_id"], what
+        (fault,) = answer.json["errors"]
+        assert fault["status"] == answer.status_int and fault["detail"] and fault["request_id"], what
         assert len(answer.body) < 4000, what
 
 

@@ -209,10 +209,10 @@ def _refused() -> Iterator[tuple[str, ...]]:
         yield rst.literal(name), harmless, rst.plain(promise.reason)
 
 
-def untold() -> set[str]:
+def undescribed() -> set[str]:
     """Properties that no section tells of; sections that tell of none."""
-    told = {field for fields in SECTIONS.values() for field in fields}
-    return told ^ {row.field for row in (*IMAGE.values(), *FLAVOR.values())}
+    described = {field for fields in SECTIONS.values() for field in fields}
+    return described ^ {row.field for row in (*IMAGE.values(), *FLAVOR.values())}
 
 
 def newer() -> dict[str, str]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from nova.conductor.engine.announce.calls import CALLS
 from nova.conductor.registry import ALL
 from nova.notifications import legacy
-from nova.notifications.kinds import ACTIONS, KINDS, NOT_TOLD, PROGRESS, TASKS, TYPES, EventKind
+from nova.notifications.kinds import ACTIONS, KINDS, NOT_SENT, PROGRESS, TASKS, TYPES, EventKind
 from tests.docs_parts import rst
 
 INTRO = """\
@@ -31,7 +31,7 @@ def page() -> str:
         rst.heading("Payloads", "-"),
         rst.table(("Class", "Version", "Fields"), _payloads(), (26, 8, 80)),
         rst.heading("Never told", "-"),
-        rst.table(("Event", "Why"), ((rst.literal(name), why) for name, why in NOT_TOLD.items()), (26, 80))])
+        rst.table(("Event", "Why"), ((rst.literal(name), why) for name, why in NOT_SENT.items()), (26, 80))])
 
 
 def _describe(kind: EventKind) -> tuple[str, str, str]:
@@ -45,9 +45,9 @@ def _actions() -> Iterator[tuple[str, ...]]:
     """Those of the workflows that there are."""
     for workflow in ALL:
         name = workflow.action.name
-        for told in ACTIONS.get(name, ()):
-            phases, payload, older = _describe(KINDS[told.name])
-            yield (rst.literal(name), rst.literal(told.name), rst.literal(told.step) if told.step else "the whole",
+        for sent in ACTIONS.get(name, ()):
+            phases, payload, older = _describe(KINDS[sent.name])
+            yield (rst.literal(name), rst.literal(sent.name), rst.literal(sent.step) if sent.step else "the whole",
                    phases, payload, older)
         if name in TASKS:
             phases, payload, older = _describe(KINDS[TASKS[name]])

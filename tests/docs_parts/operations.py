@@ -25,7 +25,7 @@ TYPES = {"boolean_like": "boolean, or text of one", "integer_like": "integer, or
 SOMETIMES = "sometimes"
 
 
-class Told(NamedTuple):
+class DocumentedField(NamedTuple):
     """One field of an answer."""
 
     path: str
@@ -69,8 +69,8 @@ def facts(route: Route) -> Iterator[str]:
 
 def codes(route: Route) -> str:
     rows = ((None, None, route.code),) if isinstance(route.code, int) else route.code
-    told = [f"{code}" + (f" ({spanned(since, until)})" if since or until else "") for since, until, code in rows]
-    return ", ".join([*told, *map(str, getattr(route.handler, "codes", ()))])
+    codes = [f"{code}" + (f" ({spanned(since, until)})" if since or until else "") for since, until, code in rows]
+    return ", ".join([*codes, *map(str, getattr(route.handler, "codes", ()))])
 
 
 def spanned(since: str | None, until: str | None) -> str:
@@ -156,16 +156,16 @@ def answer(route: Route) -> Iterator[str]:
     if openapi.answer_of(route, route.success(versions.number(since)), versions.number(since)) is None:
         yield "The answer has no body.\n"
         return
-    rows = merged(told(shape, "", versions.number(since)))
+    rows = merged(documented_fields(shape, "", versions.number(since)))
     yield f"Answer{note}:\n"
     yield table(("Field", "Type", "Versions"), [
         (rst.literal(one.path or "(body)") + (f" ({SOMETIMES})" if one.sometimes else ""), one.type,
          within(one.since, one.until)) for one in rows], (44, 40, 16))
 
 
-def merged(rows: Iterable[Told]) -> list[Told]:
+def merged(rows: Iterable[DocumentedField]) -> list[DocumentedField]:
     """Alternatives (for policy's or a value's sake) of a field as one row."""
-    found: dict[tuple[str, str | None, str | None], Told] = {}
+    found: dict[tuple[str, str | None, str | None], DocumentedField] = {}
     for one in rows:
         key = one.path, one.since, one.until
         before = found.get(key)
@@ -177,36 +177,37 @@ def merged(rows: Iterable[Told]) -> list[Told]:
     return list(found.values())
 
 
-def told(shape: Any, path: str, version: int, since: str | None = None, until: str | None = None,
-         sometimes: bool = False) -> Iterator[Told]:
+def documented_fields(shape: Any, path: str, version: int, since: str | None = None, until: str | None = None,
+                      sometimes: bool = False) -> Iterator[DocumentedField]:
     """The fields of a shape (see ``nova.api.view.answers``), those of its parts after them."""
     if isinstance(shape, tuple):
         for choice in shape:
-            yield from told(choice, path, version, since, until, sometimes)
+            yield from documented_fields(choice, path, version, since, until, sometimes)
         return
     if path or not isinstance(shape, (View, dict)):
-        yield Told(path, kind(shape, version), since, until, sometimes)
+        yield DocumentedField(path, kind(shape, version), since, until, sometimes)
     if isinstance(shape, list):
         yield from inner(shape[0], f"{path}[]", version)
     elif isinstance(shape, Free):
         yield from inner(shape.values, f"{path}.*" if path else "*", version)
     elif isinstance(shape, dict):
         for key, value in shape.items():
-            yield from told(value, _under(path, key.removesuffix("?")), version, sometimes=key.endswith("?"))
+            yield from documented_fields(value, _under(path, key.removesuffix("?")), version,
+                                         sometimes=key.endswith("?"))
     elif isinstance(shape, View):
         for row in shape.fields:
             at = versions.number(row.since or row.until) if row.since or row.until else version
             where, seldom = _under(path, row.name), row.optional or row.flag is not None
             if row.type is not None and not isinstance(row.type, str):
-                yield from told(row.type, where, at, row.since, row.until, seldom)
+                yield from documented_fields(row.type, where, at, row.since, row.until, seldom)
             else:
-                yield Told(where, words(of_field(row, shape.of, at)), row.since, row.until, seldom)
+                yield DocumentedField(where, words(of_field(row, shape.of, at)), row.since, row.until, seldom)
 
 
-def inner(shape: Any, path: str, version: int) -> Iterator[Told]:
+def inner(shape: Any, path: str, version: int) -> Iterator[DocumentedField]:
     """The fields within a list or a map; of plain items the list's own row tells enough."""
     if isinstance(shape, (View, dict, list, Free, tuple)):
-        yield from (one for one in told(shape, path, version) if one.path != path)
+        yield from (one for one in documented_fields(shape, path, version) if one.path != path)
 
 
 def _under(path: str, name: str) -> str:

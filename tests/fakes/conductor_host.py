@@ -42,21 +42,21 @@ class FakeConductorHost(ContractFake, contract=ConductorHostRPC):
 
     # -- what was told
 
-    def _told(self, name: str) -> list[Any]:
+    def _said(self, name: str) -> list[Any]:
         """What hosts said in calls of this name that were answered, but for their own names."""
         return [call.said[-1] for call in [*self.done] if call.name == name]
 
     @property
     def registrations(self) -> list[Registration]:
-        return self._told("register")
+        return self._said("register")
 
     @property
     def inventories(self) -> list[Any]:
-        return self._told("report_inventory")
+        return self._said("report_inventory")
 
     @property
     def reports(self) -> list[PowerReport]:
-        return self._told("report_power")
+        return self._said("report_power")
 
     @property
     def outcomes(self) -> list[tuple[tuple[int, ...], tuple[Outcome, ...]]]:
@@ -66,21 +66,21 @@ class FakeConductorHost(ContractFake, contract=ConductorHostRPC):
     @property
     def permissions(self) -> list[tuple[Permission, ...]]:
         """What each question asked for."""
-        return self._told("may_proceed")
+        return self._said("may_proceed")
 
     @property
     def have(self) -> tuple[str, ...]:
         """The guests that the host has, as it said last."""
-        return self._told("expected_guests")[-1]  # type: ignore[no-any-return]
+        return self._said("expected_guests")[-1]  # type: ignore[no-any-return]
 
     @property
     def paid(self) -> list[int]:
-        return self._told("debt_paid")
+        return self._said("debt_paid")
 
     @property
     def progress(self) -> list[ProgressReport]:
-        return [report for reports in self._told("report_progress") for report in reports]
+        return [report for reports in self._said("report_progress") for report in reports]
 
     @property
     def leases(self) -> list[LeaseChange]:
-        return self._told("report_lease")
+        return self._said("report_lease")

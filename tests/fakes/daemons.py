@@ -27,7 +27,7 @@ class FakeScheduler(ContractFake, contract=SchedulerRPC):
         return self.asked("select_hosts")
 
     @property
-    def told(self) -> list[HostStates]:
+    def received(self) -> list[HostStates]:
         return self.asked("update_hosts")
 
 

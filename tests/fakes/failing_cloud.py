@@ -73,13 +73,13 @@ class FailingCloud(SmallCloud):
 
     def held(self) -> dict[str, list[Any]]:
         """What servers hold, anywhere; empty when there is nothing."""
-        told = {one.network.uuid: one.addresses for one in self.network.served}  # the newest of each network
+        reported = {one.network.uuid: one.addresses for one in self.network.served}  # the newest of each network
         found = {
             "guests": sorted(self.guests()), "allocations": sorted(self.claims()),
             "addresses": sorted(self.addresses()),
             "interfaces": [row.server_uuid for row in self.rows("cell", sa.select(cell.vifs.c.server_uuid))],
             "debts": [(debt.host, debt.server_uuid) for debt in self.debts()],
-            "told": [one.server_uuid for addresses in told.values() for one in addresses],
+            "told": [one.server_uuid for addresses in reported.values() for one in addresses],
             "moving": sorted(thing for compute in self.computes.values() for thing in compute.moving.things()),
             "snapshots": sorted(key for compute in self.computes.values() for key in compute.snapshots)}
         if self.networks.neutron:

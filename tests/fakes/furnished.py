@@ -19,7 +19,7 @@ class Furnished(NamedTuple):
     """``folder`` has both databases; ``told`` is what those heard who are told of changes, list by list."""
 
     folder: Path
-    told: tuple[tuple[Any, ...], ...]
+    calls: tuple[tuple[Any, ...], ...]
 
 
 #: (folder of the empty schemas, the cloud's kind and hosts) -> what a cloud with these has at first.
@@ -30,7 +30,7 @@ def of(templates: Path, kind: Sequence[str]) -> Furnished | None:
     return _KEPT.get((templates, tuple(kind)))
 
 
-def keep(folder: Path, templates: Path, kind: Sequence[str], told: Iterable[Sequence[Any]]) -> None:
+def keep(folder: Path, templates: Path, kind: Sequence[str], calls: Iterable[Sequence[Any]]) -> None:
     """Copy the databases of a new cloud in ``folder``, without its conductor: each has one of its own."""
     (kept := templates / "-".join(["furnished", *kind])).mkdir()
     for name in SCHEMAS:
@@ -40,4 +40,4 @@ def keep(folder: Path, templates: Path, kind: Sequence[str], told: Iterable[Sequ
             if name == "cell":
                 copy.execute("DELETE FROM runners")
                 copy.commit()
-    _KEPT[templates, tuple(kind)] = Furnished(kept, tuple(map(tuple, told)))
+    _KEPT[templates, tuple(kind)] = Furnished(kept, tuple(map(tuple, calls)))

@@ -146,7 +146,7 @@ class SmallCloud:
         """The rows are there; the hosts are alive now, and everybody has been told what they were told then."""
         for host in computes:
             self._compute(host)
-        self.scheduler.choices, self.scheduler.calls, self.network.calls = map(list, again.told)
+        self.scheduler.choices, self.scheduler.calls, self.network.calls = map(list, again.calls)
         self.cell.transact(lambda tx: services.beat(tx, sorted(services.known(tx))))
         self.daemons.refresh()
 

@@ -201,12 +201,12 @@ def running(admin: User, server: str) -> str:
     return str(found[0]["Id"])
 
 
-@pytest.mark.parametrize(("told", "goes"), [("server migration abort", False),
-                                            ("server migration force complete", True)])
-def test_live_migration_when_told_to_end_then_it_does(demo, admin, vm, told: str, goes: bool) -> None:
+@pytest.mark.parametrize(("command", "goes"), [("server migration abort", False),
+                                               ("server migration force complete", True)])
+def test_live_migration_when_told_to_end_then_it_does(demo, admin, vm, command: str, goes: bool) -> None:
     at = host_of(admin, vm)
     admin.do("server migrate --live-migration", vm)
-    admin.do(told, vm, running(admin, vm))
+    admin.do(command, vm, running(admin, vm))
     becomes(demo, "vm", "ACTIVE")
     assert (host_of(admin, vm) != at) is goes
 
@@ -314,8 +314,8 @@ def test_nova_when_hosts_are_emptied_then_their_servers_are_elsewhere(demo, admi
         service_set(admin, other(at), "--up")
     service_set(admin, at, "--down")
     try:
-        told = admin.table("host-evacuate", at)
-        assert [(row["Server UUID"], row["Evacuate Accepted"]) for row in told] == [(vm, "True")], told
+        command = admin.table("host-evacuate", at)
+        assert [(row["Server UUID"], row["Evacuate Accepted"]) for row in command] == [(vm, "True")], command
         wait_until("it left", lambda: host_of(admin, vm) == other(at), WAIT_S, 0.3)
         becomes(demo, "vm", "SHUTOFF")
     finally:

@@ -100,8 +100,8 @@ def test_host_is_shown_with_its_servers_in_one_statement(cell: Database) -> None
 
 def test_power_when_several_hosts_guests_are_told_then_each_is_judged_by_its_epoch(cell: Database) -> None:
     uuids = add_servers(cell, *[server_row(host="h2", epoch=epoch, updated_at=None) for epoch in (1, 2, 3)])
-    told = {uuid: states.Power(4, 2, "stopped") for uuid in uuids}
-    cell.transact(lambda tx: states.note_power(tx, "h2", told))
+    reported = {uuid: states.Power(4, 2, "stopped") for uuid in uuids}
+    cell.transact(lambda tx: states.note_power(tx, "h2", reported))
     with cell.reading() as tx:
         rows = servers.rows_of(tx, uuids)
     assert [rows[uuid].vm_state for uuid in uuids] == ["stopped", "stopped", "active"]
@@ -110,10 +110,10 @@ def test_power_when_several_hosts_guests_are_told_then_each_is_judged_by_its_epo
 
 def test_power_when_a_stopped_servers_guest_runs_then_it_is_named_and_can_be_shown_as_running(cell: Database) -> None:
     stray, other = add_servers(cell, *[server_row(host="h3", vm_state=state) for state in ("stopped", "active")])
-    told = {uuid: states.Power(1, 1, "active") for uuid in (stray, other)}
-    assert cell.transact(lambda tx: states.note_power(tx, "h3", told)) == (stray,)
-    assert cell.transact(lambda tx: states.set_running(tx, "h3", stray, told[stray]))
-    assert not cell.transact(lambda tx: states.set_running(tx, "h3", stray, told[stray]))
+    reported = {uuid: states.Power(1, 1, "active") for uuid in (stray, other)}
+    assert cell.transact(lambda tx: states.note_power(tx, "h3", reported)) == (stray,)
+    assert cell.transact(lambda tx: states.set_running(tx, "h3", stray, reported[stray]))
+    assert not cell.transact(lambda tx: states.set_running(tx, "h3", stray, reported[stray]))
     with cell.reading() as tx:
         assert {(row.vm_state, row.power_state) for row in servers.rows_of(tx, [stray, other]).values()} == {
             ("active", 1)}

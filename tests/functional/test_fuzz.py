@@ -113,10 +113,10 @@ class Fuzz:
         self.answers[answer.status_code] += 1
         documented = {str(code) for code in operation.definition.raw["responses"]}
         if str(answer.status_code) not in documented:  # 500 never is
-            self.findings.setdefault((what, answer.status_code), told(case, version, answer))
+            self.findings.setdefault((what, answer.status_code), described(case, version, answer))
 
 
-def told(case: Any, version: int, answer: Any) -> str:
+def described(case: Any, version: int, answer: Any) -> str:
     body = "" if isinstance(case.body, type(None)) else f" {str(case.body)[:300]}"
     return f"2.{version} {case.formatted_path} {str(case.query)[:200]}{body} -> {answer.text[:300]}"
 

@@ -102,8 +102,8 @@ def test_server_shows_its_group_and_a_bad_group_is_refused(cloud, api) -> None:
 
 def test_reset_events_and_diagnostics_reach_the_host(cloud, api) -> None:
     admin, uuid = cloud.api("admin"), api.boot()["id"]
-    told = admin.get(f"/servers/{uuid}/diagnostics")
-    assert told["state"] == "running" and told["num_cpus"] == 1 and told["num_nics"] == 1
+    reported = admin.get(f"/servers/{uuid}/diagnostics")
+    assert reported["state"] == "running" and reported["num_cpus"] == 1 and reported["num_nics"] == 1
     event = {"name": "power-update", "server_uuid": uuid, "tag": "POWER_OFF"}
     answer = admin.call("POST", "/os-server-external-events", {"events": [event, {**event, "server_uuid": NOWHERE}]})
     assert answer.status_code == 207 and [one["code"] for one in answer.json()["events"]] == [200, 404]

@@ -107,7 +107,7 @@ def addresses_given(mac: str) -> Iterator[None]:
         server.wait(10)
 
 
-class Told:
+class FirewallCalls:
     """What the conductor says of the guest."""
 
     def __init__(self, order: BuildOrder) -> None:
@@ -148,10 +148,10 @@ def test_interface_plugged_in_is_seen_by_the_guest_and_is_gone_after_it_was_take
 @booting
 def test_interface_plugged_in_under_a_packet_filter_gets_its_address_and_is_reached_as_its_rules_allow(rig, living,
                                                                                                        serial):
-    told, extra = Told(living), second()
-    firewall = Firewall(told, "host", PacketFilters(SystemRunner(), STATE, RuleOptions(same_net=False)), lambda: ())
+    calls, extra = FirewallCalls(living), second()
+    firewall = Firewall(calls, "host", PacketFilters(SystemRunner(), STATE, RuleOptions(same_net=False)), lambda: ())
     firewall.refresh()
-    told.interfaces, told.allowed = (*living.interfaces, extra), (PINGS,)
+    calls.interfaces, calls.allowed = (*living.interfaces, extra), (PINGS,)
     firewall.guard(plug_order(living, extra, True).build)
     attach(rig.driver, living, extra)
     assert links.ensure_guest_ports([extra.device]) == (extra.device,)
@@ -159,11 +159,11 @@ def test_interface_plugged_in_under_a_packet_filter_gets_its_address_and_is_reac
         assert eventually(lambda: answers(GUESTS), 60), serial.run("ip addr; cat /run/nova-guest/net/*.log; true")
     assert f"inet {GUESTS}/24" in serial.run(f"ip addr show {device_of(serial, extra.mac)}")
     serial.run(f"ping -c 1 -W 5 {HOSTS}")
-    told.allowed = ()
+    calls.allowed = ()
     firewall.refresh()
     assert not answers(GUESTS)
     detach(rig.driver, living, extra)
-    told.interfaces = living.interfaces
+    calls.interfaces = living.interfaces
     firewall.refresh()
     assert firewall.taps() == (living.interfaces[0].device,)
 

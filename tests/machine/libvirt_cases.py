@@ -106,21 +106,21 @@ def test_ephemeral_and_swap_disks_are_formatted_with_a_label(rig, order, tmp_pat
 
 
 def test_guest_whose_qemu_dies_is_told_and_shown_as_crashed(rig, order):
-    told = []
-    rig.driver.on_power_change(told.append)
+    reported = []
+    rig.driver.on_power_change(reported.append)
     build(rig, order)
     pids = subprocess.run(["pgrep", "-f", order.server_uuid], capture_output=True, text=True, check=True).stdout.split()
     for pid in pids:
         os.kill(int(pid), 9)
-    assert eventually(lambda: PowerState.CRASHED in [state.power_state for state in told], 10)
+    assert eventually(lambda: PowerState.CRASHED in [state.power_state for state in reported], 10)
     assert rig.driver.lifecycle.power_state(order.server_uuid) == PowerState.CRASHED
     assert rig.driver.lifecycle.start(order.server_uuid) == PowerState.RUNNING
 
 
 def test_libvirtd_that_restarts_is_found_again_and_missed_events_are_told(rig, order):
-    told = []
+    reported = []
     build(rig, order)
-    rig.driver.on_power_change(told.append)
+    rig.driver.on_power_change(reported.append)
     (pid,) = subprocess.run(["pgrep", "-x", "libvirtd"], capture_output=True, text=True, check=True).stdout.split()
     os.kill(int(pid), 15)
     assert eventually(lambda: not Path(f"/proc/{pid}/exe").exists(), 20)
@@ -130,11 +130,11 @@ def test_libvirtd_that_restarts_is_found_again_and_missed_events_are_told(rig, o
         subprocess.Popen(["libvirtd"], stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
     assert eventually(lambda: any(state.server_uuid == order.server_uuid
                                   and state.power_state in (PowerState.SHUTDOWN, PowerState.CRASHED)
-                                  for state in told), 20), told
+                                  for state in reported), 20), reported
     assert rig.driver.lifecycle.start(order.server_uuid) == PowerState.RUNNING
-    count = len(told)
+    count = len(reported)
     rig.driver.lifecycle.shut_down(order.server_uuid, 0)
-    assert eventually(lambda: len(told) > count, 5)
+    assert eventually(lambda: len(reported) > count, 5)
 
 
 def test_directory_without_a_domain_is_reported_as_having_no_state(rig, order):

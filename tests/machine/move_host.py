@@ -44,7 +44,7 @@ class Cached:
 class Calls:
     def __init__(self, driver: LibvirtDriver, images: Cached) -> None:
         self._driver, self._images = driver, images
-        self._told: list[int] = []
+        self._reported: list[int] = []
 
     def order(self, uuid: str) -> BuildOrder | None:
         return self._driver.kept_orders.kept_order(uuid)
@@ -71,9 +71,9 @@ class Calls:
         return self._driver.live_moves.prepare_arrival(order, self._images)
 
     def migrate(self, order: LiveOrder) -> list[int]:
-        told: list[int] = []
-        self._driver.live_moves.migrate(order, lambda percent, progress: told.append(percent), lambda: False)
-        return told
+        reported: list[int] = []
+        self._driver.live_moves.migrate(order, lambda percent, progress: reported.append(percent), lambda: False)
+        return reported
 
     def abort(self, uuid: str) -> None:
         self._driver.live_moves.abort(uuid)

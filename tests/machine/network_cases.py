@@ -227,7 +227,7 @@ class Cloud:
         return [line for wanted, dialect in kinds for table in wanted for line in iptables.changes(
             table, iptables.parse(self.host(*dialect.save)).get(table.name, {}), iptables.Foreign(), dialect)]
 
-    def told(self) -> list[str]:
+    def reported(self) -> list[str]:
         with contextlib.suppress(FileNotFoundError):
             return (self.state / "leases.log").read_text().splitlines()
         return []

@@ -68,5 +68,5 @@ class Server:
         names = f"{self.uuid}_*" if self.sandbox.layout.choices.shared_storage else f"{self.uuid}*"
         folders = [path.name for path in self.sandbox.instances(host).glob(names)]
         script = f"virsh -q list --all --uuid; ps -eo args | grep '[{self.uuid[0]}]{self.uuid[1:]}'"
-        told = self.sandbox.run("sh", "-c", script, host=host, code=None)
-        return folders + [line for line in told.splitlines() if self.uuid in line]
+        reported = self.sandbox.run("sh", "-c", script, host=host, code=None)
+        return folders + [line for line in reported.splitlines() if self.uuid in line]

@@ -78,8 +78,8 @@ class Sandbox:
         """Run a command at the controller, or at a host; its standard output. As ``bin/stack exec`` does, but for the
         third of a second in which that starts."""
         words = ["nsenter", f"--target={self.control.room_pid(host or CONTROLLER)}", *INSIDE, "--", *argv]
-        told = credentials.environment(self.layout, self.secrets, user, host or "")
-        own = {name: value for name, value in told.items() if not name.startswith("PYTHON")}  # users' are not ours
+        reported = credentials.environment(self.layout, self.secrets, user, host or "")
+        own = {name: value for name, value in reported.items() if not name.startswith("PYTHON")}  # users' are not ours
         done = subprocess.run(words, text=True, input=stdin, capture_output=True, timeout=seconds, check=False, env=own)
         assert code is None or done.returncode == code, f"{argv}: {done.returncode}\n{done.stdout}{done.stderr}"
         return done.stdout
@@ -213,22 +213,22 @@ class Sandbox:
     def traces(self, gone: Footprint) -> dict[str, Any]:
         """What there still is of a server, by what it is; empty when nothing is left. Looks at every host."""
         found = {what: rows for what, rows in self._rows(gone).items() if rows}
-        for host, told in zip(self.hosts, self.everywhere("virsh -q list --all --uuid; ip -o link"), strict=True):
-            found |= {f"on {host}: {what}": "there" for what in self._on(host, told, gone)}
+        for host, reported in zip(self.hosts, self.everywhere("virsh -q list --all --uuid; ip -o link"), strict=True):
+            found |= {f"on {host}: {what}": "there" for what in self._on(host, reported, gone)}
         networks = self.layout.nova_state(CONTROLLER) / "networks"
         for path in (networks / "leases.json", networks / f"nova-{self.bridge}.conf"):
             found |= {f"{path.name}: {mac}": "there" for mac in gone.macs if mac in path.read_text()}
         return found
 
-    def _on(self, host: str, told: str, gone: Footprint) -> Iterator[str]:
+    def _on(self, host: str, reported: str, gone: Footprint) -> Iterator[str]:
         """What a host has of a server; ``told``: its domains and links."""
         state, instances = self.layout.nova_state(host), self.layout.instances(host)
         places = {"instances": instances / gone.uuid, "building": state / "building" / gone.uuid,
                   "put aside": instances / f"{gone.uuid}_resize"}
         yield from (place for place, path in places.items() if path.exists())
         yield from (path.name for path in instances.glob("_base/*.part"))
-        yield from (tap for tap in gone.taps if f" {tap}:" in told)
-        if gone.uuid in told:
+        yield from (tap for tap in gone.taps if f" {tap}:" in reported)
+        if gone.uuid in reported:
             yield "domain"
 
     def everywhere(self, script: str) -> list[str]:

@@ -51,8 +51,8 @@ def test_boot_when_the_drive_is_one_that_hosts_write_then_the_guest_reads_every_
     ConfigDrive(format_, 64, SystemRunner(60.0)).write(drive, files)
     arguments = ["-drive", f"file={drive},{DRIVES[format_]}"]
     with Machine(tmp_path, overlay(cache / "tiny.qcow2", tmp_path, "1G"), arguments) as machine:
-        told = machine.facts(30)
-        assert {name: told[name] for name in ("source", "uuid", "hostname", "userdata")} == {
+        reported = machine.facts(30)
+        assert {name: reported[name] for name in ("source", "uuid", "hostname", "userdata")} == {
             "source": "config-drive", "uuid": UUID, "hostname": "vm1", "userdata": "ran"}
         assert machine.ssh(key, "cat /root/told").stdout == "ran\n"
         listed = machine.ssh(key, READ).stdout
@@ -93,8 +93,8 @@ def test_drive_and_service_when_the_server_lives_then_each_tells_what_it_should(
         assert card["tags"] == ["front"] and card["bus"] == "pci"
         assert sandbox.ssh(address, f"cat /sys/bus/pci/devices/{card['address']}/virtio*/net/*/address").strip() == \
             card["mac"]
-        told = json.loads(from_service(sandbox, address, "openstack/latest/meta_data.json"))
-        assert told["devices"] == [card] and "admin_pass" not in told
+        reported = json.loads(from_service(sandbox, address, "openstack/latest/meta_data.json"))
+        assert reported["devices"] == [card] and "admin_pass" not in reported
 
         sandbox.run("openstack", "server", "set", "--property", "colour=red", "cd")
         assert on_drive(sandbox, address)["meta"] == {"colour": "blue"}, "as it was when the guest was defined"

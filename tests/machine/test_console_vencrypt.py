@@ -110,14 +110,14 @@ def test_console_with_a_certificate_that_is_missing_or_another_authoritys_is_ref
     trusts = machine.stranger if wrong == "another's server" else machine.authority
     viewer, theirs = tcp_pair()
     viewer.settimeout(PATIENCE_S)
-    told: list[bytes] = []
+    reported: list[bytes] = []
 
     def view() -> None:
         exactly(viewer, 12)
         viewer.sendall(VERSION)
         exactly(viewer, 2)
         viewer.sendall(b"\1")
-        told.append(viewer.recv(1000))
+        reported.append(viewer.recv(1000))
 
     viewing = threading.Thread(target=view, daemon=True)
     viewing.start()
@@ -125,7 +125,7 @@ def test_console_with_a_certificate_that_is_missing_or_another_authoritys_is_ref
     with pytest.raises(target.TargetError) as failure:
         rfb.secure(front, connected(machine), security(machine, client, trusts))
     viewing.join(PATIENCE_S)
-    assert told[0][:4] == struct.pack(">I", 1)
+    assert reported[0][:4] == struct.pack(">I", 1)
     assert failure.value.words in (vencrypt.UNTRUSTED, rfb.CUT_OFF)
     viewer.close()
     front.close()

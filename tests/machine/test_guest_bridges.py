@@ -65,8 +65,8 @@ def test_bridge_when_its_interface_brings_ipv6_then_the_host_goes_on_to_speak_it
     (("ip('addr', 'add', 'fd01::7/64', 'dev', 'eth0', 'nodad')", "links.ensure_bridge('br1', 'eth0')",
       "links.set_ipv6('br1', True)"), "1")])
 def test_bridge_when_the_host_is_its_router_then_it_hears_no_other_but_where_it_lives_itself(steps, heard):
-    told = "open('/proc/sys/net/ipv6/conf/br1/accept_ra').read().strip()"
-    assert f"fd07::1{heard}" in on_bridge(*steps, f"ip('addr', 'add', 'fd07::1%s/64' % {told}, 'dev', 'br1')")
+    reported = "open('/proc/sys/net/ipv6/conf/br1/accept_ra').read().strip()"
+    assert f"fd07::1{heard}" in on_bridge(*steps, f"ip('addr', 'add', 'fd07::1%s/64' % {reported}, 'dev', 'br1')")
 
 
 def test_port_when_a_guest_is_behind_it_then_the_host_speaks_no_ipv6_by_it():

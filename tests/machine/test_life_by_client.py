@@ -77,9 +77,9 @@ def public_key(sandbox: Sandbox) -> str:
 
 def test_console_and_diagnostics_when_it_runs_then_they_tell_of_it(life: Server) -> None:
     assert f"uuid={life.uuid}" in life.api.console(life.uuid)
-    told = life.admin.get(f"/servers/{life.uuid}/diagnostics")
-    assert (told["state"], told["hypervisor"], told["num_nics"]) == ("running", "qemu", 1), told
-    assert told["memory_details"]["maximum"] == 128 and told["disk_details"][0]["read_bytes"] > 0
+    reported = life.admin.get(f"/servers/{life.uuid}/diagnostics")
+    assert (reported["state"], reported["hypervisor"], reported["num_nics"]) == ("running", "qemu", 1), reported
+    assert reported["memory_details"]["maximum"] == 128 and reported["disk_details"][0]["read_bytes"] > 0
     old = life.admin.at(47, f"/servers/{life.uuid}/diagnostics").json()
     assert old["memory"] == 128 << 10 and old["vda_read"] > 0 and old["cpu0_time"] > 0, old
 

@@ -149,8 +149,8 @@ class Mover:
 
     def downtime_ms(self) -> str:
         """Of the migration that brought it here, as libvirt counted it; of one that ended by post-copy it may not."""
-        told = self.sandbox.virsh(self.here.name, "domjobinfo", "--completed", "--rawstats", self.uuid)
-        counted = (line.split(":")[1].strip() for line in told.splitlines() if line.startswith("downtime:"))
+        reported = self.sandbox.virsh(self.here.name, "domjobinfo", "--completed", "--rawstats", self.uuid)
+        counted = (line.split(":")[1].strip() for line in reported.splitlines() if line.startswith("downtime:"))
         return next(counted, "unknown")
 
 
@@ -178,9 +178,9 @@ def guest(mobile: Sandbox, hosts: dict[str, MoveHost]) -> Iterator[Mover]:
 
 
 def live_move(mover: Mover) -> list[int]:
-    told = mover.here.do("migrate", mover.prepare())
+    reported = mover.here.do("migrate", mover.prepare())
     mover.arrived()
-    return told
+    return reported
 
 
 def test_live_migration_when_blocks_are_copied_then_uptime_connection_and_disk_go_on(guest: Mover) -> None:

@@ -39,7 +39,7 @@ def test_guest_gets_its_address_and_reaches_its_metadata(cloud):
     lease = cloud.lease()
     assert (lease["ip"], lease["router"], lease["mask"], lease["hostname"]) == ("10.0.1.3", "10.0.1.1", "24", "vm3")
     assert lease["dns"] == "10.0.1.1" and lease["domain"] == "novalocal" and lease["lease"] == "600"
-    eventually(lambda: cloud.told() == ["add fa:16:3e:00:01:03 10.0.1.3 vm3"], "the lease is told")
+    eventually(lambda: cloud.reported() == ["add fa:16:3e:00:01:03 10.0.1.3 vm3"], "the lease is told")
 
     cloud.host.respond("192.0.2.9", 8775)
     assert cloud.get("http://169.254.169.254/latest/") == "10.0.1.3", "the service sees the guest's own address"
@@ -74,7 +74,7 @@ def test_restart_finds_the_dnsmasq_and_the_leases(cloud):
     cloud.serve(guest(3), version=1)
     cloud.plug()
     assert cloud.lease()
-    eventually(lambda: cloud.told(), "the lease is told")
+    eventually(lambda: cloud.reported(), "the lease is told")
     before = (cloud.dnsmasqs(), cloud.rules())
     cloud.kill()
     assert cloud.lease()["ip"] == "10.0.1.3", "without nova-network guests are served on"
@@ -90,7 +90,7 @@ def test_restart_finds_the_dnsmasq_and_the_leases(cloud):
     released = cloud.guest("ip", "-o", "-4", "addr", "show", "dev", "eth0")
     assert "10.0.1.3" in released
     cloud.host("dhcp_release", "br1", "10.0.1.3", guest(3).mac)
-    eventually(lambda: cloud.told()[-1].startswith("del "), "the new dnsmasq had the lease: its end is told")
+    eventually(lambda: cloud.reported()[-1].startswith("del "), "the new dnsmasq had the lease: its end is told")
 
 
 def test_lease_while_nova_network_is_down_is_told_at_its_start(cloud):
@@ -98,9 +98,9 @@ def test_lease_while_nova_network_is_down_is_told_at_its_start(cloud):
     cloud.plug()
     cloud.kill()
     assert cloud.lease()
-    assert cloud.told() == []
+    assert cloud.reported() == []
     cloud.start()
-    eventually(lambda: cloud.told() == ["add fa:16:3e:00:01:03 10.0.1.3 vm3"], "the lease is told")
+    eventually(lambda: cloud.reported() == ["add fa:16:3e:00:01:03 10.0.1.3 vm3"], "the lease is told")
 
 
 def test_lease_while_the_conductor_is_down_is_told_later(cloud):
@@ -109,22 +109,22 @@ def test_lease_while_the_conductor_is_down_is_told_later(cloud):
     (cloud.state / "down").touch()
     assert cloud.lease()
     time.sleep(0.3)
-    assert cloud.told() == []
+    assert cloud.reported() == []
     (cloud.state / "down").unlink()
-    eventually(lambda: cloud.told() == ["add fa:16:3e:00:01:03 10.0.1.3 vm3"], "the lease is told")
+    eventually(lambda: cloud.reported() == ["add fa:16:3e:00:01:03 10.0.1.3 vm3"], "the lease is told")
 
 
 def test_released_address_goes_to_the_next_guest_at_once(cloud):
     cloud.serve(guest(3), version=1)
     cloud.plug()
     assert cloud.lease()["ip"] == "10.0.1.3"
-    eventually(lambda: len(cloud.told()) == 1, "the lease is told")
+    eventually(lambda: len(cloud.reported()) == 1, "the lease is told")
     cloud.card(SECOND_GUEST_MAC)
     assert cloud.serve(guest(3, mac=SECOND_GUEST_MAC, hostname="next"), version=2) == "ok"
     lease = cloud.lease()
     assert (lease["ip"], lease["hostname"]) == ("10.0.1.3", "next")
-    eventually(lambda: cloud.told()[1:] == ["del fa:16:3e:00:01:03 10.0.1.3 vm3",
-                                            f"add {SECOND_GUEST_MAC} 10.0.1.3 next"], "both are told")
+    eventually(lambda: cloud.reported()[1:] == ["del fa:16:3e:00:01:03 10.0.1.3 vm3",
+                                                f"add {SECOND_GUEST_MAC} 10.0.1.3 next"], "both are told")
 
 
 @pytest.mark.parametrize("delay_ms", sampling.drawn([0, 60, 5, 150, 20, 400], 2))

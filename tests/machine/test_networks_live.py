@@ -306,10 +306,10 @@ def test_servers_when_all_are_deleted_then_no_port_rule_lease_or_address_is_left
         api.remove(*[one["id"] for one in api.servers()], seconds=90)
     for foot in feet:
         apart.wait_traceless(foot)
-    for host, told in zip(apart.hosts, apart.everywhere(
+    for host, reported in zip(apart.hosts, apart.everywhere(
             "ip -o link show master br100 | grep -v eth1; iptables-save | grep -e -inst-; "
             "ebtables -t nat -L 2>/dev/null | grep -e '-i tap'; true"), strict=True):
-        assert told == "", f"{host}: {told}"
+        assert reported == "", f"{host}: {reported}"
     leases = json.loads((apart.layout.nova_state("controller") / "networks" / "leases.json").read_text())
     assert not leases or not any(leases.values() if isinstance(leases, dict) else leases), leases
     shown = apart.run("sh", "-c", "ip -o -4 addr show; iptables-save -t nat", user="admin")

@@ -301,11 +301,11 @@ def test_events_when_ports_come_up_then_neutron_is_answered_200(cloud: Cloud) ->
     begin = requests.stat().st_size
     uuid = cloud.demo.boot("eventful")["id"]
 
-    def told() -> bool:
+    def reported() -> bool:
         text = requests.read_bytes()[begin:].decode(errors="replace")
         return any(uuid in line and "network-vif-plugged" in line and "'code': 200" in line
                    for line in text.splitlines())
-    wait_until("Neutron was answered 200", told, 15, 0.3)
+    wait_until("Neutron was answered 200", reported, 15, 0.3)
     cloud.remove(uuid)
 
 
@@ -391,18 +391,18 @@ security group delete cli-group
 """
 
 
-def _told(cloud: Cloud, words: str, floating: str = "") -> str:
+def _reported(cloud: Cloud, words: str, floating: str = "") -> str:
     return cloud.sandbox.run("openstack", stdin=words.format(floating=floating), code=None)
 
 
 def test_openstack_client_when_used_for_networks_and_servers_then_all_of_it_works(cloud: Cloud) -> None:
     floating = ""
     try:
-        said = _told(cloud, MAKES)
+        said = _reported(cloud, MAKES)
         [floating] = [one["floating_ip_address"] for one in cloud.neutron.list("floatingips", description="cli")]
         _use_the_client(cloud, floating, said)
     finally:
-        _told(cloud, CLEARS, floating)
+        _reported(cloud, CLEARS, floating)
     left = {one["name"] for noun in ("networks", "ports", "routers", "security-groups")
             for one in cloud.neutron.list(noun)}
     assert not [name for name in left if name.startswith("cli-")]
@@ -421,12 +421,12 @@ def _use_the_client(cloud: Cloud, floating: str, said: str) -> None:
     own = {one["name"]: one["id"] for one in neutron.list("ports", network_id=network)}
     assert own["cli-port"] in {port["id"] for port in cloud.ports(uuid)} and len(cloud.ports(uuid)) == 2, said
 
-    said = _told(cloud, ADDS, floating)
+    said = _reported(cloud, ADDS, floating)
     wait_until("the address is shown", lambda: floating in json.dumps(cloud.demo.show(uuid)["addresses"]), 20, 0.3)
     assert own["cli-extra"] in {port["id"] for port in cloud.ports(uuid)}, said
     assert {one["name"] for one in cloud.demo.show(uuid)["security_groups"]} == {"cli-group", "default"}, said
 
-    said = _told(cloud, TAKES, floating)
+    said = _reported(cloud, TAKES, floating)
     assert floating in said and "cli-group" in said, said
     wait_until("the port is out", lambda: own["cli-extra"] not in {port["id"] for port in cloud.ports(uuid)}, 20, 0.3)
     [kept] = neutron.list("floatingips", description="cli")

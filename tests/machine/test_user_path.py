@@ -74,9 +74,9 @@ def vm2(sandbox: Sandbox, vm1: Guest) -> Iterator[Guest]:
 
 
 def test_guest_when_created_by_the_client_then_it_says_what_it_was_told(vm1: Guest) -> None:
-    told = {name: vm1.facts[name] for name in ("hostname", "uuid", "address", "key", "userdata", "source")}
-    assert told == {"hostname": "vm1", "uuid": vm1.uuid, "address": vm1.address, "key": "yes", "userdata": "ran",
-                    "source": "metadata"}
+    reported = {name: vm1.facts[name] for name in ("hostname", "uuid", "address", "key", "userdata", "source")}
+    assert reported == {"hostname": "vm1", "uuid": vm1.uuid, "address": vm1.address, "key": "yes", "userdata": "ran",
+                        "source": "metadata"}
 
 
 def test_list_and_show_when_a_server_runs_then_both_clients_tell_of_it(sandbox: Sandbox, vm1: Guest) -> None:
@@ -126,11 +126,11 @@ def test_metadata_when_asked_from_inside_then_both_trees_answer(sandbox: Sandbox
     assert answers["latest/meta-data/local-ipv4"] == vm1.address
     assert answers["2009-04-04/meta-data/hostname"] == "vm1.novalocal"
     assert answers["latest/user-data"] == USER_DATA.rstrip("\n") or answers["latest/user-data"] == USER_DATA
-    told = json.loads(answers["openstack/latest/meta_data.json"])
-    assert (told["uuid"], told["name"], told["meta"]) == (vm1.uuid, "vm1", {"colour": "blue"})
+    reported = json.loads(answers["openstack/latest/meta_data.json"])
+    assert (reported["uuid"], reported["name"], reported["meta"]) == (vm1.uuid, "vm1", {"colour": "blue"})
     public = subprocess.run(["ssh-keygen", "-y", "-f", str(vm1.key)], capture_output=True, text=True,
                             check=True).stdout.split()[1]
-    assert public in told["public_keys"]["k"] and public in answers["latest/meta-data/public-keys/0/openssh-key"]
+    assert public in reported["public_keys"]["k"] and public in answers["latest/meta-data/public-keys/0/openssh-key"]
     assert "links" in json.loads(answers["openstack/latest/network_data.json"])
     assert json.loads(answers["openstack/latest/vendor_data.json"]) == {}
     assert "latest" in answers["openstack"].split()
@@ -294,8 +294,8 @@ def test_request_show_when_given_an_id_then_it_tells_the_steps(sandbox: Sandbox,
 
 def test_doctor_and_service_list_when_all_is_well_then_no_line_fails(sandbox: Sandbox) -> None:
     for where in ((), ("--host", "1")):
-        told = sandbox.tool("exec", *where, "--", "nova-manage", "doctor")
-        assert "broker         ok" in told and "glance         ok" in told and "FAILED" not in told
+        reported = sandbox.tool("exec", *where, "--", "nova-manage", "doctor")
+        assert "broker         ok" in reported and "glance         ok" in reported and "FAILED" not in reported
     rows = sandbox.run("nova-manage", "service", "list").splitlines()[1:]
     assert sorted(tuple(row.split()[:2]) for row in rows) == [
         ("nova-compute", "host1"), ("nova-compute", "host2"), ("nova-conductor", "controller"),

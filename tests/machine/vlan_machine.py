@@ -64,10 +64,10 @@ def ramdisk(kernel: object, scratch: Path, module: str) -> Path:
 
 def _packages(tree: Path, module: str) -> list[str]:
     """Put the packages that the module needs into the tree; shared objects it loads."""
-    told = subprocess.run([sys.executable, "-c", CLOSURE.format(module=module)], capture_output=True, text=True,
-                          check=True, cwd=CHECKOUT, env={**os.environ, "PYTHONPATH": str(CHECKOUT)}).stdout
+    reported = subprocess.run([sys.executable, "-c", CLOSURE.format(module=module)], capture_output=True, text=True,
+                              check=True, cwd=CHECKOUT, env={**os.environ, "PYTHONPATH": str(CHECKOUT)}).stdout
     objects = []
-    for kind, file in (line.split(" ", 1) for line in told.splitlines()):
+    for kind, file in (line.split(" ", 1) for line in reported.splitlines()):
         path = Path(file)
         if kind == "so":
             objects.append(file)

@@ -93,9 +93,9 @@ def test_page_of_states_draws_every_action() -> None:
 
 def test_page_of_devices_tells_every_property_that_the_driver_reads() -> None:
     text = device_pages.page()
-    assert device_pages.untold() == set()
-    told = {field: words for fields in device_pages.SECTIONS.values() for field, words in fields.items()}
-    assert {field for field, words in device_pages.newer().items() if words not in told[field]} == set()
+    assert device_pages.undescribed() == set()
+    described = {field: words for fields in device_pages.SECTIONS.values() for field, words in fields.items()}
+    assert {field for field, words in device_pages.newer().items() if words not in described[field]} == set()
     assert {name for table in (device_pages.IMAGE, device_pages.FLAVOR, device_pages.REFUSED, device_pages.TUNING)
             for name in table if f"``{name}``" not in text} == set()
 

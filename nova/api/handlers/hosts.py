@@ -69,5 +69,5 @@ def reboot(req: Request, host_name: str) -> dict[str, object]:
 
 
 def _power(req: Request, host_name: str, action: str) -> dict[str, Json]:
-    told = req.conductor.change_host_power(HostPowerChange(host=host_name, action=action))
-    return {"host": host_name, "power_action": told}
+    answer = req.conductor.change_host_power(HostPowerChange(host=host_name, action=action))
+    return {"host": host_name, "power_action": answer}

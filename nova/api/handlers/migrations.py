@@ -83,18 +83,18 @@ def server_show(req: Request, server_id: str, migration_id: str) -> dict[str, Js
 
 def force_complete(req: Request, server_id: str, migration_id: str) -> None:
     """Of one that runs."""
-    req.conductor.force_live_migration(_told(req, (server_id, migration_id), "live_migration_force_complete",
-                                             (RUNNING,)))
+    req.conductor.force_live_migration(_migration_order(req, (server_id, migration_id), "live_migration_force_complete",
+                                                        (RUNNING,)))
 
 
 def abort(req: Request, server_id: str, migration_id: str) -> None:
     """Of one that runs or, in newer versions, waits to."""
     early = (QUEUED, PREPARING) if versions.queued_migrations_can_be_aborted(req.version) else ()
-    req.conductor.abort_live_migration(_told(req, (server_id, migration_id), "live_migration_cancel",
-                                             (RUNNING, *early)))
+    req.conductor.abort_live_migration(_migration_order(req, (server_id, migration_id), "live_migration_cancel",
+                                                        (RUNNING, *early)))
 
 
-def _told(req: Request, which: tuple[str, str], action: str, statuses: tuple[str, ...]) -> MigrationOrder:
+def _migration_order(req: Request, which: tuple[str, str], action: str, statuses: tuple[str, ...]) -> MigrationOrder:
     """The order, once policy, lock, the server's state (409), the migration (404) and its status (400) allow it."""
     server_id, migration_id = which
     actor(req, server_id, action)

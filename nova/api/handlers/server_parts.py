@@ -49,9 +49,9 @@ def diagnostics(req: Request, server_id: str) -> dict[str, Json]:
     """Policy is asked before the host is: it is two calls."""
     if target(req, server_id).host is None:
         raise errors.server.NoHost(server=server_id)
-    told: Diagnostics = req.conductor.get_diagnostics(server_id)
-    return (views.DIAGNOSTICS(told, req) if versions.diagnostics_have_a_standard_form(req.version)
-            else views.old_diagnostics(told))
+    diagnostics: Diagnostics = req.conductor.get_diagnostics(server_id)
+    return (views.DIAGNOSTICS(diagnostics, req) if versions.diagnostics_have_a_standard_form(req.version)
+            else views.old_diagnostics(diagnostics))
 
 
 def reset_state(req: Request, server_id: str) -> None:

@@ -38,19 +38,20 @@ _DISK = View(Out("errors_count", "errors"), *(Out(name, name) for name in (
     "read_bytes", "read_requests", "write_bytes", "write_requests")), of=DiskUse)
 
 DIAGNOSTICS = View(
-    Out("state", lambda told, req: STATES[told.power_state], type="string"),
+    Out("state", lambda diagnostics, req: STATES[diagnostics.power_state], type="string"),
     Out("driver", "driver"),
     Out("hypervisor", "hypervisor"),
     Out("hypervisor_os", "hypervisor_os"),
     Out("uptime", "uptime_s"),
     Out("config_drive", "config_drive"),
-    Out("num_cpus", lambda told, req: len(told.cpus), type="integer"),
-    Out("num_nics", lambda told, req: len(told.nics), type="integer"),
-    Out("num_disks", lambda told, req: len(told.disks), type="integer"),
-    Out("cpu_details", lambda told, req: _CPU.all(told.cpus, req), type=[_CPU]),
-    Out("nic_details", lambda told, req: _NIC.all(told.nics, req), type=[_NIC]),
-    Out("disk_details", lambda told, req: _DISK.all(told.disks, req), type=[_DISK]),
-    Out("memory_details", lambda told, req: {"maximum": told.memory_max_mb, "used": told.memory_used_mb},
+    Out("num_cpus", lambda diagnostics, req: len(diagnostics.cpus), type="integer"),
+    Out("num_nics", lambda diagnostics, req: len(diagnostics.nics), type="integer"),
+    Out("num_disks", lambda diagnostics, req: len(diagnostics.disks), type="integer"),
+    Out("cpu_details", lambda diagnostics, req: _CPU.all(diagnostics.cpus, req), type=[_CPU]),
+    Out("nic_details", lambda diagnostics, req: _NIC.all(diagnostics.nics, req), type=[_NIC]),
+    Out("disk_details", lambda diagnostics, req: _DISK.all(diagnostics.disks, req), type=[_DISK]),
+    Out("memory_details", lambda diagnostics,
+        req: {"maximum": diagnostics.memory_max_mb, "used": diagnostics.memory_used_mb},
         type={"maximum": ("integer", "null"), "used": ("integer", "null")}),
     of=Diagnostics,
 )
@@ -62,17 +63,17 @@ _OLD_DISK = {"_read": "read_bytes", "_read_req": "read_requests", "_write": "wri
              "_write_req": "write_requests", "_errors": "errors"}
 
 
-def old_diagnostics(told: Diagnostics) -> dict[str, int]:
+def old_diagnostics(diagnostics: Diagnostics) -> dict[str, int]:
     """One flat object, as libvirt's driver has always had it: devices in the names, memory in KiB, -1 for unknown."""
-    flat: dict[str, int] = {f"cpu{cpu.id or 0}_time": _known(cpu.time_ns) for cpu in told.cpus}
-    for disk in told.disks:
+    flat: dict[str, int] = {f"cpu{cpu.id or 0}_time": _known(cpu.time_ns) for cpu in diagnostics.cpus}
+    for disk in diagnostics.disks:
         flat |= {f"{disk.device}{suffix}": _known(getattr(disk, field)) for suffix, field in _OLD_DISK.items()}
-    for nic in told.nics:
+    for nic in diagnostics.nics:
         flat |= {f"{nic.device}{suffix}": _known(getattr(nic, field)) for suffix, field in _OLD_NIC.items()}
-    if told.memory_max_mb is not None:
-        flat["memory"] = told.memory_max_mb * 1024
-    if told.memory_used_mb is not None:
-        flat["memory-actual"] = told.memory_used_mb * 1024
+    if diagnostics.memory_max_mb is not None:
+        flat["memory"] = diagnostics.memory_max_mb * 1024
+    if diagnostics.memory_used_mb is not None:
+        flat["memory-actual"] = diagnostics.memory_used_mb * 1024
     return flat
 
 

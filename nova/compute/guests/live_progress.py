@@ -1,4 +1,4 @@
-"""Beside a live migration: how far it is, told to the conductor; and whether it may go on, asked of it.
+"""Beside a live migration: how far it is, reported to the conductor; and whether it may go on, asked of it.
 
 The migration itself waits for nobody: a conductor that is away gets its news later, and stops nothing.
 """
@@ -61,7 +61,7 @@ class LiveProgress:
                  look: Callable[[], None] = lambda: None) -> None:
         self._conductor, self._host, self._look = conductor, host, look
         self._report = ProgressReport(server_uuid=server_uuid, epoch=epoch)
-        self._told: ProgressReport | None = None
+        self._sent: ProgressReport | None = None
         self._wake, self._ended = threading.Event(), threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -74,7 +74,7 @@ class LiveProgress:
         """``percent`` from 0 to 100; what lies beyond is cut. It never waits: the report is sent by another thread."""
         self._report = ProgressReport(server_uuid=self._report.server_uuid, epoch=self._report.epoch,
                                       percent=max(0, min(100, percent)), progress=amounts)
-        if self._told is None or self._report.percent // STEP_PERCENT != self._told.percent // STEP_PERCENT:
+        if self._sent is None or self._report.percent // STEP_PERCENT != self._sent.percent // STEP_PERCENT:
             self._wake.set()
 
     def end(self) -> None:
@@ -99,13 +99,14 @@ class LiveProgress:
 
     def _send(self) -> None:
         report = self._report
-        if report == self._told:
+        if report == self._sent:
             return
         try:
             self._conductor.report_progress(self._host.name, (report,))
-            self._told = report
+            self._sent = report
         except errors.NovaError as error:
-            LOG.info("the progress of a live migration could not be told: %s", error,
+            LOG.info("the progress of a live migration could not be reported: %s", error,
                      extra={"server": report.server_uuid})
         except Exception:
-            LOG.exception("the progress of a live migration could not be told", extra={"server": report.server_uuid})
+            LOG.exception("the progress of a live migration could not be reported",
+                          extra={"server": report.server_uuid})

@@ -31,20 +31,20 @@ class BuildHealth:
     def __init__(self, monitors: Sequence[Monitor] = ()) -> None:
         self._monitors = tuple(monitors)
         self._failed = 0
-        self._untold = False
+        self._unreported = False
         self._lock = threading.Lock()
 
     def built(self, well: bool) -> None:
         """A build ended."""
         with self._lock:
             before, self._failed = self._failed, 0 if well else self._failed + 1
-            self._untold |= before != self._failed
+            self._unreported |= before != self._failed
 
     def take_news(self) -> bool:
         """Whether the count changed since this was asked last."""
         with self._lock:
-            untold, self._untold = self._untold, False
-        return untold
+            unreported, self._unreported = self._unreported, False
+        return unreported
 
     def measure(self) -> Mapping[str, float]:
         """What the monitors say now. One that fails says nothing."""

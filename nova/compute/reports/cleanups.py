@@ -27,7 +27,7 @@ class Cleanups:
         self._guests, self._moves, self._orders, self._fences = guests, moves, orders, fences
         self._conductor, self._host = conductor, host
         self._open: dict[int, Debt] = {}
-        self._done: set[int] = set()  # done here, but not yet told
+        self._done: set[int] = set()  # done here, and not reported yet
         self._lock = threading.Lock()
         self._steps: dict[str, Callable[[Debt], None]] = {
             "destroy_guests": self._destroy, "forget_guests": self._forget, "return_guests": self._take_back,

@@ -1,4 +1,4 @@
-"""The host's heartbeat. Most are told, which is one message; some ask, and the answer has what changed elsewhere."""
+"""The host's heartbeat. Most are casts, which is one message; some ask, and the answer has what changed elsewhere."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Beats:
 
     def __call__(self) -> None:
         """The first one asks; and so does the next one after a question without an answer."""
-        if self._until_question and self._told():
+        if self._until_question and self._sent():
             self._until_question -= 1
             return
         self._until_question = 0
@@ -31,8 +31,8 @@ class Beats:
         self._until_question = ASKS_EVERY - 1
         self._heard(alive)
 
-    def _told(self) -> bool:
-        """False: a conductor is too old to be told."""
+    def _sent(self) -> bool:
+        """False: a conductor is too old for a cast."""
         try:
             self._conductor.still_here(self._beat.host, self._beat)
         except errors.PeerTooOld:

@@ -1,4 +1,4 @@
-"""Power states that change by themselves: gathered for a moment, looked up afresh, and told to the conductor."""
+"""Power states that change by themselves: gathered for a moment, looked up afresh, and reported to the conductor."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ RETRY_S = 5.0  # after a report that could not be sent
 
 
 class PowerEvents:
-    """The driver's listener. What an order's outcome tells is not told again."""
+    """The driver's listener. What an order's outcome says is not reported again."""
 
     def __init__(self, driver: Driver, conductor: ConductorHostRPC, orders: Orders, fences: Fences, host: Host) -> None:
         self._driver, self._conductor, self._host = driver, conductor, host
         self._orders, self._fences = orders, fences
         self._pending: set[str] = set()
-        self._told: dict[str, PowerState] = {}
+        self._reported: dict[str, PowerState] = {}
         self._lock = threading.Lock()
         self._gathering = False
 
@@ -45,9 +45,9 @@ class PowerEvents:
         uuid, outcome = work.key.server_uuid, work.outcome
         with self._lock:
             if outcome is not None and outcome.ok:
-                self._told[uuid] = outcome.power_state
+                self._reported[uuid] = outcome.power_state
             else:
-                self._told.pop(uuid, None)
+                self._reported.pop(uuid, None)
             pending = uuid in self._pending
         if pending:
             self._flush_soon(GATHER_S)
@@ -60,11 +60,11 @@ class PowerEvents:
         for uuid in pending:
             mark, epoch = self._orders.mark(), self._epoch(uuid)
             state = self._driver.lifecycle.power_state(uuid)
-            if state is None and self._told.get(uuid, PowerState.NOSTATE) != PowerState.NOSTATE:
-                state = self._undefined(uuid)  # no order took it away: that one would have told
+            if state is None and self._reported.get(uuid, PowerState.NOSTATE) != PowerState.NOSTATE:
+                state = self._undefined(uuid)  # no order took it away: that one would have reported it
             if not self._orders.quiet_since(uuid, mark):
                 waiting.add(uuid)  # its order's end looks again
-            elif state is not None and state != self._told.get(uuid):
+            elif state is not None and state != self._reported.get(uuid):
                 states.append(GuestState(server_uuid=uuid, power_state=state, epoch=epoch))
         with self._lock:
             self._pending |= waiting
@@ -91,7 +91,7 @@ class PowerEvents:
         return self._undefined(server_uuid)
 
     def _undefined(self, server_uuid: str) -> PowerState:
-        if self._told.get(server_uuid) != PowerState.SHUTDOWN:
+        if self._reported.get(server_uuid) != PowerState.SHUTDOWN:
             LOG.warning("the hypervisor does not know guest %s any more, and nobody ordered that: it counts as off; a "
                         "start defines it anew", server_uuid, extra={"server": server_uuid})
         return PowerState.SHUTDOWN
@@ -105,10 +105,10 @@ class PowerEvents:
             return
         self._conductor.report_power(self._host.name, report)
         with self._lock:
-            self._told.update({guest.server_uuid: guest.power_state for guest in report.guests})
+            self._reported.update({guest.server_uuid: guest.power_state for guest in report.guests})
             if report.all_guests:
                 here = {guest.server_uuid for guest in report.guests}
-                self._told = {uuid: state for uuid, state in self._told.items() if uuid in here}
+                self._reported = {uuid: state for uuid, state in self._reported.items() if uuid in here}
 
     def _flush_soon(self, seconds: float) -> None:
         with self._lock:

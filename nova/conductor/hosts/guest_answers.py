@@ -65,11 +65,11 @@ class GuestAnswers:
         if not row.host or not has_devices(row.interfaces or ()):
             return {}
         try:
-            told: Mapping[str, DevicePlace] = self.deps.compute.device_places(row.host, row.uuid)
+            places: Mapping[str, DevicePlace] = self.deps.compute.device_places(row.host, row.uuid)
         except errors.NovaError as error:
             LOG.info("where its devices are is not known: %s", error.message, extra={"server": row.uuid})
             return {}
-        return {one.mac.lower(): told[one.mac.lower()] for one in row.interfaces or () if one.mac.lower() in told}
+        return {one.mac.lower(): places[one.mac.lower()] for one in row.interfaces or () if one.mac.lower() in places}
 
 
 def _at(tx: Connection, host: str, address: str | None) -> str | None:

@@ -32,16 +32,16 @@ FITTING = {PowerState.SHUTDOWN: "stopped", PowerState.CRASHED: "stopped", PowerS
            PowerState.PAUSED: "paused", PowerState.SUSPENDED: "suspended"}
 
 
-def report(deps: Deps, told: PowerReport) -> None:
+def report(deps: Deps, power_report: PowerReport) -> None:
     """Write down the states, and stop those guests that should be off: 50 for a report, the others at the host's next
     report."""
     reported = {guest.server_uuid: states.Power(int(guest.power_state), guest.epoch,
-                                                FITTING.get(guest.power_state, "")) for guest in told.guests}
+                                                FITTING.get(guest.power_state, "")) for guest in power_report.guests}
     if not reported:
         return
-    with announce.turning(deps, told.host, [uuid for uuid, one in reported.items() if one.now]):
-        strays = deps.cell.transact(lambda tx: states.note_power(tx, told.host, reported))
-    _stop(deps, told.host, {uuid: reported[uuid] for uuid in strays[:AT_ONCE]})
+    with announce.turning(deps, power_report.host, [uuid for uuid, one in reported.items() if one.now]):
+        strays = deps.cell.transact(lambda tx: states.note_power(tx, power_report.host, reported))
+    _stop(deps, power_report.host, {uuid: reported[uuid] for uuid in strays[:AT_ONCE]})
 
 
 def _stop(deps: Deps, host: str, strays: Mapping[str, states.Power]) -> None:

@@ -57,7 +57,7 @@ class Daemons:
         self._owing: set[str] = set()
         self._owing_at = float("-inf")
         self._heard_at: dict[str, float] = {}  # by binary, when one was heard of; see nova.db.silences
-        self._reached, self._telling_since = False, float("inf")  # the broker, as of the last cast; one under way
+        self._reached, self._casting_since = False, float("inf")  # the broker, as of the last cast; one under way
         self._bridging = False
         self._lock = threading.Lock()
 
@@ -136,19 +136,19 @@ class Daemons:
                 self._beats |= beats  # a minute without a database makes no host look dead
             raise
         self._heard(binaries)
-        self._tell(*self._alive({host for host, binary in beats if binary == services.COMPUTE}, excused))
+        self._cast(*self._alive({host for host, binary in beats if binary == services.COMPUTE}, excused))
 
-    def _tell(self, alive: Times, now: Time | None) -> None:
-        self._telling_since = self._clock()
+    def _cast(self, alive: Times, now: Time | None) -> None:
+        self._casting_since = self._clock()
         try:
             self._reached = self.deps.feed.alive(alive, now)
         finally:
-            self._telling_since = float("inf")
+            self._casting_since = float("inf")
 
     def bridge_silence(self) -> None:
         """While this conductor can not reach the broker, daemons can not report: nobody counts as down for that."""
         down = self.deps.settings.service_down_time
-        if self._reached and self._clock() - self._telling_since < SLOW_S:
+        if self._reached and self._clock() - self._casting_since < SLOW_S:
             return
         excused = self.deps.cell.transact(lambda tx: silences.bridge(tx, down))
         count = sum(len(one.hosts) for one in excused.values())

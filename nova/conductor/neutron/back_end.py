@@ -181,7 +181,7 @@ class NeutronBackEnd:
         return {}
 
     def told(self, event: ExternalEvent, server: AnyRow) -> None:
-        self.events.told(event, server)
+        self.events.received(event, server)
 
 
 def _pages(wanted: Mapping[str, AnyColumn]) -> list[Mapping[str, AnyColumn]]:

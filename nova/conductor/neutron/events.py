@@ -98,7 +98,7 @@ class EventGatherer:
             with context.entered(context.internal()):
                 self.late.add(self._again(list(dict.fromkeys(uuid for uuid, _port in lost))))
 
-    def told(self, event: ExternalEvent, server: AnyRow) -> None:
+    def received(self, event: ExternalEvent, server: AnyRow) -> None:
         with self._lock:
             first = not self._waiting
             self._waiting.append((event, server.host))
@@ -121,7 +121,7 @@ class EventGatherer:
                 self.busy -= 1
 
     def _pass_on(self, waiting: Sequence[tuple[ExternalEvent, str | None]]) -> None:
-        self._tell_hosts(waiting)
+        self._pass_to_hosts(waiting)
         until = time.monotonic() + GIVE_UP_S
         with self._turn:
             self._keep({**self._gone, **{(event.server_uuid, event.tag): until for event, _host in waiting
@@ -190,17 +190,17 @@ class EventGatherer:
         return [uuid for uuid, row in rows.items()
                 if any(one.id in plugged and one.status != ACTIVE for one in row.interfaces or ())]
 
-    def _tell_hosts(self, waiting: Sequence[tuple[ExternalEvent, str | None]]) -> None:
+    def _pass_to_hosts(self, waiting: Sequence[tuple[ExternalEvent, str | None]]) -> None:
         hosts: dict[str, dict[NetworkEvent, None]] = {}
         moving = self._destinations({event.server_uuid for event, _host in waiting if event.name != CHANGED})
         for event, host in waiting:
             if event.name == CHANGED or not event.tag:
                 continue
-            told = NetworkEvent(server_uuid=event.server_uuid, name=event.name, interface_id=event.tag,
-                                status=event.status)
+            message = NetworkEvent(server_uuid=event.server_uuid, name=event.name, interface_id=event.tag,
+                                   status=event.status)
             for one in dict.fromkeys((host, *moving.get(event.server_uuid, ()))):
                 if one:
-                    hosts.setdefault(one, {})[told] = None
+                    hosts.setdefault(one, {})[message] = None
         for one, events in hosts.items():
             try:
                 self._world.compute.network_events(one, tuple(events))

@@ -1,7 +1,7 @@
 """nova-network's half of servers' lives: which networks and addresses they get, keep and give back, and which hosts
 must know. The rows are the cell's, so all of it is in the transactions that journal the steps; telling comes after.
 
-A host that was not told reads the whole state when it is back: nothing is owed to it.
+A host that was not told reads the whole state when it is back: nothing is kept for it.
 """
 
 from __future__ import annotations
@@ -144,9 +144,9 @@ class Addresses:
             op.note(networks=tuple(sorted({one.network_id for one in bound[op.uuid]})))
         return bound
 
-    def tell_taken(self, ops: Sequence[Op]) -> None:
+    def update_hosts_of_taken(self, ops: Sequence[Op]) -> None:
         """Unavailable: a host that these servers need does not serve them."""
-        self.deps.network_updates.tell({uuid for op in ops for uuid in op.progress.networks},
+        self.deps.network_updates.send({uuid for op in ops for uuid in op.progress.networks},
                                self._hosts(op.progress.host for op in ops))
 
     def give_back(self, tx: Connection, ops: Sequence[Op]) -> None:
@@ -156,16 +156,16 @@ class Addresses:
             used = {one.network_id for one in op.server.interfaces or ()} | set(op.progress.networks) | given_back
             op.note(networks=tuple(sorted(used)), network_hosts=tuple(sorted(hosts | set(op.progress.network_hosts))))
 
-    def tell_left(self, ops: Sequence[Op]) -> None:
+    def update_hosts_of_left(self, ops: Sequence[Op]) -> None:
         """The hosts where the servers were; one that is away changes nothing."""
         uuids = {uuid for op in ops for uuid in op.progress.networks}
-        self.tell(uuids, {host for op in ops for host in op.progress.network_hosts})
+        self.update_hosts(uuids, {host for op in ops for host in op.progress.network_hosts})
 
-    def tell(self, uuids: Iterable[str], hosts: Iterable[str], server: str = "") -> None:
+    def update_hosts(self, uuids: Iterable[str], hosts: Iterable[str], server: str = "") -> None:
         """These networks' hosts, and of multi-host ones these, which give back their own addresses if they may: those
         that were told, for on others the address stands still."""
         wanted, at = set(uuids), set(hosts)
-        late = self.deps.network_updates.told(wanted, at, self.options.update_dns_entries)
+        late = self.deps.network_updates.try_send(wanted, at, self.options.update_dns_entries)
         for message in sorted({error.message for error in late.values()}):
             LOG.warning("a network host was not told of addresses that changed: %s", message,
                         extra={"server": server} if server else {})
@@ -196,7 +196,7 @@ class Addresses:
 
     def bind_to(self, op: Op, host: str) -> None:
         uuids = {one.network_id for one in op.server.interfaces or ()}
-        self.tell(uuids, {host, *op.progress.network_hosts}, op.uuid)
+        self.update_hosts(uuids, {host, *op.progress.network_hosts}, op.uuid)
 
     def prepare_arrival(self, op: Op, host: str) -> tuple[Interface, ...]:
         """Its interfaces as they will be on that host, which serves their multi-host networks by then."""
@@ -206,13 +206,13 @@ class Addresses:
             return interfaces
         own = self.deps.cell.transact(
             lambda tx: self._own(tx, list(rows.rows_of(tx, uuids).values()), host))
-        self.deps.network_updates.tell(uuids, self._hosts({host}))
+        self.deps.network_updates.send(uuids, self._hosts({host}))
         return _behind(interfaces, own)
 
     def abandon_arrival(self, op: Op, host: str) -> None:
         uuids = {one.network_id for one in op.server.interfaces or () if one.multi_host}
         if uuids:
-            self.tell(uuids, {host}, op.uuid)
+            self.update_hosts(uuids, {host}, op.uuid)
 
     def leave_host(self, ops: Sequence[Op]) -> None:
         """Of multi-host networks, the hosts serve the servers no more; addresses stay the servers'."""
@@ -220,7 +220,7 @@ class Addresses:
         if not many:
             return
         hosts = self.deps.cell.transact(lambda tx: rows.leave(tx, [op.uuid for op in many]))
-        self.tell({one.network_id for op in many for one in op.server.interfaces or ()}, hosts)
+        self.update_hosts({one.network_id for op in many for one in op.server.interfaces or ()}, hosts)
 
     def _own(self, tx: Connection, networks_: Sequence[AnyColumn], host: str) -> dict[str, str]:
         """Network's uuid -> the host's own address there."""
@@ -254,7 +254,7 @@ class Addresses:
     def make_interface(self, op: Op, requested: RequestedNetwork) -> Interface:
         id = rows.interface_id(_key(op))
         [made] = [one for one in op.server.interfaces or () if one.id == id]
-        self.deps.network_updates.tell({made.network_id}, self._hosts({op.server.host}))
+        self.deps.network_updates.send({made.network_id}, self._hosts({op.server.host}))
         return made
 
     def drop_interface(self, tx: Connection, op: Op, interface: Interface) -> None:
@@ -264,7 +264,7 @@ class Addresses:
         """The networks of those that stay, too: another one may be the server's first now, by which its default route
         is."""
         uuids = {one.network_id for one in (interface, *(op.server.interfaces or ()))}
-        self.tell(uuids, {op.server.host} if op.server.host else set(), op.uuid)
+        self.update_hosts(uuids, {op.server.host} if op.server.host else set(), op.uuid)
 
 
 def address_request(op: Op, wanted: Sequence[RequestedNetwork], host: str | None) -> AddressRequest:

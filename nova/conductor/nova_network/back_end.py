@@ -60,7 +60,7 @@ class NovaNetwork:
         return self.floating.at_boot(tx, ops, bound)
 
     def bind(self, ops: Sequence[Op]) -> Sequence[Result]:
-        self.addresses.tell_taken(ops)
+        self.addresses.update_hosts_of_taken(ops)
         self.floating.write_servers(ops)
         return [{} for _ in ops]
 
@@ -78,8 +78,8 @@ class NovaNetwork:
     def unbind(self, ops: Sequence[Op]) -> None:
         # The addresses are free by now. A host that is not told here lets them in until its next look, which may be
         # after another server has got them.
-        self.groups.firewall_updates.tell(_rule_hosts(ops))
-        self.addresses.tell_left(ops)
+        self.groups.firewall_updates.send(_rule_hosts(ops))
+        self.addresses.update_hosts_of_left(ops)
         self.floating.left(ops)
         self.floating.forget_servers(ops)
 
@@ -93,7 +93,7 @@ class NovaNetwork:
     def bind_to(self, op: Op, host: str) -> None:
         self.addresses.bind_to(op, host)
         if any(one.multi_host for one in op.server.interfaces or ()):  # whom it may take DHCP's answers from is new
-            self.groups.firewall_updates.tell({host})
+            self.groups.firewall_updates.send({host})
 
     def prepare_arrival(self, op: Op, host: str) -> tuple[Interface, ...]:
         return self.addresses.prepare_arrival(op, host)

@@ -123,7 +123,7 @@ class Cloudpipes:
                 raise errors.network.CloudpipeNoNetwork(project_id=project_id)
             networks.set_vpn(tx, [one.id for one in mine], address, port)
             return {one.uuid for one in mine}
-        self.deps.network_updates.tell(self.deps.cell.transact(write))
+        self.deps.network_updates.send(self.deps.cell.transact(write))
 
     # -- inside
 

@@ -23,7 +23,7 @@ class _Round(Batch):
 
     def __init__(self) -> None:
         super().__init__()
-        self.told = False
+        self.sent = False
 
 
 class FirewallUpdates:
@@ -33,12 +33,12 @@ class FirewallUpdates:
         self._compute, self._patience_s = compute, patience_s
         self._queues = Coalescer(_Round, self._refresh, "firewall-updates")
 
-    def tell(self, hosts: Iterable[str]) -> frozenset[str]:
+    def send(self, hosts: Iterable[str]) -> frozenset[str]:
         """Come back when the hosts have what is committed now, or were waited for long enough; those that may not."""
         rounds = self.begin(hosts)
         end = time.monotonic() + self._patience_s
         late = frozenset(host for host, one in rounds.items()
-                         if not (one.done.wait(max(0.0, end - time.monotonic())) and one.told))
+                         if not (one.done.wait(max(0.0, end - time.monotonic())) and one.sent))
         if late:
             LOG.warning("hosts that do not answer apply changed security groups later: %s", ", ".join(sorted(late)))
         return late
@@ -50,6 +50,6 @@ class FirewallUpdates:
     def _refresh(self, host: str, current: _Round) -> None:
         try:
             self._compute.refresh_firewall(host)
-            current.told = True
+            current.sent = True
         except errors.NovaError as error:
             LOG.info("host %s was not told of changed security groups: %s", host, error.message)

@@ -60,7 +60,7 @@ class FixedAddresses:
                 after = tuple(_with(one, added[1]) if one.id == added[0] else one for one in row.interfaces or ())
             servers.update(tx, row.uuid, {"interfaces": after})
             return row
-        self._told(self.deps.cell.transact(add), {network_id})
+        self._update_hosts(self.deps.cell.transact(add), {network_id})
 
     def remove_fixed_address(self, server_uuid: str, address: str) -> None:
         """Its floating address goes with it. server.NotFound, network.NotItsAddress."""
@@ -75,10 +75,10 @@ class FixedAddresses:
             after = floating.with_floating([_without(one, address) for one in row.interfaces or ()], held)
             servers.update(tx, row.uuid, {"interfaces": after})
             return row, changed
-        self._told(*self.deps.cell.transact(remove))
+        self._update_hosts(*self.deps.cell.transact(remove))
 
-    def _told(self, row: AnyServer, networks_: set[str]) -> None:
-        self.addresses.tell(networks_, {row.host} if row.host else set(), row.uuid)
+    def _update_hosts(self, row: AnyServer, networks_: set[str]) -> None:
+        self.addresses.update_hosts(networks_, {row.host} if row.host else set(), row.uuid)
         self.deps.networking.groups.addresses_changed([row.uuid])
 
 

@@ -99,7 +99,7 @@ class Floating(DnsNames):
             _refuse_assigned(held)
             return floating.let_go(tx, held)
         changed = self.deps.cell.transact(release)
-        self.tell(changed.networks)
+        self.update_hosts(changed.networks)
         self.forget_floating(changed.address.address)
         self._announce_left([changed])
         self._announce("deallocate", changed.address)
@@ -126,7 +126,7 @@ class Floating(DnsNames):
             return
         changed, before = done
         try:
-            self.deps.network_updates.tell(changed.networks)
+            self.deps.network_updates.send(changed.networks)
         except errors.NovaError as error:
             if error.code.startswith(AWAY):
                 LOG.warning("a network host was not told of %s: %s", association.address, error.message)
@@ -169,7 +169,7 @@ class Floating(DnsNames):
             return floating.unpoint(tx, held) if fixed is None else floating.point(tx, held, fixed, before.row.host)
         undone = self.deps.cell.transact(undo)
         if undone is not None:
-            self.tell(undone.networks)
+            self.update_hosts(undone.networks)
 
     def disassociate_floating_address(self, association: FloatingAssociation) -> None:
         """floating.NoSuchAddress, floating.NotYours, floating.NotAssociated, floating.AutoAssigned."""
@@ -181,7 +181,7 @@ class Floating(DnsNames):
             _refuse_assigned(held)
             return floating.unpoint(tx, held)
         changed = self.deps.cell.transact(disassociate)
-        self.tell(changed.networks)
+        self.update_hosts(changed.networks)
         self._announce_left([changed])
 
     # -- pools
@@ -249,10 +249,10 @@ class Floating(DnsNames):
 
     # -- inside
 
-    def tell(self, networks: Sequence[str]) -> None:
+    def update_hosts(self, networks: Sequence[str]) -> None:
         """Network hosts learn what is so now; one that is away, when it is back."""
         try:
-            self.deps.network_updates.tell(networks)
+            self.deps.network_updates.send(networks)
         except errors.NovaError as error:
             LOG.warning("a network host was not told of floating addresses that changed: %s", error.message)
 

@@ -141,7 +141,7 @@ class Groups:
                 raise errors.security_group.RulesOverQuota(limit=limit)
             return rows.rule(tx, rows.insert_rule(tx, wanted)), rows.hosts_of(tx, [key])
         made, hosts = self.deps.cell.transact(write)
-        self.firewall_updates.tell(hosts)
+        self.firewall_updates.send(hosts)
         return made
 
     def delete_security_rule(self, id: str, scope: Scope) -> None:
@@ -151,7 +151,7 @@ class Groups:
             group = rows.locked(tx, _key(found.group_id), scope)
             rows.delete_rule(tx, _key(found.id))
             return rows.hosts_of(tx, [group.id])
-        self.firewall_updates.tell(self.deps.cell.transact(write))
+        self.firewall_updates.send(self.deps.cell.transact(write))
 
     # -- what new projects are given, and what is dropped everywhere
 
@@ -184,18 +184,18 @@ class Groups:
         """All compute hosts are told. security_group.DefaultRuleThere, and errors of a rule as in
         ``create_security_rule``."""
         made = self._add_common(rows.OF_PROVIDER, rule)
-        self._tell_all()
+        self._send_to_all()
         return made
 
     def delete_provider_rule(self, id: str) -> None:
         """All compute hosts are told. security_group.BadId, security_group.NoRule."""
         self.deps.cell.transact(lambda tx: rows.delete_common(tx, rows.OF_PROVIDER, _key(id)))
-        self._tell_all()
+        self._send_to_all()
 
-    def _tell_all(self) -> None:
+    def _send_to_all(self) -> None:
         with self.deps.cell.reading() as tx:
             computes = services.select(tx, ServiceQuery(binary=services.COMPUTE))
-        self.firewall_updates.tell(row.host for row, _clock in computes)
+        self.firewall_updates.send(row.host for row, _clock in computes)
 
     def _add_common(self, kind: str, rule: NewSecurityRule) -> SecurityRule:
         wanted = security_rules.checked(msgspec.structs.replace(rule, source_id=None))
@@ -227,7 +227,7 @@ class Groups:
             (rows.join if change.member else rows.leave)(tx, group, server)
             own = {server.host} if server.host else set()
             return own | rows.hosts_letting_in(tx, [group.id])
-        self.firewall_updates.tell(self.deps.cell.transact(write))
+        self.firewall_updates.send(self.deps.cell.transact(write))
 
     # -- what the rest of nova-network asks
 
@@ -266,7 +266,7 @@ class Groups:
         with self.deps.cell.reading() as tx:
             hosts = rows.hosts_letting_in_servers(tx, uuids) | \
                 {row.host for row in servers.places(tx, uuids).values() if row.host}
-        self.firewall_updates.tell(hosts)
+        self.firewall_updates.send(hosts)
 
     def _limit(self, resource: str, project: str, user: str | None) -> int:
         """The user's, in the project. Asked for before the cell's transaction: limits are elsewhere."""

@@ -61,14 +61,14 @@ class NetworkUpdates:
         self.queues = HostQueues(network)
         self._rounds = Coalescer(_Round, self._read, "network-updates")
 
-    def tell(self, uuids: Iterable[str], hosts: Iterable[str] | None = None) -> None:
+    def send(self, uuids: Iterable[str], hosts: Iterable[str] | None = None) -> None:
         """Come back when the hosts of these networks (of multi-host ones: these hosts, or all) know what is committed
         now. Unavailable: one does not answer."""
-        failures = self.told(uuids, () if hosts is None else hosts, hosts is None)
+        failures = self.try_send(uuids, () if hosts is None else hosts, hosts is None)
         for error in failures.values():
             raise error
 
-    def told(self, uuids: Iterable[str], hosts: Iterable[str], everywhere: bool = False) -> Failures:
+    def try_send(self, uuids: Iterable[str], hosts: Iterable[str], everywhere: bool = False) -> Failures:
         """The same, and who does not know it. ``everywhere``: of multi-host networks, these hosts and all others."""
         wanted, at = set(uuids), set(hosts)
         if not wanted:
@@ -106,7 +106,7 @@ class NetworkUpdates:
     def _read(self, _all: str, current: _Round) -> None:
         begun: list[HostUpdate] = []
         try:
-            begun = self._tell(current)
+            begun = self._send(current)
         except errors.NovaError as error:
             current.fail(error)
         except Exception as error:
@@ -118,7 +118,7 @@ class NetworkUpdates:
         for message in begun:
             message.done.wait(max(0.0, end - time.monotonic()))
 
-    def _tell(self, current: _Round) -> list[HostUpdate]:
+    def _send(self, current: _Round) -> list[HostUpdate]:
         """Begin to tell the hosts; the messages of those that had nothing to do before."""
         states = self.cell.transact(lambda tx: networks.stamped(tx, current.hosts))
         by_host: dict[str, list[NetworkOnHost]] = {}

@@ -100,7 +100,7 @@ class Networks(FixedAddresses):
         if before.host and before.host != after.host:  # before the new one has the same addresses
             self.deps.network_updates.look_anew({before.host})
         if "host" in fields and after.host:
-            self.addresses.tell({after.uuid}, {after.host})
+            self.addresses.update_hosts({after.uuid}, {after.host})
         return after
 
     def add_network_to_project(self, uuid: str | None, project_id: str) -> Network:

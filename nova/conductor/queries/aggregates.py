@@ -194,26 +194,26 @@ def precache(deps: Deps, pool: concurrency.WorkerPool, aggregate: Aggregate, ima
     ready = [host for host in aggregate.hosts if host in up]
     for host in set(aggregate.hosts) - up:
         LOG.warning("images are not cached on host %s: it is down", host)
-    told = announce.CacheProgress(deps, aggregate, len(ready))
-    told.begun()
-    asked = [pool.submit(contextvars.copy_context().run, _on_host, deps, host, images, told) for host in ready]
+    progress = announce.CacheProgress(deps, aggregate, len(ready))
+    progress.begun()
+    asked = [pool.submit(contextvars.copy_context().run, _on_host, deps, host, images, progress) for host in ready]
     total = sum(bool(future.result()) for future in asked)
-    told.ended()
+    progress.ended()
     LOG.info("aggregate %s: %d images are ready on %d of %d hosts", aggregate.name, len(images), total,
              len(aggregate.hosts))
 
 
-def _on_host(deps: Deps, host: str, images: Sequence[Image], told: announce.CacheProgress) -> bool:
+def _on_host(deps: Deps, host: str, images: Sequence[Image], progress: announce.CacheProgress) -> bool:
     """Whether the host has all of them now."""
     try:
         results: Any = deps.compute.cache_images(host, tuple(images))
     except errors.NovaError as error:
         LOG.error("images are not cached on host %s: %s", host, error.message)
-        told.host_done(host, (), [image.id for image in images])
+        progress.host_done(host, (), [image.id for image in images])
         return False
     for one in results:
         log = LOG.error if one.state == "error" else LOG.info
         log("image %s on host %s: %s%s", one.image_id, host, one.state, f" ({one.error})" * bool(one.error))
     ready = [one.image_id for one in results if one.state in ("cached", "existing")]
-    told.host_done(host, ready, [one.image_id for one in results if one.image_id not in ready])
+    progress.host_done(host, ready, [one.image_id for one in results if one.image_id not in ready])
     return len(ready) == len(results)

@@ -285,9 +285,9 @@ def _service_row(row: AnyRow) -> SimpleNamespace:
 
 
 def _uptime(one: Hypervisor, row: AnyRow) -> str | None:
-    told: HostUptime | None = row.facts.uptime
+    uptime: HostUptime | None = row.facts.uptime
     up = one.service is not None and one.service.up
-    return told.line(services.as_time(row.clock)) if told is not None and up else None
+    return uptime.line(services.as_time(row.clock)) if uptime is not None and up else None
 
 
 def _hypervisor(row: AnyRow, provider: dict[str, AnyColumn] | None, service: Service) -> Hypervisor:

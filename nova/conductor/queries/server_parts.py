@@ -74,11 +74,11 @@ class ServerParts:
         if not row.host:
             raise errors.server.NoHost(server=uuid)
         try:
-            told: Diagnostics = self.deps.compute.get_diagnostics(row.host, uuid)
+            diagnostics: Diagnostics = self.deps.compute.get_diagnostics(row.host, uuid)
         except errors.NotFound:
             raise errors.server.NoGuest(server=uuid) from None
         up = max(0, int((utcnow() - row.launched_at).total_seconds())) if row.launched_at else None
-        return msgspec.structs.replace(told, uptime_s=up, config_drive=row.config_drive)
+        return msgspec.structs.replace(diagnostics, uptime_s=up, config_drive=row.config_drive)
 
     # -- states
 

@@ -86,7 +86,7 @@ def free_unused_gateways(deps: Deps) -> None:
         known = {row.host for row, _clock in services.select(tx, ServiceQuery(binary=services.NETWORK))} if unused \
             else set()
     for uuid, host in unused:
-        if host not in known or not deps.network_updates.told({uuid}, {host}):
+        if host not in known or not deps.network_updates.try_send({uuid}, {host}):
             deps.cell.transact(functools.partial(host_addresses.release_own, network_uuids=[uuid], host=host))
 
 

@@ -29,7 +29,7 @@ LOG = logging.getLogger(__name__)
 BATCH = 50  # servers that one turn looks at
 TURN_S = 60.0  # the longest pause between two turns; a shorter wait is looked at that much more often
 SELDOM_S = 300.0
-TOLD = 1000  # servers whose refusal is remembered as told
+LOGGED = 1000  # servers whose refusal is remembered as logged
 FORCED = {"delete": {"force": "true"}}  # for good: it was deleted before
 AGAIN_S = 600.0  # after one that failed: its host may be down for long
 
@@ -68,7 +68,7 @@ class Look:
     def __init__(self, rule: TimeoutRule) -> None:
         self.rule = rule
         self._after: timeouts.Place | None = None
-        self._told: set[str] = set()
+        self._logged: set[str] = set()
 
     def __call__(self, deps: Deps) -> int:
         """How many were ordered."""
@@ -93,10 +93,10 @@ class Look:
         return _ago_s(row, (self.rule.since(row.memo) if row.memo else None) or row.since or row.updated_at)
 
     def _refused(self, uuid: str, error: errors.NovaError) -> None:
-        """Told once: the next turns find it so again, and the others' turn comes all the same."""
-        if uuid not in self._told:
+        """Logged once: the next turns find it so again, and the others' turn comes all the same."""
+        if uuid not in self._logged:
             LOG.warning("'%s' can not be ordered: %s", self.rule.action, error.message, extra={"server": uuid})
-        self._told = {*list(self._told)[-TOLD:], uuid}
+        self._logged = {*list(self._logged)[-LOGGED:], uuid}
 
     def _order(self, deps: Deps, row: AnyRow, wait_s: int) -> bool:
         with context.entered(context.internal()):
@@ -163,8 +163,8 @@ def _reset(deps: Deps, row: AnyRow, after: VmState, fault: str | None, lost_task
         if not timeouts.unchanged(tx, row.uuid, row.epoch):
             return False
         entry = begin(deps, tx, "reset_state", row.uuid, ResetState(state=after.value))
-        told = {"fault": Fault(code=500, message=fault, created_at=as_time(timeouts.clock(tx)))} if fault else {}
-        states.finish(tx, [entry], {"vm_state": after.value, **told}, "success")
+        values = {"fault": Fault(code=500, message=fault, created_at=as_time(timeouts.clock(tx)))} if fault else {}
+        states.finish(tx, [entry], {"vm_state": after.value, **values}, "success")
         return True
     with context.entered(context.internal()):
         try:

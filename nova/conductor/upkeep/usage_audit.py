@@ -56,7 +56,7 @@ def _audit_host(deps: Deps, host: str, period: usage_audits.Period, runner_id: i
         with deps.cell.reading() as tx:
             rows = usage_audits.servers_of(tx, host, period, last, PAGE)
             metadata, _tags = servers.children(tx, [row.uuid for row in rows])
-        failed = sum(not _told(deps, row, period, metadata.get(row.uuid, {})) for row in rows)
+        failed = sum(not _notified(deps, row, period, metadata.get(row.uuid, {})) for row in rows)
         audit = msgspec.structs.replace(audit, servers=audit.servers + len(rows), errors=audit.errors + failed)
         if len(rows) < PAGE:
             break
@@ -72,9 +72,9 @@ def _write(deps: Deps, audit: HostAudit, period: usage_audits.Period, runner_id:
     return deps.cell.transact(lambda tx: usage_audits.write(tx, audit, period, runner_id))
 
 
-def _told(deps: Deps, row: AnyRow, period: usage_audits.Period, metadata: Mapping[str, str]) -> bool:
-    """False, and a line in the log, for a server that can not be told of: the others still are. Unavailable when nobody
-    can be told of anything now."""
+def _notified(deps: Deps, row: AnyRow, period: usage_audits.Period, metadata: Mapping[str, str]) -> bool:
+    """False, and a line in the log, for a server whose notification can not be made: the others' still are. Unavailable
+    when nobody can be told of anything now."""
     try:
         deps.notifier.exists(row, *period, metadata)
     except errors.Unavailable:

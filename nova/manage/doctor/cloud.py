@@ -7,7 +7,7 @@ import datetime
 
 from nova import errors
 from nova.conf.base import Options
-from nova.manage.doctor.finding import BAD, NAMED, OK, WARN, Finding, asked, is_compute, some, told
+from nova.manage.doctor.finding import BAD, NAMED, OK, WARN, Finding, asked, described, is_compute, some
 
 SKEW_S = 5.0
 STILL_MIN, LATELY_H = 30, 24
@@ -123,7 +123,7 @@ def capacity(options: Options) -> Finding:
         with both(options)[0].reading() as tx:
             found = audits.overused(tx)
     except errors.NovaError as error:
-        return Finding(WARN, f"what hosts gave can not be read: {told(error)}", "see the database's line")
+        return Finding(WARN, f"what hosts gave can not be read: {described(error)}", "see the database's line")
     if not found:
         return Finding(OK, "no host gave more than it has")
     named = some([f"{one.host} ({one.used} of {one.capacity} {one.resource_class})" for one in found])

@@ -44,7 +44,7 @@ def asked(options: Options, ask: Callable[[ConductorRPC], T]) -> T | Finding:
         return Finding(WARN, "this can not be looked at: no conductor answers", "see the broker's line")
 
 
-def told(error: errors.NovaError) -> str:
+def described(error: errors.NovaError) -> str:
     """The message, with the reason that operators alone may read."""
     from nova.db.engine import DatabaseAway
 

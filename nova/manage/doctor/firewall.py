@@ -33,13 +33,13 @@ def packet_filter(options: Options, switches: Path | None = None, elsewhere: Cal
 
     written = neutron_in_use(options)
     try:
-        told = elsewhere(options)
+        in_use = elsewhere(options)
     except errors.NovaError:
-        told = written
-    found = Finding(OK, "security groups are Neutron's, whose agents filter") if told else _ours(options, switches)
-    if told != written and found.state == OK:
+        in_use = written
+    found = Finding(OK, "security groups are Neutron's, whose agents filter") if in_use else _ours(options, switches)
+    if in_use != written and found.state == OK:
         return Finding(WARN, f"{found.what}; but [DEFAULT]use_neutron = {str(written).lower()} on this host",
-                       f"set it to {str(told).lower()}: nova-compute follows the conductors, other programs may not")
+                       f"set it to {str(in_use).lower()}: nova-compute follows the conductors, other programs may not")
     return found
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from nova import errors
 from nova.conf.base import Options
-from nova.manage.doctor.finding import BAD, OK, WARN, Finding, is_compute, told
+from nova.manage.doctor.finding import BAD, OK, WARN, Finding, described, is_compute
 from nova.model.base import Library
 
 
@@ -68,7 +68,7 @@ def databases(options: Options) -> Finding:
     except errors.daemon.DbSchemaBehind as error:
         return Finding(BAD, error.message, "nova-manage api_db sync; nova-manage db sync")
     except errors.NovaError as error:
-        return Finding(BAD, told(error), "check [database]connection and [api_database]connection, and the server")
+        return Finding(BAD, described(error), "check [database]connection and [api_database]connection, and the server")
 
 
 def keystone(options: Options) -> Finding:

@@ -47,7 +47,7 @@ class Arrivals:
             arrived.node, arrived.packing = waiting.node, waiting.packing
             self._hypervisor.store.keep(arrived)
             shutil.rmtree(folder, ignore_errors=True)
-        self._hypervisor.told(server_uuid, PowerState(arrived.power_state))
+        self._hypervisor.notify(server_uuid, PowerState(arrived.power_state))
 
     def is_coming(self, server_uuid: str) -> bool:
         """Whether a process that is alive says so."""

@@ -19,6 +19,7 @@ from nova.virt import interface
 from nova.virt.fake.arrivals import Arrivals
 from nova.virt.fake.consoles import FakeRemoteConsoles
 from nova.virt.fake.disks import FakeDisks, FakeSnapshots
+from nova.virt.fake.facts import FakeGuestFacts, FakeHost
 from nova.virt.fake.hypervisor import FakeHypervisor
 from nova.virt.fake.life import FakeAgent, FakePausing, FakeRescuing
 from nova.virt.fake.lifecycle import FakeLifecycle
@@ -26,7 +27,6 @@ from nova.virt.fake.live import FakeLiveMoves
 from nova.virt.fake.moves import FakeColdMoves
 from nova.virt.fake.plugging import FakeHotPlug, FakeInterfaces
 from nova.virt.fake.store import FakeGuest
-from nova.virt.fake.telling import FakeGuestFacts, FakeHost
 from nova.virt.fake.topology import parse
 from nova.virt.pci.providers import children
 

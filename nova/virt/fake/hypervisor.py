@@ -101,9 +101,9 @@ class FakeHypervisor:
         with self.changed(server_uuid) as guest:
             guest.power_state = state
             guest.say(f"{guest.name}: {said}")
-        return self.told(server_uuid, state)
+        return self.notify(server_uuid, state)
 
-    def told(self, server_uuid: str, state: PowerState) -> PowerState:
+    def notify(self, server_uuid: str, state: PowerState) -> PowerState:
         if self.listener is not None:
             self.listener(GuestState(server_uuid=server_uuid, power_state=state))
         return state

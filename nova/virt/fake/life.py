@@ -43,7 +43,7 @@ class FakePausing(Part):
                 guest.say(f"{guest.name}: resumed")
             else:
                 self._hypervisor.boot(guest)
-        return self._hypervisor.told(order.server_uuid, PowerState.RUNNING)
+        return self._hypervisor.notify(order.server_uuid, PowerState.RUNNING)
 
     # --- held
 
@@ -56,7 +56,7 @@ class FakePausing(Part):
         with self._hypervisor.changed(server_uuid) as guest:
             self._hypervisor.boot(guest)
             guest.power_state = PowerState.PAUSED
-        return self._hypervisor.told(server_uuid, PowerState.PAUSED)
+        return self._hypervisor.notify(server_uuid, PowerState.PAUSED)
 
     @knobbed
     def resume_held(self, order: BuildOrder) -> PowerState:
@@ -69,7 +69,7 @@ class FakePausing(Part):
             else:
                 self._hypervisor.boot(guest)
             guest.power_state = PowerState.PAUSED
-        return self._hypervisor.told(order.server_uuid, PowerState.PAUSED)
+        return self._hypervisor.notify(order.server_uuid, PowerState.PAUSED)
 
     def _turn(self, server_uuid: str, before: PowerState, after: PowerState) -> PowerState:
         state = PowerState(self._hypervisor.defined(server_uuid).power_state)
@@ -91,7 +91,7 @@ class FakeRescuing(Part):
             guest.rescue_image, guest.rescue_drive = order.image.id, dict(files or {})
             self._hypervisor.boot(guest)
             guest.say(f"[    0.000002] fake init: booted from rescue image {order.image.id}")
-        return self._hypervisor.told(order.server_uuid, PowerState.RUNNING)
+        return self._hypervisor.notify(order.server_uuid, PowerState.RUNNING)
 
     @knobbed
     def unrescue(self, order: BuildOrder) -> PowerState:
@@ -102,7 +102,7 @@ class FakeRescuing(Part):
         with self._hypervisor.changed(order) as guest:
             guest.rescue_image, guest.rescue_drive = "", {}
             self._hypervisor.boot(guest)
-        return self._hypervisor.told(order.server_uuid, PowerState.RUNNING)
+        return self._hypervisor.notify(order.server_uuid, PowerState.RUNNING)
 
 
 class FakeAgent(Part):

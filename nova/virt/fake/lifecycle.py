@@ -20,7 +20,7 @@ class FakeLifecycle(Part):
         self._hypervisor.take_time()
         with self._hypervisor.changed(order) as guest:
             self._hypervisor.boot(guest)
-        return self._hypervisor.told(order.server_uuid, PowerState.RUNNING)
+        return self._hypervisor.notify(order.server_uuid, PowerState.RUNNING)
 
     @knobbed
     def define(self, order: BuildOrder) -> PowerState:
@@ -36,7 +36,7 @@ class FakeLifecycle(Part):
             guest.saved = guest.arriving = False
             guest.vcpus = guest.memory_mb = 0
         if ran:
-            self._hypervisor.told(server_uuid, PowerState.SHUTDOWN)
+            self._hypervisor.notify(server_uuid, PowerState.SHUTDOWN)
 
     @knobbed
     def start(self, server_uuid: str) -> PowerState:
@@ -46,7 +46,7 @@ class FakeLifecycle(Part):
         self._hypervisor.take_time()
         with self._hypervisor.changed(server_uuid) as guest:
             self._hypervisor.boot(guest)
-        return self._hypervisor.told(server_uuid, PowerState.RUNNING)
+        return self._hypervisor.notify(server_uuid, PowerState.RUNNING)
 
     @knobbed
     def shut_down(self, server_uuid: str, timeout_s: int) -> PowerState:

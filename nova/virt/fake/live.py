@@ -106,7 +106,7 @@ class FakeLiveMoves(Part):
                 self._hand_over(guest.uuid, target, order.arrival.shared)
         except FileNotFoundError:
             raise errors.move.MigrationNoRoom(uuid=order.server_uuid) from None
-        self._hypervisor.told(order.server_uuid, PowerState.SHUTDOWN)
+        self._hypervisor.notify(order.server_uuid, PowerState.SHUTDOWN)
         self._hypervisor.knobs.apply("hand_over", "after", (guest.uuid, guest.name))
 
     def _copy_memory(self, guest: FakeGuest, migration: _Migration, listener: ProgressListener,

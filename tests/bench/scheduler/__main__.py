@@ -50,13 +50,14 @@ class Bench:
             databases.close()
         for filters in placing.FILTERS:
             large, small = found[LARGE, filters], found[SMALL, filters]
-            judge, told = self.report.judge, f"{filters} filters"
-            judge(f"{told}: a decision at 10,000 hosts / at 100", large.p50 / small.p50, 4)
-            judge(f"{told}: deciding on 1,000 servers / on one, at 10,000, kind unknown", large.batch / large.first, 40)
-            judge(f"{told}: deciding on 1,000 servers / on one, at 10,000, kind known", large.batch / large.p50, 40)
-            judge(f"{told}: a batch of 1,000 / one server, to committed claims, at 10,000",
+            judge, label = self.report.judge, f"{filters} filters"
+            judge(f"{label}: a decision at 10,000 hosts / at 100", large.p50 / small.p50, 4)
+            judge(f"{label}: deciding on 1,000 servers / on one, at 10,000, kind unknown", large.batch / large.first,
+                  40)
+            judge(f"{label}: deciding on 1,000 servers / on one, at 10,000, kind known", large.batch / large.p50, 40)
+            judge(f"{label}: a batch of 1,000 / one server, to committed claims, at 10,000",
                   1000 * large.rates[1] / large.rates[1000], 40)
-            judge(f"{told}: placements a second in batches of 100, at 10,000", large.rates[100], 500, at_most=False)
+            judge(f"{label}: placements a second in batches of 100, at 10,000", large.rates[100], 500, at_most=False)
 
     def conflicts(self) -> None:
         conflicts.measure(self.server, self.report, 30 if self.quick else 100)

@@ -135,9 +135,9 @@ class Live:
         where = f"{method} {path}{sent} at {shown(version)} as {user}"
         codes = (expect,) if isinstance(expect, int) else expect
         if codes and answer.status not in codes:
-            self.problem(where, f"expected {' or '.join(map(str, codes))}, got {told(answer)}")
+            self.problem(where, f"expected {' or '.join(map(str, codes))}, got {described(answer)}")
         elif not codes and not answer.ok:
-            self.problem(where, f"expected success, got {told(answer)}")
+            self.problem(where, f"expected success, got {described(answer)}")
         else:
             self.judge(where, answer, version)
         return answer
@@ -224,7 +224,7 @@ class Live:
         """How an answer differs from a sample."""
         self.tried.add(sample)
         if not answer.ok:
-            return [f"got {told(answer)}"]
+            return [f"got {described(answer)}"]
         listed = [id for id, entry in rows.operations().items() if sample in entry.get("samples", [])]
         if listed and answer.operation not in listed:
             return [f"is of {listed}, called was {answer.operation}"]
@@ -268,5 +268,5 @@ def shown(version: int) -> str:
     return "/v2" if version == LEGACY else f"2.{version}"
 
 
-def told(answer: Answer) -> str:
+def described(answer: Answer) -> str:
     return f"{answer.status} {str(answer.body)[:200]}"

@@ -354,6 +354,6 @@ def actions_in_the_wrong_state(world: World) -> None:
                  {"evacuate": {}}):
         live.call("POST", f"/servers/{uuid}/action", body, expect=409)
     act(world, uuid, {"unpause": None})
-    told = world.ask("GET", f"/servers/{uuid}/os-instance-actions")["instanceActions"]
-    if told[0]["action"] != "unpause" or told[0]["message"] is not None:
-        live.problem(f"/servers/{uuid}/os-instance-actions", f"expected unpause at its head, got {told[0]}")
+    reported = world.ask("GET", f"/servers/{uuid}/os-instance-actions")["instanceActions"]
+    if reported[0]["action"] != "unpause" or reported[0]["message"] is not None:
+        live.problem(f"/servers/{uuid}/os-instance-actions", f"expected unpause at its head, got {reported[0]}")

@@ -293,8 +293,8 @@ def vpn_servers(world: World) -> None:
     each(live, "POST /os-cloudpipe", PIPES, lambda version: {"cloudpipe": {}})
     each(live, "GET /os-cloudpipe", PIPES)
     [shown_one] = live.get(PIPES, LAST)["cloudpipes"]
-    told = {name: shown_one[name] for name in ("instance_id", "state", "public_ip", "public_port")}
-    if told != {"instance_id": first, "state": "running", "public_ip": "192.168.1.1", "public_port": 2000}:
+    reported = {name: shown_one[name] for name in ("instance_id", "state", "public_ip", "public_port")}
+    if reported != {"instance_id": first, "state": "running", "public_ip": "192.168.1.1", "public_port": 2000}:
         live.problem(f"GET {PIPES}", f"is not what was made: {shown_one}")
     expect_refusals(world, ("PUT", f"{PIPES}/other", {"configure_project": {"vpn_ip": "10.0.0.1", "vpn_port": 1}}, 404),
                     ("PUT", f"{PIPES}/configure-project", {"configure_project": {"vpn_ip": "x", "vpn_port": 1}}, 400))

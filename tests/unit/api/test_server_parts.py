@@ -98,14 +98,14 @@ def test_password_is_shown_and_cleared(client):
 
 # diagnostics
 
-TOLD = Diagnostics(
+REPORTED = Diagnostics(
     power_state=PowerState.PAUSED, driver="libvirt", cpus=(CpuUse(id=0, time_ns=7), CpuUse(id=1)),
     nics=(NicUse(device="tap1", mac="fa:16:3e:00:00:01", rx_octets=1, tx_packets=2),),
     disks=(DiskUse(device="vda", read_bytes=3, write_requests=4),), memory_max_mb=512, memory_used_mb=100)
 
 
 def test_diagnostics_in_the_standard_form(client):
-    client.conductor.given(get_diagnostics=TOLD)
+    client.conductor.given(get_diagnostics=REPORTED)
     found = client.get(f"/servers/{UUID}/diagnostics", token=ADMIN).json
     assert found["state"] == "paused" and found["num_cpus"] == 2 and found["num_nics"] == found["num_disks"] == 1
     assert found["memory_details"] == {"maximum": 512, "used": 100}
@@ -114,7 +114,7 @@ def test_diagnostics_in_the_standard_form(client):
 
 
 def test_diagnostics_in_the_old_form_are_flat_and_name_the_devices(client):
-    client.conductor.given(get_diagnostics=TOLD)
+    client.conductor.given(get_diagnostics=REPORTED)
     found = client.get(f"/servers/{UUID}/diagnostics", token=ADMIN, version="2.47").json
     assert found["cpu0_time"] == 7 and found["cpu1_time"] == -1 and found["vda_read"] == 3
     assert found["vda_errors"] == -1 and found["tap1_rx"] == 1 and found["memory"] == 512 * 1024

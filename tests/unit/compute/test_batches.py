@@ -84,8 +84,8 @@ def test_build_when_the_batch_is_slow_then_finished_guests_are_told_before_its_e
     block = world.driver.knobs.block("start_new", name="vm5")
     build, results = beside(world.build, *orders)
     wait_until(lambda: world.conductor.outcomes)
-    told = [outcome.server_uuid for _, outcomes in world.conductor.outcomes for outcome in outcomes]
-    assert sorted(told) == sorted(order.server_uuid for order in orders[:4])
+    reported = [outcome.server_uuid for _, outcomes in world.conductor.outcomes for outcome in outcomes]
+    assert sorted(reported) == sorted(order.server_uuid for order in orders[:4])
     assert world.conductor.outcomes[0][0] == (4,)
     block.release()
     build.join(5)

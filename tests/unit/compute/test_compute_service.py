@@ -216,8 +216,8 @@ def test_console_when_there_is_no_such_guest_then_not_found(world):
 def test_diagnostics_are_the_drivers(world):
     order = build_order()
     world.build(order)
-    told = world.service.get_diagnostics(HOST, order.server_uuid)
-    assert told.power_state == PowerState.RUNNING and len(told.cpus) == order.flavor.vcpus
+    reported = world.service.get_diagnostics(HOST, order.server_uuid)
+    assert reported.power_state == PowerState.RUNNING and len(reported.cpus) == order.flavor.vcpus
     world.driver.lifecycle.shut_down(order.server_uuid, 0)
     assert world.service.get_diagnostics(HOST, order.server_uuid).power_state == PowerState.SHUTDOWN
     with pytest.raises(errors.NotFound):

@@ -50,7 +50,7 @@ def order_of(tag: str | None = None, **fields: Any) -> Any:
         msgspec.structs.replace(one, tag=tag) for one in order.interfaces))
 
 
-def told(world: Any, order: Any, path: str = META) -> Any:
+def file_of(world: Any, order: Any, path: str = META) -> Any:
     return json.loads(world.driver.hypervisor.inspect(order.server_uuid).config_drive[path])
 
 
@@ -62,9 +62,9 @@ def reboot(world: Any, order: Any, epoch: int = 2, **fields: Any) -> Any:
 def test_drive_when_built_then_it_has_the_vendors_data_and_the_password(world) -> None:
     order = order_of(admin_password="s3cret")
     assert world.build(order)[0].ok
-    assert told(world, order)["admin_pass"] == "s3cret"
-    assert told(world, order, "openstack/latest/vendor_data.json") == {"cloud": "ours"}
-    assert told(world, order, "openstack/latest/vendor_data2.json") == {
+    assert file_of(world, order)["admin_pass"] == "s3cret"
+    assert file_of(world, order, "openstack/latest/vendor_data.json") == {"cloud": "ours"}
+    assert file_of(world, order, "openstack/latest/vendor_data2.json") == {
         "static": {"cloud": "ours"}, "target": {"server": order.server_uuid}}
 
 
@@ -80,8 +80,8 @@ def test_drive_when_rebooted_hard_then_it_tells_what_is_true_now_and_no_password
     assert world.build(order)[0].ok
     more = (*order.interfaces, msgspec.structs.replace(order.interfaces[0], id="v2", mac="fa:16:3e:00:00:02"))
     assert reboot(world, order, admin_password=None, metadata={"a": "2"}, interfaces=more).ok
-    assert told(world, order)["meta"] == {"a": "2"} and "admin_pass" not in told(world, order)
-    assert len(told(world, order, "openstack/latest/network_data.json")["links"]) == 2
+    assert file_of(world, order)["meta"] == {"a": "2"} and "admin_pass" not in file_of(world, order)
+    assert len(file_of(world, order, "openstack/latest/network_data.json")["links"]) == 2
 
 
 def test_drive_when_it_can_not_be_made_anew_then_the_guest_starts_with_the_old_one(world, vendor) -> None:
@@ -90,7 +90,7 @@ def test_drive_when_it_can_not_be_made_anew_then_the_guest_starts_with_the_old_o
     vendor.fails = True
     outcome = reboot(world, order, metadata={"a": "2"})
     assert outcome.ok and outcome.power_state == PowerState.RUNNING
-    assert told(world, order)["meta"] == {"a": "1"}
+    assert file_of(world, order)["meta"] == {"a": "1"}
 
 
 def test_drive_when_there_is_none_then_a_reboot_writes_none(world) -> None:
@@ -106,7 +106,7 @@ def test_drive_when_the_guest_moved_then_it_is_made_anew_there(world) -> None:
     after = msgspec.structs.replace(order, metadata={"a": "2"})
     move = MoveOrder(server_uuid=order.server_uuid, fence=fence(2), build=after)
     assert world.one("fetch_guests", move).ok and world.one("finish_guests", move).ok
-    assert told(world, order)["meta"] == {"a": "2"}
+    assert file_of(world, order)["meta"] == {"a": "2"}
 
 
 # -- devices
@@ -114,8 +114,9 @@ def test_drive_when_the_guest_moved_then_it_is_made_anew_there(world) -> None:
 def test_drive_when_a_card_is_tagged_then_it_says_where_it_is(world) -> None:
     order = order_of("front")
     assert world.build(order)[0].ok
-    assert told(world, order)["devices"] == [{"type": "nic", "bus": "pci", "address": "0000:00:03.0", "tags": ["front"],
-                                              "mac": order.interfaces[0].mac, "vf_trusted": False}]
+    assert file_of(world,
+                   order)["devices"] == [{"type": "nic", "bus": "pci", "address": "0000:00:03.0", "tags": ["front"],
+                                          "mac": order.interfaces[0].mac, "vf_trusted": False}]
     assert world.driver.lifecycle.power_state(order.server_uuid) == PowerState.RUNNING
     places = world.service.device_places(world.host.name, order.server_uuid)
     assert places[order.interfaces[0].mac].address == "0000:00:03.0"
@@ -125,7 +126,7 @@ def test_drive_when_nothing_is_tagged_then_the_guest_is_defined_once(world) -> N
     order = order_of()
     assert world.build(order)[0].ok
     assert "define" not in [call for call, *_ in world.driver.calls]
-    assert told(world, order)["devices"] == []
+    assert file_of(world, order)["devices"] == []
 
 
 @pytest.mark.parametrize("call", ["define", "start_new"])

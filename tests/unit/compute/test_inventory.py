@@ -124,19 +124,19 @@ class Up(Nodes):
     def __init__(self) -> None:
         super().__init__()
         self.host_uptime = self
-        self.told = HostUptime(booted_at=datetime.datetime(2026, 1, 1), load=(9.0, 9.0, 1.0))
+        self.reported = HostUptime(booted_at=datetime.datetime(2026, 1, 1), load=(9.0, 9.0, 1.0))
 
     def uptime(self) -> HostUptime:
-        return self.told
+        return self.reported
 
 
 @pytest.mark.parametrize("driver", [Up()])
 def test_uptime_when_told_then_it_is_in_the_inventory_and_news_only_when_the_load_has_moved_for_long(make, driver):
     reports = make()
-    assert reports.send("id") and reports.conductor.inventories[-1].nodes[0].uptime == driver.told
-    driver.told = HostUptime(booted_at=datetime.datetime(2026, 1, 1, 0, 0, 1), users=3, load=(0.0, 0.0, 2.9))
+    assert reports.send("id") and reports.conductor.inventories[-1].nodes[0].uptime == driver.reported
+    driver.reported = HostUptime(booted_at=datetime.datetime(2026, 1, 1, 0, 0, 1), users=3, load=(0.0, 0.0, 2.9))
     assert not reports.send("id")
-    driver.told = HostUptime(booted_at=datetime.datetime(2026, 1, 1), load=(0.0, 0.0, 3.0))  # of 8 processors
+    driver.reported = HostUptime(booted_at=datetime.datetime(2026, 1, 1), load=(0.0, 0.0, 3.0))  # of 8 processors
     assert reports.send("id")
 
 

@@ -195,8 +195,8 @@ def test_power_events_when_a_guest_goes_from_host_to_host_then_neither_reports_m
     world.one("migrate_guests", live)
     other.one("land_guests", move_order(order, 2))
     time.sleep(0.5)  # events are gathered for less than that
-    told = [guest for report in world.conductor.reports[1:] for guest in report.guests]
-    assert [guest for guest in told if guest.server_uuid == order.server_uuid
+    reported = [guest for report in world.conductor.reports[1:] for guest in report.guests]
+    assert [guest for guest in reported if guest.server_uuid == order.server_uuid
             and guest.power_state != RUNNING] == []
 
 
@@ -253,10 +253,10 @@ def test_progress_when_a_migration_runs_then_its_beginning_its_steps_and_its_end
     wait_until(lambda: slow.conductor.progress)
     slow.service.force_migration(HOST, order.server_uuid, 2)
     thread.join(5)
-    told = slow.conductor.progress
-    assert all((report.server_uuid, report.epoch) == (order.server_uuid, 2) for report in told)
-    assert told[-1].percent == 100 and told[-1].progress.memory_remaining_bytes == 0
-    assert told[-1].progress.memory_total_bytes == 512 << 20
+    reported = slow.conductor.progress
+    assert all((report.server_uuid, report.epoch) == (order.server_uuid, 2) for report in reported)
+    assert reported[-1].percent == 100 and reported[-1].progress.memory_remaining_bytes == 0
+    assert reported[-1].progress.memory_total_bytes == 512 << 20
 
 
 def test_progress_when_the_conductor_is_away_then_the_migration_goes_on(world, other, order, monkeypatch):

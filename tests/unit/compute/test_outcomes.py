@@ -17,11 +17,11 @@ UUID = "6a2b9a4e-7a58-4d2f-9b0e-3a5d6c1f2e47"
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
 @pytest.mark.parametrize("kind", [order_table.BUILD, order_table.REBOOT, order_table.RESUME], ids=str)
 def test_failure_when_the_disk_is_full_then_it_says_so(kind: OrderKind, number: int) -> None:
-    told = outcomes.failure(UUID, OSError(number, os.strerror(number), "/var/lib/nova/instances/x"), kind)
-    assert told.error_code == "host.disk_full" and told.error_kind == "host_refused"
-    assert told.error_message == f"There is no space left for the guest's files on {os.uname().nodename}."
+    reported = outcomes.failure(UUID, OSError(number, os.strerror(number), "/var/lib/nova/instances/x"), kind)
+    assert reported.error_code == "host.disk_full" and reported.error_kind == "host_refused"
+    assert reported.error_message == f"There is no space left for the guest's files on {os.uname().nodename}."
 
 
 def test_failure_when_a_file_can_not_be_removed_then_it_is_no_full_disk() -> None:
-    told = outcomes.failure(UUID, PermissionError(errno.EPERM, "no"), order_table.DESTROY)
-    assert told.error_message == "The host failed to destroy the guest (PermissionError)."
+    reported = outcomes.failure(UUID, PermissionError(errno.EPERM, "no"), order_table.DESTROY)
+    assert reported.error_message == "The host failed to destroy the guest (PermissionError)."

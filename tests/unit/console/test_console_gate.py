@@ -255,11 +255,11 @@ def test_session_that_only_opens_when_it_is_told_to_end_then_its_user_learns_it_
         draining = threading.Thread(target=scene.sessions.drain, args=(0,))
         draining.start()
         until = time.monotonic() + 2
-        while not told() and time.monotonic() < until:
+        while not reported() and time.monotonic() < until:
             time.sleep(0.005)
-        learned.append(told())
+        learned.append(reported())
 
-    def told() -> bool:
+    def reported() -> bool:
         return scene.back.broken if when == "secure" else (codes.GOING_AWAY, sessions.DRAINING) in scene.front.closed
     if when == "secure":
         scene.securing = drained

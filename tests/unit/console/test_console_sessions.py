@@ -36,8 +36,8 @@ def session(token: str = "t", server: str = "s", user: str = "u") -> Session:
 
 
 def registry(limits: SessionLimits = MANY, exclusive: bool = False) -> tuple[Sessions, list[str]]:
-    told: list[str] = []
-    return Sessions(limits, exclusive, told.append), told
+    reported: list[str] = []
+    return Sessions(limits, exclusive, reported.append), reported
 
 
 @pytest.mark.parametrize(("limits", "third"), [
@@ -138,13 +138,13 @@ def test_known_is_what_an_open_session_of_the_token_was_granted() -> None:
 
 
 def test_count_is_told_at_each_change() -> None:
-    open_, told = registry()
+    open_, reported = registry()
     one, two = session(), session()
     open_.enter(one)
     open_.enter(two)
     open_.leave(one)
     open_.leave(two)
-    assert told == [f"STATUS=connections to consoles: {count}" for count in (1, 2, 1, 0)]
+    assert reported == [f"STATUS=connections to consoles: {count}" for count in (1, 2, 1, 0)]
 
 
 def test_drain_when_sessions_run_then_they_have_their_time_and_are_told_why() -> None:

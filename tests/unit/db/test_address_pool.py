@@ -89,14 +89,14 @@ def test_on_host_when_addresses_change_then_the_whole_state_is_told_with_a_newer
     network = add_network(cell)
     [uuid] = add_servers(cell, server_row(hostname="web"))
 
-    def told() -> networks.NetworkOnHost:
+    def reported() -> networks.NetworkOnHost:
         with cell.reading() as tx:
             return networks.on_host(tx, uuids_=[network])[0]
-    before = told()
+    before = reported()
     bound = bind(cell, network, uuid)
-    with_it = told()
+    with_it = reported()
     cell.transact(lambda tx: networks.unbind(tx, [uuid]))
-    after = told()
+    after = reported()
     assert (before.addresses, after.addresses) == ((), ())
     [host] = with_it.addresses
     assert (host.address, host.mac, host.hostname, host.server_uuid) == (

@@ -72,16 +72,16 @@ class Bus:
         return self.answer
 
 
-@pytest.mark.parametrize(("answer", "state", "told"), [
+@pytest.mark.parametrize(("answer", "state", "reported"), [
     ((), doctor.OK, "no cleanup is pending"), (errors.Unavailable("away"), doctor.WARN, "no conductor answers"),
     (tuple(Debt(id=number, host=f"h{number % 7}", server_uuid="u", epoch=1, step="s") for number in range(14)),
      doctor.WARN, "14 cleanups wait for hosts that could not be reached: h0 (2), h1 (2), h2 (2), h3 (2), h4 (2) and 2"
      )])
 def test_doctor_says_where_cleanups_are_pending(monkeypatch: pytest.MonkeyPatch, answer: object, state: str,
-                                                told: str) -> None:
+                                                reported: str) -> None:
     monkeypatch.setattr(transport, "Bus", Bus(answer))  # the broker's client
     finding = doctor.cleanups(options())
-    assert finding.state == state and told in finding.what
+    assert finding.state == state and reported in finding.what
 
 
 def test_doctor_on_a_compute_host_asks_nobody() -> None:

@@ -67,12 +67,12 @@ def test_hairpins_when_the_host_has_nova_networks_taps_then_they_are_turned_on(t
     assert (compute.hairpins(options(tmp_path, **values)) is not None) == wanted
 
 
-def found(options: Any, switches: Any, told: bool | None = None) -> doctor.Finding:
-    """``told``: by the conductor; None: nobody answers."""
+def found(options: Any, switches: Any, answer: bool | None = None) -> doctor.Finding:
+    """``answer``: the conductor's; None: nobody answers."""
     def elsewhere(_options: Any) -> bool:
-        if told is None:
+        if answer is None:
             raise errors.Unavailable("no conductor")
-        return told
+        return answer
     return packet_filter(options, switches, elsewhere)
 
 
@@ -88,8 +88,8 @@ def test_doctor_when_bridges_do_not_ask_iptables_then_it_says_how_to_cure_that(t
 
 
 def test_doctor_when_the_host_s_file_says_something_else_than_the_conductor_then_the_conductor_is_believed(tmp_path):
-    wrong = found(options(tmp_path, use_neutron=True), tmp_path / "none", told=False)
+    wrong = found(options(tmp_path, use_neutron=True), tmp_path / "none", answer=False)
     assert wrong.state == doctor.BAD and "do not hold" in wrong.what
-    wrong = found(options(tmp_path), tmp_path / "none", told=True)
+    wrong = found(options(tmp_path), tmp_path / "none", answer=True)
     assert wrong.state == doctor.WARN and "Neutron" in wrong.what and "to true" in wrong.cure
-    assert found(options(tmp_path, use_neutron=True), tmp_path / "none", told=True).state == doctor.OK
+    assert found(options(tmp_path, use_neutron=True), tmp_path / "none", answer=True).state == doctor.OK

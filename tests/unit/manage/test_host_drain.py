@@ -135,13 +135,13 @@ def test_drain_when_all_go_cold_and_to_one_host_then_that_is_ordered(cloud: Drai
     assert "--cold" in session.why(paused)
 
 
-@pytest.mark.parametrize("to, told", [("h1", "to be drained"), ("nowhere", "no nova-compute"), ("h2", "disabled")])
-def test_drain_when_the_target_is_no_good_then_nothing_is_begun(cloud: DrainedConductor, to: str, told: str) -> None:
+@pytest.mark.parametrize("to, words", [("h1", "to be drained"), ("nowhere", "no nova-compute"), ("h2", "disabled")])
+def test_drain_when_the_target_is_no_good_then_nothing_is_begun(cloud: DrainedConductor, to: str, words: str) -> None:
     cloud.services[1] = cloud.services[1].__class__(id=2, uuid="s2", host="h2", binary="nova-compute", up=True,
                                                     disabled=True)
     cloud.add()
     session = Session(cloud, to=to)
-    assert session.run() == 1 and told in session.text and not cloud.orders and not cloud.services[0].disabled
+    assert session.run() == 1 and words in session.text and not cloud.orders and not cloud.services[0].disabled
 
 
 # -- who stays, and why

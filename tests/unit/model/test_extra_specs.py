@@ -23,7 +23,7 @@ def test_problem_when_key_and_value_are_right_is_none(key: str, value: str) -> N
     assert extra_specs.problem(key, value) is None
 
 
-@pytest.mark.parametrize(("key", "value", "told"), [
+@pytest.mark.parametrize(("key", "value", "words"), [
     ("hw:cpu_policy", "sharred", "must be one of dedicated, shared, mixed"),
     ("hw:cpu_polcy", "shared", "did you mean hw:cpu_policy?"),
     ("hw:numa_nodes", "0", "at least 1"), ("hw:numa_nodes", "two", "an integer"),
@@ -37,8 +37,8 @@ def test_problem_when_key_and_value_are_right_is_none(key: str, value: str) -> N
     ("hide_hypervisor_id", "maybe", "a boolean"), ("os:secure_boot", "optional", "disabled, required"),
     ("accel:device_profil", "x", "did you mean accel:device_profile?"),
 ])
-def test_problem_when_key_or_value_is_wrong_says_what_would_be_right(key: str, value: str, told: str) -> None:
-    assert told in str(extra_specs.problem(key, value))
+def test_problem_when_key_or_value_is_wrong_says_what_would_be_right(key: str, value: str, words: str) -> None:
+    assert words in str(extra_specs.problem(key, value))
 
 
 def test_placeholder_in_a_name_is_no_key() -> None:

@@ -118,8 +118,8 @@ def test_tree_when_networks_are_injected_then_its_content_is_after_the_files(mak
     facts = GuestFacts(uuid="u", id=1, name="n", hostname="h", project_id="p", interfaces=(INJECTED,),
                        files={"/etc/motd": "aGVsbG8="})
     files = make(facts)
-    told = json.loads(files["openstack/2012-08-10/meta_data.json"])
-    assert told["network_config"] == {"name": "network_config", "content_path": "/content/0001"}
+    reported = json.loads(files["openstack/2012-08-10/meta_data.json"])
+    assert reported["network_config"] == {"name": "network_config", "content_path": "/content/0001"}
     assert files["openstack/content/0000"] == b"hello"
     assert files["openstack/content/0001"].decode() == network_config([INJECTED])
     without = make(facts, TreeOptions(network_template=""))

@@ -59,9 +59,9 @@ def test_tables_name_properties_and_extra_specs_that_there_are():
     ({}, {"hw:tpm_version": "2.0", "hw:tpm_secret_security": "deployment"}, True, False),
     ({}, {"hw:tpm_secret_security": "user"}, False, False)])
 def test_broken_when_the_server_has_a_tpm_then_what_would_empty_it_is_told(image, specs, tpm, users):
-    told = {action for action in image_flavor_conflicts.BROKEN_BY
-            if image_flavor_conflicts.broken(action, image, specs)}
-    assert told == ({"rebuild", "rescue", "shelve", "evacuate"} if tpm else set()) | (
+    reported = {action for action in image_flavor_conflicts.BROKEN_BY
+                if image_flavor_conflicts.broken(action, image, specs)}
+    assert reported == ({"rebuild", "rescue", "shelve", "evacuate"} if tpm else set()) | (
         {"live-migration"} if users else set())
 
 

@@ -60,8 +60,8 @@ def test_pack_when_a_core_is_half_the_floating_ones_then_it_is_not_for_an_isolat
 
 def test_pack_when_threads_are_required_and_there_are_none_then_it_is_told():
     host = HostTopology(cells=(cell(0, range(8)),))
-    told = pack(host, (), guest((2, 2, 64), thread_policy="require"))
-    assert told == "no cell has 2 free dedicated CPUs that share cores"
+    refusal = pack(host, (), guest((2, 2, 64), thread_policy="require"))
+    assert refusal == "no cell has 2 free dedicated CPUs that share cores"
     assert pins(packed(host, guest((2, 2, 64), thread_policy="isolate"))) == [0, 1]
 
 
@@ -73,8 +73,8 @@ def test_pack_when_threads_are_required_then_no_more_than_one_is_alone():
     assert pins(packed(host, guest((1, 1, 64), thread_policy="require"), *there)) == [1]
     halves = HostTopology(cells=(HostCell(id=0, dedicated=(0, 2), siblings=((0, 1), (2, 3)), memory_mb=64),))
     assert isinstance(pack(halves, (), guest((2, 2, 64))), Packing)
-    told = pack(halves, (), guest((2, 2, 64), thread_policy="require"))
-    assert told == "no cell has 2 free dedicated CPUs that share cores"
+    refusal = pack(halves, (), guest((2, 2, 64), thread_policy="require"))
+    assert refusal == "no cell has 2 free dedicated CPUs that share cores"
 
 
 def test_pack_when_the_emulator_is_isolated_then_it_has_a_processor_more():

@@ -418,14 +418,14 @@ def test_alias_when_it_is_wrong_then_the_error_names_the_option(texts, words):
     ({}, {"hw_cpu_policy": "dedicated"}), ({}, {"hw_numa_nodes": "1"})])
 def test_needs_when_a_giant_flavors_processors_would_be_told_apart_then_it_is_refused_at_once(specs, image):
     started = timeit.default_timer()
-    told = refused(specs, image, vcpus=2147483647, memory_mb=2147483647)
-    assert isinstance(told, errors.server.ImpossibleRequirement) and "can not be told apart" in told.message
+    refusal = refused(specs, image, vcpus=2147483647, memory_mb=2147483647)
+    assert isinstance(refusal, errors.server.ImpossibleRequirement) and "can not be told apart" in refusal.message
     assert timeit.default_timer() - started < 1
 
 
 def test_needs_when_there_are_more_groups_than_can_be_looked_for_then_it_is_refused():
-    told = refused({f"resources_{number}:CUSTOM_A": "1" for number in range(1200)})
-    assert isinstance(told, errors.server.ImpossibleRequirement) and "more than 200" in told.message
+    refusal = refused({f"resources_{number}:CUSTOM_A": "1" for number in range(1200)})
+    assert isinstance(refusal, errors.server.ImpossibleRequirement) and "more than 200" in refusal.message
 
 
 def test_needs_when_aliases_ask_for_more_devices_than_a_server_has_places_then_it_is_refused():

@@ -42,7 +42,7 @@ def courier(tmp_path, conductor) -> LeaseCourier:
     return LeaseCourier(conductor.client("host1"), "host1", tmp_path, LeaseBook(tmp_path / "leases.json"))
 
 
-def told(conductor: FakeConductorHost) -> list[tuple[str, str]]:
+def reported(conductor: FakeConductorHost) -> list[tuple[str, str]]:
     return [(lease.action, lease.address) for lease in conductor.leases]
 
 
@@ -50,7 +50,7 @@ def test_lease_when_nova_network_is_down_is_told_at_its_next_start(bridge, couri
     assert bridge("add", MAC, ADDRESS, "vm3") == 0
     assert bridge("del", MAC, "10.0.1.9") == 0
     courier.deliver()
-    assert told(conductor) == [("add", ADDRESS), ("del", "10.0.1.9")]
+    assert reported(conductor) == [("add", ADDRESS), ("del", "10.0.1.9")]
     assert conductor.leases[0].hostname == "vm3" and conductor.leases[0].host == "host1"
     courier.deliver()
     assert len(conductor.leases) == 2
@@ -64,14 +64,14 @@ def test_lease_when_the_conductor_is_away_is_told_later(bridge, courier, conduct
     bridge("del", MAC, "10.0.1.9")
     conductor.away = False
     courier.deliver()
-    assert told(conductor) == [("add", ADDRESS), ("del", "10.0.1.9")]
+    assert reported(conductor) == [("add", ADDRESS), ("del", "10.0.1.9")]
 
 
 def test_lease_when_killed_after_taking_it_is_told_by_the_next(bridge, tmp_path, courier, conductor):
     bridge("add", MAC, ADDRESS)
     assert len(spool.take(str(tmp_path))) == 1  # and then it was killed
     courier.deliver()
-    assert told(conductor) == [("add", ADDRESS)]
+    assert reported(conductor) == [("add", ADDRESS)]
 
 
 def test_lease_the_conductor_does_not_know_is_told_once(bridge, courier, conductor):
@@ -95,7 +95,7 @@ def test_torn_lines_in_the_spool_are_passed_over(tmp_path, bridge, courier, cond
     (tmp_path / spool.SPOOL).write_text('{"network": "net-1", "act\n[1]\n{"network": "net-1"}\n')
     bridge("add", MAC, ADDRESS)
     courier.deliver()
-    assert told(conductor) == [("add", ADDRESS)]
+    assert reported(conductor) == [("add", ADDRESS)]
 
 
 def test_latest_keeps_the_last_word_in_order():
@@ -158,7 +158,7 @@ def test_lease_wakes_the_courier(bridge, listening, courier, conductor):
         deadline = time.monotonic() + 5
         while not conductor.leases and time.monotonic() < deadline:
             time.sleep(0.01)
-        assert told(conductor) == [("add", ADDRESS)]
+        assert reported(conductor) == [("add", ADDRESS)]
     finally:
         courier.stop()
 
@@ -171,7 +171,7 @@ def test_lease_when_the_disk_is_full_goes_over_the_socket(bridge, listening, cou
     assert bridge("add", MAC, ADDRESS) == 0
     courier.deliver()
     courier.deliver()
-    assert told(conductor) == [("add", ADDRESS)]
+    assert reported(conductor) == [("add", ADDRESS)]
 
 
 @pytest.mark.parametrize("rubbish", [b"\n", b"[]\n", b"no json\n", b'{"word": "event", "event": {}}\n', b"x" * 70000])

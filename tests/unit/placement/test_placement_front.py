@@ -50,8 +50,8 @@ def test_version_when_asked_for_then_is_served_and_told(still: PlacementClient, 
 @pytest.mark.parametrize("asked", ["1.40", "2.1", "0.9", "1.4000000000"])
 def test_version_when_there_is_no_such_then_is_406_and_names_the_range(still: PlacementClient, asked: str) -> None:
     answer = still.get("/resource_providers", version=asked)
-    told = error_of(answer)
-    assert (answer.status_int, told["min_version"], told["max_version"]) == (406, "1.0", "1.39")
+    fault = error_of(answer)
+    assert (answer.status_int, fault["min_version"], fault["max_version"]) == (406, "1.0", "1.39")
 
 
 @pytest.mark.parametrize("asked", ["1", "one", "1.x", "1.05", "-1.2", "1.2.3", "9" * 5000 + ".1"])
@@ -63,9 +63,10 @@ def test_version_when_malformed_then_is_400(still: PlacementClient, asked: str) 
 def test_error_has_status_title_detail_request_id_and_from_1_23_a_code(still: PlacementClient) -> None:
     path = f"/resource_providers/{MISSING}"
     old, new = still.get(path, version="1.22"), still.get(path, version="1.23")
-    told = error_of(new)
-    assert (told["status"], told["title"], told["code"]) == (404, "Not Found", "placement.resource_provider.not_found")
-    assert MISSING in told["detail"] and told["request_id"] == new.headers["x-openstack-request-id"]
+    fault = error_of(new)
+    assert (fault["status"], fault["title"], fault["code"]) == (404, "Not Found",
+                                                                "placement.resource_provider.not_found")
+    assert MISSING in fault["detail"] and fault["request_id"] == new.headers["x-openstack-request-id"]
     assert "code" not in error_of(old)
 
 

@@ -301,8 +301,8 @@ class OtherNames(WithoutFreeze):
     def freeze(self, where): ...
 
 
-@pytest.mark.parametrize(("implementation", "told"), [
+@pytest.mark.parametrize(("implementation", "words"), [
     (WithoutFreeze(), "freeze: missing"), (OtherNames(), r"freeze: takes \(where\), the contract says \(host\)")])
-def test_server_when_it_does_not_keep_the_contract_then_it_refuses_to_start(implementation, told):
-    with pytest.raises(TypeError, match=told):
+def test_server_when_it_does_not_keep_the_contract_then_it_refuses_to_start(implementation, words):
+    with pytest.raises(TypeError, match=words):
         Receiver(KitchenRPC, implementation)

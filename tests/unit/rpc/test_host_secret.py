@@ -42,15 +42,15 @@ def test_peek_makes_none(tmp_path: Path) -> None:
     assert host_secret.peek(tmp_path) == "" and not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("wants, told", [(False, [""]), (True, ["", "s"])])
-def test_introduce_tells_the_secret_when_it_is_wanted(wants: bool, told: list[str]) -> None:
+@pytest.mark.parametrize("wants, reported", [(False, [""]), (True, ["", "s"])])
+def test_introduce_tells_the_secret_when_it_is_wanted(wants: bool, reported: list[str]) -> None:
     said: list[str] = []
 
     def register(registration: Registration) -> Registered:
         said.append(registration.secret)
         return Registered(service_id=1, wants_secret=wants and not registration.secret)
     assert not host_secret.introduce(register, REGISTRATION, "s").wants_secret
-    assert said == told
+    assert said == reported
 
 
 def test_registration_shows_no_secret_in_a_log() -> None:

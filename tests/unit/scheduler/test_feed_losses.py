@@ -31,10 +31,10 @@ class Truth:
         self.aggregates = AggregateStates(version=1, default_zone="nova")
         self.providers = 0
         self.seconds = 0.0
-        self.told: list[HostStates] = []
+        self.reported: list[HostStates] = []
 
     def _tell(self, *states: HostState, **fields) -> None:
-        self.told.append(HostStates(states=states, **fields))
+        self.reported.append(HostStates(states=states, **fields))
 
     def _change(self, name: str, stamp: str, **fields) -> HostState:
         old = self.hosts[name]
@@ -149,11 +149,11 @@ def test_sweep_when_messages_were_lost_late_doubled_or_mixed_then_the_truth_is_k
         truth.happen(what, name, number)
         if turn == first:
             table.update(truth.answer(everything=True))
-        for message in truth.told:
+        for message in truth.reported:
             becomes = fate[turn % len(fate)]
             for _ in range({"lost": 0, "twice": 2}.get(becomes, 1)):
                 {"late": late.append, "after the sweep": after.append}.get(becomes, table.update)(message)
-        truth.told.clear()
+        truth.reported.clear()
     rng.shuffle(late)
     for message in late:
         table.update(message)
@@ -176,7 +176,7 @@ def test_several_schedulers_when_each_hears_in_its_own_order_then_they_know_the_
         truth.happen(what, name, number)
     tables = [HostTable(90, Clock()) for _ in range(count)]
     for table in tables:
-        heard = [one for one in truth.told if rng.random() < 0.8]
+        heard = [one for one in truth.reported if rng.random() < 0.8]
         rng.shuffle(heard)
         for message in heard:
             table.update(message)
@@ -191,7 +191,7 @@ def test_sweep_when_nothing_was_missed_then_nothing_is_told_again():
         truth.happen("come", name, 1)
     table.update(truth.answer(everything=True))
     truth.happen("enable", "cn1", 0)
-    table.update(truth.told[-1])
+    table.update(truth.reported[-1])
     assert truth.answer(table.stamps()).states == ()
 
 
@@ -214,10 +214,10 @@ def test_random_seeded_life_of_two_tables_then_the_same():
     for _ in range(400):
         truth.happen(rng.choice(["come", "go", "claim", "claim_deep", "report", "enable", "aggregate"]),
                      rng.choice(NAMES), rng.randrange(10))
-        for message in truth.told:
+        for message in truth.reported:
             if rng.random() < 0.7:
                 table.update(message)
-        truth.told.clear()
+        truth.reported.clear()
         if rng.random() < 0.05:
             table.update(truth.answer(table.stamps()), asked=True)
     truth.seconds += 1

@@ -112,7 +112,7 @@ def test_json_filter(query, passes):
 NESTED = "[" * 40 + "]" * 40
 
 
-@pytest.mark.parametrize(("query", "told"), [
+@pytest.mark.parametrize(("query", "words"), [
     ("{", "it is not JSON"), ("[", "it is not JSON"), ("[" * 4000, "it is not JSON"), ("x" * 5000, "longer than"),
     ("7", "a condition is a list"), ("[]", "a condition is a list"), ("[1, 2]", "a condition is a list"),
     ({"and": 1}, "a condition is a list"), ('["and"]', "and has too few operands"),
@@ -121,9 +121,10 @@ NESTED = "[" * 40 + "]" * 40
     (json.dumps(["in", "$host", *range(MOST_TERMS)]), f"more than {MOST_TERMS} terms"), (NESTED, "a condition is"),
     (["and", 1], None),
 ])
-def test_json_filter_when_the_query_can_not_be_understood_then_it_says_why(query, told):
+def test_json_filter_when_the_query_can_not_be_understood_then_it_says_why(query, words):
     said = refusal(JsonFilter(), {}, {"query": query})
-    assert (said is None) if told is None else (said is not None and told in said and said.startswith("the hint query"))
+    assert (said is None) if words is None else (
+        said is not None and words in said and said.startswith("the hint query"))
 
 
 JSON = st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=6)

@@ -14,7 +14,7 @@ from tests.fakes.scheduling import NOW, Clock, host_state, later, table_of
 NEED = Resources(vcpus=2, memory_mb=1000, disk_gb=5)
 
 
-def told(*states, at=0.0, **fields):
+def message(*states, at=0.0, **fields):
     return HostStates(states=states, now=later(at), **fields)
 
 
@@ -47,7 +47,7 @@ def test_every_field_of_a_state_belongs_to_a_part():
 
 def test_update_when_a_host_is_new_then_it_is_there():
     table = table_of(host_state("cn1"))
-    table.update(told(host_state("cn2"), at=1))
+    table.update(message(host_state("cn2"), at=1))
     assert set(hosts_of(table)) == {"cn1", "cn2"}
     assert NodeStamp(host="cn2", node="cn2", generation=1, service_version=1, aggregates_version=1,
                      provider_id=1) in table.stamps()
@@ -61,52 +61,52 @@ def amounts(provider_id, generation, vcpus_used):
 
 def test_update_when_only_amounts_are_told_then_the_rest_stays_and_the_sweep_asks_for_it():
     table = table_of(host_state("cn1", provider_id=1), host_state("cn2", provider_id=2))
-    table.update(told(amounts(2, 5, 3), amounts(9, 5, 3), at=1))
+    table.update(message(amounts(2, 5, 3), amounts(9, 5, 3), at=1))
     (host,) = (host for host in table.snapshot().hosts if host.host == "cn2")
     assert (host.free_vcpus, host.usable, host.state.vcpus_total, len(table)) == (13, True, 16, 2)
     assert [stamp.generation for stamp in table.stamps()] == [1, -1]
     whole = host_state("cn2", provider_id=2, generation=5, vcpus_used=3, instances=7)
-    table.update(told(amounts(2, 4, 9), whole, at=2))
+    table.update(message(amounts(2, 4, 9), whole, at=2))
     assert hosts_of(table)["cn2"].state.instances == 7
     assert [stamp.generation for stamp in table.stamps()] == [1, 5]
 
 
 def test_update_when_the_provider_is_another_then_amounts_of_the_old_one_say_nothing():
     table = table_of(host_state("cn1", provider_id=1))
-    table.update(told(host_state("cn1", provider_id=7), at=1))
-    table.update(told(amounts(1, 9, 9), at=2))
+    table.update(message(host_state("cn1", provider_id=7), at=1))
+    table.update(message(amounts(1, 9, 9), at=2))
     assert hosts_of(table)["cn1"].free_vcpus == 16
-    table.update(told(at=3, gone=(("cn1", "cn1"),)))
-    table.update(told(amounts(7, 9, 9), at=4))
+    table.update(message(at=3, gone=(("cn1", "cn1"),)))
+    table.update(message(amounts(7, 9, 9), at=4))
     assert len(table) == 0
 
 
 def test_update_when_a_complete_list_lacks_a_host_then_it_is_gone():
     table = table_of(host_state("cn1"), host_state("cn2"))
-    table.update(told(host_state("cn2"), at=5, complete=True))
+    table.update(message(host_state("cn2"), at=5, complete=True))
     assert set(hosts_of(table)) == {"cn2"}
 
 
 def test_update_when_a_host_came_after_the_complete_list_was_made_then_it_stays():
     table = table_of(host_state("cn1"))
-    table.update(told(host_state("cn2"), at=7))
-    table.update(told(host_state("cn1"), at=5, complete=True))
+    table.update(message(host_state("cn2"), at=7))
+    table.update(message(host_state("cn1"), at=5, complete=True))
     assert set(hosts_of(table)) == {"cn1", "cn2"}
 
 
 def test_update_when_a_late_message_names_a_host_that_is_gone_then_it_stays_gone():
     table = table_of(host_state("cn1"), host_state("cn2"))
-    table.update(told(host_state("cn1"), at=5, complete=True))
-    table.update(told(host_state("cn2", generation=9), at=4))
+    table.update(message(host_state("cn1"), at=5, complete=True))
+    table.update(message(host_state("cn2", generation=9), at=4))
     assert set(hosts_of(table)) == {"cn1"}
-    table.update(told(host_state("cn2", generation=9), at=6))
+    table.update(message(host_state("cn2", generation=9), at=6))
     assert set(hosts_of(table)) == {"cn1", "cn2"}
 
 
 def test_update_when_told_that_a_node_is_gone_then_it_is_even_if_an_older_message_comes_later():
     table = table_of(host_state("cn1"), host_state("cn2"))
-    table.update(told(at=5, gone=(("cn2", "cn2"), ("never", "known"))))
-    table.update(told(host_state("cn2"), at=4))
+    table.update(message(at=5, gone=(("cn2", "cn2"), ("never", "known"))))
+    table.update(message(host_state("cn2"), at=4))
     assert set(hosts_of(table)) == {"cn1"}
 
 
@@ -144,9 +144,9 @@ def test_update_when_messages_are_reordered_and_doubled_then_the_snapshot_is_the
     mixed = in_order + [message for message in in_order if rng.random() < 0.5]
     rng.shuffle(mixed)
 
-    def after(told_):
+    def after(reported_):
         table = HostTable(90, Clock())
-        for message in told_:
+        for message in reported_:
             table.update(message)
         return {host.host: (host.free_vcpus, host.usable, host.zone) for host in table.snapshot().hosts}
 
@@ -157,11 +157,11 @@ def test_snapshot_when_a_host_is_silent_then_it_is_down_and_up_again_after_a_hea
     clock = Clock()
     table = table_of(host_state("cn1"), host_state("cn2"), clock=clock)
     clock.seconds += 80
-    table.update(told(at=80, alive=(("cn2", later(79)), ("unknown", later(79)))))
+    table.update(message(at=80, alive=(("cn2", later(79)), ("unknown", later(79)))))
     assert all(host.usable for host in hosts_of(table).values())
     clock.seconds += 11
     assert {name: host.up for name, host in hosts_of(table).items()} == {"cn1": False, "cn2": True}
-    table.update(told(at=91, alive=(("cn1", later(91)),)))
+    table.update(message(at=91, alive=(("cn1", later(91)),)))
     assert hosts_of(table)["cn1"].usable
 
 
@@ -176,8 +176,8 @@ def test_snapshot_when_a_message_was_long_under_way_then_the_clock_is_not_put_ba
     clock = Clock()
     table = table_of(host_state("cn1"), clock=clock)
     clock.seconds += 95
-    table.update(told(host_state("cn2", last_seen_at=later(94)), at=94))
-    table.update(told(at=5))
+    table.update(message(host_state("cn2", last_seen_at=later(94)), at=94))
+    table.update(message(at=5))
     assert {name: host.up for name, host in hosts_of(table).items()} == {"cn1": False, "cn2": True}
 
 
@@ -188,7 +188,7 @@ def test_snapshot_when_a_host_was_never_seen_then_it_is_down():
 def test_snapshot_stays_as_it_is_when_states_change():
     table = table_of(host_state())
     before = table.snapshot()
-    table.update(told(host_state(generation=2, vcpus_used=9), at=1))
+    table.update(message(host_state(generation=2, vcpus_used=9), at=1))
     assert before.hosts[0].free_vcpus == 16
     assert table.snapshot().hosts[0].free_vcpus == 7
 
@@ -217,7 +217,7 @@ def test_count_when_the_host_is_gone_then_nothing():
     table = table_of(host_state("cn1"))
     table.count("s1", ("cn9", "cn9"), NEED)
     table.count("s2", ("cn1", "cn1"), NEED)
-    table.update(told(at=1, complete=True))
+    table.update(message(at=1, complete=True))
     table.forget(("s1", "s2"))
     assert hosts_of(table) == {}
 
@@ -225,7 +225,7 @@ def test_count_when_the_host_is_gone_then_nothing():
 def test_update_when_a_state_contains_the_claim_then_it_counts_once():
     table = table_of(host_state())
     table.count("s1", ("cn1", "cn1"), NEED)
-    table.update(told(host_state(generation=2, vcpus_used=2), at=1, claimed=("s1",)))
+    table.update(message(host_state(generation=2, vcpus_used=2), at=1, claimed=("s1",)))
     assert hosts_of(table)["cn1"].free_vcpus == 14
 
 
@@ -234,7 +234,7 @@ def test_forget_doubtful_forgets_only_where_the_state_changed_since():
     table.count("s1", ("cn1", "cn1"), NEED)
     table.count("s2", ("cn2", "cn2"), NEED)
     assert not table.forget_doubtful()
-    table.update(told(host_state("cn1", generation=2, vcpus_used=2), at=1))
+    table.update(message(host_state("cn1", generation=2, vcpus_used=2), at=1))
     assert table.forget_doubtful()
     assert {name: host.free_vcpus for name, host in hosts_of(table).items()} == {"cn1": 14, "cn2": 14}
 
@@ -258,13 +258,14 @@ def test_hosts_when_nobody_told_us_anything_for_long_then_they_get_time_to_repor
     table = table_of(host_state("cn1"), host_state("cn2"), host_state("dead", last_seen_at=later(-200)), clock=clock)
     assert ups(table) == {"cn1": True, "cn2": True, "dead": False}
     clock.seconds += 600
-    table.update(told(at=600, alive=(("cn1", NOW), ("cn2", NOW), ("dead", later(-200)))))  # a sweep, before any report
+    table.update(message(at=600,
+                         alive=(("cn1", NOW), ("cn2", NOW), ("dead", later(-200)))))  # a sweep, before any report
     assert ups(table) == {"cn1": True, "cn2": True, "dead": False}
     clock.seconds += 30
-    table.update(told(at=630, alive=(("cn1", later(630)),)))
+    table.update(message(at=630, alive=(("cn1", later(630)),)))
     assert ups(table) == {"cn1": True, "cn2": True, "dead": False}
     clock.seconds += 20
-    table.update(told(at=650, alive=(("cn1", later(650)),)))
+    table.update(message(at=650, alive=(("cn1", later(650)),)))
     assert ups(table) == {"cn1": True, "cn2": False, "dead": False}
 
 
@@ -273,7 +274,7 @@ def test_hosts_when_all_are_dead_then_they_are_excused_once_for_their_silence():
     table = table_of(host_state("cn1"), clock=clock)
     for at, up in ((100, True), (160, False), (220, False), (400, False)):
         clock.seconds = 1000 + at
-        table.update(told(at=at, alive=(("cn1", NOW),)))
+        table.update(message(at=at, alive=(("cn1", NOW),)))
         assert ups(table) == {"cn1": up}, at
 
 
@@ -285,5 +286,5 @@ def test_hosts_when_the_scheduler_began_while_all_were_silent_then_they_get_time
                             now=NOW, complete=True))
     assert ups(table) == {"cn1": True, "cn2": False}
     clock.seconds += 50
-    table.update(told(at=50))
+    table.update(message(at=50))
     assert ups(table) == {"cn1": False, "cn2": False}

@@ -76,7 +76,7 @@ def test_zone_filter_when_a_host_was_moved_then_it_is_asked_where_it_is_now():
         assert sorted(host.host for host in passed) == names
 
 
-def told_at(version):
+def reported_at(version):
     """What the database had at a stamp: by number, ``a`` or ``b`` in a zone named after it."""
     return group("ab"[version % 2], availability_zone=f"z{version}")
 
@@ -99,16 +99,16 @@ def test_update_when_messages_are_reordered_and_doubled_then_hosts_are_where_the
     for at, (kind, changed) in enumerate(found, 1):
         version += changed
         if kind == "aggregates":
-            messages.append(message(version, told_at(version)))
+            messages.append(message(version, reported_at(version)))
         else:
             hosts = "ab" if kind == "all" else kind
             messages.append(HostStates(states=tuple(state_at(host, version, at, at) for host in hosts), now=later(at),
                                        complete=kind == "all"))
-    messages.append(message(version, told_at(version)))
+    messages.append(message(version, reported_at(version)))
 
-    def after(told):
+    def after(reported):
         table = HostTable(90, Clock())
-        for one in told:
+        for one in reported:
             table.update(one)
         return {view.host: (view.zone, dict(view.state.aggregate_metadata), view.free_vcpus)
                 for view in table.snapshot().hosts}

@@ -67,7 +67,7 @@ def test_load_weighers_by_path(path, expected):
     assert [type(weigher).__name__ for weigher in found] == expected
 
 
-@pytest.mark.parametrize(("options", "told"), [
+@pytest.mark.parametrize(("options", "words"), [
     ({"enabled_filters": ["NumaFilter"]}, "enabled_filters: there is no filter NumaFilter; available"),
     ({"available_filters": ["no.such.Module"]}, "available_filters: no.such.Module can not be imported"),
     ({"available_filters": ["Filter"]}, "available_filters: Filter can not be imported"),
@@ -77,10 +77,10 @@ def test_load_weighers_by_path(path, expected):
     ({"available_filters": ["nova.scheduler.filters.pci_passthrough_filter.PciFilter"]},
      "nothing of that name comes with us"),
 ])
-def test_load_filters_when_the_configuration_is_wrong_then_it_says_what(options, told):
+def test_load_filters_when_the_configuration_is_wrong_then_it_says_what(options, words):
     with pytest.raises(errors.daemon.SchedulerUnknownPlugin, match="filter_scheduler") as error:
         plugins.load_filters(filter_options(**options))
-    assert told in str(error.value)
+    assert words in str(error.value)
 
 
 def test_load_weighers_when_the_class_is_no_weigher_then_it_says_so():

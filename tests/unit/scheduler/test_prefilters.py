@@ -13,7 +13,7 @@ from nova.scheduler.pipeline import Pipeline
 from tests.fakes.scheduling import filter_options, host_state, placement_request, snapshot_of
 
 
-def told(request: dict[str, Any], host: dict[str, Any] | None = None, **switches: Any) -> str | None:
+def refusal(request: dict[str, Any], host: dict[str, Any] | None = None, **switches: Any) -> str | None:
     """What keeps the request from a host; None: nothing."""
     pipeline = Pipeline(filter_options(scheduler=switches))
     found = pipeline.decide(snapshot_of(host_state("cn1", **host or {})), placement_request(**request))[0]
@@ -34,11 +34,11 @@ def metadata(**values: str) -> dict[str, Any]:
      "COMPUTE_SECURITY_TPM_SECRET_SECURITY_USER"),
 ])
 def test_what_a_request_implies_is_asked_of_the_host_whatever_the_options(request_, trait):
-    said = told(request_)
+    said = refusal(request_)
     assert said is not None and trait in said
-    assert told(request_, {"traits": (trait,)}) is None
-    assert told(request_, {"own_traits": (trait,)}) is None  # given by Placement's API
-    assert told({**request_, "force": True}) is None
+    assert refusal(request_, {"traits": (trait,)}) is None
+    assert refusal(request_, {"own_traits": (trait,)}) is None  # given by Placement's API
+    assert refusal({**request_, "force": True}) is None
 
 
 @pytest.mark.parametrize("request_", [
@@ -49,14 +49,14 @@ def test_what_a_request_implies_is_asked_of_the_host_whatever_the_options(reques
     {"image_disk_format": "qcow2", "image_properties": {"hw_disk_bus": "scsi"}},
 ])
 def test_request_that_implies_nothing_is_asked_nothing(request_):
-    assert told(request_) is None
+    assert refusal(request_) is None
     asked = placement_request(**request_)
     assert not any(one.wanted(asked) for one in prefilters.load(filter_options()))
 
 
 def test_ephemeral_encryption_asks_for_its_format_too():
     asked = {"extra_specs": {"hw:ephemeral_encryption": "1", "hw:ephemeral_encryption_format": "luks"}}
-    said = told(asked, {"traits": ("COMPUTE_EPHEMERAL_ENCRYPTION",)})
+    said = refusal(asked, {"traits": ("COMPUTE_EPHEMERAL_ENCRYPTION",)})
     assert said is not None and "no COMPUTE_EPHEMERAL_ENCRYPTION_LUKS" in said
 
 
@@ -64,7 +64,7 @@ def test_ephemeral_encryption_asks_for_its_format_too():
     ("qcow2", ("COMPUTE_IMAGE_TYPE_QCOW2",), False), ("vmdk", ("COMPUTE_IMAGE_TYPE_QCOW2",), True),
     ("", (), False), ("novel", (), False)])
 def test_image_type_when_it_is_switched_on_then_the_host_must_have_its_trait(disk_format, traits, refused):
-    said = told({"image_disk_format": disk_format}, {"traits": traits}, query_placement_for_image_type_support=True)
+    said = refusal({"image_disk_format": disk_format}, {"traits": traits}, query_placement_for_image_type_support=True)
     assert (said is not None) is refused
 
 
@@ -80,7 +80,7 @@ def test_image_type_when_it_is_switched_on_then_the_host_must_have_its_trait(dis
 def test_image_metadata_are_turned_into_traits(properties, wanted):
     asked = placement_request(image_properties=properties)
     assert prefilters.transform_image_metadata(asked) == wanted
-    said = told({"image_properties": properties, "force": False}, {"traits": tuple(sorted(wanted)[1:]),
+    said = refusal({"image_properties": properties, "force": False}, {"traits": tuple(sorted(wanted)[1:]),
                 "supported": ()}, image_metadata_prefilter=True)
     assert not wanted or said is not None
 
@@ -103,8 +103,8 @@ def test_families_begin_standard_traits():
 ])
 def test_isolated_aggregates_when_it_is_switched_on_then_they_take_only_who_asks_for_their_traits(
         host, request_, refused):
-    assert (told(request_, host, enable_isolated_aggregate_filtering=True) is not None) is refused
-    assert told(request_, host) is None
+    assert (refusal(request_, host, enable_isolated_aggregate_filtering=True) is not None) is refused
+    assert refusal(request_, host) is None
 
 
 @pytest.mark.parametrize(("host", "has_some", "required", "refused"), [
@@ -114,25 +114,27 @@ def test_isolated_aggregates_when_it_is_switched_on_then_they_take_only_who_asks
     ({}, True, False, True), ({}, False, False, False), ({}, False, True, True),
 ])
 def test_tenants_aggregates(host, has_some, required, refused):
-    said = told({"project_id": "demo", "tenant_aggregates": has_some}, host, limit_tenants_to_placement_aggregate=True,
-                placement_aggregate_required_for_tenants=required)
+    said = refusal({"project_id": "demo", "tenant_aggregates": has_some}, host,
+                   limit_tenants_to_placement_aggregate=True,
+                   placement_aggregate_required_for_tenants=required)
     assert (said is not None) is refused
-    assert told({"project_id": "demo"}, host, placement_aggregate_required_for_tenants=required) is None
+    assert refusal({"project_id": "demo"}, host, placement_aggregate_required_for_tenants=required) is None
 
 
 def test_host_with_the_trait_that_disables_it_takes_nothing_but_what_is_forced():
     host = {"own_traits": ("COMPUTE_STATUS_DISABLED",)}
-    said = told({}, host)
+    said = refusal({}, host)
     assert said is not None and "disabled" in said
-    assert told({"force": True}, host) is None
+    assert refusal({"force": True}, host) is None
 
 
 def test_rebuild_when_the_image_can_not_run_here_then_it_is_refused_and_other_rules_are_not_asked():
     switched = {"query_placement_for_image_type_support": True}
     asked = {"rebuild": True, "host": "cn1", "image_disk_format": "vmdk", "vcpus": 0, "memory_mb": 0, "disk_gb": 0}
-    assert told(asked, {}, **switched) is not None
-    assert told({**asked, "image_disk_format": "", "extra_specs": {"accel:device_profile": "x", "no": "such"}}) is None
-    said = told({**asked, "image_disk_format": "", "image_properties": {"hw_vm_mode": "xen"}})
+    assert refusal(asked, {}, **switched) is not None
+    assert refusal({**asked, "image_disk_format": "",
+                    "extra_specs": {"accel:device_profile": "x", "no": "such"}}) is None
+    said = refusal({**asked, "image_disk_format": "", "image_properties": {"hw_vm_mode": "xen"}})
     assert said is not None and "can not run xen guests" in said
 
 

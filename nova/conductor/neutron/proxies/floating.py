@@ -115,10 +115,10 @@ class FloatingByNeutron:
 
     def _holders(self, found: Iterable[NeutronFloating]) -> dict[str, str]:
         """Server by port: as the addresses tell, or (an older Neutron) asked for once."""
-        told = {one.port_id: one.device_id for one in found if one.port_id and one.device_id}
-        untold = [one.port_id for one in found if one.port_id and not one.device_id]
-        asked = {port.id: port.device_id for port in self._client.ports_by_id(untold)} if untold else {}
-        return {**told, **asked}
+        known = {one.port_id: one.device_id for one in found if one.port_id and one.device_id}
+        unknown = [one.port_id for one in found if one.port_id and not one.device_id]
+        asked = {port.id: port.device_id for port in self._client.ports_by_id(unknown)} if unknown else {}
+        return {**known, **asked}
 
     def _shown(self, found: Iterable[NeutronFloating]) -> tuple[FloatingAddress, ...]:
         rows = list(found)

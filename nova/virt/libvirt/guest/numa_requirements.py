@@ -49,8 +49,8 @@ PROMISES: dict[str, NumaProperty] = {
 def check(image: Mapping[str, str], extra_specs: Mapping[str, str], packing: Packing | None) -> None:
     """host.NoSuchGuest names the first promise that the packing does not keep. What a flavor says stands above its
     image."""
-    told = {name.replace("hw:", "hw_", 1) for name in extra_specs if name in PROMISES}
-    given = [*((name, value) for name, value in image.items() if name not in told), *extra_specs.items()]
+    overridden = {name.replace("hw:", "hw_", 1) for name in extra_specs if name in PROMISES}
+    given = [*((name, value) for name, value in image.items() if name not in overridden), *extra_specs.items()]
     for name, value in given:
         promise, plain = PROMISES.get(name), value.strip().lower()
         if promise is not None and plain not in promise.harmless and (

@@ -79,13 +79,13 @@ class DomainEvents:
     def _handle(self, item: PowerEvent | Lost) -> None:
         if isinstance(item, PowerEvent):
             if self._is_ours(item.server_uuid):
-                self._tell(GuestState(server_uuid=item.server_uuid, power_state=item.power_state))
+                self._notify(GuestState(server_uuid=item.server_uuid, power_state=item.power_state))
             return
         LOG.warning("The connection to libvirt is lost; connecting anew")
         if self._reconnected():
             LOG.info("Connected to libvirt again")
             for state in self._guests():
-                self._tell(state)
+                self._notify(state)
 
     def _reconnected(self) -> bool:
         attempt = 0
@@ -99,6 +99,6 @@ class DomainEvents:
             attempt += 1
         return False
 
-    def _tell(self, state: GuestState) -> None:
+    def _notify(self, state: GuestState) -> None:
         if self._listener is not None:
             self._listener(state)

@@ -67,11 +67,12 @@ class HostNuma:
     def _namespaces(self) -> dict[str, int]:
         """Name -> bytes, of the host's persistent memory."""
         try:
-            told = json.loads(self._runner.run(["ndctl", "list", "-N"]).stdout or "[]")
+            namespaces = json.loads(self._runner.run(["ndctl", "list", "-N"]).stdout or "[]")
         except (errors.host.CommandFailed, ValueError) as error:
             raise errors.config.Placing(option="[libvirt]pmem_namespaces", value=",".join(self._placing.pmem),
                                         reason=f"this host's namespaces can not be listed ({error})") from error
-        return {name: int(one.get("size", 0)) for one in told for name in (one.get("name"), one.get("dev")) if name}
+        return {name: int(one.get("size", 0)) for one in namespaces for name in (one.get("name"),
+                                                                                 one.get("dev")) if name}
 
 
 def page_kb() -> int:

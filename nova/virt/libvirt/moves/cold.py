@@ -18,8 +18,7 @@ from nova.virt.libvirt.disks.maker import DiskMaker
 from nova.virt.libvirt.disks.refusals import as_refusals
 from nova.virt.libvirt.disks.tpm import Tpms
 from nova.virt.libvirt.hypervisor import OFF, LibvirtHypervisor
-from nova.virt.libvirt.moves import source_info as tell
-from nova.virt.libvirt.moves import tpm_transfer
+from nova.virt.libvirt.moves import source_info, tpm_transfer
 from nova.virt.libvirt.moves.file_transfer import Carrier, Origin, WantedFile, only
 from nova.virt.libvirt.moves.source_info import SourceInfo
 from nova.virt.libvirt.settings import LibvirtSettings
@@ -50,21 +49,21 @@ class LibvirtColdMoves:
                 raise errors.move.GuestRuns(uuid=server_uuid)
             if aside.exists():
                 raise errors.move.NotForgotten(uuid=server_uuid)
-            tell.check_files(folder, server_uuid)
+            source_info.check_files(folder, server_uuid)
             self._put_aside(server_uuid, folder, aside)
         tpm_transfer.pack(self.tpms, server_uuid, aside)
-        offer = tell.offer_of(aside, self.settings.moves)
-        disks, facts = tell.told(aside, offer.names)
-        return GuestOnSource(address=offer.address, port=offer.port, probe=tell.probe_of(aside), disks=disks,
+        offer = source_info.offer_of(aside, self.settings.moves)
+        disks, facts = source_info.describe(aside, offer.names)
+        return GuestOnSource(address=offer.address, port=offer.port, probe=source_info.probe_of(aside), disks=disks,
                              facts=facts)
 
     def fetch(self, order: MoveOrder, images: LocalImages | None) -> None:
         folder = self.folders.of(order.server_uuid)
-        origin, told, probe = self._origin(order)
+        origin, source_files, probe = self._origin(order)
         with as_refusals():
             self.carrier.open(folder, probe, order.server_uuid)
             folder.keep_order(order.build)
-            disks = self._bring(order, folder, origin, told, images)
+            disks = self._bring(order, folder, origin, source_files, images)
             folder.keep_disks(disks)
             self.disks.make(order.build, folder, disks, None)
 
@@ -77,7 +76,7 @@ class LibvirtColdMoves:
         self.hypervisor.undefine(server_uuid)
         folder.discard()
         tpm_transfer.drop(aside)
-        tell.drop_probe(aside)  # it stood for these disks as they were
+        source_info.drop_probe(aside)  # it stood for these disks as they were
         os.replace(aside.path, folder.path)
         return True
 
@@ -102,7 +101,7 @@ class LibvirtColdMoves:
     def _put_aside(self, server_uuid: str, folder: Folder, aside: Folder) -> None:
         self.hypervisor.undefine(server_uuid)
         self.interfaces.unplug(server_uuid, None)
-        tell.drop_probe(folder)
+        source_info.drop_probe(folder)
         folder.keep_copy_of(None)
         os.replace(folder.path, aside.path)
 
@@ -112,26 +111,26 @@ class LibvirtColdMoves:
         if source is None:
             if not self._has(aside):
                 raise errors.move.NothingAside(uuid=order.server_uuid)
-            disks, facts = tell.told(aside, {})
-            told = SourceInfo(GuestOnSource(disks=disks, facts=facts))
-            return carrier.from_folder(aside), told, tell.probe_of(aside)
-        told = SourceInfo(source)
-        if aside.exists() and tell.sees(self.folders.root, source.probe):
-            return carrier.from_folder(aside), told, source.probe
-        return carrier.from_host(source, told), told, source.probe
+            disks, facts = source_info.describe(aside, {})
+            source_files = SourceInfo(GuestOnSource(disks=disks, facts=facts))
+            return carrier.from_folder(aside), source_files, source_info.probe_of(aside)
+        source_files = SourceInfo(source)
+        if aside.exists() and source_info.sees(self.folders.root, source.probe):
+            return carrier.from_folder(aside), source_files, source.probe
+        return carrier.from_host(source, source_files), source_files, source.probe
 
-    def _bring(self, order: MoveOrder, folder: Folder, origin: Origin, told: SourceInfo,
+    def _bring(self, order: MoveOrder, folder: Folder, origin: Origin, source_files: SourceInfo,
                      images: LocalImages | None) -> tuple[DiskRecord, ...]:
         """Every disk that the guest had and goes on to have; the records of all that it shall have."""
-        wanted, fresh = _wanted(plan.plan(order.build, self.settings, None), told.records)
+        wanted, fresh = _wanted(plan.plan(order.build, self.settings, None), source_files.records)
         carrier, own = self.carrier, only(images, order.build)
-        found = {one.disk.name: carrier.bring_disk(origin, folder, told, one, own) for one in wanted}
-        for extra in told.extras():
-            carrier.bring(origin, folder, told, extra.name)
+        found = {one.disk.name: carrier.bring_disk(origin, folder, source_files, one, own) for one in wanted}
+        for extra in source_files.extras():
+            carrier.bring(origin, folder, source_files, extra.name)
         tpm_transfer.unpack(self.tpms, order.server_uuid, folder)
-        for disk in told.records:
+        for disk in source_files.records:
             if disk.kind == "config":
-                carrier.bring(origin, folder, told, disk.name)
+                carrier.bring(origin, folder, source_files, disk.name)
                 found[disk.name] = disk
         LOG.info("the guest's disks are here", extra={"server": order.server_uuid})
         ranks = ("root", "ephemeral", "swap", "config")

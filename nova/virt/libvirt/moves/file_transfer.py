@@ -53,7 +53,7 @@ class FromHost:
     """Another host's offer."""
 
     source: GuestOnSource
-    told: SourceInfo
+    source_files: SourceInfo
     tool: QemuImg
     certificates: str
 
@@ -63,10 +63,10 @@ class FromHost:
         if not is_host(self.source.address) or not 0 < self.source.port < 65536:
             raise errors.move.BadOffer(reason=f"they are said to be at {self.source.address[:100]!r} port "
                                        f"{self.source.port}")
-        source = disk_exports.ExportSource(self.source.address, self.source.port, self.told.export(name),
+        source = disk_exports.ExportSource(self.source.address, self.source.port, self.source_files.export(name),
                                            self.certificates)
         with disk_exports.reading(source, target.parent) as (objects, options):
-            self.tool.fetch(objects, options, str(target), _sectors(self.told.length(name)))
+            self.tool.fetch(objects, options, str(target), _sectors(self.source_files.length(name)))
 
 
 class OnlyImage(NamedTuple):
@@ -105,10 +105,10 @@ class Carrier:
         """Files are copied from a folder that this host sees: that of a guest put aside, or on shared storage."""
         return FromFolder(folder, self._runner)
 
-    def from_host(self, source: GuestOnSource, told: SourceInfo) -> Origin:
+    def from_host(self, source: GuestOnSource, source_files: SourceInfo) -> Origin:
         """Files are read over the network, as the source offers them; by TLS where the settings say so. It does not
         connect yet."""
-        return FromHost(source, told, self._tool, self._settings.certificates if self._settings.tls else "")
+        return FromHost(source, source_files, self._tool, self._settings.certificates if self._settings.tls else "")
 
     def open(self, folder: Folder, probe: str, uuid: str) -> None:
         """Make the folder, for copies of what ``probe`` stands for. move.OtherFiles."""
@@ -120,21 +120,21 @@ class Carrier:
         folder.make()
         folder.keep_copy_of(probe)
 
-    def bring(self, origin: Origin, folder: Folder, told: SourceInfo, name: str) -> None:
+    def bring(self, origin: Origin, folder: Folder, source_files: SourceInfo, name: str) -> None:
         """A file as it is, to the byte."""
         if not folder.file(name).exists():
             with whole(folder.file(name)) as part:
-                self._get(origin, told, name, part)
+                self._get(origin, source_files, name, part)
 
-    def bring_disk(self, origin: Origin, folder: Folder, told: SourceInfo, wanted: WantedFile,
+    def bring_disk(self, origin: Origin, folder: Folder, source_files: SourceInfo, wanted: WantedFile,
                              images: LocalImages | None) -> DiskRecord:
         """A disk, over this host's own base, grown; its record here. move.DiskShrinks, move.BadOffer."""
         disk = wanted.disk
-        here = self.over_base_here(origin, folder, told, disk, images)
+        here = self.over_base_here(origin, folder, source_files, disk, images)
         if folder.file(disk.name).exists():
             return _sized(here, header.size(folder.file(disk.name), disk.format))
         with whole(folder.file(disk.name)) as part:
-            self._get(origin, told, disk.name, part)
+            self._get(origin, source_files, disk.name, part)
             size = header.size(part, disk.format)
             if wanted.size_bytes and wanted.size_bytes < size:
                 raise errors.move.DiskShrinks(kind=disk.kind, has_bytes=size, wanted_bytes=wanted.size_bytes)
@@ -147,26 +147,26 @@ class Carrier:
                 self._tool.resize(str(part), disk.format, wanted.size_bytes)
         return _sized(here, max(size, wanted.size_bytes))
 
-    def over_base_here(self, origin: Origin, folder: Folder, told: SourceInfo, disk: DiskRecord,
+    def over_base_here(self, origin: Origin, folder: Folder, source_files: SourceInfo, disk: DiskRecord,
                              images: LocalImages | None) -> DiskRecord:
         """The record of a disk with the base that it has on this host: the cached image, else a copy beside it."""
         if not disk.backing:
             return disk
-        path = _cached(images, told.image_id(disk.name))
-        if path is not None and image_files.virtual_bytes(path) == told.base_size(disk.name):
+        path = _cached(images, source_files.image_id(disk.name))
+        if path is not None and image_files.virtual_bytes(path) == source_files.base_size(disk.name):
             return _over(disk, path, image_files.format_of(path))
         name = f"{disk.name}.base"
         if not folder.file(name).exists():
             with whole(folder.file(name)) as part:
-                self._get(origin, told, BASE + disk.name, part)
+                self._get(origin, source_files, BASE + disk.name, part)
                 if disk.backing_format == "qcow2" and header.refers(part):
                     raise errors.move.BadOffer(reason=f"the base of {disk.name} lies over another file")
         return _over(disk, str(folder.file(name)), disk.backing_format or "raw")
 
-    def _get(self, origin: Origin, told: SourceInfo, name: str, part: Path) -> None:
-        length = told.length(name)
+    def _get(self, origin: Origin, source_files: SourceInfo, name: str, part: Path) -> None:
+        length = source_files.length(name)
         free = shutil.disk_usage(part.parent).free
-        if free < told.used(name):
+        if free < source_files.used(name):
             raise errors.host.DiskFull(what="a disk", host=os.uname().nodename)
         origin.get(name, part)
         if not length <= part.stat().st_size <= _sectors(length):

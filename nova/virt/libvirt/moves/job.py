@@ -22,7 +22,7 @@ from nova.virt.libvirt.moves.watch import Act, Due, MigrationWatch
 LOG = logging.getLogger(__name__)
 
 POLL_S = 0.25
-TELL_S = 2.0
+REPORT_S = 2.0
 ASK_S = 1.0
 SETTLE_S = 30.0  # from a job's end until it shows where the guest is
 SILENCE_S = 120.0  # of a libvirtd that is being restarted
@@ -109,7 +109,7 @@ class MigrationJob:
             self._sent.set()
 
     def _watch_it(self, ears: Ears) -> None:
-        begun = told = asked = time.monotonic()
+        begun = reported = asked = time.monotonic()
         silent_since = None
         while True:
             sent = self._sent.wait(POLL_S)
@@ -126,8 +126,8 @@ class MigrationJob:
                 return
             if job is None:
                 continue
-            if now - told >= TELL_S:
-                told = now
+            if now - reported >= REPORT_S:
+                reported = now
                 with _harmless(self.uuid):
                     ears.listener(job.percent, job.progress)
             if now - asked >= ASK_S and not self._gave_up:
@@ -165,11 +165,11 @@ class MigrationJob:
             if self._hypervisor.migrated(self.uuid):
                 return self._hypervisor.undefine(self.uuid)
             state = self._hypervisor.state(self.uuid)
-            told = self._reason and not self._cut_off
-            if told or state != PowerState.PAUSED or time.monotonic() >= until:
+            known = self._reason and not self._cut_off
+            if known or state != PowerState.PAUSED or time.monotonic() >= until:
                 break
             concurrency.sleep(POLL_S)
-        if state == PowerState.PAUSED and not told:
+        if state == PowerState.PAUSED and not known:
             raise errors.move.MigrationUnclear(uuid=self.uuid)
         if self._held and state == PowerState.PAUSED:
             self._hypervisor.unpause(self.uuid)

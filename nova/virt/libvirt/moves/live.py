@@ -29,8 +29,7 @@ from nova.virt.libvirt.guest.numa_placement import placement_of
 from nova.virt.libvirt.guest.serial_ports import SerialLines
 from nova.virt.libvirt.host.facts import HypervisorFacts
 from nova.virt.libvirt.hypervisor import OFF, CpuQuestion, Departure, LibvirtHypervisor, state_of
-from nova.virt.libvirt.moves import source_info as tell
-from nova.virt.libvirt.moves import tpm_transfer
+from nova.virt.libvirt.moves import source_info, tpm_transfer
 from nova.virt.libvirt.moves.file_transfer import Carrier, only
 from nova.virt.libvirt.moves.job import Ears, MigrationJob, MigrationJobs
 from nova.virt.libvirt.moves.source_info import SourceInfo
@@ -80,16 +79,17 @@ class LibvirtLiveMoves:
         held = devices_held(kept) if kept is not None else ()
         if held:
             raise errors.move.Devices(uuid=server_uuid, devices=", ".join(held))
-        tell.check_files(folder, server_uuid)
+        source_info.check_files(folder, server_uuid)
         tpm_transfer.pack(self.tpms, server_uuid, folder, live=True)
         definition = self.hypervisor.definition(server_uuid)
         cpu, arch, machine, virt_type = cpu_of(definition)
-        offer = tell.offer_of(folder, self.settings.moves, live=True) if tell.files_of(folder, live=True) else None
-        disks, facts = tell.told(folder, offer.names if offer else {})
+        offer = source_info.offer_of(folder, self.settings.moves,
+                                     live=True) if source_info.files_of(folder, live=True) else None
+        disks, facts = source_info.describe(folder, offer.names if offer else {})
         facts |= {"arch": arch, "machine": machine or "", "virt_type": virt_type, "shape": shape_of(definition),
                   "serials": str(serials_of(definition))}
         return GuestOnSource(address=offer.address if offer else "", port=offer.port if offer else 0,
-                             probe=tell.probe_of(folder), cpu=cpu, disks=disks, power_state=state, facts=facts)
+                             probe=source_info.probe_of(folder), cpu=cpu, disks=disks, power_state=state, facts=facts)
 
     def migrate(self, order: LiveOrder, listener: ProgressListener, stopped: Callable[[], bool]) -> None:
         uuid, folder = order.server_uuid, self.folders.of(order.server_uuid)
@@ -110,8 +110,8 @@ class LibvirtLiveMoves:
 
     def prepare_arrival(self, order: MoveOrder, images: LocalImages | None) -> GuestArrival:
         uuid, source = order.server_uuid, order.source or GuestOnSource()
-        folder, told = self.folders.of(uuid), SourceInfo(source)
-        shared = tell.sees(self.folders.root, source.probe)
+        folder, source_files = self.folders.of(uuid), SourceInfo(source)
+        shared = source_info.sees(self.folders.root, source.probe)
         if order.block is not None and order.block == shared:
             raise (errors.move.SharedStorage if shared else errors.move.NoSharedStorage)()
         self._compare(source)
@@ -121,7 +121,7 @@ class LibvirtLiveMoves:
         if self.hypervisor.state(uuid) is None:  # else it is on its way already
             try:
                 with as_refusals():
-                    self._make_room(order, folder, told, images, shared)
+                    self._make_room(order, folder, source_files, images, shared)
                 self.interfaces.plug(order.build)
                 lines = self._reserved(order, folder, source)
             except Exception:
@@ -198,7 +198,7 @@ class LibvirtLiveMoves:
         if reason:
             raise errors.move.Cpu(reason=reason)
 
-    def _make_room(self, order: MoveOrder, folder: Folder, told: SourceInfo, images: LocalImages | None,
+    def _make_room(self, order: MoveOrder, folder: Folder, source_files: SourceInfo, images: LocalImages | None,
                          shared: bool) -> None:
         uuid, carrier = order.server_uuid, self.carrier
         if shared:
@@ -207,23 +207,24 @@ class LibvirtLiveMoves:
                 self.tpms.bring(uuid, folder.file(tpm_transfer.SECRET).read_bytes())
             return
         root = self.folders.root
-        need = sum(told.used(disk.name) if order.over_commit else disk.size_bytes for disk in told.records)
+        need = sum(source_files.used(disk.name) if order.over_commit else disk.size_bytes
+                   for disk in source_files.records)
         if _free(root) < need:
             raise errors.host.DiskFull(what="the guest's disks", host=os.uname().nodename)
         source = order.source or GuestOnSource()
         carrier.open(folder, source.probe, uuid)
         folder.keep_order(order.build)
-        origin, records = carrier.from_host(source, told), []
-        for disk in told.records:
+        origin, records = carrier.from_host(source, source_files), []
+        for disk in source_files.records:
             if disk.kind == "config":
-                carrier.bring(origin, folder, told, disk.name)
+                carrier.bring(origin, folder, source_files, disk.name)
                 records.append(disk)
             else:
-                records.append(carrier.over_base_here(origin, folder, told, disk, only(images, order.build)))
+                records.append(carrier.over_base_here(origin, folder, source_files, disk, only(images, order.build)))
                 self._make_empty(folder, records[-1])
-        for extra in told.extras():
+        for extra in source_files.extras():
             if extra.export:
-                carrier.bring(origin, folder, told, extra.name)
+                carrier.bring(origin, folder, source_files, extra.name)
         tpm_transfer.unpack(self.tpms, uuid, folder)
         folder.keep_disks(tuple(records))
 
@@ -254,10 +255,10 @@ class LibvirtLiveMoves:
         return GuestArrival(
             uri=settings.moves.uri, address=f"tcp://{bracketed(settings.moves.address)}", shared=shared,
             facts={"folder": str(folder.path), "vnc_listen": settings.vnc_listen or "",
-                   "bases": json.dumps(bases), "vifs": json.dumps(pairs), "wires": _told(wires),
-                   "placement": _told(place.placement),
-                   "screens": _told(GuestScreens(vnc=settings.vnc_listen, spice=settings.consoles.spice)),
-                   "lines": _told(place.lines)})
+                   "bases": json.dumps(bases), "vifs": json.dumps(pairs), "wires": _encoded(wires),
+                   "placement": _encoded(place.placement),
+                   "screens": _encoded(GuestScreens(vnc=settings.vnc_listen, spice=settings.consoles.spice)),
+                   "lines": _encoded(place.lines)})
 
 
 def devices_held(order: BuildOrder) -> tuple[str, ...]:
@@ -282,22 +283,23 @@ class _Place(NamedTuple):
     lines: tuple[SerialLine, ...]
 
 
-def _told(value: object) -> str:
+def _encoded(value: object) -> str:
     return msgspec.json.encode(value).decode()
 
 
 def _places(there: GuestArrival) -> ArrivalPaths:
     facts, pairs = there.facts, dict[str, tuple[str, str]]
 
-    def told(name: str, kind: object) -> Library:
+    def source_files(name: str, kind: object) -> Library:
         return msgspec.json.decode(facts[name], type=kind) if name in facts else None
     try:
         return ArrivalPaths(folder=facts["folder"], vnc_listen=facts.get("vnc_listen") or None,
                             bases=msgspec.json.decode(facts["bases"], type=pairs),
                             vifs=msgspec.json.decode(facts["vifs"], type=pairs),
-                            placement=told("placement", PlacementSpec),
-                            wires=told("wires", dict[str, InterfaceWire]) or {}, screens=told("screens", GuestScreens),
-                            lines=told("lines", tuple[SerialLine, ...]) or ())
+                            placement=source_files("placement", PlacementSpec),
+                            wires=source_files("wires", dict[str, InterfaceWire]) or {},
+                            screens=source_files("screens", GuestScreens),
+                            lines=source_files("lines", tuple[SerialLine, ...]) or ())
     except (KeyError, msgspec.DecodeError) as error:
         raise errors.move.BadDestination(reason="it does not tell where the guest's things will be "
                                          f"({error})") from error

@@ -80,7 +80,7 @@ def offer_of(folder: Folder, moves: MoveSettings, live: bool = False) -> disk_ex
     return disk_exports.offer(folder.path, files_of(folder, live), listen)
 
 
-def told(folder: Folder, names: Mapping[str, str]) -> tuple[tuple[DiskOnSource, ...], dict[str, str]]:
+def describe(folder: Folder, names: Mapping[str, str]) -> tuple[tuple[DiskOnSource, ...], dict[str, str]]:
     """The disks, and the facts that go with them. ``names``: of exports, by the files' names."""
     order = folder.order()
     image_id = order.image.id if order and order.image else ""
@@ -103,7 +103,7 @@ def told(folder: Folder, names: Mapping[str, str]) -> tuple[tuple[DiskOnSource, 
 
 
 class SourceInfo:
-    """What a source told, checked. move.BadOffer."""
+    """What a source says, checked. move.BadOffer."""
 
     def __init__(self, source: GuestOnSource) -> None:
         try:

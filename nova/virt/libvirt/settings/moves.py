@@ -86,9 +86,9 @@ def check_destination(own_uri: str, uri: str, address: str) -> None:
     Our libvirtd, which is root, opens what a destination told: a URI may name a command to run (``qemu+ext``, or
     ``ssh`` with parameters), so that its form is ours to say.
     """
-    own, told = _split(own_uri), _split(uri)
-    if not HOST.fullmatch(_host(told)) or told._replace(netloc="") != own._replace(netloc="") \
-            or _around(told) != _around(own):
+    own, given = _split(own_uri), _split(uri)
+    if not HOST.fullmatch(_host(given)) or given._replace(netloc="") != own._replace(netloc="") \
+            or _around(given) != _around(own):
         raise errors.move.BadDestination(reason=f"its libvirt is at {uri[:200]!r}, and ours at {own_uri!r}: they may "
                                                 "differ in the "
                                          "host alone ([libvirt]live_migration_scheme, live_migration_uri)")

@@ -28,11 +28,11 @@ def cells(capabilities: str, cpus: int, memory_mb: int) -> tuple[Cell, ...]:
     """Of a host of so many processors and so much memory in all, which are one cell where libvirt knows no more. Cells
     that have nothing (memory is not there, no processor is on) are left out."""
     found = [_cell(one) for one in ET.fromstring(capabilities).iterfind("host/topology/cells/cell")]
-    told = tuple(one for one in found if one.cpus or one.memory_mb)
-    if not any(one.cpus for one in told):
-        pages = told[0].pages if len(told) == 1 else {}
-        return (Cell(id=told[0].id if told else 0, cpus=tuple(range(cpus)), memory_mb=memory_mb, pages=pages),)
-    return told
+    reported = tuple(one for one in found if one.cpus or one.memory_mb)
+    if not any(one.cpus for one in reported):
+        pages = reported[0].pages if len(reported) == 1 else {}
+        return (Cell(id=reported[0].id if reported else 0, cpus=tuple(range(cpus)), memory_mb=memory_mb, pages=pages),)
+    return reported
 
 
 def _cell(cell: ET.Element) -> Cell:

@@ -124,7 +124,7 @@ def test_telling_when_one_fails_unforeseen_then_the_next_one_works(cloud: SmallC
 
     def tell() -> None:
         try:
-            network_updates.tell([network])
+            network_updates.send([network])
             outcomes.append("told")
         except errors.NovaError as error:
             outcomes.append(error.kind)

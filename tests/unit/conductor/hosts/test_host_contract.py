@@ -257,4 +257,4 @@ def test_heartbeats_when_the_database_is_away_then_they_are_written_later(cloud:
             cloud.daemons.flush()
     cloud.scheduler.calls.clear()
     cloud.daemons.flush()
-    assert [host for told in cloud.scheduler.told for host, _seen in told.alive] == ["a"]
+    assert [host for message in cloud.scheduler.received for host, _seen in message.alive] == ["a"]

@@ -11,9 +11,9 @@ from nova.scheduler.snapshot import HostTable
 from tests.fakes.small_cloud import SmallCloud
 
 
-def table(*told: HostStates) -> HostTable:
+def table(*message: HostStates) -> HostTable:
     made = HostTable(90.0)
-    for states in told:
+    for states in message:
         made.update(states)
     return made
 
@@ -27,14 +27,14 @@ def test_claim_when_it_is_told_then_the_hosts_totals_stay(cloud: SmallCloud) -> 
     before = cloud.control.get_host_states((), True)
     cloud.scheduler.calls.clear()
     cloud.active()
-    after = state(table(before, *cloud.scheduler.told), "a")
+    after = state(table(before, *cloud.scheduler.received), "a")
     assert (after.vcpus_used, after.vcpus_total, after.memory_mb_total) == (1, 100, 100_000)
 
 
 def test_claim_when_it_is_told_of_an_unknown_host_then_none_is_made_up(cloud: SmallCloud) -> None:
     cloud.scheduler.calls.clear()
     cloud.active()
-    claims = [told for told in cloud.scheduler.told if told.claimed]
+    claims = [message for message in cloud.scheduler.received if message.claimed]
     assert claims and len(table(*claims)) == 0
 
 
@@ -42,7 +42,7 @@ def test_inventory_when_facts_change_then_schedulers_take_them(cloud: SmallCloud
     """The service's own row did not change; its stamp stands for the host's facts too."""
     first = cloud.control.get_host_states((), True)
     cloud.report("a", ("a",), version=2, traits=("HW_NEW",), hypervisor_version=9)
-    hosts = table(first, *cloud.scheduler.told)
+    hosts = table(first, *cloud.scheduler.received)
     assert state(hosts, "a").traits == ("HW_NEW",)
     swept = table(first)
     swept.update(cloud.control.get_host_states(swept.stamps(), False))
@@ -55,9 +55,9 @@ def test_states_in_any_order_then_the_newest_stands(cloud: SmallCloud) -> None:
     uuid, = cloud.active()
     cloud.report("a", ("a",), version=3, vcpus=60)
     cloud.delete(uuid)
-    told = [*cloud.scheduler.told, cloud.control.get_host_states((), True)]
-    newest = state(table(told[-1]), "a")
-    for order in itertools.islice(itertools.permutations(told), 200):
+    message = [*cloud.scheduler.received, cloud.control.get_host_states((), True)]
+    newest = state(table(message[-1]), "a")
+    for order in itertools.islice(itertools.permutations(message), 200):
         found = table(*order)
         found.update(cloud.control.get_host_states(found.stamps(), False))
         assert state(found, "a") == newest, [len(one.states) for one in order]
@@ -67,9 +67,9 @@ def test_host_when_it_alone_changed_then_nothing_else_is_read_or_told(cloud: Sma
     uuid, = cloud.active()
     cloud.scheduler.calls.clear()
     cloud.deps.feed.host_changed("a")
-    told, = cloud.scheduler.told
-    assert [one.host for one in told.states] == ["a"] and not told.complete and told.now is not None
+    message, = cloud.scheduler.received
+    assert [one.host for one in message.states] == ["a"] and not message.complete and message.now is not None
     whole = {one.host: one for one in cloud.control.get_host_states((), True).states}
-    assert told.states[0] == whole["a"] and whole["a"].instances == 1
+    assert message.states[0] == whole["a"] and whole["a"].instances == 1
     cloud.deps.feed.host_changed("nobody")
-    assert len(cloud.scheduler.told) == 1 and cloud.server(uuid).host == "a"
+    assert len(cloud.scheduler.received) == 1 and cloud.server(uuid).host == "a"

@@ -47,8 +47,8 @@ def test_hosts_when_one_is_heard_of_after_a_silence_of_all_then_those_that_were_
     assert up(three) == {"a": False, "b": False, "c": False}
     beat(daemons, "a")
     assert up(three) == {"a": True, "b": True, "c": False}  # c was down when the silence began
-    told = dict(three.scheduler.told[-1].alive)
-    assert set(told) == {"a", "b"} and 40 < (told["a"] - told["b"]).total_seconds() < 50
+    message = dict(three.scheduler.received[-1].alive)
+    assert set(message) == {"a", "b"} and 40 < (message["a"] - message["b"]).total_seconds() < 50
 
 
 def test_host_when_it_died_in_the_silence_then_it_is_down_after_half_of_the_time(three: SmallCloud) -> None:
@@ -140,7 +140,7 @@ def test_hosts_when_one_registers_after_the_silence_then_it_ends_too(three: Smal
     ids = three.rows("cell", sa.select(services.c.host_id).where(services.c.host == "a"))
     daemons.register(Registration(host="a", binary=COMPUTE, topic="compute", host_id=ids[0].host_id))
     assert up(three) == {"a": True, "b": True, "c": True}
-    assert {host for told in three.scheduler.told for host, _seen in told.alive} == {"a", "b", "c"}
+    assert {host for message in three.scheduler.received for host, _seen in message.alive} == {"a", "b", "c"}
 
 
 def test_silence_when_the_transaction_fails_then_the_next_one_ends_it(three: SmallCloud, monkeypatch) -> None:

@@ -158,14 +158,14 @@ def test_event_when_neutron_is_away_then_the_row_follows_when_it_is_back(cloud):
 
 def test_events_when_ports_are_plugged_then_each_host_is_told_once(cloud):
     uuids = cloud.active(3)
-    told: list[Any] = []
-    cloud.computes["host1"].given(network_events=lambda host, events: told.append(events))
+    reported: list[Any] = []
+    cloud.computes["host1"].given(network_events=lambda host, events: reported.append(events))
     cloud.deps.networking = cloud.make_back_end(cloud.deps, gather_s=0.05)
     events = tuple(ExternalEvent(name="network-vif-plugged", server_uuid=uuid, tag=shown(cloud, uuid)[0])
                    for uuid in uuids)
     assert cloud.control.external_events(events) == (200, 200, 200)
-    until(lambda: told, "the host was told")
-    [message] = told
+    until(lambda: reported, "the host was told")
+    [message] = reported
     assert {(one.server_uuid, one.name, one.interface_id, one.status) for one in message} == {
         (uuid, "network-vif-plugged", shown(cloud, uuid)[0], "completed") for uuid in uuids}
 

@@ -297,14 +297,14 @@ def test_groups_when_listed_then_incoming_rules_alone_and_the_sources_cost_one_c
         SecurityGroupQuery(scope=MINE, page=Page(limit=1, offset=1)))] == ["web"]
 
 
-@pytest.mark.parametrize(("requested", "told"), [
+@pytest.mark.parametrize(("requested", "reported"), [
     ({"protocol": "TCP", "from_port": 22, "to_port": 22, "cidr": "10.0.0.0/8"}, ("tcp", 22, 22, "IPv4")),
     ({"protocol": "icmp", "from_port": -1, "to_port": -1, "cidr": "fd00::/8"}, ("ipv6-icmp", -1, -1, "IPv6")),
     ({"source_id": WEB}, (None, None, None, "IPv4"))])
-def test_rule_when_made_then_in_neutrons_words(cloud, requested, told):
+def test_rule_when_made_then_in_neutrons_words(cloud, requested, reported):
     made = cloud.groups.create_security_rule(NewSecurityRule(group_id=DEFAULT, **requested), MINE)
     version = "IPv6" if made.cidr and ":" in made.cidr else "IPv4"
-    assert (made.protocol, made.from_port, made.to_port, version) == told
+    assert (made.protocol, made.from_port, made.to_port, version) == reported
     assert made.source_name == ("web" if "source_id" in requested else None)
 
 

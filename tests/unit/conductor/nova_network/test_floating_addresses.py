@@ -341,8 +341,9 @@ def test_events_when_addresses_come_and_go_then_each_is_told(pool):
     pool.delete(uuid)
     pool.control.release_floating_address(one.id, MINE)
     until(lambda: not pool.deps.notifier.waiting and not pool.deps.runner.running, "all is told")
-    told = [(message.type.rpartition(".")[2], dict(message.payload)) for _form, message in kept.sent
-            if message.type.startswith("network.floating_ip.")]
+    reported = [(message.type.rpartition(".")[2], dict(message.payload)) for _form, message in kept.sent
+                if message.type.startswith("network.floating_ip.")]
     payload = {"project_id": "demo", "floating_ip": one.address, "instance_id": uuid}
-    assert told == [("allocate", {**payload, "instance_id": None}), ("associate", payload), ("disassociate", payload),
-                    ("deallocate", {**payload, "instance_id": None})]
+    assert reported == [("allocate", {**payload, "instance_id": None}), ("associate", payload),
+                        ("disassociate", payload),
+                        ("deallocate", {**payload, "instance_id": None})]

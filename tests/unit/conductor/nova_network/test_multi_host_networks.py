@@ -117,13 +117,13 @@ def test_last_guest_leaves_a_host_and_its_own_address_goes_where_it_is_told_to(c
 def test_delete_on_a_host_that_is_down_frees_the_address_without_it(many: ManyHosts) -> None:
     uuid = many.boot("a")
     address = many.cloud.server(uuid).interfaces[0].addresses[0].address
-    told = len(many.served["a"].served)
+    reported = len(many.served["a"].served)
     many.cloud.write("cell", sa.update(tables.services).where(
         tables.services.c.host == "a", tables.services.c.binary == "nova-network").values(last_seen_at=None))
     many.cloud.delete(uuid)
     [row] = many.cloud.rows("cell", sa.select(FIXED).where(FIXED.c.address == address))
     assert (row.server_uuid, row.host) == (None, None)
-    assert len(many.served["a"].served) == told
+    assert len(many.served["a"].served) == reported
 
 
 def test_boot_when_the_hosts_network_service_is_down_fails_there_and_leaves_nothing(many: ManyHosts) -> None:
@@ -229,11 +229,11 @@ def float_to(cloud: SmallCloud, uuid: str) -> str:
 def test_floating_address_when_the_guests_host_is_down_is_the_servers_and_nobody_is_asked(many: ManyHosts) -> None:
     uuid = many.boot("a")
     silent(many.cloud, "a")
-    told = len(many.served["a"].served)
+    reported = len(many.served["a"].served)
     many.served["a"].devices = set()  # it would refuse
     address = float_to(many.cloud, uuid)
     assert [one.address for one in many.cloud.server(uuid).interfaces[0].floating_addresses] == [address]
-    assert len(many.served["a"].served) == told
+    assert len(many.served["a"].served) == reported
 
 
 def test_lease_is_noted_by_the_guests_own_host_alone(many: ManyHosts) -> None:

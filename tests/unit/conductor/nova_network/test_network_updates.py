@@ -23,13 +23,13 @@ class Hosts:
     """NetworkRPC's client: ``hanging`` hosts answer when they are let go."""
 
     def __init__(self) -> None:
-        self.told: list[tuple[str, tuple[NetworkOnHost, ...]]] = []
+        self.served: list[tuple[str, tuple[NetworkOnHost, ...]]] = []
         self.looked: list[str] = []
         self.hanging: set[str] = set()
         self.go_on = threading.Event()
 
     def serve_networks(self, host: str, networks: tuple[NetworkOnHost, ...]) -> None:
-        self.told.append((host, networks))
+        self.served.append((host, networks))
         if host in self.hanging:
             self.go_on.wait(30)
 
@@ -50,8 +50,8 @@ class Two:
                     .values(host="other"))
         self.network_updates = NetworkUpdates(cloud.cell, self.hosts, patience_s=patience_s)
 
-    def told(self, *uuids: str) -> dict[Any, errors.NovaError]:
-        return self.network_updates.told(uuids, ())
+    def try_send(self, *uuids: str) -> dict[Any, errors.NovaError]:
+        return self.network_updates.try_send(uuids, ())
 
 
 @pytest.fixture
@@ -63,12 +63,12 @@ def two(cloud: SmallCloud) -> Iterator[Two]:
 
 def test_host_that_hangs_delays_nobody_who_tells_another(two: Two) -> None:
     two.hosts.hanging.add("other")
-    waits = threading.Thread(target=lambda: two.told(two.second), daemon=True)
+    waits = threading.Thread(target=lambda: two.try_send(two.second), daemon=True)
     waits.start()
-    until(lambda: two.hosts.told, "a host is told")
+    until(lambda: two.hosts.served, "a host is told")
     begun = time.monotonic()
     for _ in range(20):
-        assert two.told(two.first) == {}
+        assert two.try_send(two.first) == {}
     assert time.monotonic() - begun < 5, "a second at most for the round that met it, and nothing for the others"
     assert waits.is_alive()
     two.hosts.go_on.set()
@@ -80,8 +80,8 @@ def test_host_that_is_down_is_not_called_and_who_needs_it_learns_it_at_once(two:
     two.cloud.write("cell", sa.update(tables.services).where(tables.services.c.host == "other")
                     .values(last_seen_at=None))
     with pytest.raises(errors.Unavailable, match="nova-network on 'other' does not report"):
-        two.network_updates.tell([two.first, two.second])
-    assert [host for host, _states in two.hosts.told] == ["net"]
+        two.network_updates.send([two.first, two.second])
+    assert [host for host, _states in two.hosts.served] == ["net"]
     two.network_updates.look_anew({"other"})
     assert two.hosts.looked == []
 
@@ -91,17 +91,17 @@ def test_host_that_never_answers_is_waited_for_so_long_and_no_longer(cloud: Smal
     two.hosts.hanging.add("other")
     try:
         with pytest.raises(errors.Unavailable, match="'other' has not done what it was told in 0 s"):
-            two.network_updates.tell([two.second])
+            two.network_updates.send([two.second])
     finally:
         two.hosts.go_on.set()
 
 
 def test_what_comes_while_a_host_is_busy_is_one_message_with_the_newest_states(two: Two) -> None:
     two.hosts.hanging.add("net")
-    threads = [threading.Thread(target=lambda: two.told(two.first), daemon=True)]
+    threads = [threading.Thread(target=lambda: two.try_send(two.first), daemon=True)]
     threads[0].start()
-    until(lambda: two.hosts.told, "a host is told")
-    threads += [threading.Thread(target=lambda: two.told(two.first), daemon=True) for _ in range(10)]
+    until(lambda: two.hosts.served, "a host is told")
+    threads += [threading.Thread(target=lambda: two.try_send(two.first), daemon=True) for _ in range(10)]
     for thread in threads[1:]:
         thread.start()
     until(lambda: two.network_updates.queues.waiting("net"), "the next message waits")
@@ -109,11 +109,11 @@ def test_what_comes_while_a_host_is_busy_is_one_message_with_the_newest_states(t
     for thread in threads:
         thread.join(10)
     assert not any(thread.is_alive() for thread in threads)
-    versions = [states[0].version for _host, states in two.hosts.told]
+    versions = [states[0].version for _host, states in two.hosts.served]
     assert len(versions) <= 4 and versions == sorted(versions)
 
 
 def test_host_that_fails_to_look_is_told_states_all_the_same(two: Two) -> None:
     two.network_updates.look_anew({"net"})
     assert two.hosts.looked == ["net"]
-    assert two.told(two.first) == {}
+    assert two.try_send(two.first) == {}

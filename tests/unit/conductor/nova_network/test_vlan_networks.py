@@ -115,15 +115,15 @@ def test_network_is_added_changed_and_deleted_by_turns(cloud: SmallCloud) -> Non
         cloud.control.change_network(NetworkChange(uuid=first.uuid, fields=("host",)))
 
 
-@pytest.mark.parametrize(("host", "told"), [("net2", 1), ("away", 0)])
+@pytest.mark.parametrize(("host", "reported"), [("net2", 1), ("away", 0)])
 def test_host_of_a_network_when_it_is_given_then_both_are_told_if_they_are_there_and_nobody_waits_for_one_that_is_away(
-        cloud: SmallCloud, host: str, told: int) -> None:
+        cloud: SmallCloud, host: str, reported: int) -> None:
     network, *_ = with_vlans(cloud)
     other = FakeNetworkHost()
     cloud.daemons.register(Registration(host="net2", binary="nova-network", topic="network"))
     cloud.bus.serve(NetworkRPC, other, "net2")
     assert cloud.control.change_network(NetworkChange(uuid=network.uuid, fields=("host",), host=host)).host == host
-    assert [one.network.uuid for one in other.served] == [network.uuid] * told
+    assert [one.network.uuid for one in other.served] == [network.uuid] * reported
     assert len(cloud.network.asked("refresh_networks")) == 1, "the one that served it till now"
 
 

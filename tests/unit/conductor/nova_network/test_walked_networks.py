@@ -77,8 +77,8 @@ def test_first_interface_that_goes_leaves_the_default_route_to_the_next_and_its_
     with context.entered(DEMO):
         cloud.control.detach_interface(uuid, gone.id)
     cloud.ended(uuid)
-    told = {one.network.uuid: one for one in cloud.network.served}  # the newest of each
-    assert [(one.vif_id, one.default_route) for one in told[second].addresses] == [(stays.id, True)]
+    reported = {one.network.uuid: one for one in cloud.network.served}  # the newest of each
+    assert [(one.vif_id, one.default_route) for one in reported[second].addresses] == [(stays.id, True)]
 
 
 def test_server_that_is_being_deleted_gets_no_address_and_joins_no_group(cloud: SmallCloud) -> None:

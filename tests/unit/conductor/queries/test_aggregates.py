@@ -256,8 +256,8 @@ def test_schedulers_know_of_every_change_at_once(cloud: SmallCloud) -> None:
     hosts = HostTable(90.0)
     hosts.update(cloud.control.get_host_states((), True))
 
-    def told() -> dict[str, Any]:
-        for states in cloud.scheduler.told:
+    def message() -> dict[str, Any]:
+        for states in cloud.scheduler.received:
             hosts.update(states)
         cloud.scheduler.calls.clear()
         return places(hosts)
@@ -265,11 +265,11 @@ def test_schedulers_know_of_every_change_at_once(cloud: SmallCloud) -> None:
     two = make(cloud, "two", None, "a", "b")
     cloud.control.set_aggregate_metadata(two.id, {"ssd": "true"})
     cloud.control.set_aggregate_metadata(one.id, {"ssd": "false"})
-    assert told() == {"a": ("london", {"availability_zone": ("london",), "ssd": ("false", "true")}),
-                      "b": ("nova", {"ssd": ("true",)})}
+    assert message() == {"a": ("london", {"availability_zone": ("london",), "ssd": ("false", "true")}),
+                         "b": ("nova", {"ssd": ("true",)})}
     cloud.control.remove_aggregate_host(one.id, "a")
     cloud.control.set_aggregate_metadata(two.id, {"ssd": None})
-    assert told() == {"a": ("nova", {}), "b": ("nova", {})}
+    assert message() == {"a": ("nova", {}), "b": ("nova", {})}
 
 
 def test_change_is_told_in_one_small_message_and_the_sweep_repeats_it_only_to_who_missed_it(cloud: SmallCloud) -> None:
@@ -279,10 +279,10 @@ def test_change_is_told_in_one_small_message_and_the_sweep_repeats_it_only_to_wh
     one = make(cloud, "one", "london")
     cloud.scheduler.calls.clear()
     cloud.control.add_aggregate_host(one.id, "a")
-    told, = cloud.scheduler.told
-    assert not told.states and told.aggregates is not None and told.aggregates.aggregates[0].hosts == ("a",)
+    message, = cloud.scheduler.received
+    assert not message.states and message.aggregates is not None and message.aggregates.aggregates[0].hosts == ("a",)
     swept = cloud.control.get_host_states(hosts.stamps(), False)
-    assert not swept.states and swept.aggregates == told.aggregates
+    assert not swept.states and swept.aggregates == message.aggregates
     hosts.update(swept)
     assert places(hosts)["a"][0] == "london"
     assert cloud.control.get_host_states(hosts.stamps(), False).aggregates is None
@@ -294,7 +294,7 @@ def test_whole_states_and_those_of_one_host_tell_the_same_place(cloud: SmallClou
     cloud.scheduler.calls.clear()
     cloud.deps.feed.host_changed("a")
     whole = {state.host: state for state in cloud.control.get_host_states((), True).states}
-    assert cloud.scheduler.told[0].states == (whole["a"],) and whole["a"].zone == "london"
+    assert cloud.scheduler.received[0].states == (whole["a"],) and whole["a"].zone == "london"
     assert whole["a"].aggregate_metadata == {"availability_zone": ("london",), "ssd": ("true",)}
 
 

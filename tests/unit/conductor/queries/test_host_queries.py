@@ -95,8 +95,8 @@ def test_delete_takes_nodes_providers_and_membership_along_and_tells_schedulers(
     key = in_aggregate(cloud, "b")
     drop(cloud, "b")
     assert left_of(cloud, "b") == [] and cloud.control.get_aggregate(key).hosts == ()
-    for told in cloud.scheduler.told:
-        hosts.update(told)
+    for reported in cloud.scheduler.received:
+        hosts.update(reported)
     assert {view.host for view in hosts.snapshot().hosts} == {"a"}
     with pytest.raises(errors.NotFound):
         cloud.control.delete_service(ServiceQuery(id=service(cloud, "a").id + 7))
@@ -211,10 +211,11 @@ def test_uptimes_when_asked_for_then_they_are_read_and_no_host_is_asked(cloud: S
     cloud.write("cell", sa.update(cell_tables.services).where(
         cell_tables.services.c.host == "b").values(last_seen_at=later(-100)))
     with statements(cloud) as seen:
-        told = {one.host: one.uptime for one in cloud.control.list_hypervisors(HypervisorQuery(with_uptime=True))}
-    assert len(seen) == 3 and told["b"] is None  # it is down
+        reported = {one.host: one.uptime for one in cloud.control.list_hypervisors(HypervisorQuery(with_uptime=True))}
+    assert len(seen) == 3 and reported["b"] is None  # it is down
     assert all(compute.asked("get_host_uptime") == [] for compute in cloud.computes.values())
-    assert re.fullmatch(r" \d\d:\d\d:\d\d up 2 days,  3:04,  1 user,  load average: 0.50, 1.25, 2.00", told["a"] or "")
+    assert re.fullmatch(r" \d\d:\d\d:\d\d up 2 days,  3:04,  1 user,  load average: 0.50, 1.25, 2.00",
+                        reported["a"] or "")
     assert [one.uptime for one in cloud.control.list_hypervisors(HypervisorQuery())] == [None, None]
 
 

@@ -104,9 +104,9 @@ def test_password_is_read_and_forgotten_by_its_project(cloud: SmallCloud) -> Non
 
 def test_diagnostics_are_the_hosts_with_what_the_conductor_knows(cloud: SmallCloud) -> None:
     uuid, = cloud.active(config_drive=True)
-    told = cloud.control.get_diagnostics(uuid)
-    assert told.driver == "libvirt" and told.memory_max_mb == 64 and told.config_drive
-    assert told.uptime_s is not None and 0 <= told.uptime_s < 60
+    reported = cloud.control.get_diagnostics(uuid)
+    assert reported.driver == "libvirt" and reported.memory_max_mb == 64 and reported.config_drive
+    assert reported.uptime_s is not None and 0 <= reported.uptime_s < 60
 
 
 def test_diagnostics_without_a_host_or_a_guest_are_a_conflict(cloud: SmallCloud) -> None:

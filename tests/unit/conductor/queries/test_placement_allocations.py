@@ -206,7 +206,7 @@ def test_allocations_on_a_host_when_written_then_claims_count_them_and_scheduler
     server(cloud)
     cloud.scheduler.calls.clear()
     placement.allocate(A, VCPU=1)
-    assert [(one.host, one.vcpus_used) for states in cloud.scheduler.told for one in states.states] == [("a", 3)]
+    assert [(one.host, one.vcpus_used) for states in cloud.scheduler.received for one in states.states] == [("a", 3)]
     [uuid] = add_ledger(cloud.api)
     key = next(one.provider_id for one in cloud.scheduler.choices if one.host == "a")
     claim = claims.Claim(uuid, 1, key, Resources(vcpus=1, memory_mb=1, disk_gb=0))

@@ -44,9 +44,9 @@ def found(placement: Placement, **fields: Any) -> list[str]:
     return [one.name for one in placement.rpc.list_providers(ProviderQuery(**own, group=RequestGroup(**fields)))]
 
 
-def told(cloud: SmallCloud) -> list[str]:
+def reported(cloud: SmallCloud) -> list[str]:
     """Hosts that the schedulers heard of since this was last asked."""
-    hosts = [state.host for states in cloud.scheduler.told for state in states.states]
+    hosts = [state.host for states in cloud.scheduler.received for state in states.states]
     cloud.scheduler.calls.clear()
     return hosts
 
@@ -184,14 +184,14 @@ def test_inventory_when_in_use_then_it_may_shrink_but_not_go(placement: Placemen
 def test_hosts_inventory_when_changed_then_schedulers_hear_and_the_next_report_sets_it_right(
         cloud: SmallCloud, placement: Placement) -> None:
     before = placement.rpc.get_inventories(A)
-    told(cloud)
+    reported(cloud)
     more = ClassInventory(resource_class="CUSTOM_LICENSE", total=5, max_unit=5)
     placement.rpc.create_class("CUSTOM_LICENSE")
     changed = tuple(one if one.resource_class != "VCPU" else ClassInventory(resource_class="VCPU", total=1, max_unit=1)
                     for one in before.inventories)
     placement.rpc.set_inventories(ProviderInventories(uuid=A, generation=before.generation,
                                                       inventories=(*changed, more)))
-    assert told(cloud) == ["a"]
+    assert reported(cloud) == ["a"]
     totals = {one.resource_class: one.total for one in placement.rpc.get_inventories(A).inventories}
     assert totals["VCPU"] == 1 and totals["CUSTOM_LICENSE"] == 5
     cloud.report("a", ["a"], version=2)
@@ -201,7 +201,7 @@ def test_hosts_inventory_when_changed_then_schedulers_hear_and_the_next_report_s
 
 def test_child_of_a_host_when_it_changes_then_the_hosts_generation_says_so(cloud: SmallCloud,
                                                                            placement: Placement) -> None:
-    told(cloud)
+    reported(cloud)
     seen = [placement.get(A).generation]
     child = placement.make("agent", A)
     seen.append(placement.get(A).generation)
@@ -212,7 +212,7 @@ def test_child_of_a_host_when_it_changes_then_the_hosts_generation_says_so(cloud
     placement.rpc.delete_allocations(consumer)
     placement.rpc.delete_provider(child)
     seen.append(placement.get(A).generation)
-    assert sorted(set(seen)) == seen and set(told(cloud)) == {"a"}
+    assert sorted(set(seen)) == seen and set(reported(cloud)) == {"a"}
 
 
 class Broken:

@@ -27,7 +27,7 @@ class Notifier(Silent):
     """Hears of servers that exist, and of nothing else."""
 
     def __init__(self) -> None:
-        self.told: list[tuple[str, datetime.datetime, datetime.datetime]] = []
+        self.sent: list[tuple[str, datetime.datetime, datetime.datetime]] = []
         self.fails: set[str] = set()
         self.failure: Exception = errors.Bug("no such row")
         self.metadata: dict[str, Any] = {}
@@ -36,7 +36,7 @@ class Notifier(Silent):
                metadata: Any = None) -> None:
         if server_row.uuid in self.fails:
             raise self.failure
-        self.told.append((server_row.uuid, period_beginning, period_ending))
+        self.sent.append((server_row.uuid, period_beginning, period_ending))
         self.metadata[server_row.uuid] = metadata
 
 
@@ -61,14 +61,14 @@ def shown(cloud: SmallCloud, now: datetime.datetime = NOW) -> Any:
 def test_audit_when_the_period_is_over_then_every_server_is_told_of_once(cloud: SmallCloud) -> None:
     notifier, uuids = on(cloud.deps), launched(cloud, 3)
     assert usage_audit.run(cloud.deps, NOW) == 2
-    assert sorted(notifier.told) == sorted((uuid, BEGIN, END) for uuid in uuids)
+    assert sorted(notifier.sent) == sorted((uuid, BEGIN, END) for uuid in uuids)
     assert notifier.metadata == dict.fromkeys(uuids, {"bill": "me"})
     found = shown(cloud)
     assert (found.period_beginning, found.period_ending, found.hosts) == (BEGIN, END, ("a", "b"))
     assert {host: (one.state, one.servers, one.errors) for host, one in found.audits.items()} == {
         "a": (DONE, 3, 0), "b": (DONE, 0, 0)}
     assert "3 instances in" in found.audits["a"].message
-    assert usage_audit.run(cloud.deps, NOW) == 0 and len(notifier.told) == 3
+    assert usage_audit.run(cloud.deps, NOW) == 0 and len(notifier.sent) == 3
 
 
 def test_audit_when_there_is_nothing_to_do_then_it_is_one_statement(cloud: SmallCloud) -> None:
@@ -85,7 +85,7 @@ def test_audit_when_switched_off_then_nothing_is_written_or_told(cloud: SmallClo
     cloud.deps.settings = dataclasses.replace(cloud.deps.settings, instance_usage_audit=False)
     launched(cloud, 1)
     assert usage_audit.run(cloud.deps, NOW) == 0
-    assert not notifier.told and shown(cloud).audits == {}
+    assert not notifier.sent and shown(cloud).audits == {}
 
 
 @pytest.mark.parametrize(("fields", "count"), [
@@ -95,7 +95,7 @@ def test_audit_tells_of_servers_that_ran_in_the_period(cloud: SmallCloud, fields
     notifier = on(cloud.deps)
     launched(cloud, 1, **fields)
     usage_audit.run(cloud.deps, NOW)
-    assert len(notifier.told) == count == shown(cloud).audits["a"].servers
+    assert len(notifier.sent) == count == shown(cloud).audits["a"].servers
 
 
 def test_audit_when_one_server_can_not_be_told_of_then_the_others_are(cloud: SmallCloud, monkeypatch) -> None:
@@ -103,7 +103,7 @@ def test_audit_when_one_server_can_not_be_told_of_then_the_others_are(cloud: Sma
     notifier, uuids = on(cloud.deps), launched(cloud, 5)
     notifier.fails = {uuids[1]}
     usage_audit.run(cloud.deps, NOW)
-    assert len(notifier.told) == 4
+    assert len(notifier.sent) == 4
     assert (shown(cloud).audits["a"].servers, shown(cloud).audits["a"].errors) == (5, 1)
 
 
@@ -114,7 +114,7 @@ def test_audit_when_nobody_can_be_told_then_it_goes_on_later_and_loses_none(clou
     assert shown(cloud).audits["a"].state == RUNNING and "b" not in shown(cloud).audits
     notifier.fails = set()
     assert usage_audit.run(cloud.deps, NOW) == 2
-    assert {uuid for uuid, *_period in notifier.told} == set(uuids)
+    assert {uuid for uuid, *_period in notifier.sent} == set(uuids)
     assert (shown(cloud).audits["a"].servers, shown(cloud).audits["a"].errors) == (3, 0)
 
 
@@ -136,10 +136,10 @@ def test_audit_when_its_process_dies_then_the_next_takes_it_after_the_lease(clou
     die_half_way(cloud, cloud.deps, monkeypatch)
     assert shown(cloud).audits["a"].state == RUNNING
     assert usage_audit.run(other, NOW) == 1  # host b: a is held by a lease
-    assert heard.told == [] and shown(cloud).audits["a"].state == RUNNING
+    assert heard.sent == [] and shown(cloud).audits["a"].state == RUNNING
     cloud.die(cloud.deps)
     assert usage_audit.run(other, NOW) == 1
-    assert {uuid for uuid, *_period in heard.told} == set(uuids)
+    assert {uuid for uuid, *_period in heard.sent} == set(uuids)
     assert (shown(cloud).audits["a"].state, shown(cloud).audits["a"].servers) == (DONE, 3)
 
 
@@ -147,8 +147,8 @@ def test_audit_when_it_failed_then_the_same_process_begins_it_again(cloud: Small
     heard = on(cloud.deps)
     launched(cloud, 2)
     die_half_way(cloud, cloud.deps, monkeypatch)
-    heard.told.clear()
-    assert usage_audit.run(cloud.deps, NOW) == 2 and len(heard.told) == 2
+    heard.sent.clear()
+    assert usage_audit.run(cloud.deps, NOW) == 2 and len(heard.sent) == 2
     assert shown(cloud).audits["a"].servers == 2
 
 

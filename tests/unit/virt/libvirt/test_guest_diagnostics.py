@@ -18,29 +18,32 @@ MACS = {"tap5ad0b8a9-70": "fa:16:3e:00:00:01"}
 
 
 def test_guest_that_runs():
-    told = diagnostics_of(RUNS, PowerState.RUNNING, "kvm", MACS)
-    assert told.cpus == (CpuUse(id=0, time_ns=42),) and (told.memory_max_mb, told.memory_used_mb) == (64, 40)
-    assert told.nics == (NicUse(device="tap5ad0b8a9-70", mac="fa:16:3e:00:00:01", rx_octets=110, rx_packets=1,
-                                rx_errors=5, rx_drop=0, tx_octets=7, tx_packets=10, tx_errors=9, tx_drop=8),)
-    disk, drive = told.disks
+    diagnostics = diagnostics_of(RUNS, PowerState.RUNNING, "kvm", MACS)
+    assert diagnostics.cpus == (CpuUse(id=0, time_ns=42),) and (diagnostics.memory_max_mb,
+                                                                diagnostics.memory_used_mb) == (64, 40)
+    assert diagnostics.nics == (NicUse(device="tap5ad0b8a9-70", mac="fa:16:3e:00:00:01", rx_octets=110, rx_packets=1,
+                                       rx_errors=5, rx_drop=0, tx_octets=7, tx_packets=10, tx_errors=9, tx_drop=8),)
+    disk, drive = diagnostics.disks
     assert (disk.device, disk.read_bytes, disk.read_requests, disk.write_bytes, disk.write_requests) == (
         "vda", 11, 2, 33, 4)
     assert drive.device == "hda" and drive.read_bytes is None
-    assert (told.driver, told.hypervisor, told.power_state) == ("libvirt", "kvm", PowerState.RUNNING)
+    assert (diagnostics.driver, diagnostics.hypervisor, diagnostics.power_state) == ("libvirt", "kvm",
+                                                                                     PowerState.RUNNING)
 
 
 def test_guest_that_is_off_has_devices_and_counts_nothing():
-    told = diagnostics_of(OFF, PowerState.SHUTDOWN, "qemu", MACS)
-    assert [cpu.time_ns for cpu in told.cpus] == [None, None] and told.memory_used_mb is None
-    assert told.nics == (NicUse(device="tap5ad0b8a9-70", mac="fa:16:3e:00:00:01"),)
-    assert [disk.read_bytes for disk in told.disks] == [None]
+    diagnostics = diagnostics_of(OFF, PowerState.SHUTDOWN, "qemu", MACS)
+    assert [cpu.time_ns for cpu in diagnostics.cpus] == [None, None] and diagnostics.memory_used_mb is None
+    assert diagnostics.nics == (NicUse(device="tap5ad0b8a9-70", mac="fa:16:3e:00:00:01"),)
+    assert [disk.read_bytes for disk in diagnostics.disks] == [None]
 
 
 def test_guest_that_says_what_it_uses_is_believed():
-    told = diagnostics_of({**RUNS, "balloon.available": 60000, "balloon.unused": 29280}, PowerState.RUNNING, "kvm", {})
-    assert told.memory_used_mb == 30 and told.nics[0].mac is None
+    diagnostics = diagnostics_of({**RUNS, "balloon.available": 60000, "balloon.unused": 29280}, PowerState.RUNNING,
+                                 "kvm", {})
+    assert diagnostics.memory_used_mb == 30 and diagnostics.nics[0].mac is None
 
 
 def test_guest_that_went_while_it_was_asked_about():
-    told = diagnostics_of({}, PowerState.RUNNING, "kvm", {})
-    assert told.cpus == told.nics == told.disks == () and told.memory_max_mb is None
+    diagnostics = diagnostics_of({}, PowerState.RUNNING, "kvm", {})
+    assert diagnostics.cpus == diagnostics.nics == diagnostics.disks == () and diagnostics.memory_max_mb is None

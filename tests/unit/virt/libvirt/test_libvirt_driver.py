@@ -290,36 +290,36 @@ def test_guests_are_domains_of_ours_and_folders(rig, order):
 
 
 def test_events_of_foreign_domains_are_not_told(rig, order):
-    told = []
-    rig.driver.on_power_change(told.append)
+    reported = []
+    rig.driver.on_power_change(reported.append)
     rig.hypervisor.turn(str(uuid.uuid4()), PowerState.RUNNING)
     build(rig, order)
-    assert eventually(lambda: len(told) == 1, 2) and told[0].server_uuid == order.server_uuid
+    assert eventually(lambda: len(reported) == 1, 2) and reported[0].server_uuid == order.server_uuid
 
 
 def test_lost_connection_is_made_anew_and_all_guests_are_told(rig, order):
     build(rig, order)
-    told = []
-    rig.driver.on_power_change(told.append)
+    reported = []
+    rig.driver.on_power_change(reported.append)
     rig.hypervisor.down = True
     rig.hypervisor.lose()
     time.sleep(0.2)
     rig.hypervisor.power[order.server_uuid] = PowerState.CRASHED
     rig.hypervisor.down = False
-    assert eventually(lambda: [state.power_state for state in told][-1:] == [PowerState.CRASHED], 5)
+    assert eventually(lambda: [state.power_state for state in reported][-1:] == [PowerState.CRASHED], 5)
     assert rig.hypervisor.reopened == 1
 
 
 def test_listener_that_fails_does_not_stop_the_next_event(rig, order):
-    told = []
+    reported = []
 
     def listener(state):
-        told.append(state)
+        reported.append(state)
         raise RuntimeError("no")
     rig.driver.on_power_change(listener)
     build(rig, order)
     rig.driver.lifecycle.shut_down(order.server_uuid, 0)
-    assert eventually(lambda: len(told) == 2, 2)
+    assert eventually(lambda: len(reported) == 2, 2)
 
 
 def test_libvirt_that_is_down_is_unavailable(rig, order):

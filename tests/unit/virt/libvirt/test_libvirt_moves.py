@@ -260,9 +260,9 @@ def test_config_drive_that_would_show_files_of_the_destination_is_refused(rig, o
 
 def test_image_of_somebody_else_is_not_taken_for_the_base(rig, order):
     source = off(rig, order)
-    told = msgspec.structs.replace(source, disks=tuple(
+    reported = msgspec.structs.replace(source, disks=tuple(
         msgspec.structs.replace(disk, image_id="another") if disk.image_id else disk for disk in source.disks))
-    rig.other.driver.cold_moves.fetch(move_order(order, told), rig.other.images)
+    rig.other.driver.cold_moves.fetch(move_order(order, reported), rig.other.images)
     record = next(disk for disk in rig.other.driver.tools.folders.of(order.server_uuid).disks() if disk.kind == "root")
     assert record.backing == str(rig.other.disk(order, "disk.base")) and rig.other.marked(order) == "precious"
 
@@ -362,8 +362,8 @@ def test_offer_when_the_program_is_missing_or_ends_at_once_then_it_is_a_refusal(
 @pytest.mark.parametrize("certificates", ["", "/etc/pki/qemu"])
 def test_secret_of_an_export_is_in_no_command_line(tmp_path, certificates):
     source = disk_exports.ExportSource("10.0.0.1", 49216, "5ecre7", certificates)
-    with disk_exports.reading(source, tmp_path) as told:
-        assert "5ecre7" not in str(told) and "tls-creds=tls" in told[1]
+    with disk_exports.reading(source, tmp_path) as reported:
+        assert "5ecre7" not in str(reported) and "tls-creds=tls" in reported[1]
         assert all(path.stat().st_mode & 0o077 == 0 for path in tmp_path.rglob("*"))
     assert not list(tmp_path.iterdir())
 
@@ -587,11 +587,11 @@ def test_migration_of_an_earlier_process_is_watched_to_its_end(rig, order):
     live_order = prepared(rig, order, rig.other)
     thread, _ = going(rig, live_order)
     restarted = LibvirtDriver(rig.driver.tools.settings, rig.hypervisor)
-    told: list[int] = []
+    reported: list[int] = []
     threading.Timer(2.5, lambda: restarted.live_moves.force(order.server_uuid)).start()
-    restarted.live_moves.migrate(live_order, lambda percent, progress: told.append(percent), lambda: False)
+    restarted.live_moves.migrate(live_order, lambda percent, progress: reported.append(percent), lambda: False)
     thread.join(10)
-    assert told == [60] and len(rig.hypervisor.departures) == 1
+    assert reported == [60] and len(rig.hypervisor.departures) == 1
     assert rig.other.driver.live_moves.land(move_order(order)) == RUNNING
 
 

@@ -34,14 +34,14 @@ class Library:
     """In place of os-vif. ``error``: what a plugin raises, in the library's own wrapping."""
 
     def __init__(self, error: Exception | None = None) -> None:
-        self.error, self.inside, self.most, self.told = error, 0, 0, []
+        self.error, self.inside, self.most, self.plugged = error, 0, 0, []
 
     def plug(self, vif: Any, guest: Any) -> None:
         self.inside += 1
         self.most = max(self.most, self.inside)
         time.sleep(0.005)
         self.inside -= 1
-        self.told.append((vif.id, guest.uuid))
+        self.plugged.append((vif.id, guest.uuid))
         try:
             if self.error:
                 raise self.error
@@ -112,7 +112,7 @@ def test_ports_when_many_are_plugged_at_once_then_os_vif_is_loaded_once_and_aske
         thread.start()
     for thread in threads:
         thread.join()
-    assert os_vif.loads == 1 and library.most == 1 and library.told == [(ID, UUID)] * 5
+    assert os_vif.loads == 1 and library.most == 1 and library.plugged == [(ID, UUID)] * 5
 
 
 @pytest.mark.parametrize("read", [True, False])

@@ -68,5 +68,5 @@ class FakeHost:
         """Of a host that is none: it only remembers."""
         if action not in HOST_WORDS:
             raise errors.host.NoSuchAction(action=action)
-        self.power, told = HOST_WORDS[action]
-        return told
+        self.power, word = HOST_WORDS[action]
+        return word
