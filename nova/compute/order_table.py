@@ -67,7 +67,7 @@ FETCH = OrderKind("fetch", ComputeRPC.fetch_guests, lambda by: by.moves.fetch, p
                   chosen=True, place=ResourceUse.NEW)
 FINISH = OrderKind("finish the move of", ComputeRPC.finish_guests, lambda by: by.moves.finish, makes=True, chosen=True,
                    starts=True, plugs=True, place=ResourceUse.NEW)
-RETURN = OrderKind("take back", ComputeRPC.return_guests, lambda by: by.moves.take_back, makes=True, undoes=True,
+RETURN = OrderKind("take back", ComputeRPC.return_guests, lambda by: by.moves.restore_source, makes=True, undoes=True,
                    returns=True, starts=True, plugs=True)
 FORGET = OrderKind("forget", ComputeRPC.forget_guests, lambda by: by.moves.forget)
 DESCRIBE = OrderKind("describe", ComputeRPC.describe_guests, lambda by: by.live.describe)

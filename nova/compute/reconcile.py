@@ -47,14 +47,14 @@ class Reconciler:
         """Before orders are taken. What is in the middle of an operation is left to that operation."""
         states = {guest.server_uuid: guest.power_state for guest in self._desk.driver.guests()}
         have = {*states, *self._desk.markers.all()}
-        aside = self._aside()
-        expected = self._expected(have | aside)
+        source_copies = self._source_copies()
+        expected = self._expected(have | source_copies)
         for guest in expected:
             if self._is_due(guest):
-                self._remove(guest, have | aside)
+                self._remove(guest, have | source_copies)
         settled = [guest for guest in expected if not guest.gone and guest.task_state is None]
         self._tell_of_strangers(have, expected)
-        self._tell_of_copies(aside - {guest.server_uuid for guest in expected if guest.gone})
+        self._tell_of_copies(source_copies - {guest.server_uuid for guest in expected if guest.gone})
         down = [guest for guest in settled if guest.vm_state == VmState.ACTIVE
                 and states.get(guest.server_uuid, PowerState.NOSTATE) != PowerState.RUNNING]
         self._resume(down, states)
@@ -66,7 +66,7 @@ class Reconciler:
         if action == "noop":
             return 0
         have = {guest.server_uuid for guest in self._desk.driver.guests()} | set(self._desk.markers.all())
-        have |= self._aside()
+        have |= self._source_copies()
         found = [guest for guest in self._expected(have) if self._is_due(guest) and guest.server_uuid in have
                  and not self._desk.orders.busy(guest.server_uuid)]
         for guest in found:
@@ -82,10 +82,10 @@ class Reconciler:
         """Whether a record says that the guest is gone, and for long enough."""
         return guest.gone and guest.gone_s >= self._options.running_deleted_instance_timeout
 
-    def _aside(self) -> frozenset[str]:
-        """What was put aside waits for its operation or its confirmation, unless a record says the guest is gone."""
+    def _source_copies(self) -> frozenset[str]:
+        """A source copy waits for its operation or its confirmation, unless a record says the guest is gone."""
         moves = self._desk.driver.cold_moves
-        return moves.put_aside() if moves is not None else frozenset()
+        return moves.kept_sources() if moves is not None else frozenset()
 
     def _expected(self, have: Iterable[str]) -> tuple[ExpectedGuest, ...]:
         return self._conductor.expected_guests(self._host.name, tuple(sorted(have)))
@@ -125,9 +125,9 @@ class Reconciler:
                         "it is. If it is not wanted, remove it by hand", uuid, extra={"server": uuid})
 
     @staticmethod
-    def _tell_of_copies(aside: frozenset[str]) -> None:
+    def _tell_of_copies(source_copies: frozenset[str]) -> None:
         """What nobody removes where the host's debts were forgiven: a debt is all that speaks of it then."""
-        copies = ", ".join(f"{uuid}_resize" for uuid in sorted(aside))
+        copies = ", ".join(f"{uuid}_resize" for uuid in sorted(source_copies))
         if copies:
             LOG.info("copies of guests that left by a cold move are here until it is confirmed or reverted: %s. One "
                      "whose server is in no such move (openstack server show) is not wanted: remove it by hand", copies)

@@ -104,6 +104,7 @@ class ComputeService(TakesOrders, HostInfo, ConsoleReports):
         self._plug_events = PlugEvents(host.clock, host.name)
         self._firewall = NoGuard() if parts.filters is None else Firewall(
             parts.conductor, host.name, parts.filters, lambda: {guest.server_uuid for guest in parts.driver.guests()})
+        # "aside" is what earlier releases named the folder of source copies' marks: hosts have it on disk.
         tools = BuildTools(parts.driver, parts.images, markers, Markers(host.state_path / "aside"),
                            Markers(host.state_path / "arrived"), parts.tree, parts.store, host.name, parts.vendor,
                            self._plug_events, _patience(parts), self._firewall)

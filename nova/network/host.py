@@ -159,7 +159,7 @@ class NetworkHost:
             self.dnsmasq.stop(one.device)
             return
         dropped = self.dnsmasq.serve(one.served, one.order.addresses)
-        self._take_back(one, dropped)
+        self._drop_leases(one, dropped)
 
     def _tables(self, served: Sequence[Here]) -> tuple[tuple[Table, ...], ...]:
         if not self._serves:
@@ -175,7 +175,7 @@ class NetworkHost:
         """The networks that this host serves now; none with FlatManager."""
         return [self._look(order) for order in orders if self._serves and not idle(order, self._options)]
 
-    def _take_back(self, one: Here, dropped: frozenset[Lease]) -> None:
+    def _drop_leases(self, one: Here, dropped: frozenset[Lease]) -> None:
         """Leases of addresses that are their owners' no more; else dnsmasq would refuse them to the next owner."""
         uuid = one.network.uuid
         mine = {Lease(host.mac.lower(), host.address) for host in one.order.addresses if not host.elsewhere}

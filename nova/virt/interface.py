@@ -207,10 +207,10 @@ class Rescuing(Protocol):
 class Packed(Protocol):
     """Guests that hold something of the host's cells and devices."""
 
-    def packings(self, node: str = "", aside: bool = False) -> Mapping[str, Packing]:
+    def packings(self, node: str = "", source_copies: bool = False) -> Mapping[str, Packing]:
         """What each guest of the node (of any, for "") holds, by uuid, but for those that hold nothing: as its newest
-        order says, from before its first disk until its last is gone, over restarts, too. ``aside``: of those that
-        were put aside."""
+        order says, from before its first disk until its last is gone, over restarts, too. ``source_copies``:
+        of those that left, and are kept until their move is confirmed."""
 
     def packing(self, server_uuid: str) -> Packing | None:
         """The same of one guest that is here."""
@@ -251,25 +251,25 @@ class Snapshots(Protocol):
 
 
 class ColdMoves(Protocol):
-    """A guest that is off leaves this host, or comes. What is put aside is none of ``Driver.guests``."""
+    """A guest that is off leaves this host, or comes. A source copy is none of ``Driver.guests``."""
 
     def leave(self, server_uuid: str) -> GuestOnSource:
-        """Put the guest aside (it is off): undefined, its disks kept under another name, so that the same server may
-        be made here again. Its disks can be read at what is returned, until it is forgotten or taken back. Repeated:
-        the same. NotFound when neither the guest nor what was put aside is here."""
+        """Keep the guest as a source copy (it is off): undefined, its disks under another name, so that the same server
+        may be made here again. Its disks can be read at what is returned, until it is forgotten or restored. Repeated:
+        the same. NotFound when neither the guest nor its source copy is here."""
 
     def fetch(self, order: MoveOrder, images: LocalImages | None) -> None:
-        """Bring the disks here: from ``order.source``, or (None) from what was put aside here, which stays as it is;
+        """Bring the disks here: from ``order.source``, or (None) from the source copy here, which stays as it is;
         let them grow to the order's sizes, and make those that are new. HostRefused."""
 
-    def take_back(self, server_uuid: str) -> bool:
-        """What was put aside is the guest's again (disks that ``fetch`` made here go); whether there was anything."""
+    def restore_source(self, server_uuid: str) -> bool:
+        """The source copy is the guest's again (disks that ``fetch`` made here go); whether there was anything."""
 
     def forget(self, server_uuid: str) -> None:
-        """Remove what was put aside. Safe when there is nothing; the guest that is here now stays."""
+        """Remove the source copy. Safe when there is nothing; the guest that is here now stays."""
 
-    def put_aside(self) -> frozenset[str]:
-        """Uuids of all that was put aside."""
+    def kept_sources(self) -> frozenset[str]:
+        """Uuids of all source copies."""
 
 
 ProgressListener = Callable[[int, MigrationProgress], None]  # percent, amounts

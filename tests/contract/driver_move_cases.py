@@ -69,7 +69,7 @@ class ColdCases:
 
     def test_guest_that_left_is_none_of_the_guests_and_leaves_again_the_same(self, rig, order, cold):
         offered = off_and_left(rig, order)
-        assert cold.cold_moves.put_aside() == {order.server_uuid}
+        assert cold.cold_moves.kept_sources() == {order.server_uuid}
         assert order.server_uuid not in {guest.server_uuid for guest in cold.guests()}
         assert cold.lifecycle.power_state(order.server_uuid) is None
         assert {disk.kind for disk in offered.disks} >= {"root", "ephemeral", "swap"}
@@ -81,14 +81,14 @@ class ColdCases:
 
     def test_guest_taken_back_is_as_it_was(self, rig, order, cold):
         off_and_left(rig, order)
-        assert cold.cold_moves.take_back(order.server_uuid) is True
-        assert cold.cold_moves.take_back(order.server_uuid) is False
+        assert cold.cold_moves.restore_source(order.server_uuid) is True
+        assert cold.cold_moves.restore_source(order.server_uuid) is False
         check(rig, order)
         cold.interfaces.plug(order)
-        assert cold.lifecycle.start_new(order) == RUNNING and cold.cold_moves.put_aside() == frozenset()
+        assert cold.lifecycle.start_new(order) == RUNNING and cold.cold_moves.kept_sources() == frozenset()
 
     def test_take_back_and_forget_of_nothing_are_harmless(self, rig, order, cold):
-        assert cold.cold_moves.take_back(order.server_uuid) is False
+        assert cold.cold_moves.restore_source(order.server_uuid) is False
         cold.cold_moves.forget(order.server_uuid)
         assert cold.lifecycle.start(order.server_uuid) == RUNNING
 
@@ -97,7 +97,7 @@ class ColdCases:
         cold.cold_moves.forget(order.server_uuid)
         cold.cold_moves.forget(order.server_uuid)
         cold.disks.remove_disks(order.server_uuid)
-        assert cold.cold_moves.put_aside() == frozenset() and rig.left_over(order) == []
+        assert cold.cold_moves.kept_sources() == frozenset() and rig.left_over(order) == []
 
     def test_resize_on_the_same_host_keeps_the_data_beside_what_was_put_aside(self, rig, order, cold):
         off_and_left(rig, order)
@@ -106,9 +106,10 @@ class ColdCases:
         cold.cold_moves.fetch(move_order(larger), rig.images)
         check(rig, order)
         cold.interfaces.plug(larger)
-        assert cold.lifecycle.start_new(larger) == RUNNING and cold.cold_moves.put_aside() == {order.server_uuid}
+        assert cold.lifecycle.start_new(larger) == RUNNING and cold.cold_moves.kept_sources() == {order.server_uuid}
         cold.cold_moves.forget(order.server_uuid)
-        assert cold.lifecycle.power_state(order.server_uuid) == RUNNING and cold.cold_moves.put_aside() == frozenset()
+        assert cold.lifecycle.power_state(order.server_uuid) == RUNNING
+        assert cold.cold_moves.kept_sources() == frozenset()
 
     def test_resize_on_the_same_host_taken_back_is_the_old_guest(self, rig, order, cold):
         off_and_left(rig, order)
@@ -119,7 +120,7 @@ class ColdCases:
         cold.lifecycle.start_new(larger)
         cold.lifecycle.destroy(order.server_uuid)
         cold.interfaces.unplug(order.server_uuid, larger)
-        assert cold.cold_moves.take_back(order.server_uuid) is True
+        assert cold.cold_moves.restore_source(order.server_uuid) is True
         check(rig, order)
         cold.interfaces.plug(order)
         assert cold.lifecycle.start_new(order) == RUNNING
@@ -133,7 +134,7 @@ class ColdCases:
         cold.cold_moves.leave(order.server_uuid)
         with pytest.raises(errors.HostRefused):
             cold.cold_moves.fetch(move_order(order), rig.images)
-        assert cold.cold_moves.put_aside() == {order.server_uuid}
+        assert cold.cold_moves.kept_sources() == {order.server_uuid}
 
 
 class TwoHostCases:
@@ -158,7 +159,7 @@ class TwoHostCases:
         assert there.lifecycle.start_new(grown(order)) == RUNNING
         gone(other, order)
         assert other.left_over(order) == []
-        here.cold_moves.take_back(order.server_uuid)
+        here.cold_moves.restore_source(order.server_uuid)
         check(rig, order)
 
     def test_guest_that_moved_away_is_forgotten_and_leaves_nothing(self, rig, order, other):

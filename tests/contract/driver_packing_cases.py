@@ -57,12 +57,14 @@ class PackingCases:
         driver = need(rig.driver, "cold_moves")
         built(rig, held)
         off_and_left(rig, held)
-        assert driver.packed.packings() == {} and driver.packed.packings(aside=True) == {held.server_uuid: held.packing}
+        assert driver.packed.packings() == {}
+        assert driver.packed.packings(source_copies=True) == {held.server_uuid: held.packing}
         moved = holding(held, 1)
         driver.cold_moves.fetch(move_order(moved), rig.images)
         assert driver.packed.packings() == {held.server_uuid: moved.packing}
-        assert driver.cold_moves.take_back(held.server_uuid)
-        assert driver.packed.packings() == {held.server_uuid: held.packing} and driver.packed.packings(aside=True) == {}
+        assert driver.cold_moves.restore_source(held.server_uuid)
+        assert driver.packed.packings() == {held.server_uuid: held.packing}
+        assert driver.packed.packings(source_copies=True) == {}
 
     def test_guest_that_goes_while_it_runs_holds_its_place_there_from_before_it_comes(self, rig, held):
         other = getattr(rig, "other", None) or pytest.skip("the rig has one host")

@@ -67,8 +67,8 @@ class TestFakeDriverInFiles(DriverConformance):
         build(rig, order)
         off_and_left(rig, order)
         rig.driver = rig.next_process()
-        assert rig.driver.cold_moves.put_aside() == {order.server_uuid} and rig.driver.guests() == ()
-        assert rig.driver.cold_moves.take_back(order.server_uuid) is True
+        assert rig.driver.cold_moves.kept_sources() == {order.server_uuid} and rig.driver.guests() == ()
+        assert rig.driver.cold_moves.restore_source(order.server_uuid) is True
 
     def test_guest_that_arrived_while_the_process_was_down_is_found_by_the_next(self, rig, order):
         build(rig, order)

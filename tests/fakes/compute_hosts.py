@@ -162,13 +162,13 @@ def silent(_kind: str, _order: Any) -> Outcome:
 
 
 class MovingGuests:
-    """One host's part in moves: guests are put aside, fetched, sent and kept, beside ``guests`` (those that it has).
-    ``peers``: all hosts by name."""
+    """One host's part in moves: guests are kept as source copies, fetched, sent and kept, beside ``guests`` (those that
+    it has). ``peers``: all hosts by name."""
 
     def __init__(self, host: str, guests: dict[str, BuildOrder]) -> None:
         self.host, self.guests = host, guests
         self.peers: dict[str, Any] = {}
-        self.aside: dict[str, BuildOrder] = {}  # put aside
+        self.kept_sources: dict[str, BuildOrder] = {}  # source copies
         self.fetched: set[str] = set()  # disks of one that comes
         self.ready: set[str] = set()  # prepared for one that comes alive
         self.left: set[str] = set()  # disks of one that went alive
@@ -178,12 +178,12 @@ class MovingGuests:
 
     def things(self) -> list[tuple[str, str, str]]:
         """(host, server, what) of all that is here, but for guests."""
-        found = {"aside": self.aside, "fetched": self.fetched, "ready": self.ready, "left": self.left}
+        found = {"aside": self.kept_sources, "fetched": self.fetched, "ready": self.ready, "left": self.left}
         return [(self.host, uuid, what) for what, uuids in found.items() for uuid in uuids]
 
     def destroy(self, order: Any) -> None:
         self.kept_disks.append(order.keep_disks)
-        self.aside.pop(order.server_uuid, None)
+        self.kept_sources.pop(order.server_uuid, None)
         for those in (self.fetched, self.ready, self.left):
             those.discard(order.server_uuid)
 
@@ -198,15 +198,15 @@ class MovingGuests:
     def _leave(self, order: Any) -> dict[str, Any]:
         uuid = order.server_uuid
         if uuid in self.guests:
-            self.aside[uuid] = self.guests.pop(uuid)
-        if uuid not in self.aside:
+            self.kept_sources[uuid] = self.guests.pop(uuid)
+        if uuid not in self.kept_sources:
             raise errors.NotFound("there is no such guest")
         return {"source": GuestOnSource(host=self.host, port=1), "power_state": PowerState.SHUTDOWN}
 
     def _fetch(self, order: Any) -> dict[str, Any]:
         uuid = order.server_uuid
         source = self if order.source is None else self.peers[order.source.host].moving
-        if uuid not in source.aside and uuid not in self.guests:
+        if uuid not in source.kept_sources and uuid not in self.guests:
             raise errors.HostRefused("there is nothing to fetch")
         assert source is self or order.source.host != self.host
         self.fetched.add(uuid)
@@ -223,15 +223,15 @@ class MovingGuests:
 
     def _return(self, order: Any) -> dict[str, Any]:
         uuid = order.server_uuid
-        if uuid in self.aside:
-            self.aside.pop(uuid)
+        if uuid in self.kept_sources:
+            self.kept_sources.pop(uuid)
             self.fetched.discard(uuid)
             self.guests[uuid] = order.build
         self.starts.append(order.start)
         return {"power_state": PowerState.RUNNING if order.start else PowerState.SHUTDOWN}
 
     def _forget(self, order: Any) -> dict[str, Any]:
-        self.aside.pop(order.server_uuid, None)
+        self.kept_sources.pop(order.server_uuid, None)
         return {}
 
     def _describe(self, order: Any) -> dict[str, Any]:

@@ -55,7 +55,7 @@ def _states(cloud: LivingCloud, live: list[Any]) -> Iterator[str]:
 
 
 def _places(cloud: LivingCloud, live: list[Any], moves: dict[str, Any]) -> Iterator[str]:
-    guests, aside = cloud.guests(), cloud.aside()
+    guests, source_copies = cloud.guests(), cloud.source_copies()
     for row in live:
         name, state = f"server {row.name} {row.uuid} ({row.vm_state})", VmState(row.vm_state)
         hosts = {host for host, uuid in guests if uuid == row.uuid}
@@ -82,9 +82,10 @@ def _places(cloud: LivingCloud, live: list[Any], moves: dict[str, Any]) -> Itera
     dying = {row.uuid for row in live if _half_destroyed(row)}
     expected = {(move.source_compute, uuid) for uuid, move in moves.items() if uuid not in dying}
     stranded = {(row.host, row.uuid) for row in live if row.vm_state == "error"}  # a hard reboot takes it back
-    yield from (f"{host} has put {uuid} aside, and no move waits for it" for host, uuid in aside - expected - stranded
+    yield from (f"{host} has put {uuid} aside, and no move waits for it" for host,
+                uuid in source_copies - expected - stranded
                 if uuid not in dying)
-    yield from (f"{uuid} should be put aside on {host}" for host, uuid in expected - aside)
+    yield from (f"{uuid} should be put aside on {host}" for host, uuid in expected - source_copies)
 
 
 def _half_destroyed(row: Any) -> bool:

@@ -339,13 +339,13 @@ class LivingCloud(SmallCloud):
                 compute.service._cleanups.do_open()
 
     def guests(self) -> dict[tuple[str, str], Any]:
-        """(host, server) -> all that host has of it: guests, what was put aside, disks, taps."""
+        """(host, server) -> all that host has of it: guests, source copies, disks, taps."""
         return {(host, state.server_uuid): compute.driver.hypervisor.inspect(state.server_uuid)
                 for host, compute in self.computes.items() for state in FakeDriver.guests(compute.driver)}
 
-    def aside(self) -> set[tuple[str, str]]:
+    def source_copies(self) -> set[tuple[str, str]]:
         return {(host, guest.uuid) for host, compute in self.computes.items()
-                for guest in compute.driver.hypervisor.aside.all()}
+                for guest in compute.driver.hypervisor.source_copies.all()}
 
     def amounts(self) -> dict[tuple[str, str, str], int]:
         """(host, consumer, resource class) -> how much is claimed."""

@@ -105,7 +105,7 @@ class Truth:
     def guests(self) -> Mapping[tuple[str, str], FakeGuest]:
         return self._records("guests")
 
-    def aside(self) -> set[tuple[str, str]]:
+    def source_copies(self) -> set[tuple[str, str]]:
         return set(self._records("aside"))
 
     def _records(self, folder: str) -> dict[tuple[str, str], FakeGuest]:

@@ -52,14 +52,14 @@ class Calls:
     def leave(self, uuid: str) -> Any:
         return self._driver.cold_moves.leave(uuid)
 
-    def take_back(self, uuid: str) -> bool:
-        return self._driver.cold_moves.take_back(uuid)
+    def restore_source(self, uuid: str) -> bool:
+        return self._driver.cold_moves.restore_source(uuid)
 
     def forget(self, uuid: str) -> None:
         self._driver.cold_moves.forget(uuid)
 
-    def put_aside(self) -> list[str]:
-        return sorted(self._driver.cold_moves.put_aside())
+    def kept_sources(self) -> list[str]:
+        return sorted(self._driver.cold_moves.kept_sources())
 
     def describe(self, uuid: str) -> Any:
         return self._driver.live_moves.describe(uuid)
@@ -116,7 +116,7 @@ class Calls:
 
 
 TYPES: dict[str, Any] = {"fetch": MoveOrder, "prepare_arrival": MoveOrder, "land": MoveOrder, "migrate": LiveOrder,
-                         "start": BuildOrder, "guests": None, "put_aside": None}
+                         "start": BuildOrder, "guests": None, "kept_sources": None}
 
 
 def answer(number: int, call: Callable[..., Any], arguments: tuple[Any, ...]) -> None:

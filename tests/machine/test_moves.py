@@ -293,7 +293,7 @@ def test_cold_move_when_the_flavor_grows_then_the_disk_grows_and_keeps_its_conte
     guest.here.do("power_off", guest.uuid)
     source = guest.here.do("leave", guest.uuid, GuestOnSource)
     assert guest.here.do("leave", guest.uuid, GuestOnSource) == source, "the same offer again"
-    assert guest.here.do("put_aside") == [guest.uuid] and guest.uuid not in guest.here.do("guests")
+    assert guest.here.do("kept_sources") == [guest.uuid] and guest.uuid not in guest.here.do("guests")
     build = guest.grown(root_gb=2, ephemeral_gb=1, swap_mb=32)
     order = msgspec.structs.replace(guest.order(source), build=build)
     guest.there.do("fetch", order)
@@ -307,9 +307,9 @@ def test_cold_move_when_the_flavor_grows_then_the_disk_grows_and_keeps_its_conte
     # and back again, as a revert does: what was done since is lost
     guest.here.do("clean", guest.uuid)
     guest.turn()
-    assert guest.here.do("take_back", guest.uuid) is True
-    assert guest.here.do("take_back", guest.uuid) is False
-    assert guest.here.do("put_aside") == []
+    assert guest.here.do("restore_source", guest.uuid) is True
+    assert guest.here.do("restore_source", guest.uuid) is False
+    assert guest.here.do("kept_sources") == []
     guest.here.do("start", guest.build)
     wait_until("the guest answers", lambda: _answers(guest), 90, 1)
     assert guest.ssh("cat /root/cold; cat /sys/block/vda/size") == f"cold\n{(1 << 30) // 512}\n"
@@ -330,6 +330,6 @@ def test_resize_when_it_stays_on_its_host_then_confirm_leaves_one_guest(guest: M
     guest.here.do("forget", guest.uuid)
     wait_until("the guest answers", lambda: _answers(guest), 90, 1)
     assert guest.ssh("cat /root/cold") == "cold\n"
-    assert guest.here.do("put_aside") == []
+    assert guest.here.do("kept_sources") == []
     left = guest.sandbox.run("sh", "-c", "ps -eo args | grep [q]emu-storage-daemon", host=guest.here.name, code=None)
     assert guest.uuid not in left

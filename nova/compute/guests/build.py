@@ -59,14 +59,14 @@ class ImageStore(Protocol):
 class BuildTools:
     """What steps work with.
 
-    ``aside`` marks guests that were put aside, by the operation that did; ``arrived`` those that were made anew here by
-    one that asked whether their disks are shared; ``store``: where snapshots go.
+    ``source_marks`` marks guests that left a copy here, by the operation that kept it; ``arrived`` those that were made
+    anew here by one that asked whether their disks are shared; ``store``: where snapshots go.
     """
 
     driver: Driver
     images: ImagesOnHost | None
     markers: Markers
-    aside: Markers
+    source_marks: Markers
     arrived: Markers
     tree: TreeOptions = TreeOptions()  # what config drives say beside the guest's facts
     store: ImageStore | None = None

@@ -1,7 +1,7 @@
 """Marks of guests that are being built: a file each, there from before the first disk until the guest has started.
 
 A kill in between leaves the mark: the order, when it comes again, builds on; a guest without the mark is finished.
-A second folder of them marks the guests that were put aside: by which operation.
+A second folder of them marks the source copies of guests that left: by which operation.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class Mark(Value):
     operation_id: int
     epoch: int
     instance_name: str
-    beside: bool = False  # of one put aside: the same move made it anew on this very host
+    beside: bool = False  # of a source copy: the same move made it anew on this very host
     own_disks: bool = False  # of one that is to arrive: its disks here are copies, on storage of this host's own
     live: bool = False  # it arrives running: once it does, its disks here are its only ones
 

@@ -1,7 +1,7 @@
-"""Guests that change hosts, or sizes, while they are off: left, fetched, finished; taken back, or forgotten.
+"""Guests that change hosts, or sizes, while they are off: left, fetched, finished; restored, or forgotten.
 
-At any moment the guest's data is whole in one place that nothing here touches: what was put aside at the source, until
-the conductor says that it may be forgotten.
+At any moment the guest's data is whole in one place that nothing here touches: the copy that is kept at the source,
+until the conductor says that it may be forgotten.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ class Moves:
     # --- at the source
 
     def leave(self, order: GuestOrder, work: Work, gate: BatchGate) -> Outcome:
-        """Off, unplugged, put aside. What fails before the last starts the guest again, if it ran."""
+        """Off, unplugged, kept as a source copy. What fails before the last starts the guest again, if it ran."""
         moves, uuid = self._able(), order.server_uuid
         state = self._driver.lifecycle.power_state(uuid)
         if state is not None:
             gate.pass_(uuid)
             work.check()
             self._forget_older(moves, order)
-        self._tools.aside.set(order)
+        self._tools.source_marks.set(order)
         try:
             if state is not None:
                 self._driver.lifecycle.shut_down(uuid, order.timeout_s)
@@ -47,18 +47,18 @@ class Moves:
             source = moves.leave(uuid)
             self._tools.guard.drop(uuid)
         except Exception:
-            if uuid not in moves.put_aside():
-                self._tools.aside.clear(uuid)
+            if uuid not in moves.kept_sources():
+                self._tools.source_marks.clear(uuid)
             self._run_on(order, state, work, gate)
             raise
         return Outcome(server_uuid=uuid, power_state=PowerState.SHUTDOWN,
                        source=msgspec.structs.replace(source, host=source.host or self._tools.host))
 
     def _forget_older(self, moves: ColdMoves, order: GuestOrder) -> None:
-        """What an earlier move put aside is owed to be forgotten (that move is over: the guest is here again)."""
-        mark = self._tools.aside.get(order.server_uuid)
+        """An earlier move's source copy goes (that move is over: the guest is here again)."""
+        mark = self._tools.source_marks.get(order.server_uuid)
         if mark is not None and mark.operation_id != order.fence.operation_id \
-                and order.server_uuid in moves.put_aside():
+                and order.server_uuid in moves.kept_sources():
             LOG.warning("forgetting what operation %d put aside", mark.operation_id,
                         extra={"server": order.server_uuid})
             moves.forget(order.server_uuid)
@@ -74,8 +74,8 @@ class Moves:
             LOG.warning("guest %s could not leave, and is not started again: %s", order.instance_name, error,
                         extra={"server": uuid})
 
-    def take_back(self, order: MoveOrder, work: Work, gate: BatchGate) -> PowerState:
-        """A guest that is here beside what was put aside is the one that the move made: it goes."""
+    def restore_source(self, order: MoveOrder, work: Work, gate: BatchGate) -> PowerState:
+        """A guest that is here beside its source copy is the one that the move made: it goes."""
         self._able()
         uuid = order.server_uuid
         gate.pass_(uuid)
@@ -92,24 +92,24 @@ class Moves:
         return self._tools.starter.new(order.build, work)
 
     def back(self, server_uuid: str, build: BuildOrder | None = None) -> None:
-        """What was put aside is the guest's again, without asking; it is not started. The guest that the same move
-        made here beside it goes; any other guest stays, and what was put aside is an older move's."""
+        """The source copy is the guest's again, without asking; it is not started. The guest that the same move
+        made here beside it goes; any other guest stays, and the source copy is an older move's."""
         moves = self._driver.cold_moves
-        if moves is None or server_uuid not in moves.put_aside():
+        if moves is None or server_uuid not in moves.kept_sources():
             return
-        mark = self._tools.aside.get(server_uuid)
+        mark = self._tools.source_marks.get(server_uuid)
         if self._driver.lifecycle.power_state(server_uuid) is not None and not (mark is not None and mark.beside):
             LOG.error("the guest is here beside disks that an older move put aside: they are not taken back",
                       extra={"server": server_uuid})
             return
         self._driver.lifecycle.destroy(server_uuid)
         self._driver.interfaces.unplug(server_uuid, build)
-        moves.take_back(server_uuid)
-        self._tools.aside.clear(server_uuid)
+        moves.restore_source(server_uuid)
+        self._tools.source_marks.clear(server_uuid)
 
-    def aside_since(self, server_uuid: str, epoch: int) -> bool:
-        """Whether it was put aside by an operation that is newer than ``epoch``."""
-        mark = self._tools.aside.get(server_uuid)
+    def kept_since(self, server_uuid: str, epoch: int) -> bool:
+        """Whether its source copy was kept by an operation that is newer than ``epoch``."""
+        mark = self._tools.source_marks.get(server_uuid)
         return mark is not None and mark.epoch > epoch
 
     def forget(self, order: GuestOrder, work: Work, gate: BatchGate) -> PowerState:
@@ -122,13 +122,13 @@ class Moves:
     # --- at the destination
 
     def fetch(self, order: MoveOrder, work: Work, gate: BatchGate) -> PowerState:
-        """Disks that came only in part go again, but not those of a move within this host: taking back knows them."""
+        """Disks that came only in part go again, but not those of a move within this host: restoring knows them."""
         moves, uuid = self._able(), order.server_uuid
         work.check()
         if order.source is not None:
             self._tools.markers.set(order.build, order.fence)
-        elif self._tools.aside.has(uuid):
-            self._tools.aside.set(order.build, order.fence, beside=True)
+        elif self._tools.source_marks.has(uuid):
+            self._tools.source_marks.set(order.build, order.fence, beside=True)
         try:
             cache_what_there_is(self._tools, order.build)
             work.check()

@@ -58,7 +58,7 @@ class Guests:
 
     def remove(self, server_uuid: str, order: BuildOrder | None = None, keep_disks: bool = False,
                operation_id: int = 0) -> None:
-        """Domain, taps and disks (also those that were put aside), without asking: whoever calls has an explicit record
+        """Domain, taps and disks (the source copy's, too), without asking: whoever calls has an explicit record
         that the guest is gone. ``keep_disks``: the server's new host uses them; but not those that this very operation
         had made here."""
         keep_disks = keep_disks and not self._are_copies(server_uuid) and not self._made_for(server_uuid, operation_id)
@@ -89,10 +89,10 @@ class Guests:
                    for mark in marks)
 
     def forget(self, server_uuid: str) -> None:
-        """Remove what was put aside of the guest, without asking."""
+        """Remove the guest's source copy, without asking."""
         if self._driver.cold_moves is not None:
             self._driver.cold_moves.forget(server_uuid)
-        self._tools.aside.clear(server_uuid)
+        self._tools.source_marks.clear(server_uuid)
         if self._driver.lifecycle.power_state(server_uuid) is None:  # a restart read the rules of what may come back
             self._tools.guard.drop(server_uuid)
 
@@ -165,23 +165,23 @@ class Guests:
             return self._driver.lifecycle.start(order.server_uuid)
         self._driver.lifecycle.destroy(order.server_uuid)
         self._tools.events.forget(order.server_uuid)
-        self._take_back_stranded(order)
+        self._restore_stranded(order)
         self._driver.interfaces.plug(order.build)
         self._tools.drives.renew(order.build)
         state = self._tools.starter.new(order.build, work)
         self._tools.markers.clear(order.server_uuid)  # whatever was left undone before, it is whole enough to run
         return state
 
-    def _take_back_stranded(self, order: GuestOrder) -> None:
-        """A move that ended in ERROR may have left the guest put aside here, and nothing else of it: who reboots it
+    def _restore_stranded(self, order: GuestOrder) -> None:
+        """A move that ended in ERROR may have left the guest's source copy here, and nothing else of it: who reboots it
         hard wants that."""
         uuid, moves = order.server_uuid, self._driver.cold_moves
-        if moves is not None and uuid in moves.put_aside() and \
+        if moves is not None and uuid in moves.kept_sources() and \
                 uuid not in {guest.server_uuid for guest in self._driver.guests()}:
             LOG.warning("guest %s was put aside by a move that failed, and is taken back", order.instance_name,
                         extra={"server": uuid})
-            moves.take_back(uuid)
-            self._tools.aside.clear(uuid)
+            moves.restore_source(uuid)
+            self._tools.source_marks.clear(uuid)
 
     def _reboot_softly(self, order: GuestOrder) -> bool:
         try:

@@ -43,7 +43,7 @@ class OrderKind:
     undoes: bool = False
     #: It closes its epoch: what the same operation ordered before it can only be late.
     closes: bool = False
-    #: It takes back what a move put aside: what its operation ordered before can only be late.
+    #: It restores what a move kept: what its operation ordered before can only be late.
     returns: bool = False
     #: Its host was chosen among others: what fails here may work on the next one.
     chosen: bool = False

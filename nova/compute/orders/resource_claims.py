@@ -55,8 +55,9 @@ class Holds:
             coming = {one: held for one, (node, held) in self._coming.items() if name in (node, "")}
             others = {**packed.packings(name), **coming}
             others.pop(uuid, None)
-            aside = packed.packings(name, aside=True)  # its own, too: it may go back there
-            reason = clash(self._topology(order.node), (*others.values(), *aside.values()), packing, amounts=fresh)
+            source_copies = packed.packings(name, source_copies=True)  # its own, too: it may go back there
+            reason = clash(self._topology(order.node), (*others.values(), *source_copies.values()), packing,
+                           amounts=fresh)
             if reason is not None:
                 raise errors.host.PlaceTaken(uuid=uuid, host=self._host, reason=reason)
             self._coming[uuid] = (name, packing)

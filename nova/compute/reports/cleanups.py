@@ -30,7 +30,7 @@ class Cleanups:
         self._done: set[int] = set()  # done here, and not reported yet
         self._lock = threading.Lock()
         self._steps: dict[str, Callable[[Debt], None]] = {
-            "destroy_guests": self._destroy, "forget_guests": self._forget, "return_guests": self._take_back,
+            "destroy_guests": self._destroy, "forget_guests": self._forget, "return_guests": self._restore_source,
             "drop_snapshots": self._drop_snapshot}
 
     def take(self, debts: tuple[Debt, ...]) -> None:
@@ -72,15 +72,15 @@ class Cleanups:
             self._fences.note(debt.server_uuid, debt.epoch, destroyed=True)
 
     def _forget(self, debt: Debt) -> None:
-        """What a confirmed move put aside; not what a later one did."""
+        """A confirmed move's source copy; not a later one's."""
         with self._orders.alone(debt.server_uuid):
-            if not self._moves.aside_since(debt.server_uuid, debt.epoch):
+            if not self._moves.kept_since(debt.server_uuid, debt.epoch):
                 self._guests.forget(debt.server_uuid)
 
-    def _take_back(self, debt: Debt) -> None:
-        """What a move put aside that was given up; the guest is off until its owner starts it."""
+    def _restore_source(self, debt: Debt) -> None:
+        """The source copy of a move that was given up; the guest is off until its owner starts it."""
         with self._orders.alone(debt.server_uuid):
-            if not self._moves.aside_since(debt.server_uuid, debt.epoch):
+            if not self._moves.kept_since(debt.server_uuid, debt.epoch):
                 self._moves.back(debt.server_uuid)
 
     def _drop_snapshot(self, debt: Debt) -> None:

@@ -131,7 +131,7 @@ class Floating(DnsNames):
             if error.code.startswith(AWAY):
                 LOG.warning("a network host was not told of %s: %s", association.address, error.message)
             else:
-                self._take_back(changed, before)
+                self._revert(changed, before)
                 raise
         if changed.former:
             self._announce_left([changed])
@@ -151,7 +151,7 @@ class Floating(DnsNames):
             LOG.info("host %s could not be asked about its device for %s: %s", place.host, association.address,
                      error.message)
 
-    def _take_back(self, changed: Changed, before: HeldAddress) -> None:
+    def _revert(self, changed: Changed, before: HeldAddress) -> None:
         """The host could not translate it: as it was before, unless somebody has changed it again meanwhile."""
         def undo(tx: Connection) -> Changed | None:
             fixed = None

@@ -69,7 +69,7 @@ class FakeDriver(interface.Driver):
 
     def connect(self) -> None:
         self.hypervisor.store.load()
-        self.hypervisor.aside.load()
+        self.hypervisor.source_copies.load()
         if self._watched:
             concurrency.spawn(self._watch, name="fake-knobs")
 

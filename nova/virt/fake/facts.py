@@ -46,8 +46,8 @@ class FakeGuestFacts(Part):
         return {mac.lower(): DevicePlace(bus="pci", address=f"0000:00:{number:02x}.0")
                 for number, mac in enumerate(guest.macs, start=3)}
 
-    def packings(self, node: str = "", aside: bool = False) -> dict[str, Packing]:
-        guests = (self._hypervisor.aside if aside else self._hypervisor.store).all()
+    def packings(self, node: str = "", source_copies: bool = False) -> dict[str, Packing]:
+        guests = (self._hypervisor.source_copies if source_copies else self._hypervisor.store).all()
         return {guest.uuid: guest.packing for guest in guests
                 if guest.packing and (not node or guest.node in (node, ""))}
 

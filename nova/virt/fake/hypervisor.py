@@ -33,7 +33,7 @@ class FakeHypervisor:
         self.room = keep  # where its files are; None: there are none yet
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
         self.store = Store(keep / "guests" if keep else None)
-        self.aside = Store(keep / "aside" if keep else None)
+        self.source_copies = Store(keep / "aside" if keep else None)
         self.listener: PowerListener | None = None
         self.calls: deque[tuple[str, str]] = deque(maxlen=10_000)  # (call, uuid), the newest last
 
@@ -114,9 +114,9 @@ class FakeHypervisor:
         """All there is of a guest; None when nothing is left of it."""
         return self.store.find(server_uuid)
 
-    def inspect_aside(self, server_uuid: str) -> FakeGuest | None:
-        """The same of what was put aside."""
-        return self.aside.find(server_uuid)
+    def inspect_source_copy(self, server_uuid: str) -> FakeGuest | None:
+        """The same of its source copy."""
+        return self.source_copies.find(server_uuid)
 
     def write_mark(self, server_uuid: str, mark: str, disk: str = "root") -> None:
         """Write to a guest's disk, as a program inside it would: where the disk's data goes, the mark goes."""
@@ -128,7 +128,7 @@ class FakeHypervisor:
     def names_of(self, subject: Library) -> tuple[str, ...]:
         """The server's name, where it is known."""
         if isinstance(subject, str):
-            guest = self.store.find(subject) or self.aside.find(subject)
+            guest = self.store.find(subject) or self.source_copies.find(subject)
             return (guest.name,) if guest is not None and guest.name else ()
         build = subject if isinstance(subject, BuildOrder) else getattr(subject, "build", None)
         return (build.name,) if build is not None else self.names_of(subject.server_uuid)

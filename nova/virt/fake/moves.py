@@ -18,26 +18,27 @@ class FakeColdMoves(Part):
     @knobbed
     def leave(self, server_uuid: str) -> GuestOnSource:
         with self._hypervisor.store.lock:
-            found, aside = self._hypervisor.store.find(server_uuid), self._hypervisor.aside.find(server_uuid)
+            found = self._hypervisor.store.find(server_uuid)
+            source_copy = self._hypervisor.source_copies.find(server_uuid)
             if found is not None and found.power_state in (PowerState.RUNNING, PowerState.PAUSED):
                 raise errors.guest.WrongPower(uuid=server_uuid, state=PowerState(found.power_state).name)
-            if found is not None and found.disks and aside is None:
-                aside = copy_of(found)
-                aside.defined, aside.power_state, aside.saved = False, PowerState.NOSTATE, False
-                aside.taps = aside.macs = []
-                self._hypervisor.aside.keep(aside)
+            if found is not None and found.disks and source_copy is None:
+                source_copy = copy_of(found)
+                source_copy.defined, source_copy.power_state, source_copy.saved = False, PowerState.NOSTATE, False
+                source_copy.taps = source_copy.macs = []
+                self._hypervisor.source_copies.keep(source_copy)
                 with self._hypervisor.changed(server_uuid) as guest:
                     guest.drop_disks()
                     guest.defined, guest.power_state, guest.vcpus, guest.memory_mb = False, PowerState.NOSTATE, 0, 0
                     guest.packing = None
-        if aside is None:
+        if source_copy is None:
             raise errors.guest.NotDefined(uuid=server_uuid)
-        return offer(self._hypervisor.host, aside)
+        return offer(self._hypervisor.host, source_copy)
 
     @knobbed
     def fetch(self, order: MoveOrder, images: LocalImages | None) -> None:
         if order.source is None:
-            found = self._hypervisor.aside.find(order.server_uuid)
+            found = self._hypervisor.source_copies.find(order.server_uuid)
         else:
             text = order.source.facts.get(GUEST)
             found = msgspec.json.decode(text, type=FakeGuest) if text else None
@@ -55,24 +56,24 @@ class FakeColdMoves(Part):
             guest.config_drive, guest.passwords, guest.boots = found.config_drive, found.passwords, found.boots
 
     @knobbed
-    def take_back(self, server_uuid: str) -> bool:
+    def restore_source(self, server_uuid: str) -> bool:
         with self._hypervisor.store.lock:
-            aside = self._hypervisor.aside.find(server_uuid)
-            if aside is None:
+            source_copy = self._hypervisor.source_copies.find(server_uuid)
+            if source_copy is None:
                 return False
-            self._hypervisor.store.keep(copy_of(aside))
-            self._drop_aside(server_uuid)
+            self._hypervisor.store.keep(copy_of(source_copy))
+            self._drop_source_copy(server_uuid)
             return True
 
     @knobbed
     def forget(self, server_uuid: str) -> None:
-        self._drop_aside(server_uuid)
+        self._drop_source_copy(server_uuid)
 
-    def put_aside(self) -> frozenset[str]:
-        return frozenset(guest.uuid for guest in self._hypervisor.aside.all())
+    def kept_sources(self) -> frozenset[str]:
+        return frozenset(guest.uuid for guest in self._hypervisor.source_copies.all())
 
-    def _drop_aside(self, server_uuid: str) -> None:
-        self._hypervisor.aside.keep(FakeGuest(uuid=server_uuid))
+    def _drop_source_copy(self, server_uuid: str) -> None:
+        self._hypervisor.source_copies.keep(FakeGuest(uuid=server_uuid))
 
 
 def copy_of(guest: FakeGuest) -> FakeGuest:

@@ -78,12 +78,13 @@ def test_start_when_a_copy_was_put_aside_then_the_log_names_it_and_it_stays(worl
     moved(world, other, order)
     caplog.set_level("INFO")
     world.restart()
-    assert f"{order.server_uuid}_resize" in caplog.text and world.driver.cold_moves.put_aside() == {order.server_uuid}
+    assert f"{order.server_uuid}_resize" in caplog.text
+    assert world.driver.cold_moves.kept_sources() == {order.server_uuid}
 
 
 def test_move_when_all_goes_well_then_the_guest_is_there_with_its_data_and_forgotten_here(world, other, order):
     new = moved(world, other, order)
-    assert world.driver.guests() == () and world.driver.cold_moves.put_aside() == {order.server_uuid}
+    assert world.driver.guests() == () and world.driver.cold_moves.kept_sources() == {order.server_uuid}
     guest = other.driver.hypervisor.inspect(order.server_uuid)
     assert guest.marks["root"] == "precious" and guest.memory_mb == 1024 and guest.disk_gb == 2 and guest.config_drive
     assert world.one("forget_guests", guest_order(order, 3)).ok
@@ -95,7 +96,7 @@ def test_move_when_reverted_then_the_guest_is_back_as_it_was(world, other, order
     other.driver.hypervisor.write_mark(order.server_uuid, "changed there")
     assert other.one("destroy_guests", guest_order(order, 3)).ok and other.leftovers() == []
     assert world.one("return_guests", move_order(order, 3)).power_state == RUNNING
-    assert marked(world, order) == "precious" and world.driver.cold_moves.put_aside() == frozenset()
+    assert marked(world, order) == "precious" and world.driver.cold_moves.kept_sources() == frozenset()
     assert not list((world.state_path / "aside").iterdir())
 
 
@@ -117,7 +118,7 @@ def test_resize_on_the_same_host_when_confirmed_then_the_new_guest_runs_alone(wo
     assert marked(world, order) == "precious"
     assert world.one("forget_guests", guest_order(order, 3)).power_state == RUNNING
     assert world.driver.hypervisor.inspect(order.server_uuid).disk_gb == 2
-    assert world.driver.cold_moves.put_aside() == frozenset()
+    assert world.driver.cold_moves.kept_sources() == frozenset()
 
 
 def test_resize_on_the_same_host_when_reverted_then_the_old_guest_runs_with_its_old_data(world, order):
@@ -126,7 +127,7 @@ def test_resize_on_the_same_host_when_reverted_then_the_old_guest_runs_with_its_
     assert world.one("return_guests", move_order(order, 3)).power_state == RUNNING
     guest = world.driver.hypervisor.inspect(order.server_uuid)
     assert guest.marks["root"] == "precious" and (guest.memory_mb, guest.disk_gb) == (512, 1)
-    assert world.driver.cold_moves.put_aside() == frozenset()
+    assert world.driver.cold_moves.kept_sources() == frozenset()
 
 
 def test_resize_on_the_same_host_when_deleted_before_confirmation_then_nothing_is_left(world, order):
@@ -138,7 +139,7 @@ def test_resize_when_tried_again_on_the_same_host_in_the_same_epoch_then_it_leav
     left(world, order)
     assert world.one("return_guests", move_order(order, 2)).power_state == RUNNING
     resized_here(world, order)
-    assert world.driver.cold_moves.put_aside() == {order.server_uuid}
+    assert world.driver.cold_moves.kept_sources() == {order.server_uuid}
     assert calls(world).count("leave") == 2
     assert world.one("return_guests", move_order(order, 2)).power_state == RUNNING
     assert marked(world, order) == "precious" and world.driver.hypervisor.inspect(order.server_uuid).disk_gb == 1
@@ -153,7 +154,7 @@ def test_leave_when_it_fails_then_the_guest_runs_on_or_can_be_taken_back(world, 
     world.driver.knobs.fail_next(call, when=when)
     assert not world.one("leave_guests", guest_order(order, 2, build=order)).ok
     assert world.one("return_guests", move_order(order, 2)).power_state == RUNNING
-    assert marked(world, order) == "precious" and world.driver.cold_moves.put_aside() == frozenset()
+    assert marked(world, order) == "precious" and world.driver.cold_moves.kept_sources() == frozenset()
 
 
 @pytest.mark.parametrize("call", ["shut_down", "unplug", "leave"])
@@ -198,7 +199,7 @@ def test_leave_when_an_older_move_is_still_owed_to_be_forgotten_then_it_is_forgo
     world.one("finish_guests", move_order(new, 5, source))
     world.driver.hypervisor.write_mark(order.server_uuid, "newest")
     left(world, new, 8)
-    assert world.driver.hypervisor.inspect_aside(order.server_uuid).marks["root"] == "newest"
+    assert world.driver.hypervisor.inspect_source_copy(order.server_uuid).marks["root"] == "newest"
 
 
 def test_return_when_only_an_older_moves_disks_are_aside_then_the_guest_that_runs_is_kept(world, other, order, caplog):
@@ -232,7 +233,7 @@ def test_return_when_nothing_was_put_aside_then_the_guest_runs_on(world, order):
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
-@pytest.mark.parametrize("call", ["destroy", "unplug", "take_back", "plug", "start_new"])
+@pytest.mark.parametrize("call", ["destroy", "unplug", "restore_source", "plug", "start_new"])
 def test_return_when_it_fails_then_trying_again_brings_the_guest_back(world, order, call, when):
     resized_here(world, order)
     world.driver.knobs.fail_next(call, when=when)
@@ -241,7 +242,7 @@ def test_return_when_it_fails_then_trying_again_brings_the_guest_back(world, ord
     assert world.one("return_guests", move_order(order, 4)).power_state == RUNNING
     guest = world.driver.hypervisor.inspect(order.server_uuid)
     assert guest.marks["root"] == "precious" and guest.disk_gb == 1
-    assert world.driver.cold_moves.put_aside() == frozenset()
+    assert world.driver.cold_moves.kept_sources() == frozenset()
 
 
 def test_orders_when_given_before_the_return_of_their_operation_then_they_come_too_late(world, order, clock):
@@ -332,14 +333,14 @@ def test_debt_when_a_later_move_put_it_aside_then_that_stays(world, order):
     left(world, order, 6)
     world.conductor.debts = (_debt(order, "forget_guests", 3),)
     world.restart()
-    assert world.driver.cold_moves.put_aside() == {order.server_uuid} and world.conductor.paid == [1]
+    assert world.driver.cold_moves.kept_sources() == {order.server_uuid} and world.conductor.paid == [1]
 
 
 def test_debt_when_a_return_is_owed_then_the_guests_disks_are_its_own_again(world, order):
     left(world, order)
     world.conductor.debts = (_debt(order, "return_guests", 2),)
     world.restart()
-    assert world.driver.cold_moves.put_aside() == frozenset() and world.conductor.paid == [1]
+    assert world.driver.cold_moves.kept_sources() == frozenset() and world.conductor.paid == [1]
     assert world.one("start_guests", guest_order(order, 4, build=order)).power_state == RUNNING
     assert marked(world, order) == "precious"
 
@@ -371,7 +372,7 @@ def _expected(order, **fields) -> ExpectedGuest:
 def test_restart_when_a_guest_is_put_aside_then_it_is_left_to_its_operation_and_is_no_stranger(world, order, caplog):
     left(world, order)
     world.restart()
-    assert world.driver.cold_moves.put_aside() == {order.server_uuid} and "no record says" not in caplog.text
+    assert world.driver.cold_moves.kept_sources() == {order.server_uuid} and "no record says" not in caplog.text
 
 
 def test_restart_when_a_guest_put_aside_was_deleted_then_it_is_removed(world, order):

@@ -166,7 +166,7 @@ def test_resize_within_the_host_then_both_places_are_held_until_it_is_confirmed(
     move = MoveOrder(server_uuid=uuid, fence=fence(2), build=anew(order, 2, 3))
     assert world.one("fetch_guests", move).ok and world.one("finish_guests", move).ok
     assert world.driver.packed.packings() == {uuid: packing(3)}
-    assert world.driver.packed.packings(aside=True) == {uuid: packing(2)}
+    assert world.driver.packed.packings(source_copies=True) == {uuid: packing(2)}
     for cpu in (2, 3):
         assert world.build(order_of(cpu, number=2))[0].error_code == "host.place_taken"
     world.restart()
@@ -184,7 +184,7 @@ def test_resize_within_the_host_when_it_is_reverted_then_the_old_place_is_held(w
     back = MoveOrder(server_uuid=order.server_uuid, fence=fence(3), build=anew(order, 3, 2))
     assert world.one("return_guests", back).ok
     assert world.driver.packed.packings() == {order.server_uuid: packing(2)}
-    assert world.driver.packed.packings(aside=True) == {}
+    assert world.driver.packed.packings(source_copies=True) == {}
 
 
 def test_resize_to_the_place_that_is_put_aside_then_it_is_refused(world):

@@ -5,7 +5,7 @@ no format is ever guessed), ``plugged.json`` what was plugged. All are readable 
 
 ``owner`` names the host whose guest it is: hosts may share the directory. Another host that has to do with the guest
 (it comes there, or has just left) keeps its own order and plugs in files with that host's name in theirs, and removes
-nothing but these. What a guest that left in a cold move was is put aside as ``<uuid>_resize/``.
+nothing but these. A guest that left in a cold move has its source copy in ``<uuid>_resize/``.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from nova.model.topology import Packing
 T = TypeVar("T")
 
 PORTS = "ports.json"
-ASIDE = "_resize"  # upstream's name for it: operators' scripts know it
+SOURCE_SUFFIX = "_resize"  # upstream's name for it: operators' scripts know it
 
 
 class DiskRecord(Value):
@@ -141,9 +141,9 @@ class Folder:
         return self.path / name
 
     def base_file(self, disk: DiskRecord) -> Path:
-        """What an overlay lies over, which may be beside it, and have been put aside with it."""
+        """What an overlay lies over, which may be beside it, and be in the source copy with it."""
         path = Path(disk.backing or "")
-        return self.file(path.name) if path.parent.name == self.path.name.removesuffix(ASIDE) else path
+        return self.file(path.name) if path.parent.name == self.path.name.removesuffix(SOURCE_SUFFIX) else path
 
     def exists(self) -> bool:
         """Whether there is such a folder, whosever guest it is."""
@@ -284,18 +284,18 @@ class Folders:
             raise ValueError(f"{server_uuid!r} is no uuid")
         return Folder(self.root / server_uuid, self._host())
 
-    def aside(self, server_uuid: str) -> Folder:
-        """Where the guest is kept that left, until the move is confirmed or taken back."""
-        return Folder(self.root / f"{self.of(server_uuid).path.name}{ASIDE}", self._host())
+    def source_copy(self, server_uuid: str) -> Folder:
+        """Where the guest is kept that left, until the move is confirmed or reverted."""
+        return Folder(self.root / f"{self.of(server_uuid).path.name}{SOURCE_SUFFIX}", self._host())
 
-    def put_aside(self) -> tuple[str, ...]:
+    def kept_sources(self) -> tuple[str, ...]:
         """Uuids of this host's guests that left."""
-        return tuple(uuid for uuid in self._named(ASIDE) if self.aside(uuid).owned)
+        return tuple(uuid for uuid in self._named(SOURCE_SUFFIX) if self.source_copy(uuid).owned)
 
     def all(self) -> tuple[Folder, ...]:
-        """Every host's that shares the directory, put aside or not."""
+        """Every host's that shares the directory, source copies included."""
         return tuple(Folder(self.root / f"{uuid}{suffix}", self._host())
-                     for suffix in ("", ASIDE) for uuid in self._named(suffix))
+                     for suffix in ("", SOURCE_SUFFIX) for uuid in self._named(suffix))
 
     def uuids(self) -> tuple[str, ...]:
         """Of every folder that is a guest's by its name, and this host's."""
@@ -306,8 +306,8 @@ class Folders:
     def kept_order(self, server_uuid: str) -> BuildOrder | None:
         return self.of(server_uuid).order()
 
-    def packings(self, node: str = "", aside: bool = False) -> dict[str, Packing]:
-        of, uuids = (self.aside, self.put_aside()) if aside else (self.of, self.uuids())
+    def packings(self, node: str = "", source_copies: bool = False) -> dict[str, Packing]:
+        of, uuids = (self.source_copy, self.kept_sources()) if source_copies else (self.of, self.uuids())
         orders = {uuid: of(uuid).order() for uuid in uuids}
         return {uuid: order.packing for uuid, order in orders.items() if order is not None and order.packing}
 
@@ -316,7 +316,7 @@ class Folders:
         return order.packing if order is not None else None
 
     def images_in_use(self) -> frozenset[str]:
-        """Ids of the images that guests were made from, put aside or not: their cached files are needed. Those of other
+        """Ids of the images that guests and source copies were made from: their cached files are needed. Those of other
         hosts, too, which share the directory."""
         found: set[str] = set()
         for folder in self.all():

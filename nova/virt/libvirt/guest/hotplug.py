@@ -53,7 +53,7 @@ class LibvirtHotPlug:
                 if text is not None and xml.find(text, spec) is None:
                     self.hypervisor.attach_device(uuid, xml.device_xml(spec, text), running)
         except Exception:
-            self._take_back(order)
+            self._revert(order)
             raise
         self.folders.of(uuid).keep_order(order.build)
         return self._state_or_none(uuid)
@@ -96,7 +96,7 @@ class LibvirtHotPlug:
         raise errors.guest.KeepsInterface(uuid=uuid, interface=order.interface.id,
                                           seconds=settings.detach_attempts * settings.detach_timeout_s)
 
-    def _take_back(self, order: InterfaceOrder) -> None:
+    def _revert(self, order: InterfaceOrder) -> None:
         """After an attach that failed; what can't be taken back is so when the guest is unplugged as a whole."""
         try:
             spec = self._spec_to_find(order)

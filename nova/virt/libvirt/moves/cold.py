@@ -38,23 +38,24 @@ class LibvirtColdMoves:
     interfaces: LibvirtInterfaces
 
     def leave(self, server_uuid: str) -> GuestOnSource:
-        folder, aside = self.folders.of(server_uuid), self.folders.aside(server_uuid)
+        folder, source_copy = self.folders.of(server_uuid), self.folders.source_copy(server_uuid)
         state = self.hypervisor.state(server_uuid)
-        if self._has(aside) and state is not None:
+        if self._has(source_copy) and state is not None:
             raise errors.move.NotForgotten(uuid=server_uuid)
-        if not self._has(aside):
+        if not self._has(source_copy):
             if not folder.exists() or not folder.owned:
                 raise errors.guest.NotDefined(uuid=server_uuid)
             if state not in OFF | {None}:
                 raise errors.move.GuestRuns(uuid=server_uuid)
-            if aside.exists():
+            if source_copy.exists():
                 raise errors.move.NotForgotten(uuid=server_uuid)
             source_info.check_files(folder, server_uuid)
-            self._put_aside(server_uuid, folder, aside)
-        tpm_transfer.pack(self.tpms, server_uuid, aside)
-        offer = source_info.offer_of(aside, self.settings.moves)
-        disks, facts = source_info.describe(aside, offer.names)
-        return GuestOnSource(address=offer.address, port=offer.port, probe=source_info.probe_of(aside), disks=disks,
+            self._keep_source(server_uuid, folder, source_copy)
+        tpm_transfer.pack(self.tpms, server_uuid, source_copy)
+        offer = source_info.offer_of(source_copy, self.settings.moves)
+        disks, facts = source_info.describe(source_copy, offer.names)
+        return GuestOnSource(address=offer.address, port=offer.port, probe=source_info.probe_of(source_copy),
+                             disks=disks,
                              facts=facts)
 
     def fetch(self, order: MoveOrder, images: LocalImages | None) -> None:
@@ -67,56 +68,56 @@ class LibvirtColdMoves:
             folder.keep_disks(disks)
             self.disks.make(order.build, folder, disks, None)
 
-    def take_back(self, server_uuid: str) -> bool:
-        folder, aside = self.folders.of(server_uuid), self.folders.aside(server_uuid)
-        if not self._has(aside):
+    def restore_source(self, server_uuid: str) -> bool:
+        folder, source_copy = self.folders.of(server_uuid), self.folders.source_copy(server_uuid)
+        if not self._has(source_copy):
             return False
-        disk_exports.withdraw(aside.path)
+        disk_exports.withdraw(source_copy.path)
         self.hypervisor.stop_now(server_uuid)  # what fetch brought to this same host
         self.hypervisor.undefine(server_uuid)
         folder.discard()
-        tpm_transfer.drop(aside)
-        source_info.drop_probe(aside)  # it stood for these disks as they were
-        os.replace(aside.path, folder.path)
+        tpm_transfer.drop(source_copy)
+        source_info.drop_probe(source_copy)  # it stood for these disks as they were
+        os.replace(source_copy.path, folder.path)
         return True
 
     def forget(self, server_uuid: str) -> None:
-        aside = self.folders.aside(server_uuid)
-        if self._has(aside):
-            disk_exports.withdraw(aside.path)
-            aside.remove()
+        source_copy = self.folders.source_copy(server_uuid)
+        if self._has(source_copy):
+            disk_exports.withdraw(source_copy.path)
+            source_copy.remove()
         folder = self.folders.of(server_uuid)
         if not (folder.exists() and folder.owned):
-            self.tpms.remove(server_uuid, aside)
+            self.tpms.remove(server_uuid, source_copy)
 
-    def put_aside(self) -> frozenset[str]:
-        return frozenset(self.folders.put_aside())
+    def kept_sources(self) -> frozenset[str]:
+        return frozenset(self.folders.kept_sources())
 
     # --- inside
 
-    def _has(self, aside: Folder) -> bool:
-        """On storage that hosts share, what another one put aside is seen, and none of ours."""
-        return aside.exists() and aside.owned
+    def _has(self, source_copy: Folder) -> bool:
+        """On storage that hosts share, another's source copies are seen, and are none of ours."""
+        return source_copy.exists() and source_copy.owned
 
-    def _put_aside(self, server_uuid: str, folder: Folder, aside: Folder) -> None:
+    def _keep_source(self, server_uuid: str, folder: Folder, source_copy: Folder) -> None:
         self.hypervisor.undefine(server_uuid)
         self.interfaces.unplug(server_uuid, None)
         source_info.drop_probe(folder)
         folder.keep_copy_of(None)
-        os.replace(folder.path, aside.path)
+        os.replace(folder.path, source_copy.path)
 
     def _origin(self, order: MoveOrder) -> tuple[Origin, SourceInfo, str]:
         """Where the disks come from, what is told of them, and what they are known by."""
-        aside, source, carrier = self.folders.aside(order.server_uuid), order.source, self.carrier
+        source_copy, source, carrier = self.folders.source_copy(order.server_uuid), order.source, self.carrier
         if source is None:
-            if not self._has(aside):
-                raise errors.move.NothingAside(uuid=order.server_uuid)
-            disks, facts = source_info.describe(aside, {})
+            if not self._has(source_copy):
+                raise errors.move.NoSourceCopy(uuid=order.server_uuid)
+            disks, facts = source_info.describe(source_copy, {})
             source_files = SourceInfo(GuestOnSource(disks=disks, facts=facts))
-            return carrier.from_folder(aside), source_files, source_info.probe_of(aside)
+            return carrier.from_folder(source_copy), source_files, source_info.probe_of(source_copy)
         source_files = SourceInfo(source)
-        if aside.exists() and source_info.sees(self.folders.root, source.probe):
-            return carrier.from_folder(aside), source_files, source.probe
+        if source_copy.exists() and source_info.sees(self.folders.root, source.probe):
+            return carrier.from_folder(source_copy), source_files, source.probe
         return carrier.from_host(source, source_files), source_files, source.probe
 
     def _bring(self, order: MoveOrder, folder: Folder, origin: Origin, source_files: SourceInfo,

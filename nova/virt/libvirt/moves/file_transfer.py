@@ -1,4 +1,4 @@
-"""Brings a guest's files here: from another host's offer, or from what was put aside where we see it.
+"""Brings a guest's files here: from another host's offer, or from a source copy that we see.
 
 Each file gets its name when it is whole; what is there is not brought again. The folder says whose copy it holds (the
 source's probe): what was brought for an earlier move is never taken for this one's.
@@ -102,7 +102,7 @@ class Carrier:
         self._tool = QemuImg(ToolLimits(cpu_s=settings.copy_timeout_s, memory_mb=memory_mb), settings.copy_timeout_s)
 
     def from_folder(self, folder: Folder) -> Origin:
-        """Files are copied from a folder that this host sees: that of a guest put aside, or on shared storage."""
+        """Files are copied from a folder that this host sees: a source copy's, or one on shared storage."""
         return FromFolder(folder, self._runner)
 
     def from_host(self, source: GuestOnSource, source_files: SourceInfo) -> Origin:

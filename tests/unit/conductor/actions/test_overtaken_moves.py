@@ -311,7 +311,7 @@ def test_delete_when_the_state_was_reset_in_a_move_then_no_host_has_anything(clo
 def test_move_when_the_state_was_reset_in_one_before_then_that_is_settled_first(cloud, action, host, kind):
     uuid = reset_in(cloud, action, host, kind)
     where = cloud.server(uuid).host
-    if (where, uuid) not in cloud.guests() and uuid not in cloud.computes[where].moving.aside:
+    if (where, uuid) not in cloud.guests() and uuid not in cloud.computes[where].moving.kept_sources:
         return  # its guest is elsewhere: evacuated, rebuilt or deleted by an operator
     cloud.begin(uuid, "migrate")
     assert cloud.settle(uuid).vm_state == "resized", cloud.journal(uuid)[-1].fault
@@ -345,7 +345,7 @@ def test_delete_when_one_of_two_hosts_fails_then_the_other_was_asked_and_the_nex
     cloud.order(uuid, "delete")
     row = cloud.settle(uuid)
     assert (row.vm_state, row.fault.message) == ("error", "it is immutable")
-    assert (other, uuid) not in cloud.guests() and uuid not in cloud.computes[other].moving.aside
+    assert (other, uuid) not in cloud.guests() and uuid not in cloud.computes[other].moving.kept_sources
     assert [move.status for move in cloud.moves(uuid)] == ["finished"]
     assert cloud.ends(uuid) == {"own": ["host2"], "moves": ["host1"]}
     for action in ("hard_reboot", "stop", "evacuate", "confirmResize"):

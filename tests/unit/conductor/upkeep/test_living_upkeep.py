@@ -86,7 +86,7 @@ def whole(cloud: LivingCloud) -> None:
     """Each server has a guest and its claims on its host, and nothing else is anywhere."""
     rows = cloud.rows("cell", sa.select(servers).where(servers.c.deleted == 0))
     assert {(row.host, row.uuid) for row in rows} == set(cloud.guests()) == cloud.claims()
-    assert not cloud.debts() and not cloud.aside()
+    assert not cloud.debts() and not cloud.source_copies()
 
 
 def test_drain_of_twenty_servers_then_its_limit_is_reached_and_time_is_not_that_of_one_by_one(cloud, monkeypatch
@@ -123,7 +123,7 @@ def test_drain_of_servers_in_many_states_then_each_leaves_its_way_or_says_why_it
                      shelved: ("shelved_offloaded", False), suspended: ("suspended", True), skipped: ("active", True)}
     why = {row[0]: row[3] for row in drain.rows}
     assert set(why) == {suspended, skipped} and "suspended" in why[suspended] and "skipped" in why[skipped]
-    assert not cloud.aside() and not cloud.debts()
+    assert not cloud.source_copies() and not cloud.debts()
 
 
 def test_drain_when_no_host_has_room_then_the_schedulers_reason_is_told(cloud) -> None:
@@ -201,7 +201,7 @@ def test_server_when_its_time_in_a_state_is_over_then_it_leaves_it(cloud, action
     cloud.settle(uuid)
     row = cloud.server(uuid)
     assert bool(row.deleted) if after is None else row.vm_state == after, cloud.journal(uuid)[-1].fault
-    assert not cloud.aside() and not cloud.debts()
+    assert not cloud.source_copies() and not cloud.debts()
     assert len(cloud.guests()) == (1 if after == "active" else 0)
     assert look(cloud.deps) == 0
 

@@ -204,7 +204,7 @@ def test_fetch_goes_on_where_it_was_cut_off(rig, order):
 
 def test_copies_of_an_earlier_move_are_not_taken_for_those_of_this_one(rig, order):
     rig.other.driver.cold_moves.fetch(move_order(order, off(rig, order)), rig.other.images)
-    rig.driver.cold_moves.take_back(order.server_uuid)
+    rig.driver.cold_moves.restore_source(order.server_uuid)
     rig.mark(order, "changed")
     again = rig.driver.cold_moves.leave(order.server_uuid)
     rig.other.driver.cold_moves.fetch(move_order(order, again), rig.other.images)
@@ -228,7 +228,7 @@ def test_source_that_lies_is_refused(rig, order, tmp_path):
         '"name":"disk"', '"name":"../disk"')})
     with pytest.raises(errors.HostRefused, match="is called"):
         rig.other.driver.cold_moves.fetch(move_order(order, bad), rig.other.images)
-    rig.driver.cold_moves.take_back(order.server_uuid)
+    rig.driver.cold_moves.restore_source(order.server_uuid)
     shutil.copyfile(tmp_path / "evil", rig.disk(order))
     evil = rig.driver.cold_moves.leave(order.server_uuid)
     with pytest.raises(errors.HostRefused, match="another file"):
@@ -745,12 +745,12 @@ def test_cold_move_on_shared_storage_copies_without_the_network(shared):
     shared.driver.lifecycle.shut_down(order.server_uuid, 0)
     shared.mark(order, "precious")
     source = msgspec.structs.replace(off_and_left(shared, order), port=0)
-    assert shared.other.driver.cold_moves.put_aside() == frozenset()
+    assert shared.other.driver.cold_moves.kept_sources() == frozenset()
     shared.other.driver.cold_moves.fetch(move_order(order, source), shared.other.images)
     assert shared.marked(order) == "precious"
     shared.mark(order, "changed")
     unbuild(shared.other, order)
-    assert shared.driver.cold_moves.take_back(order.server_uuid) is True and shared.marked(order) == "precious"
+    assert shared.driver.cold_moves.restore_source(order.server_uuid) is True and shared.marked(order) == "precious"
 
 
 def test_what_another_host_put_aside_on_shared_storage_is_left_alone(shared):
@@ -761,11 +761,11 @@ def test_what_another_host_put_aside_on_shared_storage_is_left_alone(shared):
     shared.driver.cold_moves.leave(order.server_uuid)
     pid = pid_of(shared, order)
     shared.other.driver.cold_moves.forget(order.server_uuid)
-    assert shared.other.driver.cold_moves.take_back(order.server_uuid) is False
+    assert shared.other.driver.cold_moves.restore_source(order.server_uuid) is False
     assert pid_of(shared, order) == pid and Path(f"/proc/{pid}/exe").exists()
     with pytest.raises(errors.NotFound):
         shared.other.driver.cold_moves.leave(order.server_uuid)
-    assert shared.driver.cold_moves.take_back(order.server_uuid) is True and shared.marked(order) == "precious"
+    assert shared.driver.cold_moves.restore_source(order.server_uuid) is True and shared.marked(order) == "precious"
     assert eventually(lambda: not Path(f"/proc/{pid}/exe").exists(), 5)
 
 
