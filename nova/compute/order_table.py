@@ -39,7 +39,7 @@ DESTROY = OrderKind("destroy", ComputeRPC.destroy_guests, lambda by: by.guests.d
                     closes=True)
 START = OrderKind("start", ComputeRPC.start_guests, lambda by: by.guests.start, starts=True, plugs=True,
                   place=ResourceUse.SAME,
-                        settles=True)
+                  redefines=True)
 STOP = OrderKind("stop", ComputeRPC.stop_guests, lambda by: by.guests.stop, asks=True)
 REBOOT = OrderKind("reboot", ComputeRPC.reboot_guests, lambda by: by.guests.reboot, asks=True, starts=True, plugs=True,
                    place=ResourceUse.SAME, in_memory=lambda order: order.reboot == "soft")

@@ -126,7 +126,7 @@ class Reconciler:
 
     @staticmethod
     def _tell_of_copies(source_copies: frozenset[str]) -> None:
-        """What nobody removes where the host's debts were forgiven: a debt is all that speaks of it then."""
+        """What nobody removes where the host's cleanups were dropped: such a cleanup is all that speaks of it then."""
         copies = ", ".join(f"{uuid}_resize" for uuid in sorted(source_copies))
         if copies:
             LOG.info("copies of guests that left by a cold move are here until it is confirmed or reverted: %s. One "

@@ -94,7 +94,7 @@ class ComputeService(TakesOrders, HostInfo, ConsoleReports):
     def __init__(self, parts: ComputeParts, host: Host) -> None:
         self._parts, self._host, self._driver = parts, host, parts.driver
         self._stopping = threading.Event()
-        self._owes = False  # a heartbeat's answer said so
+        self._cleanups_pending = False  # a heartbeat's answer said so
         self.host_id = ""
         self._lock: identity.Lock | None = None
         host.state_path.mkdir(parents=True, exist_ok=True)
@@ -160,13 +160,13 @@ class ComputeService(TakesOrders, HostInfo, ConsoleReports):
         return registered
 
     def register(self) -> Registered:
-        """Make this host known; at start, and when a heartbeat's answer says that it isn't. Takes on its debts."""
+        """Make this host known; at start, and when a heartbeat's answer says that it isn't. Takes on its cleanups."""
         return self._register(self._patiently)
 
     def heard(self, alive: Alive) -> Registered | None:
         """A heartbeat's answer: register again (and tell all that the conductor forgot) when it wants that."""
         if alive.known:
-            self._owes = alive.owes
+            self._cleanups_pending = alive.owes
             return None
         LOG.warning("the conductor does not know this host any more: registering again")
         try:
@@ -200,8 +200,8 @@ class ComputeService(TakesOrders, HostInfo, ConsoleReports):
 
     def look_for_debts(self, host: HostName) -> None:
         """See the contract. It asks beside the caller; what fails is asked again by the job."""
-        self._owes = True
-        concurrency.spawn(self._ask_now, name="debts")
+        self._cleanups_pending = True
+        concurrency.spawn(self._ask_now, name="cleanups")
 
     def stop(self, patience_s: float = 30.0) -> bool:
         """Begin nothing new and let what runs end within the time; whether it did. Guests run on."""
@@ -236,14 +236,14 @@ class ComputeService(TakesOrders, HostInfo, ConsoleReports):
         try:
             self._ask_for_cleanups()
         except errors.NovaError as error:
-            self._owes = True
+            self._cleanups_pending = True
             LOG.info("could not ask for pending cleanups, and will again: %s", error)
 
     def _ask_for_cleanups(self) -> None:
-        """What a moment's silence of ours made us owe, while we ran: it comes with a registration only."""
-        if not self._owes:
+        """What a moment's silence of ours left to clean up, while we ran: it comes with a registration only."""
+        if not self._cleanups_pending:
             return
-        self._owes = False
+        self._cleanups_pending = False
         self._register(lambda _what, function: function())
         self._cleanups.do_open()
 

@@ -59,7 +59,7 @@ class HostService:
         return self.daemons.heartbeat(beat)
 
     def still_here(self, host: HostName, beat: Heartbeat) -> None:
-        """A host that owes something is told so: what it pays late, nobody else can have."""
+        """A host with cleanups is told so: what it gives back late, nobody else can have."""
         _same(host, beat.host)
         if self.daemons.heartbeat(beat).owes and beat.binary == "nova-compute":
             with contextlib.suppress(errors.NovaError):  # the next beat says it again
@@ -130,11 +130,11 @@ class HostService:
                              gone=now is not None, gone_s=max(0, gone_s))
 
     def debt_paid(self, host: HostName, debt_id: int) -> None:
-        """The claim goes back first: whoever dies in between is asked again, as the debt still stands."""
+        """The claim goes back first: whoever dies in between is asked again, as the cleanup is still pending."""
         with self.deps.cell.reading() as tx:
-            found = services.debt(tx, host, debt_id)
+            found = services.pending_cleanup(tx, host, debt_id)
             row = servers.rows_of(tx, [found[0]]).get(found[0]) if found else None
-            move = services.debt_of(tx, host, debt_id).get("move", "")
+            move = services.cleanup_arguments(tx, host, debt_id).get("move", "")
         if found is None:
             return
         uuid, last = found
@@ -144,11 +144,11 @@ class HostService:
             self.deps.feed.after_release(self.deps.api.transact(
                 lambda tx: ledger.release_on(tx, uuid, host, move if here else "")))
 
-        def strike(tx: Connection) -> None:
-            services.strike(tx, host, debt_id)
+        def drop(tx: Connection) -> None:
+            services.drop_cleanup(tx, host, debt_id)
             if move:
                 migrations.complete(tx, move)
-        self.deps.cell.transact(strike)
+        self.deps.cell.transact(drop)
         LOG.info("%s did its pending cleanup", host, extra={"server": uuid})
 
     # -- what its guests ask

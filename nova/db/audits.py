@@ -11,7 +11,7 @@ from sqlalchemy.engine import Connection
 from sqlalchemy.orm import aliased
 
 from nova.db.models.api import allocations, consumers, inventories, ledger, provider_traits, providers
-from nova.db.models.cell import migrations, nodes, operations, owed, servers
+from nova.db.models.cell import cleanups, migrations, nodes, operations, servers
 from nova.db.statements import insert_all
 from nova.db.types import AnyColumn
 from nova.model.audits import Amounts, NodeHolder
@@ -153,20 +153,20 @@ def shape(tx: Connection, uuids: Sequence[str]) -> dict[str, AnyColumn]:
 # -- the cell's
 
 class Rows(NamedTuple):
-    """What the cell knows of some servers, each by uuid. ``debts``: hosts that owe something for them."""
+    """What the cell knows of some servers, each by uuid. ``cleanup_hosts``: hosts with a cleanup for them."""
 
     servers: Mapping[str, Any]
     busy: frozenset[str]
     moves: Mapping[str, Sequence[Any]]
-    debts: Mapping[str, frozenset[str]]
+    cleanup_hosts: Mapping[str, frozenset[str]]
 
 
 def rows(tx: Connection, uuids: Sequence[str]) -> Rows:
-    """Debts come first: a host's claim goes back before its debt is struck."""
+    """Cleanups come first: a host's claim goes back before its cleanup does."""
     mine = list(uuids)
-    debts: dict[str, set[str]] = defaultdict(set)
-    for debt in tx.execute(sa.select(owed.c.server_uuid, owed.c.host).where(owed.c.server_uuid.in_(mine))):
-        debts[debt.server_uuid].add(debt.host)
+    cleanup_hosts: dict[str, set[str]] = defaultdict(set)
+    for one in tx.execute(sa.select(cleanups.c.server_uuid, cleanups.c.host).where(cleanups.c.server_uuid.in_(mine))):
+        cleanup_hosts[one.server_uuid].add(one.host)
     found = {row.uuid: row for row in tx.execute(
         sa.select(servers.c.uuid, servers.c.vm_state, servers.c.task_state, servers.c.host, servers.c.node,
                   servers.c.flavor, servers.c.image).where(servers.c.uuid.in_(mine), servers.c.deleted == 0))}
@@ -177,7 +177,7 @@ def rows(tx: Connection, uuids: Sequence[str]) -> Rows:
                                      migrations.c.source_node, migrations.c.old_flavor)
                            .where(migrations.c.server_uuid.in_(mine), migrations.c.status.not_in(OVER))):
         moves[move.server_uuid].append(move)
-    return Rows(found, frozenset(busy), moves, {uuid: frozenset(hosts) for uuid, hosts in debts.items()})
+    return Rows(found, frozenset(busy), moves, {uuid: frozenset(hosts) for uuid, hosts in cleanup_hosts.items()})
 
 
 def server_exists(tx: Connection, uuid: str) -> bool:

@@ -154,8 +154,8 @@ def begin_move(tx: Connection, server_uuid: str, epoch: int, move: str) -> None:
 
 
 def end_move(tx: Connection, server_uuid: str, epoch: int, move: str, kept: Sequence[str]) -> list[int]:
-    """The server stays where it came to: give back what the move holds, but on the hosts that are ``kept`` (they owe
-    something); the providers that changed. Overtaken."""
+    """The server stays where it came to: give back what the move holds, but on the hosts that are ``kept`` (they have
+    cleanups something); the providers that changed. Overtaken."""
     _mine(tx, server_uuid, epoch)
     return _give_back_where(tx, allocations.c.consumer == move, _host_of.not_in(kept))
 
@@ -189,11 +189,12 @@ def held_by(tx: Connection, server_uuid: str) -> list[HoldingHost]:
     return [HoldingHost(row.host, None if row.consumer == server_uuid else row.consumer) for row in rows]
 
 
-def settle(tx: Connection, server_uuid: str, epoch: int, host: str | None, kept: Sequence[str],
-           back: str = "") -> list[int]:
+def end_overtaken_moves(tx: Connection, server_uuid: str, epoch: int, host: str | None, kept: Sequence[str],
+                        back: str = "") -> list[int]:
     """Moves that were overtaken are over: the server holds what it needs of ``host``, which it is on, and nothing else
-    but what hosts that are ``kept`` owe for. ``back``: a move that changes the server on this one host and had not
-    done so: what it holds there, its processors among it, is what the guest has. The providers that changed. Overtaken.
+    but what hosts that are ``kept`` have cleanups for. ``back``: a move that changes the server on this one host and
+    had not done so: what it holds there, its processors among it, is what the guest has. The providers that changed.
+    Overtaken.
     """
     _mine(tx, server_uuid, epoch)
     here = [one for one in held_by(tx, server_uuid) if one.host == host]
@@ -269,7 +270,7 @@ def recount(tx: Connection, was: Count, flavor: Flavor) -> bool:
 
 
 def release_on(tx: Connection, server_uuid: str, host: str, move: str = "") -> list[int]:
-    """Give back what a server holds on a host that has paid its debt; its row may be closed already. ``move``: only
+    """Give back what a server holds on a host that has done its cleanup; its row may be closed already. ``move``: only
     what this move of it holds there."""
     whose = allocations.c.consumer == move if move else _held_for([server_uuid])
     return _give_back_where(tx, whose, _host_of == host)

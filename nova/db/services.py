@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from nova import errors
-from nova.db.models.cell import migrations, networks, nodes, owed, servers, services
+from nova.db.models.cell import cleanups, migrations, networks, nodes, servers, services
 from nova.db.statements import insert_ignoring
 from nova.db.types import AnyRow, later, utc_now
 from nova.model.base import Time
@@ -225,7 +225,7 @@ def update(tx: Connection, key: int, changes: Mapping[str, object]) -> None:
 
 def delete(tx: Connection, row: AnyRow) -> None:
     """Take the service out; for a compute, its nodes too. Conflict while servers or migrations are on it, or while it
-    owes cleanups that only it can do, unless somebody said that it is down."""
+has pending cleanups that only it can do, unless somebody said that it is down."""
     if row.binary == COMPUTE:
         busy = tx.execute(sa.select(servers.c.id).where(servers.c.host == row.host, servers.c.deleted == 0).limit(1))
         if busy.first() is not None:
@@ -244,7 +244,7 @@ def delete(tx: Connection, row: AnyRow) -> None:
 def _check_cleanups(tx: Connection, row: AnyRow) -> None:
     """service.OwesCleanups. Where an administrator forced the service down, the log names them: they may never be
     done."""
-    left = sorted({debt.server_uuid for debt in debts(tx, row.host)})
+    left = sorted({one.server_uuid for one in pending_cleanups(tx, row.host)})
     if not left:
         return
     named = ", ".join(left[:NAMED]) + (f" and {len(left) - NAMED} more" if len(left) > NAMED else "")
@@ -267,64 +267,67 @@ def has_compute(tx: Connection, host: str) -> bool:
                                                      services.c.deleted == 0).limit(1)).first() is not None
 
 
-# -- debts
+# -- pending cleanups
 
-#: The one kind of debt that no claim waits for: a file beside the guest.
+#: The one kind of cleanup that no claim waits for: a file beside the guest.
 SNAPSHOT_CLEANUP = "drop_snapshots"
-HOLDS = owed.c.step != SNAPSHOT_CLEANUP
+HOLDS = cleanups.c.step != SNAPSHOT_CLEANUP
 
 
-def add_cleanups(tx: Connection, debts: Sequence[Mapping[str, object]]) -> None:
-    """Write debts; a newer epoch's stands in place of one that is written already.
+def add_cleanups(tx: Connection, added: Sequence[Mapping[str, object]]) -> None:
+    """Write cleanups; a newer epoch's stands in place of one that is written already.
 
     What it is to be done with is the newest's to say: disks that were to be kept may be nobody's by now. It has a key
-    of its own: a host that did the older one, and could not say so yet, must not count as having paid the newer.
+    of its own: a host that did the older one, and could not say so yet, must not count as having done the newer.
     """
-    for debt in debts:
-        same = [owed.c[name] == debt[name] for name in ("host", "server_uuid", "step")]
-        tx.execute(sa.delete(owed).where(*same, owed.c.epoch < debt["epoch"]))
-    if debts:
-        insert_ignoring(tx, owed, [{**debt, "created_at": utc_now()} for debt in debts])
+    for one in added:
+        same = [cleanups.c[name] == one[name] for name in ("host", "server_uuid", "step")]
+        tx.execute(sa.delete(cleanups).where(*same, cleanups.c.epoch < one["epoch"]))
+    if added:
+        insert_ignoring(tx, cleanups, [{**one, "created_at": utc_now()} for one in added])
 
 
-def debts(tx: Connection, host: str | None = None) -> tuple[Debt, ...]:
-    """What all hosts (or the host given) owe, oldest first."""
-    query = sa.select(owed).order_by(owed.c.id)
-    rows = tx.execute(query if host is None else query.where(owed.c.host == host))
+def pending_cleanups(tx: Connection, host: str | None = None) -> tuple[Debt, ...]:
+    """Those of all hosts (or the host given), oldest first."""
+    query = sa.select(cleanups).order_by(cleanups.c.id)
+    rows = tx.execute(query if host is None else query.where(cleanups.c.host == host))
     return tuple(Debt(id=row.id, host=row.host, server_uuid=row.server_uuid, epoch=row.epoch, step=row.step,
                       arguments=row.arguments, created_at=row.created_at) for row in rows)
 
 
 def cleanup_hosts_of(tx: Connection, uuids: Sequence[str]) -> dict[str, list[str]]:
-    """The hosts that owe something of these servers' resources."""
+    """The hosts that hold these servers' resources until a cleanup is done."""
     found: dict[str, list[str]] = {}
-    for row in tx.execute(sa.select(owed.c.server_uuid, owed.c.host).where(owed.c.server_uuid.in_(uuids), HOLDS)):
+    for row in tx.execute(sa.select(cleanups.c.server_uuid, cleanups.c.host)
+                          .where(cleanups.c.server_uuid.in_(uuids), HOLDS)):
         found.setdefault(row.server_uuid, []).append(row.host)
     return found
 
 
 def hosts_with_cleanups(tx: Connection) -> set[str]:
-    """Hosts that owe anything."""
-    return set(tx.execute(sa.select(owed.c.host).distinct()).scalars())
+    """Hosts with any."""
+    return set(tx.execute(sa.select(cleanups.c.host).distinct()).scalars())
 
 
-def debt(tx: Connection, host: str, key: int) -> tuple[str, bool] | None:
-    """The server a debt of this host is for, and whether it is the last one that a claim of it waits for. None: paid
+def pending_cleanup(tx: Connection, host: str, key: int) -> tuple[str, bool] | None:
+    """The server a cleanup of this host is for, and whether it is the last one that a claim of it waits for. None: done
     already."""
-    found = tx.execute(sa.select(owed.c.server_uuid, owed.c.step).where(owed.c.id == key, owed.c.host == host)).first()
+    found = tx.execute(sa.select(cleanups.c.server_uuid, cleanups.c.step)
+                       .where(cleanups.c.id == key, cleanups.c.host == host)).first()
     if found is None:
         return None
-    more = tx.execute(sa.select(owed.c.id).where(owed.c.server_uuid == found.server_uuid, owed.c.host == host,
-                                                 owed.c.id != key, HOLDS).limit(1)).first()
+    more = tx.execute(sa.select(cleanups.c.id).where(
+        cleanups.c.server_uuid == found.server_uuid, cleanups.c.host == host, cleanups.c.id != key,
+                                                     HOLDS).limit(1)).first()
     return str(found.server_uuid), more is None and found.step != SNAPSHOT_CLEANUP
 
 
-def debt_of(tx: Connection, host: str, key: int) -> Mapping[str, str]:
-    """The arguments of a debt of this host."""
-    return tx.execute(sa.select(owed.c.arguments).where(owed.c.id == key, owed.c.host == host)
+def cleanup_arguments(tx: Connection, host: str, key: int) -> Mapping[str, str]:
+    """The arguments of a cleanup of this host."""
+    return tx.execute(sa.select(cleanups.c.arguments).where(cleanups.c.id == key, cleanups.c.host == host)
                       ).scalar_one_or_none() or {}
 
 
-def strike(tx: Connection, host: str, key: int) -> None:
-    """The debt is paid. Striking it twice changes nothing."""
-    tx.execute(sa.delete(owed).where(owed.c.id == key, owed.c.host == host))
+def drop_cleanup(tx: Connection, host: str, key: int) -> None:
+    """The cleanup is done, or given up. Repeated: nothing."""
+    tx.execute(sa.delete(cleanups).where(cleanups.c.id == key, cleanups.c.host == host))

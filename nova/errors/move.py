@@ -32,7 +32,7 @@ NoSharedStorage = kinds.HostRefused.row("move.no_shared_storage",
 NoSuchHost = kinds.Invalid.row("move.no_such_host", "Compute host {host} could not be found.")
 NotForgotten = kinds.Conflict.row("move.not_forgotten",
     "What guest {uuid} left here in an earlier move has not been removed yet.")
-NoSourceCopy = kinds.NotFound.row("move.nothing_aside", "Nothing of guest {uuid} was put aside on this host.")
+NothingAside = kinds.NotFound.row("move.nothing_aside", "Nothing of guest {uuid} was put aside on this host.")
 OtherFiles = kinds.HostRefused.row("move.other_files",
     "This host has files of guest {uuid} from another time; they must be removed before it can come here.",
     "Look at what is left under [DEFAULT]instances_path of that host, and remove it if it is nobody's.")

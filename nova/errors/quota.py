@@ -43,9 +43,9 @@ AuditIncurable = kinds.Conflict.row("audit.incurable", "{what}")
 AuditNoNode = AuditIncurable.row("audit.no_node", "{host} has no node {node}: is its nova-compute registered?",
     "Start nova-compute there, and wait for its first report; then audit again.")
 
-DebtHostIsThere = kinds.Conflict.row("debt.host_is_there",
+CleanupHostIsThere = kinds.Conflict.row("debt.host_is_there",
     "nova-compute on {host} is registered and does its cleanups when it is back: only those of a host that was "
     "removed (DELETE /os-services/ID) can be dropped.",
     "Wait for that nova-compute, or delete its service first.")
-DebtUnknownStep = kinds.NotSupported.row("debt.unknown_step",
+CleanupUnknownStep = kinds.NotSupported.row("debt.unknown_step",
     "This nova-compute does not know how to do '{step}': upgrade it.")

@@ -178,7 +178,7 @@ def undrain(conductor: ConductorRPC, host: str, say: Say) -> int:
 # -- show
 
 def show(conductor: ConductorRPC, host: str, say: Say, table: Table) -> int:
-    """Its service, how many servers are in which state, what it keeps of moves and what it owes: 0. 1: no nova-compute
+    """Its service, how many servers are in which state, what it keeps of moves and its cleanups: 0. 1: no nova-compute
     is registered for it."""
     service = service_of(conductor, host)
     if service is None:

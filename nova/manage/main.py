@@ -138,7 +138,7 @@ def cleanups_drop(options: Options, given: argparse.Namespace) -> int:
 
 def _cleanup_table(found: Sequence[Debt]) -> None:
     table(("Host", "Server", "Step", "Since"),
-          [(debt.host, debt.server_uuid, debt.step, debt.created_at) for debt in found])
+          [(one.host, one.server_uuid, one.step, one.created_at) for one in found])
 
 
 def flavor_create(options: Options, given: argparse.Namespace) -> int:

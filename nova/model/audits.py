@@ -25,14 +25,14 @@ Amounts = Mapping[str, int]  # resource class -> how much, over the node's whole
 
 class KnownServer(NamedTuple):
     """What is true of a server. ``gone``: it is no more, or never was. ``unsure``: nothing is said of it now, for
-    something works on it, or failed half-way. ``owing``: hosts that owe something for it: what it holds there stays
-    until they paid."""
+    something works on it, or failed half-way. ``cleanup_hosts``: hosts with a cleanup for it: what it
+    holds there stays until they did it."""
 
     server: str
     gone: bool = False
     unsure: str = ""
     needs: Mapping[NodeHolder, Amounts] = {}
-    owing: Collection[str] = ()
+    cleanup_hosts: Collection[str] = ()
 
 
 class Difference(NamedTuple):
@@ -65,7 +65,7 @@ def _differences(known: KnownServer, held: Mapping[NodeHolder, Amounts]) -> Iter
             continue
         yield Difference(WRONG if have else MISSING, known.server, place, have, needed)
     for place, have in held.items():
-        if place not in known.needs and place.host not in known.owing:
+        if place not in known.needs and place.host not in known.cleanup_hosts:
             yield Difference(ORPHAN if known.gone else EXTRA, known.server, place, have, {})
 
 

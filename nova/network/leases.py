@@ -30,7 +30,7 @@ RETRY_S = (1.0, 2.0, 5.0, 10.0, 30.0)
 IDLE_LOOK_S = 60.0  # a look without being told, should a word have been lost
 CONNECTION_S = 2.0
 LONGEST_LINE = 65536
-SETTLED = (errors.NotFound, errors.Invalid, errors.Conflict, errors.WrongState)  # telling it again changes nothing
+FINAL = (errors.NotFound, errors.Invalid, errors.Conflict, errors.WrongState)  # telling it again changes nothing
 
 
 class HeldLease(msgspec.Struct, frozen=True, kw_only=True):
@@ -191,7 +191,7 @@ class LeaseCourier:
     def _report(self, lease: LeaseChange) -> None:
         try:
             self._conductor.report_lease(self._host, lease)
-        except SETTLED as error:
+        except FINAL as error:
             LOG.warning("The conductor knows nothing of lease %s %s %s: %s", lease.action, lease.address, lease.mac,
                         error)
 

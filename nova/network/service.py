@@ -61,9 +61,9 @@ class NetworkService:
         taken = {uuid: error for uuid, error in failures.items() if isinstance(error, errors.network.BridgeTaken)}
         if taken:
             self._look_who_stands(taken.keys())
-            settled = {uuid for uuid in taken if uuid in self._wanted}
-            failures = {uuid: error for uuid, error in failures.items() if uuid not in settled}
-            failures |= self._bring(sorted(settled))
+            taken_anew = {uuid for uuid in taken if uuid in self._wanted}
+            failures = {uuid: error for uuid, error in failures.items() if uuid not in taken_anew}
+            failures |= self._bring(sorted(taken_anew))
         _raise_first(failures)
 
     def refresh_networks(self, host: HostName) -> None:

@@ -243,7 +243,7 @@ class SmallCloud:
         return self.rows("cell", sa.select(table).where(table.c.server_uuid == uuid).order_by(table.c.id))
 
     def debts(self) -> list[Any]:
-        return self.rows("cell", sa.select(cell_tables.owed))
+        return self.rows("cell", sa.select(cell_tables.cleanups))
 
     def claims(self) -> set[tuple[str, str]]:
         """(host, server) of every claim."""

@@ -100,7 +100,7 @@ class Truth:
             (cloud.state(host) / "building").mkdir(exist_ok=True)
 
     def debts(self) -> list[Any]:
-        return self.rows("cell", sa.select(cell_tables.owed))
+        return self.rows("cell", sa.select(cell_tables.cleanups))
 
     def guests(self) -> Mapping[tuple[str, str], FakeGuest]:
         return self._records("guests")

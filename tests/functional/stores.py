@@ -17,7 +17,7 @@ LEFTOVERS: dict[str, tuple[str, Any, Any]] = {
     "open operations": ("cell", (cell.operations.c.server_uuid, cell.operations.c.action, cell.operations.c.step,
                                  cell.operations.c.direction, cell.operations.c.runner_id),
                         cell.operations.c.finished_at.is_(None)),
-    "debts": ("cell", (cell.owed.c.host, cell.owed.c.server_uuid, cell.owed.c.step), sa.true()),
+    "debts": ("cell", (cell.cleanups.c.host, cell.cleanups.c.server_uuid, cell.cleanups.c.step), sa.true()),
     "addresses": ("cell", (cell.fixed_addresses.c.address, cell.fixed_addresses.c.server_uuid),
                   cell.fixed_addresses.c.server_uuid.is_not(None)),
     "interfaces": ("cell", (cell.vifs.c.mac, cell.vifs.c.server_uuid), sa.true()),

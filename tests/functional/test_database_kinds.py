@@ -187,12 +187,12 @@ def test_epoch_when_a_host_is_left_behind_then_both_rows_have_it(cell: Database)
 
 
 def test_debt_when_it_is_written_again_then_the_newer_epoch_stands(cell: Database) -> None:
-    debt = {"host": "h1", "server_uuid": new_uuid(), "step": "destroy_guests", "arguments": {}}
+    cleanup = {"host": "h1", "server_uuid": new_uuid(), "step": "destroy_guests", "arguments": {}}
     for epoch in (3, 5, 4):
-        cell.transact(lambda tx, epoch=epoch: services.add_cleanups(tx, [{**debt, "epoch": epoch}]))
+        cell.transact(lambda tx, epoch=epoch: services.add_cleanups(tx, [{**cleanup, "epoch": epoch}]))
     with cell.reading() as tx:
-        one, = services.debts(tx, "h1")
-        assert one.epoch == 5 and services.debt(tx, "h1", one.id) == (debt["server_uuid"], True)
+        one, = services.pending_cleanups(tx, "h1")
+        assert one.epoch == 5 and services.pending_cleanup(tx, "h1", one.id) == (cleanup["server_uuid"], True)
         assert services.hosts_with_cleanups(tx) == {"h1"}
 
 

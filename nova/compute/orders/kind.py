@@ -61,7 +61,7 @@ class OrderKind:
     #: Whether the guest goes on in memory where it is, so that its place needs no look.
     in_memory: Callable[[Any], bool] = lambda order: False
     #: Before it, a guest whose place is another now is defined anew.
-    settles: bool = False
+    redefines: bool = False
 
     def __str__(self) -> str:
         return self.name

@@ -38,7 +38,7 @@ class Holds:
         """What the guest that is here holds."""
         return self._driver.packed.packing(server_uuid) if self._driver.packed is not None else None
 
-    def settle(self, order: BuildOrder) -> None:
+    def redefine(self, order: BuildOrder) -> None:
         """Before a guest is started as it was defined: define it anew where its place is another now."""
         uuid = order.server_uuid
         if order.packing is not None and order.packing != self.held(uuid) \
@@ -91,8 +91,8 @@ def holding(holds: Holds, kind: OrderKind, do: Do) -> Do:
                 return do(order, work, gate)
         holds.take(build, fresh=kind.place is ResourceUse.NEW)
         try:
-            if kind.settles:
-                holds.settle(build)
+            if kind.redefines:
+                holds.redefine(build)
             return do(order, work, gate)
         finally:
             holds.leave(build.server_uuid)

@@ -33,57 +33,58 @@ class Cleanups:
             "destroy_guests": self._destroy, "forget_guests": self._forget, "return_guests": self._restore_source,
             "drop_snapshots": self._drop_snapshot}
 
-    def take(self, debts: tuple[Debt, ...]) -> None:
+    def take(self, cleanups: tuple[Debt, ...]) -> None:
         """What the conductor says is pending, all of it."""
         with self._lock:
-            self._open = {debt.id: debt for debt in debts}
+            self._open = {cleanup.id: cleanup for cleanup in cleanups}
             self._done &= set(self._open)
 
     def do_open(self) -> int:
         """Do what is open; how many are left. One that fails stays open, is logged, and is tried again later."""
         with self._lock:
-            for debt in list(self._open.values()):
+            for cleanup in list(self._open.values()):
                 try:
-                    self._do(debt)
+                    self._do(cleanup)
                 except Exception as error:
-                    LOG.error("cleanup %d (%s) failed, and is tried again: %s", debt.id, debt.step, error,
-                              exc_info=not isinstance(error, errors.NovaError), extra={"server": debt.server_uuid})
+                    LOG.error("cleanup %d (%s) failed, and is tried again: %s", cleanup.id, cleanup.step, error,
+                              exc_info=not isinstance(error, errors.NovaError), extra={"server": cleanup.server_uuid})
             return len(self._open)
 
-    def _do(self, debt: Debt) -> None:
-        if debt.id not in self._done:
-            step = self._steps.get(debt.step)
+    def _do(self, cleanup: Debt) -> None:
+        if cleanup.id not in self._done:
+            step = self._steps.get(cleanup.step)
             if step is None:
-                raise errors.quota.DebtUnknownStep(step=debt.step)
-            step(debt)
-            self._done.add(debt.id)
-        self._conductor.debt_paid(self._host.name, debt.id)
-        del self._open[debt.id]
-        self._done.discard(debt.id)
-        LOG.info("cleanup %d (%s) is done", debt.id, debt.step, extra={"server": debt.server_uuid})
+                raise errors.quota.CleanupUnknownStep(step=cleanup.step)
+            step(cleanup)
+            self._done.add(cleanup.id)
+        self._conductor.debt_paid(self._host.name, cleanup.id)
+        del self._open[cleanup.id]
+        self._done.discard(cleanup.id)
+        LOG.info("cleanup %d (%s) is done", cleanup.id, cleanup.step, extra={"server": cleanup.server_uuid})
 
-    def _destroy(self, debt: Debt) -> None:
-        with self._orders.alone(debt.server_uuid):
-            if self._fences.known(debt.server_uuid).built > debt.epoch:
-                LOG.info("guest was built anew after cleanup %d was noted", debt.id, extra={"server": debt.server_uuid})
+    def _destroy(self, cleanup: Debt) -> None:
+        with self._orders.alone(cleanup.server_uuid):
+            if self._fences.known(cleanup.server_uuid).built > cleanup.epoch:
+                LOG.info("guest was built anew after cleanup %d was noted", cleanup.id,
+                         extra={"server": cleanup.server_uuid})
                 return
-            self._guests.remove(debt.server_uuid, keep_disks=debt.arguments.get("keep_disks") == "1",
-                                operation_id=int(debt.arguments.get("operation_id", 0)))
-            self._fences.note(debt.server_uuid, debt.epoch, destroyed=True)
+            self._guests.remove(cleanup.server_uuid, keep_disks=cleanup.arguments.get("keep_disks") == "1",
+                                operation_id=int(cleanup.arguments.get("operation_id", 0)))
+            self._fences.note(cleanup.server_uuid, cleanup.epoch, destroyed=True)
 
-    def _forget(self, debt: Debt) -> None:
+    def _forget(self, cleanup: Debt) -> None:
         """A confirmed move's source copy; not a later one's."""
-        with self._orders.alone(debt.server_uuid):
-            if not self._moves.kept_since(debt.server_uuid, debt.epoch):
-                self._guests.forget(debt.server_uuid)
+        with self._orders.alone(cleanup.server_uuid):
+            if not self._moves.kept_since(cleanup.server_uuid, cleanup.epoch):
+                self._guests.forget(cleanup.server_uuid)
 
-    def _restore_source(self, debt: Debt) -> None:
+    def _restore_source(self, cleanup: Debt) -> None:
         """The source copy of a move that was given up; the guest is off until its owner starts it."""
-        with self._orders.alone(debt.server_uuid):
-            if not self._moves.kept_since(debt.server_uuid, debt.epoch):
-                self._moves.back(debt.server_uuid)
+        with self._orders.alone(cleanup.server_uuid):
+            if not self._moves.kept_since(cleanup.server_uuid, cleanup.epoch):
+                self._moves.back(cleanup.server_uuid)
 
-    def _drop_snapshot(self, debt: Debt) -> None:
+    def _drop_snapshot(self, cleanup: Debt) -> None:
         """Without waiting for its turn: another snapshot of the guest may be uploaded for hours."""
-        for image_id in debt.arguments.get("image_id", "").split():
-            self._guests.drop_snapshot(debt.server_uuid, image_id)
+        for image_id in cleanup.arguments.get("image_id", "").split():
+            self._guests.drop_snapshot(cleanup.server_uuid, image_id)

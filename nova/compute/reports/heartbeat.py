@@ -9,7 +9,7 @@ from nova.model.base import HostName
 from nova.model.services import Alive, Heartbeat
 from nova.rpc.contracts.conductor_host import ConductorHostRPC
 
-ASKS_EVERY = 4  # a host learns within so many intervals of debts, of newer peers, and that nobody knows it any more
+ASKS_EVERY = 4  # a host learns within so many intervals of cleanups, of newer peers, and that nobody knows it any more
 
 
 class Beats:

@@ -21,7 +21,7 @@ LOG = logging.getLogger(__name__)
 
 Times = tuple[tuple[str, Time], ...]  # (host, when it was seen)
 SLOW_S = 2.0  # a cast that takes longer waits for the broker
-OWING_S = 1.0  # how long an answer to "who owes something" serves all heartbeats
+CLEANUPS_S = 1.0  # how long an answer to "who has cleanups" serves all heartbeats
 
 
 class HostSecrets:
@@ -54,8 +54,8 @@ class Daemons:
         self._beats: set[tuple[str, str]] = set()
         self._known: set[tuple[str, str]] = set()
         self._lowest: tuple[ContractVersion, ...] = ()
-        self._owing: set[str] = set()
-        self._owing_at = float("-inf")
+        self._hosts_with_cleanups: set[str] = set()
+        self._cleanups_read_at = float("-inf")
         self._heard_at: dict[str, float] = {}  # by binary, when one was heard of; see nova.db.silences
         self._reached, self._casting_since = False, float("inf")  # the broker, as of the last cast; one under way
         self._bridging = False
@@ -73,7 +73,7 @@ class Daemons:
         kept, excused = self.deps.cell.transact(write)
         self._heard({registration.binary})
         with self.deps.cell.reading() as tx:
-            debts = services.debts(tx, registration.host) if registration.host_id else ()
+            pending = services.pending_cleanups(tx, registration.host) if registration.host_id else ()
             self._lowest = services.lowest_versions(tx, self.deps.settings.service_down_time)
         with self._lock:
             self._known.add((registration.host, registration.binary))
@@ -84,7 +84,7 @@ class Daemons:
             self.deps.feed.host_changed(registration.host)
         if excused:
             self.deps.feed.alive(*self._alive(set(), excused))
-        return Registered(service_id=kept.id, report_interval_s=self.deps.settings.report_interval, debts=debts,
+        return Registered(service_id=kept.id, report_interval_s=self.deps.settings.report_interval, debts=pending,
                           lowest=self._lowest, wants_secret=not kept.has_secret)
 
     def heartbeat(self, beat: Heartbeat) -> Alive:
@@ -96,17 +96,17 @@ class Daemons:
                 self._beats.add(name)
         if not known:
             known = self._look_up(name)
-        return Alive(known=known, lowest=self._lowest, owes=self._owes(name[0]))
+        return Alive(known=known, lowest=self._lowest, owes=self._has_cleanups(name[0]))
 
-    def _owes(self, host: str) -> bool:
-        """Debts may be made while their host is up: it learns of them by its next heartbeat. One read a second serves
-        all; without a database the last answer stands, for a heartbeat must not fail for that."""
+    def _has_cleanups(self, host: str) -> bool:
+        """Cleanups may be made while their host is up: it learns of them by its next heartbeat. One read a second
+        serves all; without a database the last answer stands, for a heartbeat must not fail for that."""
         now = self._clock()
-        if now - self._owing_at >= OWING_S:
-            self._owing_at = now
+        if now - self._cleanups_read_at >= CLEANUPS_S:
+            self._cleanups_read_at = now
             with contextlib.suppress(errors.Unavailable), self.deps.cell.reading() as tx:
-                self._owing = services.hosts_with_cleanups(tx)
-        return host in self._owing
+                self._hosts_with_cleanups = services.hosts_with_cleanups(tx)
+        return host in self._hosts_with_cleanups
 
     def _look_up(self, name: tuple[str, str]) -> bool:
         with self.deps.cell.reading() as tx:

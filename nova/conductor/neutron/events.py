@@ -99,6 +99,7 @@ class EventGatherer:
                 self.late.add(self._again(list(dict.fromkeys(uuid for uuid, _port in lost))))
 
     def received(self, event: ExternalEvent, server: AnyRow) -> None:
+        """Gathered for a moment, and passed on to hosts with those that come meanwhile."""
         with self._lock:
             first = not self._waiting
             self._waiting.append((event, server.host))

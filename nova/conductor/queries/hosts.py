@@ -75,7 +75,7 @@ class Hosts:
 
     def update_service(self, update: ServiceUpdate) -> Service:
         """Only what the update names. service.NotFound. Schedulers hear of a nova-compute; a host that counts as up
-        again is told of what it owes."""
+        again is told of its cleanups."""
         row = self.deps.cell.transact(lambda tx: self._update(tx, update))
         if row.binary == services.COMPUTE:
             self.deps.feed.host_changed(row.host)
@@ -87,8 +87,8 @@ class Hosts:
         """What was made to be elsewhere while it counted as down is to be gone before the host is a destination again.
         """
         with self.deps.cell.reading() as tx:
-            owes = host in services.hosts_with_cleanups(tx)
-        if owes:
+            pending = host in services.hosts_with_cleanups(tx)
+        if pending:
             with contextlib.suppress(errors.NovaError):  # its next heartbeat says it again
                 self.deps.compute.look_for_debts(host)
 
@@ -120,13 +120,13 @@ class Hosts:
 
     def _unclaimed_providers(self, host: str) -> list[AnyColumn]:
         """A host's providers. Conflict when a server that is not on the host yet was given some of it already; what
-        is claimed only for a debt of the host goes with it."""
+        is claimed only for a cleanup of the host goes with it."""
         with self.deps.api.reading() as tx:
             providers = hosts.providers_of_hosts(tx, host)
             claimants = hosts.claimants(tx, [row.id for row in providers])
         if claimants:
             with self.deps.cell.reading() as tx:
-                claimants -= {debt.server_uuid for debt in services.debts(tx, host)}
+                claimants -= {one.server_uuid for one in services.pending_cleanups(tx, host)}
         if claimants:
             raise errors.service.HasServers()
         return providers

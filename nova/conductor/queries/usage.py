@@ -1,4 +1,4 @@
-"""What projects used, whether the audits of it went out, and what hosts owe."""
+"""What projects used, whether the audits of it went out, and hosts' pending cleanups."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TERMINATED = "terminated"
 
 
 class UsageQueries:
-    """The usage and debt calls of ConductorRPC."""
+    """The usage and cleanup calls of ConductorRPC."""
 
     def __init__(self, deps: Deps) -> None:
         self.deps = deps
@@ -48,27 +48,27 @@ class UsageQueries:
             hosts, audits = usage_audits.compute_hosts(tx), usage_audits.of_period(tx, period)
         return UsageAudits(period_beginning=period[0], period_ending=period[1], hosts=hosts, audits=audits)
 
-    # -- debts
+    # -- pending cleanups; the contract calls one a debt
 
     def list_debts(self, host: HostName | None) -> tuple[Debt, ...]:
         """The oldest first. ``host`` None: of all hosts."""
         with self.deps.cell.reading() as tx:
-            return services.debts(tx, host)
+            return services.pending_cleanups(tx, host)
 
     def forgive_debts(self, host: HostName) -> tuple[Debt, ...]:
-        """Claims go back first: whoever dies in between finds the debts still there, and forgives them again."""
+        """Claims go back first: whoever dies in between finds the cleanups still there, and drops them again."""
         with self.deps.cell.reading() as tx:
             _refuse_registered(tx, host)
-            owed = services.debts(tx, host)
-        for uuid in sorted({debt.server_uuid for debt in owed}):
+            pending = services.pending_cleanups(tx, host)
+        for uuid in sorted({cleanup.server_uuid for cleanup in pending}):
             self._release(uuid, host)
 
-        def strike(tx: Connection) -> None:
+        def drop(tx: Connection) -> None:
             _refuse_registered(tx, host)
-            for debt in owed:
-                services.strike(tx, host, debt.id)
-        self.deps.cell.transact(strike)
-        return owed
+            for cleanup in pending:
+                services.drop_cleanup(tx, host, cleanup.id)
+        self.deps.cell.transact(drop)
+        return pending
 
     def _release(self, uuid: str, host: str) -> None:
         self.deps.feed.after_release(self.deps.api.transact(lambda tx: ledger.release_on(tx, uuid, host)))
@@ -76,7 +76,7 @@ class UsageQueries:
 
 def _refuse_registered(tx: Connection, host: str) -> None:
     if services.compute_id(tx, host) is not None:
-        raise errors.quota.DebtHostIsThere(host=host)
+        raise errors.quota.CleanupHostIsThere(host=host)
 
 
 def _by_project(query: UsageQuery, rows: Sequence[AnyRow]) -> tuple[ProjectUsage, ...]:

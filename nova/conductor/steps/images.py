@@ -111,7 +111,7 @@ def _leave_dropping(deps: Deps, op: Op, why: errors.NovaError) -> None:
                 extra={"server": op.uuid})
 
     def write(tx: Connection) -> None:
-        older = next((debt.arguments.get("image_id", "") for debt in services.debts(tx, op.server.host)
+        older = next((debt.arguments.get("image_id", "") for debt in services.pending_cleanups(tx, op.server.host)
                       if (debt.server_uuid, debt.step) == (op.uuid, services.SNAPSHOT_CLEANUP)), "")
         services.add_cleanups(tx, [{"host": op.server.host, "server_uuid": op.uuid, "epoch": op.entry.epoch,
                            "step": services.SNAPSHOT_CLEANUP,

@@ -276,7 +276,7 @@ class CleanUpEarlierMoves(MoveStep):
         finished = op.server.memo.move if op.server.memo else None
         back = next((move for move in moves if kinds.get(move) in COLD and move != finished), "")
         deps.feed.after_release(deps.api.transact(
-            lambda tx: ledger.settle(tx, op.uuid, op.entry.epoch, here, kept, back)))
+            lambda tx: ledger.end_overtaken_moves(tx, op.uuid, op.entry.epoch, here, kept, back)))
 
     @staticmethod
     def _end_moves(deps: Deps, op: Op) -> None:

@@ -93,7 +93,7 @@ def judge(stores: Stores, uuid: str, cure: Collection[str] = ()) -> Judged:
 
 
 def _judge(tx: Connection, stores: Stores, uuids: Sequence[str]) -> list[Judged]:
-    """``tx`` is of the api database. The cell is read first, for debts (see :func:`nova.db.audits.rows`)."""
+    """``tx`` is of the api database. The cell is read first, for cleanups (see :func:`nova.db.audits.rows`)."""
     with stores.cell.reading() as cell:
         rows = audits.rows(cell, uuids)
     held, opened = audits.held(tx, uuids), audits.opened_lately(tx, uuids)
@@ -105,12 +105,12 @@ def _judge(tx: Connection, stores: Stores, uuids: Sequence[str]) -> list[Judged]
 
 
 def _known(uuid: str, rows: audits.Rows, opened: bool) -> KnownServer:
-    row, owing = rows.servers.get(uuid), rows.debts.get(uuid, ())
+    row, cleanup_hosts = rows.servers.get(uuid), rows.cleanup_hosts.get(uuid, ())
     if uuid in rows.busy:
         return KnownServer(uuid, unsure="an operation works on it")
     if row is None:
         return KnownServer(uuid, unsure="it is being made or deleted") if opened else KnownServer(uuid, gone=True,
-                                                                                                  owing=owing)
+                                                                                                  cleanup_hosts=cleanup_hosts)
     if row.task_state is not None:
         return KnownServer(uuid, unsure=f"its task is {row.task_state}")
     if row.vm_state == VmState.ERROR.value:
@@ -121,7 +121,7 @@ def _known(uuid: str, rows: audits.Rows, opened: bool) -> KnownServer:
     for move in rows.moves.get(uuid, ()):
         needs[NodeHolder(move.source_compute, move.source_node, move.uuid)] = _amounts(row,
                                                                                        move.old_flavor or row.flavor)
-    return KnownServer(uuid, needs=needs, owing=owing)
+    return KnownServer(uuid, needs=needs, cleanup_hosts=cleanup_hosts)
 
 
 def _amounts(row: AnyRow, flavor: AnyColumn) -> Mapping[str, int]:

@@ -168,7 +168,7 @@ operations = sa.Table(
     sa.Index("ix_operations_open", "finished_at", "runner_id"),
     sqlite_autoincrement=True)
 
-owed = sa.Table(
+cleanups = sa.Table(  # the table's name is the first release's
     "owed", metadata,
     sa.Column("id", key(), primary_key=True, autoincrement=True),
     sa.Column("host", text(), nullable=False),

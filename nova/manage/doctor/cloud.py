@@ -48,9 +48,9 @@ def cleanups(options: Options) -> Finding:
         return Finding(WARN, "pending cleanups can not be read: no conductor answers", "see the broker's line")
     if not found:
         return Finding(OK, "no cleanup is pending")
-    owing = collections.Counter(one.host for one in found)
-    named = ", ".join(f"{host} ({count})" for host, count in sorted(owing.items())[:NAMED])
-    more = f" and {len(owing) - NAMED} more" if len(owing) > NAMED else ""
+    counts = collections.Counter(one.host for one in found)
+    named = ", ".join(f"{host} ({count})" for host, count in sorted(counts.items())[:NAMED])
+    more = f" and {len(counts) - NAMED} more" if len(counts) > NAMED else ""
     return Finding(WARN, f"{len(found)} cleanups wait for hosts that could not be reached: {named}{more}",
                    "start nova-compute there; for a host that is gone for good: nova-manage cleanup list")
 

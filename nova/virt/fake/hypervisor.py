@@ -104,6 +104,7 @@ class FakeHypervisor:
         return self.notify(server_uuid, state)
 
     def notify(self, server_uuid: str, state: PowerState) -> PowerState:
+        """Let the listener know; ``state``."""
         if self.listener is not None:
             self.listener(GuestState(server_uuid=server_uuid, power_state=state))
         return state

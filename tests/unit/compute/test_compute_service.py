@@ -94,7 +94,7 @@ def test_start_when_ready_then_the_host_has_sent_what_it_has(world):
 # --- debts
 
 
-def _debt(order, epoch: int, **fields) -> Debt:
+def _cleanup(order, epoch: int, **fields) -> Debt:
     return Debt(**({"id": 1, "host": HOST, "server_uuid": order.server_uuid, "epoch": epoch,
                     "step": "destroy_guests"} | fields))
 
@@ -103,7 +103,7 @@ def test_start_when_a_destroy_is_owed_then_it_is_done_without_asking_and_told(wo
     order = build_order()
     world.build(order)
     world.conductor.forget()
-    world.conductor.debts = (_debt(order, 2),)
+    world.conductor.debts = (_cleanup(order, 2),)
     world.restart()
     assert world.leftovers() == [] and world.conductor.paid == [1] and not world.conductor.permissions
     assert world.build(order)[0].error_kind == "overtaken" or world.build(order)[0].error_code == "order.closed"
@@ -112,7 +112,7 @@ def test_start_when_a_destroy_is_owed_then_it_is_done_without_asking_and_told(wo
 def test_start_when_the_guest_was_built_anew_since_then_the_debt_takes_nothing(world):
     order = build_order(epoch=6)
     world.build(order)
-    world.conductor.debts = (_debt(order, 5),)
+    world.conductor.debts = (_cleanup(order, 5),)
     world.restart()
     assert world.driver.lifecycle.power_state(order.server_uuid) == PowerState.RUNNING and world.conductor.paid == [1]
 
@@ -121,16 +121,16 @@ def test_start_when_a_late_order_raised_the_epoch_then_the_debt_is_paid_all_the_
     order = build_order(epoch=1)
     world.build(order)
     world.service.stop_guests(HOST, (guest_order(order, 9),))
-    world.conductor.debts = (_debt(order, 2),)
+    world.conductor.debts = (_cleanup(order, 2),)
     world.restart()
     assert world.leftovers() == [] and world.conductor.paid == [1]
 
 
-@pytest.mark.parametrize("debt", [{"step": "dance"}, {"server_uuid": "../x"}])
-def test_start_when_a_debt_can_not_be_paid_then_it_is_logged_and_the_others_are(world, caplog, debt):
+@pytest.mark.parametrize("cleanup", [{"step": "dance"}, {"server_uuid": "../x"}])
+def test_start_when_a_debt_can_not_be_paid_then_it_is_logged_and_the_others_are(world, caplog, cleanup):
     order = build_order()
     world.build(order)
-    world.conductor.debts = (_debt(order, 2, id=7, **debt), _debt(order, 2, id=8))
+    world.conductor.debts = (_cleanup(order, 2, id=7, **cleanup), _cleanup(order, 2, id=8))
     world.restart()
     assert world.conductor.paid == [8] and "cleanup 7" in caplog.text
 
@@ -138,24 +138,24 @@ def test_start_when_a_debt_can_not_be_paid_then_it_is_logged_and_the_others_are(
 def test_pay_when_a_debt_failed_then_it_is_tried_again_and_told_once(world):
     order = build_order()
     world.build(order)
-    debts = world.service._cleanups
-    debts.take((_debt(order, 2),))
+    cleanups = world.service._cleanups
+    cleanups.take((_cleanup(order, 2),))
     world.driver.knobs.fail_next("remove_disks")
-    assert debts.do_open() == 1
-    assert debts.do_open() == 0 and debts.do_open() == 0
+    assert cleanups.do_open() == 1
+    assert cleanups.do_open() == 0 and cleanups.do_open() == 0
     assert world.conductor.paid == [1] and world.leftovers() == []
 
 
 def test_pay_when_only_telling_failed_then_the_work_is_not_done_again(world):
     order = build_order()
     world.build(order)
-    debts = world.service._cleanups
-    debts.take((_debt(order, 2),))
+    cleanups = world.service._cleanups
+    cleanups.take((_cleanup(order, 2),))
     world.conductor.away = True
-    assert debts.do_open() == 1
+    assert cleanups.do_open() == 1
     world.conductor.away = False
     world.driver.calls.clear()
-    assert debts.do_open() == 0 and not world.driver.calls
+    assert cleanups.do_open() == 0 and not world.driver.calls
 
 
 @pytest.mark.parametrize("tell", [lambda service: service.heard(Alive(owes=True)),
@@ -164,7 +164,7 @@ def test_debts_when_they_were_made_while_the_daemon_ran_then_word_of_them_makes_
     world = World(tmp_path, clock).start()
     order = build_order()
     world.build(order)
-    world.conductor.debts = (_debt(order, 2),)
+    world.conductor.debts = (_cleanup(order, 2),)
     clock.advance(seconds=service.ASK_FOR_CLEANUPS_S)
     world.service._periodic.run_due()
     assert world.conductor.paid == []  # nobody said so yet
@@ -183,7 +183,7 @@ def test_heard_when_the_conductor_forgot_this_host_then_everything_is_told_again
     order = build_order()
     world.build(order)
     assert world.service.heard(Alive()) is None
-    world.conductor.debts = (_debt(order, 2),)
+    world.conductor.debts = (_cleanup(order, 2),)
     assert world.service.heard(Alive(known=False)) is not None
     assert len(world.conductor.registrations) == 2 and len(world.conductor.inventories) == 2
     assert world.conductor.paid == [1]

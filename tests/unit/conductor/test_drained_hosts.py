@@ -8,7 +8,7 @@ import pytest
 import sqlalchemy as sa
 
 from nova.db import services
-from nova.db.models.cell import owed, servers
+from nova.db.models.cell import cleanups, servers
 from nova.manage import doctor, host_commands
 from nova.manage.drain_plan import DrainRequest
 from nova.manage.host_drain import pages
@@ -67,14 +67,14 @@ def test_host_when_it_is_no_longer_forced_down_while_it_owes_then_what_it_owes_s
     uuid, = cloud.active()
     update = ServiceUpdate(host="a", binary="nova-compute", forced_down=True)
     assert not cloud.control.update_service(update).up
-    debt = {"host": "a", "server_uuid": uuid, "epoch": 1, "step": "destroy_guests", "arguments": {}}
-    cloud.cell.transact(lambda tx: services.add_cleanups(tx, [debt]))
+    cleanup = {"host": "a", "server_uuid": uuid, "epoch": 1, "step": "destroy_guests", "arguments": {}}
+    cloud.cell.transact(lambda tx: services.add_cleanups(tx, [cleanup]))
     cloud.write("cell", sa.update(servers).where(servers.c.uuid == uuid).values(host="b"))
     up = cloud.control.update_service(ServiceUpdate(host="a", binary="nova-compute", forced_down=False))
     assert up.up and ("a", uuid) in cloud.claims()
     with cloud.cell.reading() as tx:
         assert services.hosts_with_cleanups(tx) == {"a"}
-    key = cloud.rows("cell", sa.select(owed.c.id))[0].id
+    key = cloud.rows("cell", sa.select(cleanups.c.id))[0].id
     cloud.hosts.debt_paid("a", key)
     assert ("a", uuid) not in cloud.claims() and not cloud.debts()
 

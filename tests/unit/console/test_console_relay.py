@@ -185,7 +185,7 @@ def test_session_in_use_is_closed_after_its_total_time(start: type[Session]) -> 
 @pytest.mark.parametrize(("seconds", "words"), [
     (3600, "1 hour"), (7200, "2 hours"), (60, "1 minute"), (90, "2 minutes"), (45, "45 seconds")])
 def test_times_are_told_as_people_say_them(seconds: float, words: str) -> None:
-    assert relay._reported(seconds) == words
+    assert relay._in_words(seconds) == words
 
 
 # -- hostile and slow browsers

@@ -229,7 +229,7 @@ def test_release_when_it_held_of_what_the_api_put_below_then_that_is_on_the_node
                  uuid) is None
     with api.reading() as tx:
         assert ledger.held_by(tx, uuid) == [ledger.HoldingHost("host1", None)]
-    api.transact(lambda tx: ledger.settle(tx, uuid, 2, "host1", ()))
+    api.transact(lambda tx: ledger.end_overtaken_moves(tx, uuid, 2, "host1", ()))
     assert held(api)["ovs", "NET_BW_EGR_KILOBIT_PER_SEC"] == 9
     api.transact(lambda tx: ledger.release(tx, {uuid: 3}, {uuid: ["host1"]}))
     assert held(api)["ovs", "NET_BW_EGR_KILOBIT_PER_SEC"] == 9  # the host owes something
@@ -369,7 +369,7 @@ def test_settle_when_a_resize_on_one_host_was_overtaken_then_the_guest_holds_the
     assert claim(api, provider, pinned(2), uuid, 2) is None
     second = pins()
     for _ in range(2):  # a runner that died after it does it again
-        api.transact(lambda tx: ledger.settle(tx, uuid, 3, "host1", (), "" if finished else move))
+        api.transact(lambda tx: ledger.end_overtaken_moves(tx, uuid, 3, "host1", (), "" if finished else move))
         assert pins() == (second if finished else first)
         assert held(api)["host1", "PCPU"] == (2 if finished else 1)
         with api.reading() as tx:

@@ -43,8 +43,8 @@ class Server:
     def undo(self, kept: tuple[str, ...] = (), epoch: int | None = None) -> list[int]:
         return self.api.transact(lambda tx: ledger.undo_move(tx, self.uuid, epoch or self._next(), self.move, kept))
 
-    def settle(self, host: str, kept: tuple[str, ...] = ()) -> list[int]:
-        return self.api.transact(lambda tx: ledger.settle(tx, self.uuid, self._next(), host, kept))
+    def end_overtaken_moves(self, host: str, kept: tuple[str, ...] = ()) -> list[int]:
+        return self.api.transact(lambda tx: ledger.end_overtaken_moves(tx, self.uuid, self._next(), host, kept))
 
     def held(self) -> set[tuple[str, bool, int]]:
         """(host, whether it is a move's, vcpus)."""
@@ -151,15 +151,15 @@ def test_undo_when_the_destination_owes_then_a_next_move_takes_both_and_ends_bot
 def test_settle_when_a_move_was_overtaken_then_the_server_holds_just_where_it_is(server, target, host, left):
     server.begin()
     server.claim(target, BIG)
-    server.settle(host)
+    server.end_overtaken_moves(host)
     assert server.held() == left
-    assert server.settle(host) == [] and server.held() == left
+    assert server.end_overtaken_moves(host) == [] and server.held() == left
 
 
 def test_settle_when_a_host_owes_then_that_is_kept(server):
     server.begin()
     server.claim("host2", BIG)
-    server.settle("host2", kept=("host1",))
+    server.end_overtaken_moves("host2", kept=("host1",))
     assert server.held() == {("host1", True, 1), ("host2", False, 2)}
 
 

@@ -108,7 +108,7 @@ class DrainedConductor(ContractFake, contract=ConductorRPC):
         return tuple(one for one in self.services if query.host in (None, one.host))
 
     def list_debts(self, host: str | None) -> tuple[Debt, ...]:
-        return tuple(debt for debt in self.debts if host in (None, debt.host))
+        return tuple(one for one in self.debts if host in (None, one.host))
 
     def list_servers(self, query: ServerListQuery) -> ServerPage:
         self._heard("list_servers")

@@ -52,7 +52,7 @@ def test_drop_without_confirmation_drops_nothing(conductor: FakeConductor, capsy
 
 def test_drop_with_confirmation_drops_that_hosts(conductor: FakeConductor, capsys) -> None:
     assert run(capsys, "drop", "gone", "--yes")[0] == 0
-    assert [debt.host for debt in conductor.debts] == ["away"]
+    assert [one.host for one in conductor.debts] == ["away"]
     assert run(capsys, "drop", "gone", "--yes")[0] == 3 == run(capsys, "drop", "gone")[0]
 
 

@@ -111,7 +111,7 @@ class LibvirtColdMoves:
         source_copy, source, carrier = self.folders.source_copy(order.server_uuid), order.source, self.carrier
         if source is None:
             if not self._has(source_copy):
-                raise errors.move.NoSourceCopy(uuid=order.server_uuid)
+                raise errors.move.NothingAside(uuid=order.server_uuid)
             disks, facts = source_info.describe(source_copy, {})
             source_files = SourceInfo(GuestOnSource(disks=disks, facts=facts))
             return carrier.from_folder(source_copy), source_files, source_info.probe_of(source_copy)

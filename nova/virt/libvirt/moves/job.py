@@ -24,7 +24,7 @@ LOG = logging.getLogger(__name__)
 POLL_S = 0.25
 REPORT_S = 2.0
 ASK_S = 1.0
-SETTLE_S = 30.0  # from a job's end until it shows where the guest is
+OUTCOME_S = 30.0  # from a job's end until it shows where the guest is
 SILENCE_S = 120.0  # of a libvirtd that is being restarted
 
 
@@ -62,7 +62,7 @@ class MigrationJob:
                 self._sent.set()
             self._watching = True
             self._watch_it(ears)
-            self._settle()
+            self._finish()
         except Exception as error:
             self.error = error
             raise
@@ -157,10 +157,10 @@ class MigrationJob:
             self._reason = "it took too long"
             self.abort()
 
-    def _settle(self) -> None:
+    def _finish(self) -> None:
         """Where the guest is. move.MigrationFailed: it is here, and as it was. One that stands still may have gone on
         there, unless libvirt itself told how the migration ended."""
-        until = time.monotonic() + SETTLE_S
+        until = time.monotonic() + OUTCOME_S
         while True:
             if self._hypervisor.migrated(self.uuid):
                 return self._hypervisor.undefine(self.uuid)

@@ -72,9 +72,10 @@ NEEDED = {"VCPU": 1}
     (KnownServer("s", needs={HERE: NEEDED}), {HERE: {"VCPU": 2}}, [WRONG]),
     (KnownServer("s", needs={HERE: NEEDED}), {HERE: {"VCPU": 1, "PCPU": 1}}, [WRONG]),
     (KnownServer("s", needs={HERE: NEEDED}), {HERE: NEEDED, THERE: NEEDED}, [EXTRA]),
-    (KnownServer("s", needs={HERE: NEEDED}, owing={"b"}), {HERE: NEEDED, THERE: NEEDED}, []),
+    (KnownServer("s", needs={HERE: NEEDED}, cleanup_hosts={"b"}), {HERE: NEEDED, THERE: NEEDED}, []),
     (KnownServer("s", gone=True), {HERE: NEEDED}, [ORPHAN]),
-                                                         (KnownServer("s", gone=True, owing={"a"}), {HERE: NEEDED}, []),
+                                                         (KnownServer("s", gone=True, cleanup_hosts={"a"}),
+                                                          {HERE: NEEDED}, []),
     (KnownServer("s", gone=True), {}, []), (KnownServer("s", unsure="busy", needs={HERE: NEEDED}), {}, []),
     (KnownServer("s", needs={HERE: {"VCPU": 0}}), {}, []),
     (KnownServer("s", needs={HERE: NEEDED}), {HERE._replace(consumer="move"): NEEDED}, [MISSING, EXTRA])])

@@ -606,7 +606,7 @@ def test_call_that_is_lost_while_the_guest_goes_is_a_success(rig, order):
 def test_call_that_is_lost_while_the_guest_stands_still_is_no_failure_that_may_be_undone(rig, order, monkeypatch):
     build(rig, order)
     live_order = prepared(rig, order, rig.other)
-    monkeypatch.setattr("nova.virt.libvirt.moves.job.SETTLE_S", 0.5)
+    monkeypatch.setattr("nova.virt.libvirt.moves.job.OUTCOME_S", 0.5)
 
     def cut_off(uuid, departure):
         rig.hypervisor.power[uuid] = PowerState.PAUSED  # sent whole; what became of it there was not heard

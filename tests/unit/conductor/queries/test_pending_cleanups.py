@@ -18,8 +18,8 @@ def lost(cloud: SmallCloud) -> tuple[str, Debt]:
     """A server that went on to host b, and what a owes for it."""
     cloud.computes["a"].answers |= {"build": silent, "destroy": silent}
     uuid, = cloud.active()
-    debt, = cloud.control.list_debts(None)
-    return uuid, debt
+    cleanup, = cloud.control.list_debts(None)
+    return uuid, cleanup
 
 
 def take_out(cloud: SmallCloud, host: str) -> None:
@@ -29,27 +29,28 @@ def take_out(cloud: SmallCloud, host: str) -> None:
 
 def test_debts_are_listed_by_host(cloud: SmallCloud) -> None:
     assert cloud.control.list_debts(None) == ()
-    uuid, debt = lost(cloud)
-    assert (debt.host, debt.server_uuid, debt.step) == ("a", uuid, "destroy_guests") and debt.created_at is not None
-    assert cloud.control.list_debts("a") == (debt,) and cloud.control.list_debts("b") == ()
+    uuid, cleanup = lost(cloud)
+    assert (cleanup.host, cleanup.server_uuid, cleanup.step) == ("a", uuid,
+                                                                 "destroy_guests") and cleanup.created_at is not None
+    assert cloud.control.list_debts("a") == (cleanup,) and cloud.control.list_debts("b") == ()
 
 
 def test_deleting_the_service_when_its_host_owes_then_it_is_refused_until_the_host_is_said_to_be_gone(
         cloud: SmallCloud, caplog: pytest.LogCaptureFixture) -> None:
-    uuid, debt = lost(cloud)
+    uuid, cleanup = lost(cloud)
     named = ServiceQuery(host="a", binary="nova-compute")
     with pytest.raises(errors.Conflict, match=f"(?s)Host a .*{uuid}.*--down a.*cleanup drop a"):
         cloud.control.delete_service(named)
-    assert cloud.control.list_services(named) and cloud.control.list_debts("a") == (debt,)
+    assert cloud.control.list_services(named) and cloud.control.list_debts("a") == (cleanup,)
     cloud.control.update_service(ServiceUpdate(host="a", binary="nova-compute", forced_down=True))
     cloud.control.delete_service(named)
     assert not cloud.control.list_services(named) and uuid in caplog.text
-    assert cloud.control.forgive_debts("a") == (debt,)
+    assert cloud.control.forgive_debts("a") == (cleanup,)
 
 
 def test_deleting_the_service_when_its_host_has_paid_then_nothing_is_in_the_way(cloud: SmallCloud) -> None:
-    _uuid, debt = lost(cloud)
-    cloud.hosts.debt_paid("a", debt.id)
+    _uuid, cleanup = lost(cloud)
+    cloud.hosts.debt_paid("a", cleanup.id)
     cloud.control.delete_service(ServiceQuery(host="a", binary="nova-compute"))
 
 
@@ -70,38 +71,38 @@ def test_debt_when_a_newer_one_stands_in_its_place_then_paying_the_older_does_no
 
 
 def test_forgiving_when_the_host_is_registered_then_conflict_and_the_debt_stands(cloud: SmallCloud) -> None:
-    uuid, debt = lost(cloud)
+    uuid, cleanup = lost(cloud)
     with pytest.raises(errors.Conflict, match="registered"):
         cloud.control.forgive_debts("a")
-    assert cloud.control.list_debts(None) == (debt,) and ("a", uuid) in cloud.claims()
+    assert cloud.control.list_debts(None) == (cleanup,) and ("a", uuid) in cloud.claims()
 
 
 def test_forgiving_when_the_host_was_removed_then_its_claims_are_free_and_the_servers_stay(cloud: SmallCloud) -> None:
-    uuid, debt = lost(cloud)
+    uuid, cleanup = lost(cloud)
     take_out(cloud, "a")
-    assert cloud.control.forgive_debts("a") == (debt,)
+    assert cloud.control.forgive_debts("a") == (cleanup,)
     assert cloud.control.list_debts(None) == () and cloud.claims() == {("b", uuid)}
     assert cloud.server(uuid).vm_state == "active" and cloud.open_ledger() == {uuid}
     assert cloud.control.forgive_debts("a") == () == cloud.control.forgive_debts("nobody")
 
 
 def test_forgiving_when_it_dies_half_way_then_the_next_one_ends_it(cloud: SmallCloud, monkeypatch) -> None:
-    uuid, debt = lost(cloud)
+    uuid, cleanup = lost(cloud)
     take_out(cloud, "a")
 
     def killed(*args: object) -> None:
         raise SystemExit
     with monkeypatch.context() as patch:
-        patch.setattr(usage.services, "strike", killed)
+        patch.setattr(usage.services, "drop_cleanup", killed)
         with pytest.raises(SystemExit):
             usage.UsageQueries(cloud.deps).forgive_debts("a")  # type: ignore[arg-type]
-    assert cloud.claims() == {("b", uuid)} and cloud.control.list_debts("a") == (debt,)
-    assert cloud.control.forgive_debts("a") == (debt,)
+    assert cloud.claims() == {("b", uuid)} and cloud.control.list_debts("a") == (cleanup,)
+    assert cloud.control.forgive_debts("a") == (cleanup,)
     assert not cloud.debts()
 
 
 def test_forgiving_when_the_host_comes_back_meanwhile_then_conflict_and_it_pays_itself(cloud: SmallCloud) -> None:
-    _uuid, debt = lost(cloud)
+    _uuid, cleanup = lost(cloud)
     take_out(cloud, "a")
     release = cloud.deps.feed.after_release
 
@@ -112,4 +113,4 @@ def test_forgiving_when_the_host_comes_back_meanwhile_then_conflict_and_it_pays_
     cloud.deps.feed.after_release = come_back  # type: ignore[method-assign]
     with pytest.raises(errors.Conflict):
         usage.UsageQueries(cloud.deps).forgive_debts("a")  # type: ignore[arg-type]
-    assert cloud.control.list_debts("a") == (debt,)
+    assert cloud.control.list_debts("a") == (cleanup,)
