@@ -40,7 +40,7 @@ from nova.virt.libvirt.moves.file_transfer import Carrier
 from nova.virt.libvirt.moves.live import LibvirtLiveMoves
 from nova.virt.libvirt.settings import LibvirtSettings, settings_of
 from nova.virt.libvirt.settings.consoles import console_settings_of
-from nova.virt.libvirt.vifs import Hands
+from nova.virt.libvirt.vifs import PlugTools
 from nova.virt.libvirt.vifs.interfaces import LibvirtInterfaces
 from nova.virt.libvirt.vifs.os_vif_plugs import OsVif
 from nova.virt.libvirt.xml.domain import NOTES
@@ -76,7 +76,7 @@ class DriverTools:
     tpms: Tpms
     carrier: Carrier
     lines: SerialLines
-    hands: Hands
+    plug_tools: PlugTools
     clock: concurrency.Clock
 
 
@@ -93,7 +93,7 @@ def tools_of(settings: LibvirtSettings, hypervisor: LibvirtHypervisor, runner_of
         tpms=Tpms(hypervisor, settings.tpm_path),
         carrier=Carrier(settings.moves, settings.tool_memory_mb, runner_of(settings.moves.copy_timeout_s)),
         lines=SerialLines(settings.consoles.serial, hypervisor, folders),
-        hands=Hands(OpenVSwitch(runner_of(35.0)), OsVif(settings.state_path / "locks")))
+        plug_tools=PlugTools(OpenVSwitch(runner_of(35.0)), OsVif(settings.state_path / "locks")))
 
 
 class LibvirtDriver(interface.Driver):
@@ -116,7 +116,7 @@ class LibvirtDriver(interface.Driver):
     def _compose(self, tools: DriverTools) -> None:
         """The parts, of the tools and of one another."""
         hypervisor, settings, folders, facts = tools.hypervisor, tools.settings, tools.folders, tools.host.facts
-        interfaces = LibvirtInterfaces(settings=settings, folders=folders, hands=tools.hands)
+        interfaces = LibvirtInterfaces(settings=settings, folders=folders, tools=tools.plug_tools)
         definer = Definer(hypervisor=hypervisor, settings=settings, folders=folders, disks=tools.disks,
                           tpms=tools.tpms, lines=tools.lines, facts=facts)
         self.disks = LibvirtDisks(settings=settings, folders=folders, maker=tools.disks,

@@ -29,7 +29,7 @@ SILENCE_S = 120.0  # of a libvirtd that is being restarted
 
 
 @dataclass(frozen=True)
-class Ears:
+class MigrationListeners:
     """Whom to tell, and whom to ask whether to go on."""
 
     listener: ProgressListener
@@ -50,18 +50,18 @@ class MigrationJob:
         self.over = threading.Event()
         self.error: Exception | None = None
 
-    def run(self, ears: Ears) -> None:
+    def run(self, listeners: MigrationListeners) -> None:
         """To the end. move.MigrationFailed: the guest is here; host.LibvirtDown, move.MigrationUnclear: only its
         destination knows."""
         try:
             if self._departure is not None:
-                if ears.stopped():
+                if listeners.stopped():
                     raise errors.move.MigrationFailed(uuid=self.uuid, reason="it was called off before it began")
                 concurrency.spawn(self._send, self._departure, name="migration")
             else:
                 self._sent.set()
             self._watching = True
-            self._watch_it(ears)
+            self._watch_it(listeners)
             self._finish()
         except Exception as error:
             self.error = error
@@ -108,7 +108,7 @@ class MigrationJob:
         finally:
             self._sent.set()
 
-    def _watch_it(self, ears: Ears) -> None:
+    def _watch_it(self, listeners: MigrationListeners) -> None:
         begun = reported = asked = time.monotonic()
         silent_since = None
         while True:
@@ -129,11 +129,11 @@ class MigrationJob:
             if now - reported >= REPORT_S:
                 reported = now
                 with _harmless(self.uuid):
-                    ears.listener(job.percent, job.progress)
+                    listeners.listener(job.percent, job.progress)
             if now - asked >= ASK_S and not self._gave_up:
                 asked = now
                 with _harmless(self.uuid):
-                    if ears.stopped():
+                    if listeners.stopped():
                         self.abort()
             if self._force_soon and job.progress.memory_processed_bytes > 0:
                 self._force_soon = False
@@ -187,7 +187,7 @@ class MigrationJobs:
         """The server's migration; None when this process has none of it under way."""
         return self._jobs.get(uuid)
 
-    def run(self, uuid: str, make: Callable[[], MigrationJob], ears: Ears) -> None:
+    def run(self, uuid: str, make: Callable[[], MigrationJob], listeners: MigrationListeners) -> None:
         """The migration under way to its end, or a new one."""
         with self._lock:
             job = self._jobs.get(uuid)
@@ -200,7 +200,7 @@ class MigrationJobs:
                 raise job.error
             return
         try:
-            job.run(ears)
+            job.run(listeners)
         finally:
             with self._lock:
                 del self._jobs[uuid]

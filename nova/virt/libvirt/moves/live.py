@@ -31,7 +31,7 @@ from nova.virt.libvirt.host.facts import HypervisorFacts
 from nova.virt.libvirt.hypervisor import OFF, CpuQuestion, Departure, LibvirtHypervisor, state_of
 from nova.virt.libvirt.moves import source_info, tpm_transfer
 from nova.virt.libvirt.moves.file_transfer import Carrier, only
-from nova.virt.libvirt.moves.job import Ears, MigrationJob, MigrationJobs
+from nova.virt.libvirt.moves.job import MigrationJob, MigrationJobs, MigrationListeners
 from nova.virt.libvirt.moves.source_info import SourceInfo
 from nova.virt.libvirt.moves.watch import MigrationWatch
 from nova.virt.libvirt.properties import requested_properties
@@ -96,7 +96,7 @@ class LibvirtLiveMoves:
         if self.hypervisor.migrated(uuid):
             self.hypervisor.undefine(uuid)
         else:
-            self.migrations.run(uuid, lambda: self._departing(order), Ears(listener, stopped))
+            self.migrations.run(uuid, lambda: self._departing(order), MigrationListeners(listener, stopped))
         disk_exports.withdraw(folder.path)
         tpm_transfer.drop(folder)
 

@@ -15,7 +15,7 @@ from nova import errors
 from nova.model.networks import Interface
 from nova.virt.libvirt.disks.folders import PlugRecord
 from nova.virt.libvirt.vifs import bridge, direct, macvtap, ovs, tap, vhostuser
-from nova.virt.libvirt.vifs.common import Hands, PlugContext, VifKind, VifRequirements, tap_name
+from nova.virt.libvirt.vifs.common import PlugContext, PlugTools, VifKind, VifRequirements, tap_name
 from nova.virt.libvirt.xml.specs import VifSpec
 
 LOG = logging.getLogger(__name__)
@@ -36,7 +36,7 @@ class _Bridge:
             bridge.prepare(interface, place.settings)
 
     @staticmethod
-    def unplug(plug: PlugRecord, hands: Hands) -> None:
+    def unplug(plug: PlugRecord, tools: PlugTools) -> None:
         bridge.unplug(plug)
 
 
@@ -83,14 +83,14 @@ def prepare(interface: Interface, place: PlugContext) -> None:
     kind_of(interface).prepare(interface, place)
 
 
-def unplug(plug: PlugRecord, hands: Hands) -> None:
+def unplug(plug: PlugRecord, tools: PlugTools) -> None:
     """What a newer release had plugged stays, and is told."""
     kind = KINDS.get(plug.kind)
     if kind is None:
         LOG.error("interface %s was plugged as '%s', which this release does not know: its device %s may be left",
                   plug.id, plug.kind, plug.device)
         return
-    kind.unplug(plug, hands)
+    kind.unplug(plug, tools)
 
 
 def spec(interface: Interface, asked: VifRequirements) -> VifSpec:
@@ -99,5 +99,5 @@ def spec(interface: Interface, asked: VifRequirements) -> VifSpec:
     return kind_of(interface).spec(interface, asked)
 
 
-__all__ = ["KINDS", "TABLE", "VifRequirements", "Hands", "VifKind", "PlugContext", "kind_of", "known_records",
+__all__ = ["KINDS", "TABLE", "VifRequirements", "PlugTools", "VifKind", "PlugContext", "kind_of", "known_records",
            "prepare", "record", "records", "spec", "tap_name", "unplug"]

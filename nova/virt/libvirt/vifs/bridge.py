@@ -27,7 +27,7 @@ def record(interface: Interface) -> PlugRecord:
 def prepare_neutrons(interface: Interface, place: PlugContext) -> None:
     """os-vif makes the bridge of a network of Neutron's, and the agent joins it to the network. NotPlugged."""
     plug = record(interface)
-    place.hands.os_vif.plug(VifPort(
+    place.tools.os_vif.plug(VifPort(
         id=interface.id, plugin=LINUX_BRIDGE, device=plug.device, bridge=plug.bridge, mac=interface.mac,
         network_id=interface.network_id, label=interface.label, mtu=interface.mtu, filtered=interface.filtered),
         place.server_uuid)

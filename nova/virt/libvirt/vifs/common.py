@@ -21,7 +21,7 @@ MOST_QUEUES = 8
 BANDWIDTH = ("average", "peak", "burst")
 
 
-class Hands(NamedTuple):
+class PlugTools(NamedTuple):
     """What touches the host."""
 
     ovs: OpenVSwitch
@@ -35,7 +35,7 @@ class PlugContext(NamedTuple):
 
     server_uuid: str
     settings: LibvirtSettings
-    hands: Hands
+    tools: PlugTools
 
 
 class VifRequirements(NamedTuple):
@@ -58,7 +58,7 @@ class VifKind(Protocol):
     def prepare(self, interface: Interface, place: PlugContext) -> None:
         """Have all there is on this host before the guest starts. HostRefused. Repeated: the same."""
 
-    def unplug(self, plug: PlugRecord, hands: Hands) -> None:
+    def unplug(self, plug: PlugRecord, tools: PlugTools) -> None:
         """Leave nothing of it. Safe when there is nothing."""
 
     def spec(self, interface: Interface, asked: VifRequirements) -> VifSpec:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from nova.model.networks import Interface
 from nova.virt.libvirt.disks.folders import PlugRecord
-from nova.virt.libvirt.vifs.common import Hands, PlugContext, VifRequirements, pci_address, plain, vlan_of
+from nova.virt.libvirt.vifs.common import PlugContext, PlugTools, VifRequirements, pci_address, plain, vlan_of
 from nova.virt.libvirt.xml.specs import VifSpec
 
 WHOLE = "direct-physical"
@@ -23,7 +23,7 @@ def prepare(interface: Interface, place: PlugContext) -> None:
     record(interface)
 
 
-def unplug(plug: PlugRecord, hands: Hands) -> None:
+def unplug(plug: PlugRecord, tools: PlugTools) -> None:
     """libvirt gives the device back when the guest stops."""
 
 

@@ -10,14 +10,14 @@ from nova.model.orders import BuildOrder
 from nova.virt.libvirt import vifs
 from nova.virt.libvirt.disks.folders import Folders, PlugRecord
 from nova.virt.libvirt.settings import LibvirtSettings
-from nova.virt.libvirt.vifs import Hands, PlugContext
+from nova.virt.libvirt.vifs import PlugContext, PlugTools
 
 
 @dataclass(frozen=True, kw_only=True)
 class LibvirtInterfaces:
     settings: LibvirtSettings
     folders: Folders
-    hands: Hands
+    tools: PlugTools
 
     def plug(self, order: BuildOrder) -> None:
         self.note(order.server_uuid, vifs.records(order.interfaces))
@@ -29,7 +29,7 @@ class LibvirtInterfaces:
         for plug in vifs.known_records(order.interfaces) if order is not None else ():
             plugs.setdefault(plug.device, plug)
         for plug in plugs.values():
-            vifs.unplug(plug, self.hands)
+            vifs.unplug(plug, self.tools)
         if folder.exists():
             folder.keep_plugs(())
             folder.leave()
@@ -46,7 +46,7 @@ class LibvirtInterfaces:
     def prepare(self, server_uuid: str, interfaces: Iterable[Interface]) -> None:
         """HostRefused."""
         for interface in interfaces:
-            vifs.prepare(interface, PlugContext(server_uuid, self.settings, self.hands))
+            vifs.prepare(interface, PlugContext(server_uuid, self.settings, self.tools))
 
     def unplug_one(self, server_uuid: str, interface: Interface) -> None:
         """As it was plugged, whatever the port says now."""
@@ -54,6 +54,6 @@ class LibvirtInterfaces:
         plugs = folder.plugs()
         mine = tuple(one for one in plugs if one.id == interface.id) or vifs.known_records([interface])
         for plug in mine:
-            vifs.unplug(plug, self.hands)
+            vifs.unplug(plug, self.tools)
         if folder.exists():
             folder.keep_plugs(tuple(one for one in plugs if one.id != interface.id))

@@ -10,8 +10,8 @@ from nova.model.networks import Interface
 from nova.privileged import vfs
 from nova.virt.libvirt.disks.folders import PlugRecord
 from nova.virt.libvirt.vifs.common import (
-    Hands,
     PlugContext,
+    PlugTools,
     VifRequirements,
     detail,
     named,
@@ -36,12 +36,12 @@ def prepare(interface: Interface, place: PlugContext) -> None:
     """Of a virtual function: its MAC address and VLAN, which a macvtap's guest can not change."""
     if interface.type != OF_FUNCTION:
         source = _source(interface)
-        if not place.hands.links.exists(source):
+        if not place.tools.links.exists(source):
             raise errors.host.VifData(id=interface.id, reason=f"the device {source} is not on this host")
         return
     address = pci_address(interface)
-    function = vfs.function_of(address, place.hands.sysfs)
-    if function is None or vfs.device_of(address, place.hands.sysfs) is None:
+    function = vfs.function_of(address, place.tools.sysfs)
+    if function is None or vfs.device_of(address, place.tools.sysfs) is None:
         raise errors.host.VifData(id=interface.id,
                                   reason=f"PCI device {address} is no virtual function with a network device")
     try:
@@ -50,7 +50,7 @@ def prepare(interface: Interface, place: PlugContext) -> None:
         raise errors.host.VifData(id=interface.id, reason=error.message) from error
 
 
-def unplug(plug: PlugRecord, hands: Hands) -> None:
+def unplug(plug: PlugRecord, tools: PlugTools) -> None:
     """Nothing of it outlives the guest."""
 
 

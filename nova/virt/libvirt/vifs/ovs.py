@@ -9,7 +9,7 @@ from dataclasses import replace
 from nova import errors
 from nova.model.networks import Interface
 from nova.virt.libvirt.disks.folders import PlugRecord
-from nova.virt.libvirt.vifs.common import Hands, PlugContext, VifRequirements, detail, named, plain, tap_name
+from nova.virt.libvirt.vifs.common import PlugContext, PlugTools, VifRequirements, detail, named, plain, tap_name
 from nova.virt.libvirt.vifs.os_vif_plugs import OVS, VifPort
 from nova.virt.libvirt.xml.specs import VifSpec
 
@@ -49,18 +49,18 @@ def record(interface: Interface) -> PlugRecord:
 
 def prepare(interface: Interface, place: PlugContext) -> None:
     """The switch is not ours to make, nor is what moves its packets ours to change: os-vif would do both."""
-    plug, hands = record(interface), place.hands
+    plug, tools = record(interface), place.tools
     switch = plug.details[SWITCH]
     try:
-        if not hands.ovs.has_bridge(switch):
+        if not tools.ovs.has_bridge(switch):
             raise errors.host.NoBridge(bridge=switch, network=interface.label)
-        port = replace(_port(plug), datapath=plug.details[DATAPATH] or hands.ovs.datapath_of(switch), mtu=interface.mtu,
+        port = replace(_port(plug), datapath=plug.details[DATAPATH] or tools.ovs.datapath_of(switch), mtu=interface.mtu,
                        mac=interface.mac, network_id=interface.network_id, label=interface.label,
                        filtered=interface.filtered)
-        hands.os_vif.plug(port, place.server_uuid)
-        if port.between and not hands.ovs.has_port(switch, plug.details[PORT]):
-            hands.os_vif.unplug(port)  # to os-vif a cable is a port, should whoever laid it have died before the end
-            hands.os_vif.plug(port, place.server_uuid)
+        tools.os_vif.plug(port, place.server_uuid)
+        if port.between and not tools.ovs.has_port(switch, plug.details[PORT]):
+            tools.os_vif.unplug(port)  # to os-vif a cable is a port, should whoever laid it have died before the end
+            tools.os_vif.plug(port, place.server_uuid)
     except errors.host.CommandFailed as error:
         raise errors.host.VifData(id=interface.id, reason=error.message) from error
 
@@ -71,13 +71,13 @@ def ids_of(interface: Interface, place: PlugContext) -> dict[str, str]:
             "vm-uuid": place.server_uuid}
 
 
-def unplug(plug: PlugRecord, hands: Hands) -> None:
+def unplug(plug: PlugRecord, tools: PlugTools) -> None:
     """Beside what libvirt removes with the guest: the bridge is this interface's alone."""
-    hands.os_vif.unplug(_port(plug))
-    hands.links.delete(plug.device)
+    tools.os_vif.unplug(_port(plug))
+    tools.links.delete(plug.device)
     if CABLE in plug.details:
-        hands.links.delete(plug.details[CABLE])  # its other end goes with it
-        hands.links.delete(plug.bridge)
+        tools.links.delete(plug.details[CABLE])  # its other end goes with it
+        tools.links.delete(plug.bridge)
 
 
 def _port(plug: PlugRecord) -> VifPort:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from nova.model.networks import Interface
 from nova.virt.libvirt.disks.folders import PlugRecord
-from nova.virt.libvirt.vifs.common import Hands, PlugContext, VifRequirements, plain, tap_name
+from nova.virt.libvirt.vifs.common import PlugContext, PlugTools, VifRequirements, plain, tap_name
 from nova.virt.libvirt.xml.specs import VifSpec
 
 
@@ -19,9 +19,9 @@ def prepare(interface: Interface, place: PlugContext) -> None:
     """libvirt makes it."""
 
 
-def unplug(plug: PlugRecord, hands: Hands) -> None:
+def unplug(plug: PlugRecord, tools: PlugTools) -> None:
     """Remove the tap, should libvirt have left it. Nothing when there is none."""
-    hands.links.delete(plug.device)
+    tools.links.delete(plug.device)
 
 
 def spec(interface: Interface, asked: VifRequirements) -> VifSpec:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from nova import errors
 from nova.model.networks import Interface
 from nova.virt.libvirt.disks.folders import PlugRecord
-from nova.virt.libvirt.vifs.common import Hands, PlugContext, VifRequirements, detail, plain
+from nova.virt.libvirt.vifs.common import PlugContext, PlugTools, VifRequirements, detail, plain
 from nova.virt.libvirt.vifs.ovs import PORT, SWITCH, ids_of, switch_of
 from nova.virt.libvirt.xml.specs import VifSpec
 
@@ -28,7 +28,7 @@ def record(interface: Interface) -> PlugRecord:
 def prepare(interface: Interface, place: PlugContext) -> None:
     """Have the port on Open vSwitch, where the port's details ask for that (``vhostuser_ovs_plug``); any other switch
     makes its own. host.NoBridge, host.VifData."""
-    plug, ovs = record(interface), place.hands.ovs
+    plug, ovs = record(interface), place.tools.ovs
     if not plug.details:
         return
     mode = _mode(interface)
@@ -41,10 +41,10 @@ def prepare(interface: Interface, place: PlugContext) -> None:
         raise errors.host.VifData(id=interface.id, reason=error.message) from error
 
 
-def unplug(plug: PlugRecord, hands: Hands) -> None:
+def unplug(plug: PlugRecord, tools: PlugTools) -> None:
     """Remove the port of Open vSwitch that ``prepare`` made. Of any other switch nothing is ours."""
     if plug.details:
-        hands.ovs.delete_port(plug.details[SWITCH], plug.details[PORT])
+        tools.ovs.delete_port(plug.details[SWITCH], plug.details[PORT])
 
 
 def spec(interface: Interface, asked: VifRequirements) -> VifSpec:

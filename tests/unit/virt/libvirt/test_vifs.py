@@ -84,8 +84,8 @@ def text_of(one: Interface, **more: Any) -> str:
 
 def place(runner: Runner | None = None, links: Any = None, sysfs: Path = Path("/nowhere"),
           os_vif: OsVif | None = None) -> vifs.PlugContext:
-    hands = vifs.Hands(OpenVSwitch(runner or Runner()), os_vif or OsVif(), links or Links(), sysfs)
-    return vifs.PlugContext(UUID, SETTINGS, hands)
+    tools = vifs.PlugTools(OpenVSwitch(runner or Runner()), os_vif or OsVif(), links or Links(), sysfs)
+    return vifs.PlugContext(UUID, SETTINGS, tools)
 
 
 VIRTIO = '<model type="virtio" /><mtu size="1450" />'
@@ -184,7 +184,7 @@ def test_hybrid_ovs_when_it_is_plugged_and_unplugged_then_a_bridge_is_between_an
     vifs.prepare(one, place(runner, links, os_vif=os_vif))
     [(port, _server)] = os_vif.plugged
     assert (port.between, port.bridge, port.device) == ("qbrce531f90-19", "br-int", TAP) and links.made == []
-    vifs.unplug(vifs.record(one), place(runner, links, os_vif=os_vif).hands)
+    vifs.unplug(vifs.record(one), place(runner, links, os_vif=os_vif).tools)
     assert [(one.between, one.bridge, one.port_id) for one in os_vif.unplugged] == [("qbrce531f90-19", "br-int", ID)]
     assert [name for call, name in links.made] == [TAP, "qvbce531f90-19", "qbrce531f90-19"]
 
@@ -198,7 +198,7 @@ def test_hybrid_ovs_when_a_killed_run_left_its_cable_outside_the_switch_then_it_
 def test_ovs_when_an_older_release_plugged_it_then_its_record_is_enough_to_unplug_it():
     os_vif = OsVif()
     plug = PlugRecord(id=ID, device=TAP, bridge="br-int", kind="ovs", details={"switch": "br-int", "port": TAP})
-    vifs.unplug(plug, place(os_vif=os_vif).hands)
+    vifs.unplug(plug, place(os_vif=os_vif).tools)
     assert os_vif.unplugged == [VifPort(id=ID, plugin="ovs", device=TAP, bridge="br-int")]
 
 
@@ -217,7 +217,7 @@ def test_vhostuser_when_the_switch_is_ovs_then_its_port_is_the_other_end(mode, p
         "vhostuser_socket": "/run/vhu1", "vhostuser_mode": mode, "vhostuser_ovs_plug": True})
     vifs.prepare(one, place(runner))
     assert "add-port br-int vhu1" in runner.ran[1] and runner.ran[1].endswith(port)
-    vifs.unplug(vifs.record(one), place(runner).hands)
+    vifs.unplug(vifs.record(one), place(runner).tools)
     assert runner.ran[-1] == "-- --if-exists del-port br-int vhu1"
 
 
@@ -243,8 +243,8 @@ def test_virtual_function_when_it_is_looked_at_then_its_card_and_number_are_know
 @pytest.mark.parametrize("name", [name for name in CASES if name != "bridge"])
 def test_unplug_when_there_is_nothing_left_then_it_is_harmless(name):
     one = CASES[name][0]
-    vifs.unplug(vifs.record(one), place().hands)
-    vifs.unplug(vifs.record(one), place().hands)
+    vifs.unplug(vifs.record(one), place().tools)
+    vifs.unplug(vifs.record(one), place().tools)
 
 
 # --- ports whose data do not hang together: their owners can change some of it at any time
@@ -277,7 +277,7 @@ def test_records_when_a_port_makes_no_sense_then_the_others_are_known():
 
 
 def test_unplug_when_a_newer_release_plugged_it_then_it_is_told_and_no_error(caplog):
-    vifs.unplug(PlugRecord(id=ID, device="x0", bridge="", kind="of-tomorrow"), place().hands)
+    vifs.unplug(PlugRecord(id=ID, device="x0", bridge="", kind="of-tomorrow"), place().tools)
     assert "of-tomorrow" in caplog.text
 
 
