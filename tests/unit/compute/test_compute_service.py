@@ -99,7 +99,7 @@ def _cleanup(order, epoch: int, **fields) -> Debt:
                     "step": "destroy_guests"} | fields))
 
 
-def test_start_when_a_destroy_is_owed_then_it_is_done_without_asking_and_told(world):
+def test_start_when_a_destroy_is_pending_then_it_is_done_without_asking_and_told(world):
     order = build_order()
     world.build(order)
     world.conductor.forget()
@@ -109,7 +109,7 @@ def test_start_when_a_destroy_is_owed_then_it_is_done_without_asking_and_told(wo
     assert world.build(order)[0].error_kind == "overtaken" or world.build(order)[0].error_code == "order.closed"
 
 
-def test_start_when_the_guest_was_built_anew_since_then_the_debt_takes_nothing(world):
+def test_start_when_the_guest_was_built_anew_since_then_the_cleanup_takes_nothing(world):
     order = build_order(epoch=6)
     world.build(order)
     world.conductor.debts = (_cleanup(order, 5),)
@@ -117,7 +117,7 @@ def test_start_when_the_guest_was_built_anew_since_then_the_debt_takes_nothing(w
     assert world.driver.lifecycle.power_state(order.server_uuid) == PowerState.RUNNING and world.conductor.paid == [1]
 
 
-def test_start_when_a_late_order_raised_the_epoch_then_the_debt_is_paid_all_the_same(world):
+def test_start_when_a_late_order_raised_the_epoch_then_the_cleanup_is_done_all_the_same(world):
     order = build_order(epoch=1)
     world.build(order)
     world.service.stop_guests(HOST, (guest_order(order, 9),))
@@ -127,7 +127,7 @@ def test_start_when_a_late_order_raised_the_epoch_then_the_debt_is_paid_all_the_
 
 
 @pytest.mark.parametrize("cleanup", [{"step": "dance"}, {"server_uuid": "../x"}])
-def test_start_when_a_debt_can_not_be_paid_then_it_is_logged_and_the_others_are(world, caplog, cleanup):
+def test_start_when_a_cleanup_can_not_be_done_then_it_is_logged_and_the_others_are(world, caplog, cleanup):
     order = build_order()
     world.build(order)
     world.conductor.debts = (_cleanup(order, 2, id=7, **cleanup), _cleanup(order, 2, id=8))
@@ -135,7 +135,7 @@ def test_start_when_a_debt_can_not_be_paid_then_it_is_logged_and_the_others_are(
     assert world.conductor.paid == [8] and "cleanup 7" in caplog.text
 
 
-def test_pay_when_a_debt_failed_then_it_is_tried_again_and_told_once(world):
+def test_do_when_a_cleanup_failed_then_it_is_tried_again_and_told_once(world):
     order = build_order()
     world.build(order)
     cleanups = world.service._cleanups
@@ -160,7 +160,7 @@ def test_pay_when_only_telling_failed_then_the_work_is_not_done_again(world):
 
 @pytest.mark.parametrize("tell", [lambda service: service.heard(Alive(owes=True)),
                                   lambda service: service.look_for_debts("host1")], ids=["answered", "told"])
-def test_debts_when_they_were_made_while_the_daemon_ran_then_word_of_them_makes_it_ask(tmp_path, clock, tell):
+def test_cleanups_when_they_were_made_while_the_daemon_ran_then_word_of_them_makes_it_ask(tmp_path, clock, tell):
     world = World(tmp_path, clock).start()
     order = build_order()
     world.build(order)

@@ -322,21 +322,21 @@ def _cleanup(order, step: str, epoch: int, **arguments: str) -> Debt:
     return Debt(id=1, host=HOST, server_uuid=order.server_uuid, epoch=epoch, step=step, arguments=arguments)
 
 
-def test_debt_when_a_confirmed_move_is_owed_then_what_was_put_aside_goes(world, other, order):
+def test_cleanup_when_a_confirmed_move_is_pending_then_the_source_copy_goes(world, other, order):
     moved(world, other, order)
     world.conductor.debts = (_cleanup(order, "forget_guests", 3),)
     world.restart()
     assert world.leftovers() == [] and world.conductor.paid == [1]
 
 
-def test_debt_when_a_later_move_put_it_aside_then_that_stays(world, order):
+def test_cleanup_when_a_later_move_kept_it_then_that_stays(world, order):
     left(world, order, 6)
     world.conductor.debts = (_cleanup(order, "forget_guests", 3),)
     world.restart()
     assert world.driver.cold_moves.kept_sources() == {order.server_uuid} and world.conductor.paid == [1]
 
 
-def test_debt_when_a_return_is_owed_then_the_guests_disks_are_its_own_again(world, order):
+def test_cleanup_when_a_return_is_pending_then_the_guests_disks_are_its_own_again(world, order):
     left(world, order)
     world.conductor.debts = (_cleanup(order, "return_guests", 2),)
     world.restart()
@@ -346,7 +346,7 @@ def test_debt_when_a_return_is_owed_then_the_guests_disks_are_its_own_again(worl
 
 
 @pytest.mark.parametrize("keep", [True, False])
-def test_debt_when_an_evacuated_guest_is_owed_then_its_disks_go_unless_they_are_shared(world, order, keep):
+def test_cleanup_when_an_evacuated_guest_is_pending_then_its_disks_go_unless_they_are_shared(world, order, keep):
     world.conductor.debts = (_cleanup(order, "destroy_guests", 2, **({"keep_disks": "1"} if keep else {})),)
     world.restart()
     guest = world.driver.hypervisor.inspect(order.server_uuid)
@@ -354,7 +354,7 @@ def test_debt_when_an_evacuated_guest_is_owed_then_its_disks_go_unless_they_are_
     assert (guest.marks, guest.defined, guest.taps) == ({"root": "precious"}, False, []) if keep else guest is None
 
 
-def test_debt_when_the_evacuated_guest_came_back_since_then_nothing_is_taken(world, other, order):
+def test_cleanup_when_the_evacuated_guest_came_back_since_then_nothing_is_taken(world, other, order):
     new = moved(world, other, order)
     source = left(other, new, 5)
     world.one("fetch_guests", move_order(new, 5, source))

@@ -166,7 +166,7 @@ def test_snapshot_when_the_guest_does_not_run_then_the_outcome_has_its_state(wor
         assert world.one(each, snapshot_order(order, 3)).power_state == power
 
 
-def test_debt_when_a_snapshot_should_have_been_dropped_then_it_is(world, order):
+def test_cleanup_when_a_snapshot_should_have_been_dropped_then_it_is(world, order):
     world.one("snapshot_guests", snapshot_order(order, 2))
     world.conductor.debts = (Debt(id=1, host=HOST, server_uuid=order.server_uuid, epoch=2, step="drop_snapshots",
                                   arguments={"image_id": IMAGE}),)

@@ -60,7 +60,7 @@ def test_drain_and_undrain_when_all_are_skipped_then_only_the_service_changes(cl
     assert host_commands.service_of(cloud.control, "a").disabled_reason is None
 
 
-def test_host_when_it_is_no_longer_forced_down_while_it_owes_then_what_it_owes_stays_claimed_and_known(
+def test_host_when_it_is_no_longer_forced_down_while_it_has_cleanups_then_what_they_are_for_stays_claimed_and_known(
         cloud: SmallCloud) -> None:
     """It may be back at once: nothing is placed on room that its old guests still have, and it is told to remove them.
     """

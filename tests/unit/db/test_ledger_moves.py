@@ -115,7 +115,7 @@ def test_move_when_the_row_is_closed_then_it_is_overtaken(server):
         server.begin(epoch=10)
 
 
-def test_move_when_a_host_owes_then_what_is_held_there_stays_until_it_paid(server):
+def test_move_when_a_host_has_cleanups_then_what_is_held_there_stays_until_it_did_its_cleanup(server):
     server.begin()
     server.claim("host2", BIG)
     assert server.end(kept=("host1",)) == []
@@ -124,14 +124,14 @@ def test_move_when_a_host_owes_then_what_is_held_there_stays_until_it_paid(serve
     assert server.held() == {("host2", False, 2)}
 
 
-def test_debt_when_the_server_is_back_on_that_host_then_only_its_moves_claim_is_released(server):
+def test_cleanup_when_the_server_is_back_on_that_host_then_only_its_moves_claim_is_released(server):
     server.begin()
     server.claim("host1", BIG)
     server.api.transact(lambda tx: ledger.release_on(tx, server.uuid, "host1", server.move))
     assert server.held() == {("host1", False, 2)}
 
 
-def test_undo_when_the_destination_owes_then_a_next_move_takes_both_and_ends_both(server):
+def test_undo_when_the_destination_has_cleanups_then_a_next_move_takes_both_and_ends_both(server):
     server.begin()
     server.claim("host2", BIG)
     assert server.undo(kept=("host2",)) == []
@@ -148,7 +148,7 @@ def test_undo_when_the_destination_owes_then_a_next_move_takes_both_and_ends_bot
 @pytest.mark.parametrize("target, host, left", [
     ("host2", "host1", {("host1", False, 1)}), ("host2", "host2", {("host2", False, 2)}),
     ("host1", "host1", {("host1", False, 2)})])
-def test_settle_when_a_move_was_overtaken_then_the_server_holds_just_where_it_is(server, target, host, left):
+def test_end_overtaken_moves_when_there_was_one_then_the_server_holds_just_where_it_is(server, target, host, left):
     server.begin()
     server.claim(target, BIG)
     server.end_overtaken_moves(host)
@@ -156,7 +156,7 @@ def test_settle_when_a_move_was_overtaken_then_the_server_holds_just_where_it_is
     assert server.end_overtaken_moves(host) == [] and server.held() == left
 
 
-def test_settle_when_a_host_owes_then_that_is_kept(server):
+def test_end_overtaken_moves_when_a_host_has_cleanups_then_that_is_kept(server):
     server.begin()
     server.claim("host2", BIG)
     server.end_overtaken_moves("host2", kept=("host1",))

@@ -31,7 +31,7 @@ def test_server_when_it_never_answers_then_it_is_away_in_time(patience: str, mon
 
 def test_database_when_nobody_listens_then_its_place_is_in_the_log_and_not_in_the_message(
         caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
-    now = time.monotonic() + 1.1 * engine.TELL_AGAIN_S  # whatever other tests were told
+    now = time.monotonic() + 1.1 * engine.LOG_AGAIN_S  # whatever other tests logged
     monkeypatch.setattr(engine, "time", types.SimpleNamespace(monotonic=lambda: now))
     database = Database("mysql://nova:secret@127.0.0.1:1/cell")
     for _ in range(3):

@@ -412,7 +412,7 @@ def test_dry_run_shows_what_would_be_done_and_does_nothing(cloud: DrainedConduct
     assert not cloud.orders and not cloud.services[0].disabled
 
 
-def test_show_tells_of_servers_moves_and_debts(cloud: DrainedConductor) -> None:
+def test_show_tells_of_servers_moves_and_cleanups(cloud: DrainedConductor) -> None:
     from nova.model.services import Debt
 
     cloud.add(), cloud.add(), cloud.add(VmState.STOPPED)

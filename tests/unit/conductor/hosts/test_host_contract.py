@@ -223,7 +223,7 @@ def test_metadata_service_is_in_no_list(cloud: SmallCloud) -> None:
 
 # -- heartbeats
 
-def test_heartbeat_when_a_debt_was_just_made_then_the_host_is_told(cloud: SmallCloud) -> None:
+def test_heartbeat_when_a_cleanup_was_just_made_then_the_host_is_told(cloud: SmallCloud) -> None:
     beat = Heartbeat(host="a", binary="nova-compute")
     assert not cloud.daemons.heartbeat(beat).owes
     cloud.computes["a"].answers = {"build": silent, "destroy": silent}

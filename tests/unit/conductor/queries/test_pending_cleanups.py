@@ -27,7 +27,7 @@ def take_out(cloud: SmallCloud, host: str) -> None:
     cloud.write("cell", sa.update(services).where(of_host).values(deleted=services.c.id))
 
 
-def test_debts_are_listed_by_host(cloud: SmallCloud) -> None:
+def test_cleanups_are_listed_by_host(cloud: SmallCloud) -> None:
     assert cloud.control.list_debts(None) == ()
     uuid, cleanup = lost(cloud)
     assert (cleanup.host, cleanup.server_uuid, cleanup.step) == ("a", uuid,
@@ -35,7 +35,7 @@ def test_debts_are_listed_by_host(cloud: SmallCloud) -> None:
     assert cloud.control.list_debts("a") == (cleanup,) and cloud.control.list_debts("b") == ()
 
 
-def test_deleting_the_service_when_its_host_owes_then_it_is_refused_until_the_host_is_said_to_be_gone(
+def test_deleting_the_service_when_its_host_has_cleanups_then_it_is_refused_until_the_host_is_said_to_be_gone(
         cloud: SmallCloud, caplog: pytest.LogCaptureFixture) -> None:
     uuid, cleanup = lost(cloud)
     named = ServiceQuery(host="a", binary="nova-compute")
@@ -54,7 +54,7 @@ def test_deleting_the_service_when_its_host_has_paid_then_nothing_is_in_the_way(
     cloud.control.delete_service(ServiceQuery(host="a", binary="nova-compute"))
 
 
-def test_debt_when_a_newer_one_stands_in_its_place_then_paying_the_older_does_not_pay_it(cloud: SmallCloud) -> None:
+def test_cleanup_when_a_newer_one_stands_in_its_place_then_doing_the_older_does_not_do_it(cloud: SmallCloud) -> None:
     """The host did the older, could not say so, and is told of the newer: it must do that, too."""
     uuid, old = lost(cloud)
     again = {"host": "a", "server_uuid": uuid, "step": old.step, "arguments": {"keep_disks": "1"}}
@@ -70,14 +70,14 @@ def test_debt_when_a_newer_one_stands_in_its_place_then_paying_the_older_does_no
     assert cloud.control.list_debts("a") == () and ("a", uuid) not in cloud.claims()
 
 
-def test_forgiving_when_the_host_is_registered_then_conflict_and_the_debt_stands(cloud: SmallCloud) -> None:
+def test_dropping_when_the_host_is_registered_then_conflict_and_the_cleanup_stands(cloud: SmallCloud) -> None:
     uuid, cleanup = lost(cloud)
     with pytest.raises(errors.Conflict, match="registered"):
         cloud.control.forgive_debts("a")
     assert cloud.control.list_debts(None) == (cleanup,) and ("a", uuid) in cloud.claims()
 
 
-def test_forgiving_when_the_host_was_removed_then_its_claims_are_free_and_the_servers_stay(cloud: SmallCloud) -> None:
+def test_dropping_when_the_host_was_removed_then_its_claims_are_free_and_the_servers_stay(cloud: SmallCloud) -> None:
     uuid, cleanup = lost(cloud)
     take_out(cloud, "a")
     assert cloud.control.forgive_debts("a") == (cleanup,)
@@ -86,7 +86,7 @@ def test_forgiving_when_the_host_was_removed_then_its_claims_are_free_and_the_se
     assert cloud.control.forgive_debts("a") == () == cloud.control.forgive_debts("nobody")
 
 
-def test_forgiving_when_it_dies_half_way_then_the_next_one_ends_it(cloud: SmallCloud, monkeypatch) -> None:
+def test_dropping_when_it_dies_half_way_then_the_next_one_ends_it(cloud: SmallCloud, monkeypatch) -> None:
     uuid, cleanup = lost(cloud)
     take_out(cloud, "a")
 
@@ -101,7 +101,7 @@ def test_forgiving_when_it_dies_half_way_then_the_next_one_ends_it(cloud: SmallC
     assert not cloud.debts()
 
 
-def test_forgiving_when_the_host_comes_back_meanwhile_then_conflict_and_it_pays_itself(cloud: SmallCloud) -> None:
+def test_dropping_when_the_host_comes_back_meanwhile_then_conflict_and_it_pays_itself(cloud: SmallCloud) -> None:
     _uuid, cleanup = lost(cloud)
     take_out(cloud, "a")
     release = cloud.deps.feed.after_release

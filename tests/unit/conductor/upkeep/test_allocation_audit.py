@@ -152,7 +152,7 @@ def test_audit_when_somebody_allocates_by_placements_api_then_it_is_no_orphan(cl
     assert run(cloud, "audit", delete=True)[0] == 0
 
 
-def test_audit_when_a_host_owes_something_then_what_is_held_there_stays(cloud: SmallCloud) -> None:
+def test_audit_when_a_host_has_cleanups_then_what_is_held_there_stays(cloud: SmallCloud) -> None:
     [uuid] = cloud.active()
     add_orphan(cloud, "b", uuid)
     cloud.cell.transact(lambda tx: services.add_cleanups(tx, [{"host": "b", "server_uuid": uuid, "epoch": 1,
