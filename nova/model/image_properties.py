@@ -90,8 +90,10 @@ LOOSE: dict[str, Mapping[str, str]] = {
     "os_type": {},
 }
 
-_CONDITION = r"\s*(==|!=|<=|>=|=|<|>)?\s*[0-9]+(\.[0-9]+)*\s*"
-_CPUS = r"\s*[0-9]+(-[0-9]+)?(\s*,\s*\^?[0-9]+(-[0-9]+)?)*\s*"
+LONGEST = 255  # characters of a value that says one thing; lists of disks may be longer
+#: One condition of a version, without white space around it: (the comparison, the version).
+CONDITION = re.compile(r"(==|!=|<=|>=|=|<|>)?\s*([0-9]{1,9}(?:\.[0-9]{1,9}){0,9})")
+_CPUS = re.compile(r"\^?[0-9]+(-[0-9]+)?")
 
 
 def _is_uuid(value: str) -> str | None:
@@ -113,26 +115,28 @@ def _is_list(value: str) -> str | None:
 
 
 def _is_condition(value: str) -> str | None:
-    ok = all(re.fullmatch(_CONDITION, part) for part in value.split(","))
+    ok = all(CONDITION.fullmatch(part.strip()) for part in value.split(","))
     return None if ok else "must be a condition on a version, as >=2.6"
 
 
 def _are_cpus(value: str) -> str | None:
-    return None if re.fullmatch(_CPUS, value) else "must be a set of CPUs, as 0-3,^2"
+    parts = [part.strip() for part in value.split(",")]
+    ok = not parts[0].startswith("^") and all(_CPUS.fullmatch(part) for part in parts)
+    return None if ok else "must be a set of CPUs, as 0-3,^2"
 
 
 def _by(rule: ExtraSpecRule) -> Callable[[str], str | None]:
     return lambda value: rule.problem(value.strip())
 
 
+LISTS = ("img_block_device_mapping", "img_mappings")
 #: Name -> what is wrong with a value (None: nothing).
 PROBLEMS: dict[str, Callable[[str], str | None]] = {
     **{name: one_of(*allowed).problem for name, allowed in CHOICES.items()},
     **dict.fromkeys(BOOLEANS, _by(FLAG)),
     **dict.fromkeys(INTEGERS, _by(NUMBER)),
     **dict.fromkeys(UUIDS, _is_uuid),
-    "img_block_device_mapping": _is_list,
-    "img_mappings": _is_list,
+    **dict.fromkeys(LISTS, _is_list),
     "img_hv_requested_version": _is_condition,
 }
 #: The same for names that go on with a node's number: ``hw_numa_cpus.0``.
@@ -145,7 +149,10 @@ def problem(properties: Mapping[str, str]) -> str | None:
         name = OLD_NAMES.get(given, given)
         base, dot, number = name.partition(".")
         check = NUMBERED.get(base) if dot and number.isdecimal() else PROBLEMS.get(name)
-        wrong = check(_canonical(name, value)) if check else None
+        wrong = None
+        if check is not None:
+            too_long = len(value) > LONGEST and name not in LISTS
+            wrong = f"is longer than {LONGEST} characters" if too_long else check(_canonical(name, value))
         if wrong is not None:
             return f"image property {given} is {value[:100]!r}, which it can not be: it {wrong}"
     return None

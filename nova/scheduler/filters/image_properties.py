@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import operator
-import re
 from collections.abc import Mapping
 
+from nova.model.image_properties import CONDITION
 from nova.model.scheduling import PlacementRequest
 from nova.scheduler.filters import Filter
 from nova.scheduler.views import HostFacts, HostView
@@ -25,7 +25,7 @@ SAME = {
     "xapi": "xen", "xenserver": "xen", "hv": "hvm", "pv": "xen",
 }
 
-_CONDITION = re.compile(r"\s*(<=|>=|==|!=|<|>|=)?\s*([0-9]{1,9}(?:\.[0-9]{1,9}){0,9})\s*")
+SHOWN = 100  # characters of a tenant's text in a refusal
 _COMPARE = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq,
             "=": operator.eq, "": operator.eq, "!=": operator.ne}
 
@@ -73,13 +73,13 @@ def _version_refusal(facts: HostFacts, conditions: str) -> str | None:
     if not conditions:
         return None
     for condition in conditions.split(","):
-        parsed = _CONDITION.fullmatch(condition)
+        parsed = CONDITION.fullmatch(condition.strip())
         if parsed is None:
-            return f"the image's version condition {conditions!r} can not be understood"
+            return f"the image's version condition {conditions[:SHOWN]!r} can not be understood"
         wanted = tuple(map(int, parsed[2].split(".")))
         length = max(3, len(wanted))
         if not _COMPARE[parsed[1] or ""](_padded(_version(facts.hypervisor_version), length), _padded(wanted, length)):
-            return f"hypervisor version is not {conditions}"
+            return f"hypervisor version is not {conditions[:SHOWN]}"
     return None
 
 

@@ -142,7 +142,7 @@ def test_operators_meet(value, wanted, expected):
     ({"img_hv_requested_version": "7.2"}, None),
     ({"hypervisor_version_requires": "!=7.2.0"}, "hypervisor version is not !=7.2.0"),
     ({"img_hv_requested_version": ">7.2.0"}, "hypervisor version is not >7.2.0"),
-    ({"img_hv_requested_version": "9" * 5000}, f"the image's version condition '{'9' * 5000}' can not be understood"),
+    ({"img_hv_requested_version": "9" * 5000}, f"the image's version condition '{'9' * 100}' can not be understood"),
     ({"img_hv_requested_version": "new"}, "the image's version condition 'new' can not be understood"),
 ])
 def test_image_properties_filter(properties, expected):
