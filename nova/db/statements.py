@@ -125,7 +125,7 @@ _PATIENCE = {"mariadb": ("SET max_statement_time = {seconds}", "SET max_statemen
 @contextlib.contextmanager
 def hurried(tx: Connection, seconds: int) -> Iterator[None]:
     """The server breaks off each statement in it after so many seconds (:data:`TOO_SLOW`): for what a client wrote,
-    and may have made as slow as it likes. (Files have no such limit, and no clients.)"""
+    and may have made as slow as it likes. (Files have no such limit; their expressions need none.)"""
     dialect: Any = tx.dialect
     limits = _PATIENCE.get("mariadb" if getattr(dialect, "is_mariadb", False) else dialect.name)
     if limits is None:
