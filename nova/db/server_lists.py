@@ -52,10 +52,10 @@ def select(tx: Connection, query: ServerListQuery, limit: int) -> list[AnyRow]:
     page = wanted.order_by(*ordering).limit(limit).subquery("page")
     whole = details() if query.detail else sa.select(servers.c.uuid, servers.c.name)
     chosen = whole.join(page, page.c.id == servers.c.id).order_by(*ordering)
-    return _matching(tx, chosen) if _expressions(query) else list(tx.execute(chosen))
+    return _matching(tx, chosen) if has_patterns(query) else list(tx.execute(chosen))
 
 
-def _expressions(query: ServerListQuery) -> bool:
+def has_patterns(query: ServerListQuery) -> bool:
     """Whether a filter is a regular expression."""
     return (query.ip_regex is not None or query.ip6_regex is not None
             or any(condition.op == "regex" for condition in query.conditions))

@@ -36,6 +36,9 @@ WrongProject = kinds.Invalid.row("api.wrong_project",
 
 PageBadRegex = kinds.Invalid.row("page.bad_regex",
     "A filter is no regular expression that the database takes: {reason}")
+PageTooManyPatterns = kinds.OverQuota.row("page.too_many_patterns",
+    "This project's lists by regular expression are {most} at a time: try again when one has ended.",
+    "Filter by exact values; a list by a pattern reads every server of the project.", status=429)
 PageMarkerNotFound = kinds.Invalid.row("page.marker_not_found", "marker [{marker}] not found")
 
 ExtensionNotFound = kinds.NotFound.row("extension.not_found", "There is no extension with the alias {alias}.")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any, ClassVar, Self, cast
 
+STATUSES: dict[str, int] = {}  # of the rows that have one of their own, by code: it is not on the wire
+
 
 class NovaError(Exception):
     """Base of all our errors. ``data`` fills the message template and crosses the wire (JSON scalars only). ``cure``:
@@ -12,7 +14,7 @@ class NovaError(Exception):
     """
 
     kind: ClassVar[str] = "bug"
-    status: ClassVar[int] = 500
+    status: int = 500
     code: str = "nova.bug"
     message: str = "An unexpected failure happened."
     cure: ClassVar[str] = "Look for the request id in the logs, and report it."
@@ -26,6 +28,8 @@ class NovaError(Exception):
     def row(cls, code: str, message: str = "", cure: str = "", *, status: int | None = None) -> type[Self]:
         """One row of a catalogue: an error of this kind, named by its code's words after the noun. What it does not
         say is as its kind has it."""
+        if status is not None:
+            STATUSES[code] = status
         noun, _, words = code.partition(".")
         own: dict[str, Any] = {"code": code, "message": message, "cure": cure, "status": status}
         own = {name: value for name, value in own.items() if value} | {"__module__": f"nova.errors.{noun}"}
@@ -121,5 +125,6 @@ KINDS: dict[str, type[NovaError]] = {
 def from_wire(kind: str, code: str, message: str, data: dict[str, object]) -> NovaError:
     """The error a peer sent, as its kind; a kind we don't know is a :class:`Bug` that keeps the message."""
     error = KINDS.get(kind, Bug)(message)
+    error.status = STATUSES.get(code, error.status)
     error.code, error.data = code, data  # not as arguments: a peer may name its data as it likes
     return error

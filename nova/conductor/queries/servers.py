@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import contextlib
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -33,12 +36,16 @@ from nova.model.servers import (
 )
 from nova.model.states import METADATA_STATES, VmState
 
+MATCHED_AT_ONCE = 2  # of a project, in each conductor process
+
 
 class Servers:
     """The server calls of ConductorRPC (but create)."""
 
     def __init__(self, deps: Deps) -> None:
         self.deps = deps
+        self._matching: Counter[str] = Counter()  # by project, lists by patterns that are under way here
+        self._lock = threading.Lock()
 
     # -- reads
 
@@ -67,17 +74,36 @@ class Servers:
 
     def list_servers(self, query: ServerListQuery) -> ServerPage:
         """api.PageMarkerNotFound; api.PageBadRegex: a pattern that can not be, or would keep the database busy;
-        DatabaseAway, but for the ``silent_cells`` of ``PAGES``."""
+        api.PageTooManyPatterns; DatabaseAway, but for the ``silent_cells`` of ``PAGES``."""
         most = self.deps.settings.max_limit
         limit = most if query.page.limit is None else min(query.page.limit, most)
         if limit <= 0:
             return ServerPage()
         try:
-            return self._page(query, limit)
+            with self._share(query):
+                return self._page(query, limit)
         except DatabaseAway:
             if query.silent_cells not in PAGES:
                 raise
             return PAGES[query.silent_cells](self.deps, query, limit)
+
+    @contextlib.contextmanager
+    def _share(self, query: ServerListQuery) -> Iterator[None]:
+        """Patterns may take the database seconds each: one project's are few at a time. api.PageTooManyPatterns."""
+        project = str(context.current().project_id)
+        if not server_lists.has_patterns(query):
+            yield
+            return
+        with self._lock:
+            if self._matching[project] >= MATCHED_AT_ONCE:
+                raise errors.api.PageTooManyPatterns(most=MATCHED_AT_ONCE)
+            self._matching[project] += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._matching.subtract([project])
+                self._matching = +self._matching  # without those that have none
 
     def _page(self, query: ServerListQuery, limit: int) -> ServerPage:
         with self.deps.cell.reading() as tx:
