@@ -46,7 +46,7 @@ def _fault(with_details: bool) -> Getter:
             return LEFT_OUT
         created = seconds(fault.created_at or server.created_at)
         shown = {"code": fault.code, "message": fault.message, "created": created}
-        if fault.details and (with_details or fault.code != 500):
+        if fault.details and with_details:
             shown["details"] = fault.details
         return shown
     return get

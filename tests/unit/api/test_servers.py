@@ -61,6 +61,14 @@ def test_fault_is_shown_in_error_with_details_for_admins(client: ApiClient) -> N
     assert client.get(f"/servers/{server.uuid}", token=ADMIN).json["server"]["fault"]["details"] == "why"
 
 
+@pytest.mark.parametrize("code", [400, 500, 501, 503])
+def test_fault_of_any_code_then_its_details_are_for_admins_alone(client: ApiClient, code: int) -> None:
+    fault = Fault(code=code, message="No valid host", details="Traceback at cn7.internal")
+    server = client.conductor.add_server(vm_state=VmState.ERROR, fault=fault)
+    assert "cn7" not in client.get(f"/servers/{server.uuid}").text
+    assert "cn7" in client.get(f"/servers/{server.uuid}", token=ADMIN).text
+
+
 @pytest.mark.parametrize(("action", "order"), [
     ({"os-stop": None}, "stop"), ({"reboot": {"type": "soft"}}, "soft_reboot"),
     ({"reboot": {"type": "HARD"}}, "hard_reboot")])

@@ -33,6 +33,17 @@ def test_fault_when_its_cause_names_hosts_then_the_owner_reads_none_and_admins_a
     assert (fault.message, fault.details) == (told, message)
 
 
+@pytest.mark.parametrize(("error", "told"), [
+    (errors.HostRefused("libvirt at qemu+tcp://10.20.30.40/system is away"),
+     "libvirt at a service of the host is away"),
+    (errors.Unavailable("http://glance.internal:9292/v2 gave up"), "a service of the cloud gave up"),
+    (errors.Unavailable("10.20.30.40:5672 is not reached"), "a host of the cloud is not reached"),
+    (errors.Conflict("10.0.0.5 is taken"), "10.0.0.5 is taken")])
+def test_fault_when_its_cause_names_addresses_of_the_cloud_then_the_owner_reads_none(error, told):
+    fault = fault_of(error, operation())
+    assert (fault.message, fault.details) == (told, error.message)
+
+
 def test_fault_when_there_are_better_details_then_admins_read_those():
     fault = fault_of(errors.HostRefused("x" * 300), operation(fault_details="a table"))
     assert (len(fault.message), fault.details) == (255, "a table")
