@@ -33,7 +33,6 @@ LOG = logging.getLogger(__name__)
 
 MAX_CONNECTIONS = 1000
 CHUNKED_BYTES = 114688  # as many as oslo.middleware lets pass
-ANSWER_S = 120.0  # for an answer to be made and taken, where heads have a deadline
 LINGER_S = 1.0  # for a client to see why it was refused, while it still sends
 HANDSHAKE = b"\x16"  # how TLS begins, and no HTTP
 ACCEPT_S = 0.05  # another worker may have been faster (not "non-blocking": eventlet then gives sockets that block all)
@@ -63,13 +62,14 @@ class ClientBounds(NamedTuple):
 
     ``workers``: requests that are worked on at a time; answers that are being taken are bounded by ``max_connections``.
     ``idle_s``: how long a client may send nothing. ``head_s``: how long it has for TLS's handshake and a request's head
-    in all, however slowly it sends; 0 is as long as it likes. ``chunked_bytes``: of a body in chunks, which is
-    read whole before the application is asked.
+    in all, however slowly it sends; 0 is as long as it likes. ``answer_s``: for an answer to be made and taken, where
+    heads have a deadline. ``chunked_bytes``: of a body in chunks, which is read whole before the application is asked.
     """
 
     workers: int = 1000
     idle_s: float = 900
     head_s: float = 0
+    answer_s: float = 120
     max_connections: int = MAX_CONNECTIONS
     chunked_bytes: int = CHUNKED_BYTES
 
@@ -225,7 +225,7 @@ class ClientConnection:
             self._allow(self.server.bounds.head_s)
             head = http_request.head(reader)
             self.busy = True
-            self._allow(ANSWER_S)
+            self._allow(self.server.bounds.answer_s)
             environ = self._environ(head, http_request.body(head, reader, self.server.bounds.chunked_bytes,
                                                             self._continue))
         except BadRequest as error:

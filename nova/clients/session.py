@@ -192,6 +192,8 @@ class Caller:
         token = context.current().token if as_user else None
         if token:
             return _UserToken(token, own, self._credentials.send_service_token)
+        if as_user and own is not None:  # what the user may is not what we may
+            raise errors.service.Forbidden(service=self.service.name, reason="the request has no token of its user")
         return own or noauth.NoAuth(endpoint=address)
 
     def translated(self, error: Exception, what: str) -> errors.NovaError:

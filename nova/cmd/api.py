@@ -18,7 +18,8 @@ LOG = logging.getLogger(__name__)
 
 BINARY = "nova-api"
 OSAPI, METADATA, PLACEMENT = "osapi_compute", "metadata", "placement"
-GUEST_HEAD_S = 30.0  # guests are strangers: none shall hold connections that others need
+HEAD_S = 30.0  # clients are strangers: none shall hold connections that others need
+ANSWER_S = 900.0  # the slowest call of ours is over by then
 
 
 def _osapi(options: Options, bus: Library) -> Library:
@@ -53,7 +54,6 @@ class ApiKind(NamedTuple):
     listen: str
     port: str
     workers: str
-    head_s: float = 0  # within which clients must have sent a request's head; 0: when they like
 
     def group(self, options: Options) -> Library:
         """The group that has its options."""
@@ -69,7 +69,7 @@ class ApiKind(NamedTuple):
 APIS = {OSAPI: ApiKind(_osapi, "nova.api.app", "DEFAULT", "osapi_compute_listen", "osapi_compute_listen_port",
                        "osapi_compute_workers"),
            METADATA: ApiKind(_metadata, "nova.metadata.app", "DEFAULT", "metadata_listen", "metadata_listen_port",
-                             "metadata_workers", GUEST_HEAD_S)}
+                             "metadata_workers")}
 #: and those that are a program of their own only
 ALL = {**APIS,
        PLACEMENT: ApiKind(_placement, "nova.placement.app", "placement_api", "listen", "listen_port", "workers")}
@@ -141,7 +141,7 @@ class Api:
 
         wsgi = self.options.wsgi
         self.serving = [http_server.Server(sock, self.applications[name], http_server.ClientBounds(
-                            wsgi.default_pool_size or 1, wsgi.client_socket_timeout, ALL[name].head_s,
+                            wsgi.default_pool_size or 1, wsgi.client_socket_timeout, HEAD_S, ANSWER_S,
                             chunked_bytes=largest_body(self.options)), tls(wsgi))
                         for name, sock in self.sockets.items()]
         for server in self.serving:

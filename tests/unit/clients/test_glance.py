@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+from types import SimpleNamespace
 
 import pytest
 from keystoneauth1 import session as ksession
@@ -66,6 +67,16 @@ def test_show_when_the_service_stalls_gives_up_in_time(server):
     server.knobs.stall_s = 1.0
     with pytest.raises(errors.Unavailable, match="timeout"):
         client_of(server.url, retries=0, read_timeout_s=0.1).show(server.add())
+
+
+def test_show_as_user_when_the_request_has_no_token_then_it_is_not_asked_with_ours(server, glance):
+    image_id = server.add()
+    ours = SimpleNamespace(get_headers=lambda session: {"X-Auth-Token": "ours"})
+    caller = session.Caller(session.ServiceEndpoint("image", "image", (server.url,)),
+                            session.Credentials(ksession.Session(), ours))
+    with context.entered(context.RequestContext(request_id="req-1")), pytest.raises(errors.service.Forbidden):
+        Glance(caller).show(image_id, as_user=True)
+    assert server.requests == []
 
 
 def test_show_as_user_sends_the_users_token(server, glance):
