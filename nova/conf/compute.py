@@ -47,7 +47,8 @@ OPTS = [
                     "each interface by ebtables), or nova.virt.firewall.NoopFirewallDriver (nobody). Unset: the first "
                     "with libvirt, else nobody. With Neutron it is Neutron that filters, whatever this says."),
     cfg.BoolOpt("allow_same_net_traffic", default=True,
-                help="Guests of one network reach each other whatever their security groups say."),
+                help="Guests of one project's own network (one with a VLAN) reach each other whatever their security groups "
+                    "say. On a network that several projects share their groups always decide."),
     # How guests are kept.
     cfg.IntOpt("max_concurrent_builds", default=10, min=0,
                help="How many guests are built at one time; the others wait their turn. 0: no limit."),

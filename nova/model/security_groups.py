@@ -84,7 +84,7 @@ class GuardedInterface(Value):
     device: str
     bridge: str | None = None
     addresses: tuple[str, ...] = ()
-    ranges: tuple[str, ...] = ()  # of its network: open to its guests with allow_same_net_traffic
+    ranges: tuple[str, ...] = ()  # of its project's own network: open to it with allow_same_net_traffic
     dhcp_server: str | None = None
     gateway_v6: str | None = None
     routes_for_others: bool = False  # a VPN guest: other sources than its own pass

@@ -130,6 +130,8 @@ def _guard(interface: Interface, routers: Set[str]) -> GuardedInterface:
 
 
 def _ranges(interface: Interface) -> Iterator[str]:
-    for cidr in (interface.cidr, *(subnet.cidr for subnet in interface.subnets)):
+    """What ``allow_same_net_traffic`` opens: of a network with a VLAN, which is one project's. On others guests of all
+    projects are beside each other."""
+    for cidr in (interface.cidr, *(subnet.cidr for subnet in interface.subnets)) if interface.vlan is not None else ():
         if cidr:
             yield str(ipaddress.ip_network(cidr, strict=False))

@@ -65,7 +65,7 @@ def test_allowed_when_members_have_both_kinds_of_addresses_then_icmp_is_each_one
 
 
 def test_guarded_when_an_interface_has_no_device_or_is_exempted_then_it_is_left_out():
-    plain = Interface(id="1", mac="FA:16:3E:00:00:01", network_id="n", label="l", device="tap1", cidr="10.0.0.9/24",
+    plain = Interface(id="1", mac="FA:16:3E:00:00:01", network_id="n", label="l", device="tap1", cidr="10.0.0.9/24", vlan=100,
                       addresses=(FixedAddress(address="10.0.0.9"),), dhcp_server="10.0.0.1",
                       subnets=(Subnet(cidr="10.0.0.0/24"), Subnet(cidr="fd00::/64", version=6, gateway="fe80::1")))
     others = [Interface(id="2", mac="fa:16:3e:00:00:02", network_id="n", label="l", device=device, filtered=filtered)
@@ -73,3 +73,9 @@ def test_guarded_when_an_interface_has_no_device_or_is_exempted_then_it_is_left_
     [found] = security_rules.guarded([plain, *others], {"10.0.0.9"})
     assert (found.mac, found.ranges, found.gateway_v6, found.routes_for_others) == (
         "fa:16:3e:00:00:01", ("10.0.0.0/24", "fd00::/64"), "fe80::1", True)
+
+
+def test_guarded_when_projects_share_the_network_then_none_of_it_is_open():
+    shared = Interface(id="1", mac="fa:16:3e:00:00:01", network_id="n", label="l", device="tap1", cidr="10.0.0.9/24",
+                       subnets=(Subnet(cidr="10.0.0.0/24"),))
+    assert security_rules.guarded([shared])[0].ranges == ()
