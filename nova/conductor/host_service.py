@@ -66,7 +66,7 @@ class HostService:
                 self.deps.compute.look_for_debts(host)
 
     def report_inventory(self, host: HostName, inventory: Inventory) -> None:
-        """host.NotYours, host.NotRegistered. Schedulers hear of it where it says anything new."""
+        """host.NotYours, host.NotRegistered, host.NodeNotYours. Schedulers hear of it where it says anything new."""
         _same(host, inventory.host)
 
         def write(tx: Connection) -> bool:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from nova import errors
 from nova.db import reports
 from nova.db.models.api import allocations, inventories, ledger, providers
 from nova.db.models.cell import nodes, servers, services
@@ -16,11 +17,16 @@ from nova.model.hosts import Inventory
 
 
 def write_nodes(tx: Connection, inventory: Inventory) -> bool:
-    """Replace what is known of a host's nodes. False: an older report, nothing was changed."""
+    """Replace what is known of a host's nodes. False: an older report, nothing was changed. host.NodeNotYours: a node
+    is another host's."""
     known = {row.uuid: row for row in tx.execute(sa.select(nodes.c.id, nodes.c.uuid, nodes.c.version)
                                                  .where(nodes.c.host == inventory.host).with_for_update())}
     if any(row.version > inventory.version for row in known.values()):
         return False
+    new = {node.uuid for node in inventory.nodes} - known.keys()
+    taken = tx.execute(sa.select(nodes.c.uuid).where(nodes.c.uuid.in_(new)).limit(1)).scalar() if new else None
+    if taken is not None:
+        raise errors.host.NodeNotYours(host=inventory.host, uuid=taken)
     for node in inventory.nodes:
         values = {"host": inventory.host, "host_id": inventory.host_id, "name": node.name, "facts": node,
                   "version": inventory.version}

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from nova import errors
 from nova.db.models.api import allocations, inventories, provider_aggregates, provider_traits, providers
 from nova.db.statements import insert_all
 from nova.db.types import AnyRow, new_key, utc_now
@@ -25,10 +26,14 @@ MOST_RATIO = 1e9  # as by Placement's API
 
 
 def write_providers(tx: Connection, inventory: Inventory) -> None:
-    """Providers and inventories as the host reports them. An older report changes nothing."""
+    """Providers and inventories as the host reports them. An older report changes nothing. host.NodeNotYours: a uuid is
+    that of a provider of somebody else's, be it another host's, one below a node or one of Placement's API."""
     known = _known(tx, [node.uuid for node in inventory.nodes])
     for node in inventory.nodes:
         row = known.get(node.uuid)
+        if row is not None and (row.parent_id is not None
+                                or (row.host != inventory.host and row.host_id != inventory.host_id)):
+            raise errors.host.NodeNotYours(host=inventory.host, uuid=node.uuid)
         if row is not None and row.inventory_version > inventory.version:
             continue
         values = {"name": node.name, "host": inventory.host, "host_id": inventory.host_id, "parent_id": None,
@@ -42,7 +47,8 @@ def write_providers(tx: Connection, inventory: Inventory) -> None:
 def _known(tx: Connection, uuids: Sequence[str]) -> dict[str, AnyRow]:
     """Rows by uuid, locked in the order that claims lock them in."""
     return {row.uuid: row for row in tx.execute(
-        sa.select(providers.c.id, providers.c.uuid, providers.c.inventory_version)
+        sa.select(providers.c.id, providers.c.uuid, providers.c.inventory_version, providers.c.parent_id,
+                  providers.c.host, providers.c.host_id)
         .where(providers.c.uuid.in_(list(uuids))).order_by(providers.c.id).with_for_update())}
 
 
@@ -134,6 +140,10 @@ def _write_children(tx: Connection, root: int, inventory: Inventory, node: Node)
     rows = {row.uuid: row for row in tx.execute(
         sa.select(providers.c.id, providers.c.uuid, providers.c.inventory_version, providers.c.name)
         .where(providers.c.root_id == root).order_by(providers.c.id))}
+    new = {child.uuid for child in node.children} - rows.keys()
+    taken = tx.execute(sa.select(providers.c.uuid).where(providers.c.uuid.in_(new)).limit(1)).scalar() if new else None
+    if taken is not None:
+        raise errors.host.NodeNotYours(host=inventory.host, uuid=taken)
     keys: dict[str, int] = {"": root}
     for child in _parents_first(node.children):
         if child.parent not in keys:

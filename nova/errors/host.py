@@ -88,6 +88,9 @@ NotPlugged = kinds.HostRefused.row("host.not_plugged", "Interface {id} can not b
 NotRegistered = kinds.Conflict.row("host.not_registered",
     "nova-compute on '{host}' is not registered with id {host_id}.",
     "Start nova-compute there: it registers at its start.")
+NodeNotYours = kinds.Forbidden.row("host.node_not_yours",
+    "'{host}' reports {uuid}, which is a node or provider of somebody else's.",
+    "Two hosts must not have one identity: look for a copied state folder (compute_id) or a cloned machine.")
 NotYours = kinds.Forbidden.row("host.not_yours", "'{host}' may not speak for '{other}'.")
 PlaceTaken = kinds.HostRefused.row("host.place_taken", "Guest {uuid} can not have its place on host {host}: {reason}.",
     "The next host is tried; it was taken in the same moment.")

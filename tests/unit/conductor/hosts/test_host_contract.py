@@ -5,12 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 
 from nova import errors
 from nova.conductor.hosts.registration import HostSecrets
 from nova.db import services
 from nova.db.models import cell as tables
+from nova.db.models.api import providers as resource_providers
+from nova.db.placement import providers as placement_providers
 from nova.model.guests import GuestPassword, GuestQuery
+from nova.model.hosts import Inventory, Node
+from nova.model.providers import ChildProvider, NewProvider
 from nova.model.services import (
     Alive,
     ContractVersion,
@@ -76,9 +81,28 @@ def test_inventory_when_it_is_of_another_machine_then_refused(cloud: SmallCloud)
 
 
 def _report_as(cloud: SmallCloud, host: str, host_id: str) -> None:
-    from nova.model.hosts import Inventory
-
     cloud.hosts.report_inventory(host, Inventory(host=host, host_id=host_id, nodes=(), version=9))
+
+
+@pytest.mark.parametrize("place", ["node", "child", "made by the API"])
+def test_inventory_when_a_node_is_somebody_elses_then_refused_and_that_stays(cloud: SmallCloud, place: str) -> None:
+    child = ChildProvider(uuid=node_id("child"), name="b_gpu")
+    cloud.report("b", ("b",), version=2, children=(child,))
+    theirs = {"node": node_id("b"), "child": child.uuid, "made by the API": node_id("shared")}[place]
+    if place == "made by the API":
+        cloud.deps.api.transact(lambda tx: placement_providers.insert(tx, NewProvider(uuid=theirs, name="shared")))
+    before = cloud.rows("api", sa.select(resource_providers).where(resource_providers.c.uuid == theirs))
+    node = Node(uuid=theirs, name="a", hypervisor_type="QEMU", vcpus=4096)
+    stolen = Inventory(host="a", host_id=node_id("a"), version=9, nodes=(node,))
+    with pytest.raises(errors.Forbidden, match=theirs):
+        cloud.hosts.report_inventory("a", stolen)
+    assert cloud.rows("api", sa.select(resource_providers).where(resource_providers.c.uuid == theirs)) == before
+
+
+def test_inventory_when_a_child_has_the_uuid_of_another_hosts_then_refused(cloud: SmallCloud) -> None:
+    cloud.report("b", ("b",), version=2)
+    with pytest.raises(errors.Forbidden):
+        cloud.report("a", ("a",), version=3, children=(ChildProvider(uuid=node_id("b"), name="a_gpu"),))
 
 
 # -- guests of others
