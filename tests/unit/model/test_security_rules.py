@@ -65,8 +65,8 @@ def test_allowed_when_members_have_both_kinds_of_addresses_then_icmp_is_each_one
 
 
 def test_guarded_when_an_interface_has_no_device_or_is_exempted_then_it_is_left_out():
-    plain = Interface(id="1", mac="FA:16:3E:00:00:01", network_id="n", label="l", device="tap1", cidr="10.0.0.9/24", vlan=100,
-                      addresses=(FixedAddress(address="10.0.0.9"),), dhcp_server="10.0.0.1",
+    plain = Interface(id="1", mac="FA:16:3E:00:00:01", network_id="n", label="l", device="tap1", vlan=100,
+                      cidr="10.0.0.9/24", addresses=(FixedAddress(address="10.0.0.9"),), dhcp_server="10.0.0.1",
                       subnets=(Subnet(cidr="10.0.0.0/24"), Subnet(cidr="fd00::/64", version=6, gateway="fe80::1")))
     others = [Interface(id="2", mac="fa:16:3e:00:00:02", network_id="n", label="l", device=device, filtered=filtered)
               for device, filtered in ((None, True), ("tap2", False))]
