@@ -9,6 +9,7 @@ import logging
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, BinaryIO
+from urllib.parse import quote
 
 import requests
 
@@ -38,6 +39,11 @@ def of_groups(glance: Json, credentials: Credentials) -> Glance:
     return Glance(Caller(service, credentials))
 
 
+def _path(image_id: str, rest: str = "") -> str:
+    """Ids come from images' own properties, too (a kernel's, say): whatever stands in one is one part of the path."""
+    return f"/v2/images/{quote(image_id, safe='')}{rest}"
+
+
 class Glance:
     """``as_user=True`` speaks with the token of the request being served (admission, the old image proxy)."""
 
@@ -46,7 +52,7 @@ class Glance:
 
     def show(self, image_id: str, as_user: bool = False) -> Image:
         """One image. image.NotFound; Unavailable names the service."""
-        return _image(self._get(f"/v2/images/{image_id}", image_id, as_user))
+        return _image(self._get(_path(image_id), image_id, as_user))
 
     def list(self, query: ImageQuery, as_user: bool = False) -> tuple[Image, ...]:
         """A page of images, as the service sorts them; filters go through as they are."""
@@ -97,7 +103,7 @@ class Glance:
             data = _Data(file)
             with _naming(image_id):
                 try:
-                    self._caller.call("PUT", f"/v2/images/{image_id}/file", as_user=as_user, log=False, data=data,
+                    self._caller.call("PUT", _path(image_id, "/file"), as_user=as_user, log=False, data=data,
                                       what=f"image {image_id}", headers={"Content-Type": "application/octet-stream"})
                 except errors.service.Conflict:
                     there = self.show(image_id, as_user)
@@ -108,7 +114,7 @@ class Glance:
     def delete(self, image_id: str, as_user: bool = False) -> None:
         """image.NotFound; Forbidden when it is protected or another's."""
         with _naming(image_id):
-            self._caller.call("DELETE", f"/v2/images/{image_id}", as_user=as_user, what=f"image {image_id}")
+            self._caller.call("DELETE", _path(image_id), as_user=as_user, what=f"image {image_id}")
 
     def update_properties(self, image_id: str, items: Mapping[str, str], delete: tuple[str, ...] = (),
                           replace: bool = False, as_user: bool = False) -> Mapping[str, str]:
@@ -123,7 +129,7 @@ class Glance:
     def _patch(self, image_id: str, patch: Sequence[Mapping[str, object]], as_user: bool) -> dict[str, object]:
         with _naming(image_id):
             return self._caller.call(
-                "PATCH", f"/v2/images/{image_id}", as_user=as_user, what=f"image {image_id}", json=patch,
+                "PATCH", _path(image_id), as_user=as_user, what=f"image {image_id}", json=patch,
                 headers={"Content-Type": "application/openstack-images-v2.1-json-patch"}).json()
 
     def download(self, image: Image, path: str, limit_bytes: int | None = None) -> int:
@@ -156,7 +162,7 @@ class Glance:
         begin = target.tell()
         headers = {"Range": f"bytes={begin}-"} if begin else {}
         with _naming(image.id):
-            answer = self._caller.call("GET", f"/v2/images/{image.id}/file", what=f"data of image {image.id}",
+            answer = self._caller.call("GET", _path(image.id, "/file"), what=f"data of image {image.id}",
                                        stream=True, headers=headers)
         with contextlib.closing(answer):
             if begin and answer.status_code != 206:  # a service that can not resume begins again

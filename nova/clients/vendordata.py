@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import json
 import logging
+import time
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from nova import errors
 from nova.conf.base import Options
-from nova.model.base import Json
+from nova.model.base import Json, Library
 from nova.model.guests import GuestFacts
 
 LOG = logging.getLogger(__name__)
@@ -21,6 +22,7 @@ LOG = logging.getLogger(__name__)
 AUTH_SECTION = "vendordata_dynamic_auth"
 USER_AGENT = "openstack-nova-vendordata"
 LARGEST_ANSWER = 1 << 20  # bytes
+LONGEST_S = 30.0  # that an answer may take to come, beside the time-out of each read
 STATIC, DYNAMIC = "StaticJSON", "DynamicJSON"
 
 
@@ -79,19 +81,31 @@ class Vendordata:
             if token:
                 headers["X-Auth-Token"] = token
             answer = self._http.post(target.url, data=json.dumps(question(facts)), headers=headers, stream=True,
-                                     timeout=self._options.timeouts, verify=self._options.certificates or True)
+                                     timeout=self._options.timeouts, verify=self._options.certificates or True,
+                                     allow_redirects=False)  # the token is for this address alone
             with answer:
                 answer.raise_for_status()
-                text = answer.raw.read(LARGEST_ANSWER + 1, decode_content=True)
-            if len(text) > LARGEST_ANSWER:
-                raise ValueError(f"more than {LARGEST_ANSWER} bytes")
-            return json.loads(text)
+                if answer.is_redirect:
+                    raise ValueError(f"it redirects ({answer.status_code}): name the address where it leads to")
+                return json.loads(_whole(answer))
         except Exception as error:  # keystone, the network, TLS, the service's own faults: all of it is theirs
             failure = errors.metadata.VendordataFailed(name=target.name, reason=str(error))
             if self._options.failure_fatal:
                 raise failure from error
             LOG.warning("%s", failure, extra={"server": facts.uuid})
             return {}
+
+
+def _whole(answer: Library) -> bytes:
+    """The answer's text, of LARGEST_ANSWER bytes at most and within LONGEST_S, however slowly it drips. ValueError."""
+    text, until = b"", time.monotonic() + LONGEST_S
+    while len(text) <= LARGEST_ANSWER and (part := answer.raw.read1(65536, decode_content=True)):
+        text += part
+        if time.monotonic() > until:
+            raise ValueError(f"it was not whole after {LONGEST_S:.0f} s")
+    if len(text) > LARGEST_ANSWER:
+        raise ValueError(f"more than {LARGEST_ANSWER} bytes")
+    return text
 
 
 def _http() -> object:

@@ -26,9 +26,11 @@ def load(state_path: Path) -> str:
     try:
         if not path.exists():
             _make(path)
-        text = path.read_text().strip()
+        text, mode = path.read_text().strip(), path.stat().st_mode
     except (OSError, UnicodeDecodeError) as error:
         raise errors.host.DamagedSecret(path=path, reason=getattr(error, "strerror", None) or "it is no text") from None
+    if mode & 0o077:
+        raise errors.host.DamagedSecret(path=path, reason="others can read or write it (chmod 600 it)")
     if len(text) < SHORTEST:
         raise errors.host.DamagedSecret(path=path, reason="it is too short")
     return text

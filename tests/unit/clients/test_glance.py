@@ -196,6 +196,12 @@ def test_create_of_an_image_makes_a_record_without_data(server, glance):
     assert server.images[made.id]["size"] is None
 
 
+def test_show_when_an_id_has_slashes_then_it_stays_one_part_of_the_path(server, glance):
+    with pytest.raises(errors.NotFound):
+        glance.show("../../v2/images/x?y#z")
+    assert [path for _method, path, _headers in server.requests] == ["/v2/images/..%2F..%2Fv2%2Fimages%2Fx%3Fy%23z"]
+
+
 def test_create_as_user_sends_the_users_token(server, glance):
     server.knobs.token = "t1"
     with context.entered(context.RequestContext(request_id="req-1", token="t1")):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.server
 import json
 import threading
+import time
 
 import pytest
 
@@ -20,14 +21,20 @@ FACTS = GuestFacts(uuid="u1", id=1, name="n", hostname="h", project_id="p1", ima
 class Service(http.server.BaseHTTPRequestHandler):
     """Answers with ``answer`` and keeps what it was sent."""
 
-    answer, status, seen = b"{}", 200, []
+    answer, status, seen, location, drip_s = b"{}", 200, [], None, 0.0
 
     def do_POST(self):
         body = self.rfile.read(int(self.headers["Content-Length"]))
         type(self).seen.append((dict(self.headers), json.loads(body)))
         self.send_response(self.status)
+        if self.location:
+            self.send_header("Location", self.location)
         self.end_headers()
-        self.wfile.write(self.answer)
+        for byte in self.answer if self.drip_s else ():
+            self.wfile.write(bytes([byte]))
+            time.sleep(self.drip_s)
+        if not self.drip_s:
+            self.wfile.write(self.answer)
 
     def log_message(self, *args):
         pass
@@ -122,3 +129,19 @@ def test_from_conf_with_an_unknown_provider_names_it():
     conf.set_override("vendordata_providers", ["StaticYAML"], group="api")
     with pytest.raises(errors.metadata.VendordataProvider, match="StaticYAML"):
         vendordata.from_conf(conf)
+
+
+def test_dynamic_when_the_target_redirects_then_the_token_goes_nowhere_else(service):
+    service.status, service.location = 307, service.url + "/else"
+    fatal = source(service.url, lambda: "tok", failure_fatal=True)
+    with pytest.raises(errors.metadata.VendordataFailed, match="redirects"):
+        fatal.dynamic(FACTS)
+    assert len(service.seen) == 1
+
+
+def test_dynamic_when_the_answer_drips_then_it_is_given_up(service, monkeypatch):
+    monkeypatch.setattr(vendordata, "LONGEST_S", 0.2)
+    service.drip_s, service.answer = 0.05, b"{" + b" " * 100 + b"}"
+    started = time.monotonic()
+    assert source(service.url).dynamic(FACTS) == {"t": {}}
+    assert time.monotonic() - started < 2

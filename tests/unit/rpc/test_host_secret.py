@@ -34,6 +34,7 @@ def test_secret_when_daemons_start_at_the_same_moment_then_all_have_the_same(tmp
 @pytest.mark.parametrize("content", [b"", b"short\n", b"\xff" * 80])
 def test_secret_when_its_file_is_damaged_then_the_message_has_the_cure(tmp_path: Path, content: bytes) -> None:
     (tmp_path / host_secret.FILE).write_bytes(content)
+    (tmp_path / host_secret.FILE).chmod(0o600)
     with pytest.raises(errors.host.DamagedSecret, match="Restore it from a backup"):
         host_secret.load(tmp_path)
 
@@ -55,3 +56,11 @@ def test_introduce_tells_the_secret_when_it_is_wanted(wants: bool, reported: lis
 
 def test_registration_shows_no_secret_in_a_log() -> None:
     assert "hidden" not in repr(Registration(host="h", binary="b", topic="t", secret="hidden"))
+
+
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o620])
+def test_secret_when_others_can_reach_it_then_it_is_not_used(tmp_path: Path, mode: int) -> None:
+    host_secret.load(tmp_path)
+    (tmp_path / host_secret.FILE).chmod(mode)
+    with pytest.raises(errors.host.DamagedSecret, match="chmod 600"):
+        host_secret.load(tmp_path)
