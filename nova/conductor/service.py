@@ -37,7 +37,7 @@ from nova.rpc.interface import Contract
 def announced(deps: Deps, contract: type[Contract], whole: Assembled) -> Assembled:
     """With the calls that change something told of, where notifications are on."""
     for name in contract.methods:
-        setattr(whole, name, announce.told(deps, name, getattr(whole, name)))
+        setattr(whole, name, announce.announced(deps, name, getattr(whole, name)))
     return whole
 
 

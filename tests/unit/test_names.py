@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 import ast
+import re
+import tokenize
 from collections import Counter
 from pathlib import Path
 
 NOVA = Path(__file__).resolve().parents[2] / "nova"
+#: Words that no Nova developer would look for, and the names that have them for good: they are on the wire, in rows, in
+#: codes of errors.
+PRIVATE = {"wish", "wishes", "wished", "wishing", "told", "untold", "aside", "debt", "debts", "owe", "owes", "owed",
+           "owing", "teller", "hands", "ears"}
+KEPT = {"Debt", "NothingAside", "OwesCleanups", "debt_id", "debt_paid", "debts", "forgive_debts", "list_debts",
+        "look_for_debts", "owes", "wish", "wishes"}
 CATALOGUES = "errors"  # rows are named within their noun
 
 
@@ -15,6 +23,14 @@ def test_public_classes_then_a_name_is_one_class() -> None:
                     for node in ast.parse(path.read_text()).body
                     if isinstance(node, ast.ClassDef) and not node.name.startswith("_"))
     assert sorted(name for name, count in names.items() if count > 1) == []
+
+
+def test_identifiers_then_they_are_in_the_fields_own_words() -> None:
+    used = {token.string for path in NOVA.rglob("*.py") for token in tokenize.generate_tokens(path.open().readline)
+            if token.type == tokenize.NAME}
+    private = {name for name in used
+               if PRIVATE & {part.lower() for part in re.findall("[A-Z]?[a-z]+|[A-Z]+(?![a-z])", name)}}
+    assert private == KEPT
 
 
 def test_all_then_each_of_its_names_is_bound_in_the_module() -> None:

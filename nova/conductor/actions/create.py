@@ -40,7 +40,7 @@ from nova.model.states import PowerState, TaskState, VmState
 
 
 def check_place(tx: Connection, order: NewServer) -> None:
-    """The host and the node that are asked for are there: one statement (of the cell) each, none without a wish."""
+    """The host and the node that are asked for are there: one statement (of the cell) for each that is named."""
     if order.host and order.host not in services.compute_hosts(tx):
         raise errors.server.NoSuchHost(host=order.host)
     if order.node:
@@ -300,9 +300,9 @@ def _entry(deps: Deps, order: NewServer, row: Mapping[str, object], who: context
 
 def launched(ops: Sequence[Op]) -> Mapping[str, object]:
     """Their hosts said how they are; one that fell silent had reported that they run."""
-    told = {op.uuid: op.progress.power_state for op in ops}
+    reported = {op.uuid: op.progress.power_state for op in ops}
     return {"launched_at": utc_now(), "power_state": PerServer({
-        uuid: PowerState.RUNNING.value if state is None else state for uuid, state in told.items()})}
+        uuid: PowerState.RUNNING.value if state is None else state for uuid, state in reported.items()})}
 
 
 take_host = steps.TakeNextHost()                              # the chosen host first, then its alternates

@@ -88,7 +88,7 @@ class Restore(Arguments):
     start: bool = False
 
 
-def set_aside(ops: Sequence[Op]) -> Mapping[str, object]:
+def soft_deleted(ops: Sequence[Op]) -> Mapping[str, object]:
     """(One server: no request deletes several.)"""
     return {**powered(ops), **remembering(ops, soft_deleted_at=utcnow(), deleted_from=ops[0].server.vm_state)}
 
@@ -102,7 +102,7 @@ def restored(ops: Sequence[Op]) -> Mapping[str, object]:
 SOFT_DELETE_SERVER = Workflow(
     "soft_delete",
     steps.StopIfThere(event="compute_soft_delete_instance"),  # what it holds it keeps until it is reclaimed
-    ending=set_aside,
+    ending=soft_deleted,
 )
 
 #: Its host was away when it was deleted, or somebody started its guest behind the cloud's back.

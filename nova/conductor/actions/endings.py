@@ -13,8 +13,8 @@ from nova.model.servers import ServerMemo
 
 def powered(ops: Sequence[Op]) -> Mapping[str, object]:
     """Power states as the hosts told them; where one told none, what is known stays."""
-    told = {op.uuid: op.progress.power_state for op in ops if op.progress.power_state}
-    return {"power_state": PerServer(told)} if told else {}
+    reported = {op.uuid: op.progress.power_state for op in ops if op.progress.power_state}
+    return {"power_state": PerServer(reported)} if reported else {}
 
 
 def memo_of(op: Op) -> ServerMemo:

@@ -82,17 +82,17 @@ class LiveMigrations:
         """Answered before the source has heard of it; the server's actions tell how it ended. server.NotFound,
         server.WrongState; move.MigrationNotFound, move.MigrationNotLive, move.MigrationWrongStatus."""
         def write(tx: Connection) -> _Order | None:
-            move, told = self._record(tx, "live_migration_cancel", order, (QUEUED, PREPARING, RUNNING))
-            return None if migrations.cancel(tx, move.id) else told  # the workflow sees it before it sends anything
-        told = self.deps.cell.transact(write)
-        if told is not None:
-            self._tell(self.deps.compute.abort_migration, "compute_live_migration_abort", order, told)
+            move, recorded = self._record(tx, "live_migration_cancel", order, (QUEUED, PREPARING, RUNNING))
+            return None if migrations.cancel(tx, move.id) else recorded  # the workflow sees it before it sends anything
+        recorded = self.deps.cell.transact(write)
+        if recorded is not None:
+            self._send(self.deps.compute.abort_migration, "compute_live_migration_abort", order, recorded)
 
     def force_live_migration(self, order: MigrationOrder) -> None:
         """The migration must be running. Answered, and errors, as ``abort_live_migration``."""
-        told = self.deps.cell.transact(
+        recorded = self.deps.cell.transact(
             lambda tx: self._record(tx, "live_migration_force_complete", order, (RUNNING,))[1])
-        self._tell(self.deps.compute.force_migration, "compute_live_migration_force_complete", order, told)
+        self._send(self.deps.compute.force_migration, "compute_live_migration_force_complete", order, recorded)
 
     def _record(self, tx: Connection, action: str, order: MigrationOrder, statuses: tuple[str, ...]
                 ) -> tuple[Migration, _Order]:
@@ -113,15 +113,18 @@ class LiveMigrations:
         key = actions.record(tx, order.uuid, action, (who.request_id, who.user_id, who.project_id))
         return move, _Order(move.source_compute or "", row.epoch, key)
 
-    def _tell(self, call: Callable[[str, str, int], None], event: str, order: MigrationOrder, told: _Order) -> None:
+    def _send(self, call: Callable[[str, str, int], None], event: str, order: MigrationOrder,
+              recorded: _Order) -> None:
         """Beside the caller: the source may take its time, or be away."""
-        concurrency.spawn(contextvars.copy_context().run, self._told, call, event, order, told, name="migration")
+        concurrency.spawn(contextvars.copy_context().run, self._send_now, call, event, order, recorded,
+                          name="migration")
 
-    def _told(self, call: Callable[[str, str, int], None], event: str, order: MigrationOrder, told: _Order) -> None:
+    def _send_now(self, call: Callable[[str, str, int], None], event: str, order: MigrationOrder,
+                  recorded: _Order) -> None:
         begun, fault = utcnow(), None
         for attempt in range(1, TRIES + 1):
             try:
-                call(told.source, order.uuid, told.epoch)
+                call(recorded.source, order.uuid, recorded.epoch)
                 fault = None
                 break
             except errors.Conflict as error:  # none is under way there, yet or any more
@@ -133,11 +136,11 @@ class LiveMigrations:
                 fault = error.message
                 break
         if fault:
-            LOG.warning("host %s did not do what was asked of a live migration: %s", told.source, fault,
+            LOG.warning("host %s did not do what was asked of a live migration: %s", recorded.source, fault,
                         extra={"server": order.uuid})
         done = ActionEvent(event=event, started_at=begun, finished_at=utcnow(), result="Error" if fault else "Success",
-                           host=told.source, details=fault, step=event)
-        self.deps.cell.transact(lambda tx: actions.amend(tx, told.key, [done], fault))
+                           host=recorded.source, details=fault, step=event)
+        self.deps.cell.transact(lambda tx: actions.amend(tx, recorded.key, [done], fault))
 
     def _sent(self, order: MigrationOrder) -> bool:
         with self.deps.cell.reading() as tx:

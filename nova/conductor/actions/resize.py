@@ -21,7 +21,7 @@ from nova.conductor.steps import moves, moving
 from nova.conductor.steps.guests import ORDERS
 from nova.conductor.steps.moves import MoveStep, _each, ask, ask_source, is_up, leave_removal, place, rebind, remove
 from nova.conductor.steps.moving import MoveArguments
-from nova.conductor.steps.placement import owed, taken
+from nova.conductor.steps.placement import cleanup_hosts, taken
 from nova.db import flavors, ledger, migrations, servers, services, states
 from nova.db.engine import Connection
 from nova.db.server_row import ServerRow
@@ -297,7 +297,7 @@ class ReturnToSource(MoveStep):
 
     @staticmethod
     def _give_back(deps: Deps, op: Op) -> None:
-        kept = owed(deps, [op]).get(op.uuid, ())
+        kept = cleanup_hosts(deps, [op]).get(op.uuid, ())
         flavor = moving.source(op).flavor
 
         def write(tx: Connection) -> list[int]:

@@ -30,7 +30,7 @@ from nova.conductor.steps.guests import (
     leave_destroy,
 )
 from nova.conductor.steps.images import ACTIVE, ImageArguments, discard, offloading
-from nova.conductor.steps.placement import owed, taken
+from nova.conductor.steps.placement import cleanup_hosts, taken
 from nova.db import ledger, servers, services, states
 from nova.db.engine import Connection, DatabaseAway
 from nova.db.server_row import ServerRow
@@ -211,7 +211,7 @@ class ReleaseHost(Step):
 def release(deps: Deps, ops: Sequence[Op]) -> None:
     """Unbind the servers' interfaces, and give back what they claimed, but on hosts that owe something of theirs."""
     deps.networking.leave_host(ops)
-    epochs, kept = {op.uuid: op.entry.epoch for op in ops}, owed(deps, ops)
+    epochs, kept = {op.uuid: op.entry.epoch for op in ops}, cleanup_hosts(deps, ops)
     deps.feed.after_release(deps.api.transact(lambda tx: ledger.release(tx, epochs, kept)))
 
 

@@ -7,6 +7,7 @@ import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
+from nova import errors
 from nova.conductor.engine.journal import Journal
 from nova.conductor.engine.limits import QuotaLimits, Written
 from nova.conductor.engine.network_back_end import NetworkBackEnd
@@ -26,7 +27,6 @@ from nova.rpc.contracts.scheduler import SchedulerRPC
 
 if TYPE_CHECKING:
     from nova.clients.glance import Glance as Images
-    from nova.conductor.nova_network.network_updates import NetworkUpdates
 
 NO_VPN = "0"  # vpn_image_id of a cloud that has no VPN servers
 
@@ -133,6 +133,25 @@ class HostFeed(Protocol):
         """Who was heard of, and when; whether the broker took it."""
 
 
+#: What hosts do not know yet: by network, and the host of a multi-host one.
+Failures = dict[tuple[str, str | None], errors.NovaError]
+
+
+class NetworkSender(Protocol):
+    """Hosts hear by it what their networks are (:mod:`nova.conductor.nova_network.network_updates`)."""
+
+    def send(self, uuids: Iterable[str], hosts: Iterable[str] | None = None) -> None:
+        """Come back when the hosts of these networks (of multi-host ones: these hosts, or all) know what is committed
+        now. Unavailable: one does not answer."""
+
+    def try_send(self, uuids: Iterable[str], hosts: Iterable[str], everywhere: bool = False) -> Failures:
+        """The same, and who does not know it. ``everywhere``: of multi-host networks, these hosts and all others."""
+
+    def look_anew(self, hosts: Iterable[str]) -> None:
+        """Networks are these hosts' no more: they ask what they have still. Those that are down or slow find it out by
+        themselves."""
+
+
 @dataclasses.dataclass
 class Deps:
     """Databases, peers and settings. ``images`` is the image service's client (``nova.clients.glance``)."""
@@ -149,7 +168,7 @@ class Deps:
     feed: HostFeed = dataclasses.field(init=False)
     journal: Journal = dataclasses.field(init=False)
     runner: OperationRunner = dataclasses.field(init=False)
-    network_updates: NetworkUpdates = dataclasses.field(init=False)
+    network_updates: NetworkSender = dataclasses.field(init=False)
     networking: NetworkBackEnd = dataclasses.field(init=False)
     notifier: Silent = dataclasses.field(default_factory=Silent)
     quotas: QuotaLimits = dataclasses.field(default_factory=Written)

@@ -36,7 +36,7 @@ class NetworkRequest(NamedTuple):
 
 
 class Admitted(NamedTuple):
-    """What the wish comes to: networks each known, groups by the names that are shown, and what its ports demand.
+    """What the request comes to: networks each known, groups by the names that are shown, and what its ports demand.
     ``members_of``: rows of groups (key -> name) that the servers are members of from the transaction that makes them;
     none where groups are kept elsewhere."""
 
@@ -53,7 +53,7 @@ class NetworkBackEnd(Protocol):
 
     # -- admission
 
-    def admit(self, wish: NetworkRequest) -> Admitted:
+    def admit(self, request: NetworkRequest) -> Admitted:
         """Refuse at once what can not be: an unknown network, port or group, an address that is taken, a port in use,
         no room in the quota. Errors of kinds Invalid, Conflict, Forbidden, OverQuota; Unavailable."""
 
@@ -96,13 +96,13 @@ class NetworkBackEnd(Protocol):
 
     # -- interfaces that come and go while the server lives
 
-    def check_interface(self, server: ServerRow, wish: RequestedNetwork) -> RequestedNetwork:
+    def check_interface(self, server: ServerRow, request: RequestedNetwork) -> RequestedNetwork:
         """Before anything is begun. NotFound, Invalid, Conflict, Forbidden, OverQuota, Unavailable."""
 
-    def take_interface(self, tx: Connection, op: Op, wish: RequestedNetwork) -> Interface | None:
+    def take_interface(self, tx: Connection, op: Op, request: RequestedNetwork) -> Interface | None:
         """One more interface; None where it comes from ``make_interface``. Repeated: the same."""
 
-    def make_interface(self, op: Op, wish: RequestedNetwork) -> Interface:
+    def make_interface(self, op: Op, request: RequestedNetwork) -> Interface:
         """The interface is there, on the server's host. Repeated: the same."""
 
     def drop_interface(self, tx: Connection, op: Op, interface: Interface) -> None:
@@ -131,7 +131,7 @@ class NetworkBackEnd(Protocol):
         """The server whose one port has the address, on networks whose metadata this provider (a load balancer) hands
         on: its uuid, as the port says, and whose project's the port is. Invalid: not exactly one; Unavailable."""
 
-    def told(self, event: ExternalEvent, server: AnyRow) -> None:
+    def external_event(self, event: ExternalEvent, server: AnyRow) -> None:
         """An external event about one of the server's interfaces."""
 
     # -- the nouns of its API: objects with the methods of NetworkCalls, FloatingCalls, SecurityGroupCalls, and the

@@ -1,4 +1,4 @@
-"""Why a wish for networks, addresses or groups can not be: whichever back end says it."""
+"""Why a request for networks, addresses or groups can not be: whichever back end says it."""
 
 from __future__ import annotations
 

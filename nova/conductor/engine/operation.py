@@ -132,7 +132,7 @@ class Op:
     server: ServerRow  # as it was read, and as the operation's own steps changed it since
     secrets: Secrets = dataclasses.field(default_factory=dict)
     error: errors.NovaError | None = None
-    untold: bool = False  # its start is in the journal as told, and will be once that is committed
+    unannounced: bool = False  # its start is in the journal as told, and will be once that is committed
     states: tuple[str | None, str | None] | None = None  # (vm_state, task_state) that others were told last
     due: tuple[Any, ...] = ()  # ends of steps, told once the journal has their results
     unwritten: dict[str, Any] = dataclasses.field(default_factory=dict)  # columns for the journal's next line

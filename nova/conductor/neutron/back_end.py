@@ -180,7 +180,7 @@ class NeutronBackEnd:
     def firewalls_of(self, servers: Sequence[ServerRow]) -> Mapping[str, GuestFirewall]:
         return {}
 
-    def told(self, event: ExternalEvent, server: AnyRow) -> None:
+    def external_event(self, event: ExternalEvent, server: AnyRow) -> None:
         self.events.received(event, server)
 
 

@@ -151,7 +151,7 @@ class NovaNetwork:
     def guest_at(self, provider_id: str, address: str) -> tuple[str, str]:
         raise errors.metadata.NotOnePort(address=address, provider=provider_id, count=0)
 
-    def told(self, event: ExternalEvent, server: AnyRow) -> None:
+    def external_event(self, event: ExternalEvent, server: AnyRow) -> None:
         LOG.info("event %s is of another network service, and changes nothing here", event.name,
                  extra={"server": event.server_uuid})
 

@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterable
 
 from nova import errors
+from nova.conductor.engine.deps import Failures
 from nova.conductor.nova_network.coalescing import Batch, Coalescer
 from nova.conductor.nova_network.host_queues import HostQueues, HostUpdate
 from nova.db import networks, services
@@ -25,7 +26,6 @@ PATIENCE_S = 130.0  # of who waits for hosts: two calls to one, of which the fir
 LOOK_S = 15.0  # of who has taken something from a host, and could go on without its knowing
 GRACE_S = 1.0  # of a round
 ALL = ""  # states are read for all hosts at once: one reading at a time
-Failures = dict[tuple[str, str | None], errors.NovaError]  # by network, and host of a multi-host one
 
 
 class _Round(Batch):

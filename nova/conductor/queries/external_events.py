@@ -56,7 +56,7 @@ class ExternalEvents:
         return code
 
     def _network(self, event: ExternalEvent, row: AnyRow) -> None:
-        self.deps.networking.told(event, row)
+        self.deps.networking.external_event(event, row)
 
     def _power(self, event: ExternalEvent, row: object) -> None:
         """Somebody turned the machine on or off. A server that is so already, or busy, is left alone."""

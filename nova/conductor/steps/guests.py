@@ -68,9 +68,9 @@ def build_order(deps: Deps, server: ServerRow, op: Op, fence: Fence, host: str =
 
 def _metadata(deps: Deps, server: ServerRow, op: Op) -> Mapping[str, str]:
     """The user's own, for a config drive: an operation that begins with it has it, others read it for that alone."""
-    told: Mapping[str, str] | None = op.asked(Arguments).metadata
-    if told is not None or not server.config_drive:
-        return told or {}
+    begun_with: Mapping[str, str] | None = op.asked(Arguments).metadata
+    if begun_with is not None or not server.config_drive:
+        return begun_with or {}
     with deps.cell.reading() as tx:
         return servers.children(tx, [server.uuid])[0].get(server.uuid, {})
 
@@ -186,9 +186,9 @@ def leave_destroy(deps: Deps, host: str, op: Op, why: errors.NovaError) -> None:
     LOG.warning("host %s does not destroy a guest: the cleanup is pending: %s", host, why.message,
                 extra={"server": op.uuid})
     order = guest_order(deps, op, fence(op))
-    debt = {"host": host, "server_uuid": op.uuid, "epoch": op.entry.epoch, "step": "destroy_guests",
-            "arguments": {"instance_name": order.instance_name, "operation_id": str(op.entry.id)}}
-    op.entry = deps.journal.leave_behind(op.entry, lambda tx: services.add_cleanups(tx, [debt]))
+    cleanup = {"host": host, "server_uuid": op.uuid, "epoch": op.entry.epoch, "step": "destroy_guests",
+               "arguments": {"instance_name": order.instance_name, "operation_id": str(op.entry.id)}}
+    op.entry = deps.journal.leave_behind(op.entry, lambda tx: services.add_cleanups(tx, [cleanup]))
 
 
 class GuestStep(Step):

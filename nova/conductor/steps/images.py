@@ -106,13 +106,13 @@ def _forget(deps: Deps, op: Op) -> None:
 
 
 def _leave_dropping(deps: Deps, op: Op, why: errors.NovaError) -> None:
-    """The host has to forget this snapshot, and those that it owes already."""
+    """The host has to forget this snapshot, and those of its pending cleanup."""
     LOG.warning("host %s does not forget a snapshot: the cleanup is pending: %s", op.server.host, why.message,
                 extra={"server": op.uuid})
 
     def write(tx: Connection) -> None:
-        older = next((debt.arguments.get("image_id", "") for debt in services.pending_cleanups(tx, op.server.host)
-                      if (debt.server_uuid, debt.step) == (op.uuid, services.SNAPSHOT_CLEANUP)), "")
+        older = next((cleanup.arguments.get("image_id", "") for cleanup in services.pending_cleanups(tx, op.server.host)
+                      if (cleanup.server_uuid, cleanup.step) == (op.uuid, services.SNAPSHOT_CLEANUP)), "")
         services.add_cleanups(tx, [{"host": op.server.host, "server_uuid": op.uuid, "epoch": op.entry.epoch,
                            "step": services.SNAPSHOT_CLEANUP,
                            "arguments": {"image_id": " ".join(dict.fromkeys([*older.split(), image_of(op)]))}}])

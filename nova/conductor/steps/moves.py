@@ -13,7 +13,7 @@ from nova.conductor.engine.operation import Arguments, Op, Result
 from nova.conductor.engine.workflow import Step
 from nova.conductor.steps import moving
 from nova.conductor.steps.guests import ORDERS, results_of
-from nova.conductor.steps.placement import claim_of, look_further, owed, taken, wanted_flavor
+from nova.conductor.steps.placement import claim_of, cleanup_hosts, look_further, taken, wanted_flavor
 from nova.db import claims, hosts, ledger, migrations, services
 from nova.db.engine import Connection, DatabaseAway
 from nova.db.servers import instance_name
@@ -127,8 +127,8 @@ def leave_removal(deps: Deps, op: Op, end: moving.MoveEnd, why: str, keep_disks:
     """Go on without the host, which removes what is left there when it is back."""
     LOG.warning("host %s does not remove what is left of a move: the cleanup is pending: %s", end.host, why,
                 extra={"server": op.uuid})
-    debt = cleanup_of(deps, op, end.host, keep_disks)
-    op.entry = deps.journal.leave_behind(op.entry, lambda tx: services.add_cleanups(tx, [debt]))
+    cleanup = cleanup_of(deps, op, end.host, keep_disks)
+    op.entry = deps.journal.leave_behind(op.entry, lambda tx: services.add_cleanups(tx, [cleanup]))
 
 
 def is_up(deps: Deps, host: str) -> bool:
@@ -192,11 +192,11 @@ class ClaimMove(MoveStep):
     uses = ("api", "cell", "feed", "scheduler", "settings")
 
     def act(self, deps: Deps, op: Op) -> Mapping[str, AnyColumn]:
-        wish = claim_of(deps, op, wanted_flavor(op))
+        wanted = claim_of(deps, op, wanted_flavor(op))
 
         def take(tx: Connection) -> tuple[dict[str, errors.NovaError | None], list[claims.ProviderUsage]]:
             ledger.begin_move(tx, op.uuid, op.entry.epoch, moving.move_of(op))
-            return claims.claim(tx, [wish])
+            return claims.claim(tx, [wanted])
         results, usages = deps.api.transact(take)
         deps.feed.after_claims(usages, [op.uuid])
         refused = results[op.uuid]
@@ -210,7 +210,7 @@ class ClaimMove(MoveStep):
 
     def undo(self, deps: Deps, ops: Sequence[Op]) -> None:
         for op in ops:
-            self._give_back(deps, op, owed(deps, [op]).get(op.uuid, ()))
+            self._give_back(deps, op, cleanup_hosts(deps, [op]).get(op.uuid, ()))
 
     @staticmethod
     def _give_back(deps: Deps, op: Op, kept: Sequence[str]) -> None:
@@ -225,7 +225,7 @@ class EndMove(MoveStep):
     pure = True  # repeated as often as need be, and never undone
 
     def act(self, deps: Deps, op: Op) -> Mapping[str, AnyColumn]:
-        kept = owed(deps, [op]).get(op.uuid, ())
+        kept = cleanup_hosts(deps, [op]).get(op.uuid, ())
 
         def give_back(tx: Connection) -> list[int]:
             changed = ledger.end_move(tx, op.uuid, op.entry.epoch, moving.move_of(op), kept)
@@ -255,24 +255,24 @@ class CleanUpEarlierMoves(MoveStep):
             self._settle(deps, op, held)
         elif op.asked(Arguments).hosts is not None:  # it overtook something: maybe a move that claimed nothing yet
             self._end_moves(deps, op)
-        # whoever owes something for this server is none of its destinations: with the debt it would pay with the claim
-        owing = owed(deps, [op]).get(op.uuid, ())
-        return {"tried": tuple(owing)} if owing else {}
+        # a host with a pending cleanup for this server is none of its destinations: it would end the claim, too
+        pending = cleanup_hosts(deps, [op]).get(op.uuid, ())
+        return {"tried": tuple(pending)} if pending else {}
 
     def _settle(self, deps: Deps, op: Op, held: Sequence[ledger.HoldingHost]) -> None:
-        here, owing = op.server.host, owed(deps, [op]).get(op.uuid, ())
+        here, pending = op.server.host, cleanup_hosts(deps, [op]).get(op.uuid, ())
         with deps.cell.reading() as tx:
             kinds = migrations.types_of(tx, [one.move for one in held if one.move])
         keep = not set(kinds.values()).isdisjoint(KEPT_DISKS)
         apart = op.asked(Arguments).apart
-        for host in dict.fromkeys(one.host for one in held if one.host != here and one.host not in owing):
+        for host in dict.fromkeys(one.host for one in held if one.host != here and one.host not in pending):
             remove(deps, op, self._end(op, host), keep and host not in apart)
             deps.networking.abandon_arrival(op, host)
         moves = [one.move for one in held if one.host == here and one.move]
         if self.source_answers:
             self._whole_again(deps, op, moves, kinds)
         self._end_moves(deps, op)  # (what was removed closed the epoch on hosts that may be the next destination)
-        kept = owed(deps, [op]).get(op.uuid, ())
+        kept = cleanup_hosts(deps, [op]).get(op.uuid, ())
         finished = op.server.memo.move if op.server.memo else None
         back = next((move for move in moves if kinds.get(move) in COLD and move != finished), "")
         deps.feed.after_release(deps.api.transact(

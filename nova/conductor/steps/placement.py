@@ -51,7 +51,7 @@ def needs(deps: Deps, flavor: Flavor, image: Image | None, ports: Sequence[PortD
 
 
 def claim_of(deps: Deps, op: Op, flavor: Flavor) -> claims.Claim:
-    """The operation's wish for the node that it took."""
+    """What the operation claims of the node that it took."""
     wanted = needs(deps, flavor, op.server.image, op.server.port_demands or ())
     return claims.Claim(op.uuid, op.entry.epoch, taken(op).provider_id, wanted.resources, grouped(op),
                         wanted.requirements)
@@ -179,7 +179,7 @@ class ClaimResources(Step):
         return [results[op.uuid] or zones.for_server(deps, op, usages) for op in ops]
 
     def undo(self, deps: Deps, ops: Sequence[Op]) -> None:
-        epochs, kept = {op.uuid: op.entry.epoch for op in ops}, owed(deps, ops)
+        epochs, kept = {op.uuid: op.entry.epoch for op in ops}, cleanup_hosts(deps, ops)
         deps.feed.after_release(deps.api.transact(lambda tx: ledger.release(tx, epochs, kept)))
 
 
@@ -221,7 +221,7 @@ class ReleaseResources(Step):
     pure = True
 
     def do(self, deps: Deps, ops: Sequence[Op]) -> Sequence[Result]:
-        epochs, kept = {op.uuid: op.entry.epoch for op in ops}, owed(deps, ops)
+        epochs, kept = {op.uuid: op.entry.epoch for op in ops}, cleanup_hosts(deps, ops)
 
         def give_back(tx: Connection) -> list[int]:
             changed = ledger.release(tx, epochs, kept)
@@ -231,7 +231,7 @@ class ReleaseResources(Step):
         return [{} for _ in ops]
 
 
-def owed(deps: Deps, ops: Sequence[Op]) -> dict[str, list[str]]:
+def cleanup_hosts(deps: Deps, ops: Sequence[Op]) -> dict[str, list[str]]:
     """The hosts that owe something for these servers: what is claimed there stays claimed until it is paid."""
     with deps.cell.reading() as tx:
         return services.cleanup_hosts_of(tx, [op.uuid for op in ops])

@@ -4,8 +4,8 @@
 at ``deps.notifier.on`` first: while notifications are off, nothing is read, built or queued.
 """
 
-from nova.conductor.engine.announce.calls import CALLS, registered, told
+from nova.conductor.engine.announce.calls import CALLS, announced, registered
 from nova.conductor.engine.announce.operations import Operations
 from nova.conductor.engine.announce.resources import CacheProgress, once, server, turning
 
-__all__ = ["CALLS", "CacheProgress", "Operations", "once", "registered", "server", "told", "turning"]
+__all__ = ["CALLS", "CacheProgress", "Operations", "once", "registered", "server", "announced", "turning"]

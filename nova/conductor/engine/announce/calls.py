@@ -44,7 +44,7 @@ class Row(NamedTuple):
     tell: Callable[..., None] | None = None
 
 
-def told(deps: Deps, name: str, method: Callable[..., object]) -> Callable[..., AnyColumn]:
+def announced(deps: Deps, name: str, method: Callable[..., object]) -> Callable[..., AnyColumn]:
     """The call as it is, or as one that is told of."""
     row = CALLS.get(name)
     if row is None:

@@ -49,13 +49,13 @@ class Operations:
         for op in ops:
             if not op.progress.announced:
                 op.note(announced=True)
-                op.untold = True
+                op.unannounced = True
 
     @quietly
     def intended(self, workflow: Workflow, step: Step, ops: Sequence[Op]) -> None:
         """An intent is committed, and with it the results of the steps before."""
         self._pay(ops)
-        first = [op for op in ops if op.untold]
+        first = [op for op in ops if op.unannounced]
         if first:
             self._start(workflow, first)
         if step.task is not None:
@@ -64,38 +64,38 @@ class Operations:
     @quietly
     def before_step(self, workflow: Workflow, step: Step, ops: Sequence[Op]) -> None:
         """A step is about to act. One that acts again for the same operation (a resume, a retry) is not told again."""
-        for told in _parts(workflow, step):
+        for notification in _parts(workflow, step):
             fresh = [op for op in ops if sum(one.step == step.name for one in op.entry.history) == 1]
-            self._part(told, "start", fresh)
+            self._part(notification, "start", fresh)
 
     @quietly
     def after_step(self, workflow: Workflow, step: Step, ops: Sequence[Op], results: Sequence[Result]) -> None:
         """A step has acted: one result an op. It is told with the next write: until then the step may act again."""
-        for told in _parts(workflow, step):
+        for notification in _parts(workflow, step):
             done = [op for op, result in zip(ops, results, strict=True) if not isinstance(result, errors.NovaError)]
-            asked = told.name.startswith(SCHEDULER_S)
+            asked = notification.name.startswith(SCHEDULER_S)
             for op in done[:1] if asked else done:
-                op.due = (*op.due, self._asked(told, "end", done) if asked else told)
+                op.due = (*op.due, self._asked(notification, "end", done) if asked else notification)
 
     @quietly
     def before_undo(self, action: str, step: Step, op: Op) -> None:
         """A step is about to be undone. Only where that is told of by itself."""
-        for told in _undo(action, step):
-            self._part(told, "start", [op])
+        for notification in _undo(action, step):
+            self._part(notification, "start", [op])
 
     @quietly
     def after_undo(self, action: str, step: Step, op: Op) -> None:
         """A step was undone. Only where that is told of by itself."""
-        for told in _undo(action, step):
-            self._part(told, "end", [op])
+        for notification in _undo(action, step):
+            self._part(notification, "end", [op])
 
     @quietly
     def finished(self, workflow: Workflow, ops: Sequence[Op]) -> None:
         """Ended well, and committed."""
         self._pay(ops)
-        untold = [op for op in ops if op.untold]  # all of its steps were pure
-        if untold:
-            self._start(workflow, untold)
+        unannounced = [op for op in ops if op.unannounced]  # all of its steps were pure
+        if unannounced:
+            self._start(workflow, unannounced)
         result = workflow.action.result
         self._over(ops, result.value if result else None, lambda op, found: self._whole(workflow, "end", op, found))
 
@@ -113,7 +113,7 @@ class Operations:
 
     def _start(self, workflow: Workflow, ops: Sequence[Op]) -> None:
         for op in ops:
-            op.untold = False
+            op.unannounced = False
         self._tell(ops, lambda op, found: self._whole(workflow, "start", op, found))
 
     def _error(self, workflow: Workflow, op: Op, found: Announced, failure: Failure) -> Sequence[Event]:
@@ -123,28 +123,30 @@ class Operations:
 
     def _whole(self, workflow: Workflow, phase: str, op: Op, found: Announced, failure: Failure | None = None
                ) -> Sequence[Event]:
-        return [self._event(told, phase, op, found, failure) for told in ACTIONS.get(workflow.action.name, ())
-                if not told.step and _has(told, phase)]
+        return [self._event(notification, phase, op, found, failure)
+                for notification in ACTIONS.get(workflow.action.name, ())
+                if not notification.step and _has(notification, phase)]
 
-    def _part(self, told: ActionNotification, phase: str, ops: Sequence[Op]) -> None:
+    def _part(self, notification: ActionNotification, phase: str, ops: Sequence[Op]) -> None:
         """Tell of a step. A server without a host has no part in what hosts do."""
-        if told.name.startswith(SCHEDULER_S):
-            tell(self.deps, [self._asked(told, phase, ops)] if ops else [])
+        if notification.name.startswith(SCHEDULER_S):
+            tell(self.deps, [self._asked(notification, phase, ops)] if ops else [])
             return
         placed = [op for op in ops if _host(op)]
-        phase = phase if _has(told, phase) or phase == "start" else ""  # told once: when it has happened
-        if placed and _has(told, phase):
-            self._tell(placed, lambda op, found: [self._event(told, phase, op, found, None)])
+        phase = phase if _has(notification, phase) or phase == "start" else ""  # told once: when it has happened
+        if placed and _has(notification, phase):
+            self._tell(placed, lambda op, found: [self._event(notification, phase, op, found, None)])
 
-    def _asked(self, told: ActionNotification, phase: str, ops: Sequence[Op]) -> Event:
+    def _asked(self, notification: ActionNotification, phase: str, ops: Sequence[Op]) -> Event:
         """One question to the scheduler, for all of these."""
-        return Event(told.name, phase, _spec(ops[0], len(ops)), self.deps.notifier.options.host, who=_who(ops[0]))
+        return Event(notification.name, phase, _spec(ops[0], len(ops)), self.deps.notifier.options.host,
+                     who=_who(ops[0]))
 
     def _pay(self, ops: Sequence[Op]) -> None:
         """Tell the ends that are due."""
         tell(self.deps, [one for op in ops for one in op.due if isinstance(one, Event)])
-        for told in dict.fromkeys(one for op in ops for one in op.due if isinstance(one, ActionNotification)):
-            self._part(told, "end", [op for op in ops if told in op.due])
+        for notification in dict.fromkeys(one for op in ops for one in op.due if isinstance(one, ActionNotification)):
+            self._part(notification, "end", [op for op in ops if notification in op.due])
         for op in ops:
             op.due = ()
 
@@ -156,9 +158,10 @@ class Operations:
         return [Event(name, "error", TaskFacts(_spec(op), state, failure, name.partition(".")[2]),
                       self.deps.notifier.options.host, who=_who(op))]
 
-    def _event(self, told: ActionNotification, phase: str, op: Op, found: Announced, failure: Failure | None) -> Event:
+    def _event(self, notification: ActionNotification, phase: str, op: Op, found: Announced,
+               failure: Failure | None) -> Event:
         known = facts(self.deps, found, _who(op), failure=failure, extra=_extra(op))
-        return self._by(op, Event(told.name, phase, known, ""))
+        return self._by(op, Event(notification.name, phase, known, ""))
 
     def _by(self, op: Op, event: Event) -> Event:
         """Published for the operation's host; without one, for the API."""
@@ -181,14 +184,14 @@ class Operations:
 
     def _changes(self, ops: Sequence[Op], vm_state: str | None, task_state: str | None) -> dict[str, States]:
         """The changes that are told, as ``notify_on_state_change`` says; ``vm_state`` None: it stays as it is."""
-        wanted, told = self.deps.notifier.options.state_changes, {}
+        wanted, changes = self.deps.notifier.options.state_changes, {}
         for op in ops:
             old, old_task = op.states or (op.server.vm_state, op.server.task_state)
             op.states = (vm_state or old, task_state)
             change = States(old, vm_state or old, old_task, task_state)
             if wanted and (change.state != old or (wanted == "vm_and_task_state" and task_state != old_task)):
-                told[op.uuid] = change
-        return told
+                changes[op.uuid] = change
+        return changes
 
     def _update(self, op: Op, found: Announced, change: States | None) -> Sequence[Event]:
         if change is None:
@@ -203,20 +206,20 @@ class Operations:
 
 
 def _parts(workflow: Workflow, step: Step) -> list[ActionNotification]:
-    return [told for told in ACTIONS.get(workflow.action.name, ()) if told.step == step.name]
+    return [notification for notification in ACTIONS.get(workflow.action.name, ()) if notification.step == step.name]
 
 
 def _undo(action: str, step: Step) -> list[ActionNotification]:
-    return [told for told in ACTIONS.get(action, ()) if told.step == f"{step.name}.undo"]
+    return [notification for notification in ACTIONS.get(action, ()) if notification.step == f"{step.name}.undo"]
 
 
-def _has(told: ActionNotification, phase: str) -> bool:
-    return event_type(told.name, phase) in TYPES
+def _has(notification: ActionNotification, phase: str) -> bool:
+    return event_type(notification.name, phase) in TYPES
 
 
 def _started(op: Op) -> bool:
     """Whether the operation's start was told."""
-    return bool(op.progress.announced) and not op.untold
+    return bool(op.progress.announced) and not op.unannounced
 
 
 def _spec(op: Op, count: int = 1) -> SpecFacts:
