@@ -56,10 +56,12 @@ def test_host_without_its_secret_does_not_start_and_says_what_to_do(cloud: Cloud
     path.unlink()
     if content:
         path.write_text(content)
+        path.chmod(0o600)
     daemon.start()
     assert daemon.wait_end(20) == 1
     daemon.wait_log(r"nova-compute can not start: .*host_secret.*compute service delete", 1)
     path.write_text(secret)
+    path.chmod(0o600)
     daemon.start().ready()
     wait_until("it is up again", lambda: ("nova-compute", cloud.hosts[1]) in cloud.up(), 20)
 

@@ -33,6 +33,14 @@ def test_identifiers_then_they_are_in_the_fields_own_words() -> None:
     assert private == KEPT
 
 
+def test_files_of_tests_then_each_name_is_one_files() -> None:
+    """pytest takes two of a name for one module, where one process collects both."""
+    parts = (("unit", "contract"), ("functional",), ("machine",))
+    for part in parts:
+        names = Counter(path.name for folder in part for path in (NOVA.parent / "tests" / folder).rglob("test_*.py"))
+        assert [name for name, count in names.items() if count > 1] == []
+
+
 def test_all_then_each_of_its_names_is_bound_in_the_module() -> None:
     wrong = []
     for path in NOVA.rglob("*.py"):
