@@ -25,6 +25,8 @@ FLAVORS = {
     "m1.large": (8192, 4, 80),
     "m1.xlarge": (16384, 8, 160),
 }
+ALL = "0.0.0.0/0"
+OPEN = (("icmp", -1, -1), ("tcp", 22, 22))  # to the demo project's servers, from ALL
 READY_LINE = "nova-guest ready:"
 ACTIVE_SECONDS, READY_SECONDS = 120, 180
 CHUNK = 2**20
@@ -122,6 +124,7 @@ def boot(stack: Stack) -> str:
 def _boot(stack: Stack) -> str:
     nova = _service(stack, "compute", "/v2.1", "demo")
     _ensure_key(stack.layout, nova)
+    _open_group(nova)
     start = time.monotonic()
     server = _find(nova)
     if server and server["status"] == "ERROR":
@@ -180,6 +183,17 @@ def _ensure_key(layout: Layout, nova: Service) -> None:
         )
     public = path.with_suffix(".pub").read_text().strip()
     nova.call("POST", "/os-keypairs", {"keypair": {"name": KEY, "public_key": public}}, accept=(409,))
+
+
+def _open_group(nova: Service) -> None:
+    """Ping and ssh come in to the demo project's servers: on a network of several projects groups alone decide."""
+    [group] = [one for one in nova.get("/os-security-groups")["security_groups"] if one["name"] == "default"]
+    known = {(rule["ip_protocol"], rule["from_port"]) for rule in group["rules"] if rule["ip_range"].get("cidr") == ALL}
+    for protocol, first, last in OPEN:
+        if (protocol, first) not in known:
+            ports = {"ip_protocol": protocol, "from_port": first, "to_port": last}
+            rule = {"parent_group_id": group["id"], "cidr": ALL, **ports}
+            nova.call("POST", "/os-security-group-rules", {"security_group_rule": rule})
 
 
 def _service(stack: Stack, port: str, path: str, user: str) -> Service:
