@@ -51,6 +51,8 @@ def _sandbox(request: pytest.FixtureRequest, *options: str) -> Iterator[Sandbox]
     failed_before = request.session.testsfailed
     try:
         made.up()
+        if "--driver" not in options:
+            made.open_group("admin")
         yield made
         if request.session.testsfailed > failed_before:
             _keep_logs(made)

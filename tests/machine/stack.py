@@ -136,6 +136,17 @@ class Sandbox:
             made.defaults = self.api("admin").defaults
         return made
 
+    def open_group(self, user: str) -> None:
+        """Ping and ssh come in to the servers of the user's project, as `up` says of demo's."""
+        api = self.api(user)
+        groups = api.ask("GET", "/os-security-groups", 35).json()["security_groups"]
+        [group] = [one["id"] for one in groups if one["name"] == "default"]
+        for protocol, first, last in demo.OPEN:
+            rule = {"parent_group_id": group, "cidr": demo.ALL, "ip_protocol": protocol, "from_port": first,
+                    "to_port": last}
+            answer = api.ask("POST", "/os-security-group-rules", 35, {"security_group_rule": rule})
+            assert answer.status_code == 200, answer.text
+
     def flavor(self, admin: Live, **fields: Any) -> str:
         """The id of a small flavor, or of one that differs in these fields; made when it is not there."""
         wanted = {**TINY, **fields}
