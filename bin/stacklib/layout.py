@@ -80,7 +80,12 @@ class Compute:
 
     @property
     def broker_user(self) -> str:
-        return f"host-{self.name}"
+        return broker_user(self.name)
+
+
+def broker_user(host: str) -> str:
+    """In the hosts' vhost."""
+    return f"host-{host}"
 
 
 @dataclass(frozen=True)

@@ -63,6 +63,24 @@ def prepare_databases(stack: Stack) -> str:
     return "tables made"
 
 
+def enroll(stack: Stack) -> str:
+    """Let this stack's hosts in: the controller, for nova-network and the metadata service, and each compute host. One
+    that is both is enrolled for all of it."""
+    layout = stack.layout
+    runs = {layout.controller_host: ["nova-network", "nova-api-metadata"]}
+    for host in layout.computes:
+        runs.setdefault(host.name, []).append("nova-compute")
+    new = [name for name in runs if not stack.done(f"enrolled-{name}", ",".join(runs[name]))]
+    for name in new:
+        written = layout.nova_state(layout.controller_host) / f"token-{name}"
+        manage(stack, "host", "enroll", name, "--runs", ",".join(runs[name]), "--write", str(written))
+        owner = SERVICE_USER if name == layout.controller_host else None
+        write_private(layout.nova_state(name) / "host_token", written.read_text(), owner=owner)
+        written.unlink()
+        stack.mark_done(f"enrolled-{name}", ",".join(runs[name]))
+    return ", ".join(new) or "unchanged"
+
+
 def prepare_network(stack: Stack) -> str:
     if stack.layout.choices.neutron:
         return "Neutron's"

@@ -26,7 +26,9 @@ def control(layout: Layout, secrets: Secrets) -> Settings:
                 "my_ip": layout.address,
                 "state_path": str(layout.nova_state(layout.controller_host)),
                 "transport_url": rabbitmq.transport_url(layout, secrets),
+                "hosts_transport_url": rabbitmq.hosts_transport_url(layout, secrets, layout.controller_host),
                 **_network(layout),
+                "flat_network_bridge": "",  # `nova-manage network create` says it of each network
                 **({} if layout.sandbox else _on_the_machine(layout)),
                 # no guests: networks are served in the records alone
                 "fake_network": "true" if layout.choices.driver == "fake" else "",
@@ -56,6 +58,7 @@ def _on_the_machine(layout: Layout) -> dict[str, str]:
 
 def conductor(layout: Layout, secrets: Secrets) -> Settings:
     return {
+        "DEFAULT": {"hosts_transport_url": rabbitmq.hosts_transport_url(layout, secrets)},
         "api_database": {"connection": databases.url(layout, secrets, "nova_api")},
         "database": {"connection": databases.url(layout, secrets, "nova")},
     }
@@ -68,7 +71,7 @@ def compute(layout: Layout, secrets: Secrets, host: Compute) -> Settings:
                 "host": host.name,
                 "my_ip": host.address,
                 "state_path": str(layout.nova_state(host.name)),
-                "transport_url": rabbitmq.transport_url(layout, secrets, host),
+                "hosts_transport_url": rabbitmq.hosts_transport_url(layout, secrets, host.name),
                 "compute_driver": DRIVERS[layout.choices.driver],
                 "instances_path": str(layout.instances(host.name)) if layout.choices.shared_storage else "",
                 **_network(layout),

@@ -5,39 +5,39 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import sys
 
-from .layout import PORTS, Compute, Layout, write_private
+from .layout import CHECKOUT, PORTS, Layout, broker_user, write_private
 from .secrets import Secrets
 from .spec import STORES, Daemon, Probe
 from .stack import Stack
 
-VHOST = "nova"
+sys.path.insert(1, str(CHECKOUT))  # before a nova that the machine may have installed
+
+from nova.rpc import host_rights  # noqa: E402
+
+VHOST, HOSTS_VHOST = "nova", host_rights.VHOST
 CONTROL_USER = "nova"
 OWNER = "rabbitmq"
 NEUTRON = "neutron"  # a user and a vhost: it meets nothing of nova's
 # an idle Erlang scheduler that spins would take from the guests the little CPU there is
 CALM = "+sbwt none +sbwtdcpu none +sbwtdio none"
 
-# What a broker user may configure (declare), write to and read from; {host} is the compute host's name, escaped.
-# To bind a queue takes `write` on the queue and `read` on the exchange; to publish, `write` on the exchange.
-# A host publishes to the conductors' exchange for hosts and to nothing else but the default exchange, by which
-# oslo.messaging sends every reply. That one reaches any queue by its name: an order forged so has no valid proof.
-# The queue `compute`, which all hosts declare and nobody sends to, comes with oslo.messaging's servers.
-_QUEUES = r"(compute|network)(\.{host}|_fanout_.+)?"
-_OWN = r"nova-host-{host}|(compute|network)_fanout"
-PERMISSIONS = {
-    "control": {"configure": ".*", "write": ".*", "read": ".*"},
-    "host": {
-        "configure": rf"^(nova-conductor-host|{_OWN}|{_QUEUES}|reply_.+)$",
-        "write": rf"^(nova-conductor-host|amq\.default|{_QUEUES}|reply_.+)$",
-        "read": rf"^({_OWN}|{_QUEUES}|reply_.+)$",
-    },
-}
+EVERYTHING = {"configure": ".*", "write": ".*", "read": ".*"}
 
 
-def transport_url(layout: Layout, secrets: Secrets, compute: Compute | None = None) -> str:
-    user = compute.broker_user if compute else CONTROL_USER
-    return f"rabbit://{user}:{secrets.password(f'rabbit-{user}')}@{layout.address}:{PORTS['amqp']}/{VHOST}"
+def transport_url(layout: Layout, secrets: Secrets) -> str:
+    """Where control daemons meet."""
+    return _url(layout, secrets, CONTROL_USER, VHOST)
+
+
+def hosts_transport_url(layout: Layout, secrets: Secrets, host: str = "") -> str:
+    """Where hosts and conductors meet: as that host's user, or the conductors'."""
+    return _url(layout, secrets, broker_user(host) if host else CONTROL_USER, HOSTS_VHOST)
+
+
+def _url(layout: Layout, secrets: Secrets, user: str, vhost: str) -> str:
+    return f"rabbit://{user}:{secrets.password(f'rabbit-{user}')}@{layout.address}:{PORTS['amqp']}/{vhost}"
 
 
 def neutron_url(layout: Layout, secrets: Secrets) -> str:
@@ -50,20 +50,15 @@ def password_hash(password: str, salt: bytes) -> str:
     return base64.b64encode(salt + hashlib.sha256(salt + password.encode()).digest()).decode()
 
 
-def permissions(kind: str, host: str = "") -> dict[str, str]:
-    escaped = "".join(c if c.isalnum() or c in "-_" else f"\\{c}" for c in host)
-    return {verb: pattern.replace("{host}", escaped) for verb, pattern in PERMISSIONS[kind].items()}
-
-
 def definitions(layout: Layout, secrets: Secrets) -> dict:
-    users = {CONTROL_USER: permissions("control")}
-    for compute in layout.computes:
-        users[compute.broker_user] = permissions("host", compute.name)
-    vhosts = dict.fromkeys(users, VHOST)
+    """A host's user has the rights of hosts in their vhost, and is unknown in all others."""
+    rights = [(CONTROL_USER, VHOST, EVERYTHING), (CONTROL_USER, HOSTS_VHOST, EVERYTHING)]
+    hosts = dict.fromkeys([layout.controller_host, *(one.name for one in layout.computes)])
+    rights += [(broker_user(name), HOSTS_VHOST, host_rights.permissions(name)) for name in hosts]
     if layout.choices.neutron:
-        users[NEUTRON], vhosts[NEUTRON] = permissions("control"), NEUTRON
+        rights.append((NEUTRON, NEUTRON, EVERYTHING))
     return {
-        "vhosts": [{"name": vhost} for vhost in dict.fromkeys(vhosts.values())],
+        "vhosts": [{"name": vhost} for vhost in dict.fromkeys(vhost for _user, vhost, _patterns in rights)],
         "users": [
             {
                 "name": user,
@@ -71,9 +66,9 @@ def definitions(layout: Layout, secrets: Secrets) -> dict:
                 "hashing_algorithm": "rabbit_password_hashing_sha256",
                 "password_hash": _hash(secrets, user),
             }
-            for user in users
+            for user in dict.fromkeys(user for user, _vhost, _patterns in rights)
         ],
-        "permissions": [{"user": user, "vhost": vhosts[user], **rights} for user, rights in users.items()],
+        "permissions": [{"user": user, "vhost": vhost, **patterns} for user, vhost, patterns in rights],
     }
 
 

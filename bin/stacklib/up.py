@@ -142,7 +142,12 @@ def _our_stages(stack: Stack, ours) -> list[Stage]:
         Stage("nova tables", lambda: nova.prepare_databases(stack), ("database", "nova files")),
         Stage("nova conductor", lambda: ours.start(*nova.conductors(stack)), ("nova tables", "broker", "identity")),
         Stage("nova network", lambda: nova.prepare_network(stack), ("nova conductor",)),
-        Stage("nova control", lambda: ours.start(*nova.control_daemons(stack)), ("nova network", "glance")),
+        Stage("nova hosts", lambda: nova.enroll(stack), ("nova conductor",)),
+        Stage(
+            "nova control",
+            lambda: ours.start(*nova.control_daemons(stack)),
+            ("nova network", "nova hosts", "glance"),
+        ),
         Stage("nova computes", lambda: ours.start(*nova.compute_daemons(stack)), ("nova control", "hypervisors")),
     ]
 

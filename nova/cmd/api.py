@@ -46,7 +46,8 @@ def _placement(options: Options, bus: Library) -> Library:
 
 
 class ApiKind(NamedTuple):
-    """An API that a process can serve. The options' names are those of ``section``."""
+    """An API that a process can serve. The options' names are those of ``section``. ``make``: of options and the bus,
+    that of hosts for the metadata service."""
 
     make: Callable[[Any, Any], Any]
     module: str  # worth to be imported before workers fork
@@ -127,14 +128,19 @@ class Api:
     """One worker process, serving the sockets that its parent bound. ``applications``: by name in enabled_apis."""
 
     def __init__(self, options: Options, sockets: dict[str, Library]) -> None:
-        from nova.rpc import host_secret
-        from nova.rpc.transport import Bus
-
-        proves = METADATA in sockets and options.rpc_host_proof
-        self.secret = host_secret.load(Path(options.state_path)) if proves else ""
-        self.bus = Bus(options, options.host, secret=self.secret)
         self.options, self.sockets = options, sockets
-        self.applications = {name: ALL[name].make(options, self.bus) for name in sockets}
+        self.buses = {is_host: self._bus(is_host) for is_host in {name == METADATA for name in sockets}}
+        self.applications = {name: ALL[name].make(options, self.buses[name == METADATA]) for name in sockets}
+
+    def _bus(self, is_host: bool) -> Library:
+        """The metadata service is one of its host's daemons; the others are control daemons."""
+        from nova.rpc.host_secret import HostSecret
+        from nova.rpc.transport import Bus, HostsBus
+
+        if not is_host:
+            return Bus(self.options, self.options.host)
+        self.secret = HostSecret(Path(self.options.state_path))
+        return HostsBus(self.options, self.options.host, self.secret)
 
     def start(self) -> None:
         from nova import http_server
@@ -154,18 +160,15 @@ class Api:
             concurrency.spawn(self._introduce, name="register")
 
     def _introduce(self) -> None:
-        """The metadata service is one of its host's daemons; ``secret`` is there where hosts must prove themselves."""
         from nova.cmd.reporting import HostVoice
         from nova.model.services import Registration
-        from nova.rpc import host_secret
         from nova.rpc.contracts.conductor_host import ConductorHostRPC
 
-        voice = HostVoice(self.bus.client(ConductorHostRPC), self.options.host)
+        voice = HostVoice(self.buses[True].client(ConductorHostRPC), self.options.host, self.secret)
         registration = Registration(host=self.options.host, binary="nova-metadata", topic="metadata",
                                     release=release())
         try:
-            patiently("registering with the conductor",
-                      lambda: host_secret.introduce(voice.register, registration, self.secret))
+            patiently("registering with the conductor", lambda: voice.register(registration))
         except errors.NovaError as error:
             LOG.error("guests get no metadata from here: %s", error.message)
 
@@ -174,7 +177,12 @@ class Api:
         ends = [concurrency.spawn(server.stop, seconds) for server in self.serving]
         for end in ends:
             end.join()
-        concurrency.spawn(self.bus.close)
+        concurrency.spawn(self.close)
+
+    def close(self) -> None:
+        """Give the broker its connections back."""
+        for bus in self.buses.values():
+            bus.close()
 
 
 def serve(binary: str, names: list[str] | None = None) -> int:

@@ -97,9 +97,9 @@ class Compute:
         from nova.compute.reports import consoles, provider_config
         from nova.compute.service import ComputeParts, ComputeService
         from nova.metadata.options import tree_options
-        from nova.rpc import host_secret
         from nova.rpc.contracts.conductor_host import ConductorHostRPC
-        from nova.rpc.transport import Bus
+        from nova.rpc.host_secret import HostSecret
+        from nova.rpc.transport import HostsBus
 
         self.options = options
         make = DRIVERS.get(options.compute_driver or "")
@@ -107,8 +107,8 @@ class Compute:
             raise errors.service.CanNotStart(reason=f"[DEFAULT]compute_driver = {options.compute_driver!r}: must be "
                                              "one of libvirt.LibvirtDriver, fake.FakeDriver")
         state = Path(options.state_path)
-        secret = host_secret.load(state)
-        self.bus = Bus(options, options.host, secret=secret)
+        secret = HostSecret(state)
+        self.bus = HostsBus(options, options.host, secret)
         self.conductor = self.bus.client(ConductorHostRPC)
         driver = make(options, options.host, state)
         store = image_service(options)

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 LOG = logging.getLogger(__name__)
 
 BINARY = "nova-conductor"
+ENROLMENTS_S = 2.0  # for so long a host that was expelled may be believed
+AT_ONCE = ("takeover", "own heartbeat", "enrolled hosts")
 
 
 def settings(options: Options) -> Library:
@@ -167,6 +169,7 @@ class Conductor:
         from nova.conductor.engine.deps import Deps
         from nova.conductor.engine.journal import Journal
         from nova.conductor.engine.runner import Runner
+        from nova.conductor.hosts.enrolment import EnrolledKeys, HostExchanges
         from nova.conductor.hosts.feed import Feed
         from nova.conductor.hosts.host_calls import HostCalls
         from nova.conductor.hosts.registration import Daemons
@@ -177,16 +180,19 @@ class Conductor:
         from nova.rpc.contracts.compute import ComputeRPC
         from nova.rpc.contracts.network import NetworkRPC
         from nova.rpc.contracts.scheduler import SchedulerRPC
-        from nova.rpc.transport import Bus
+        from nova.rpc.transport import Bus, HostsBus
 
         self.options, self.index = options, index
         api, cell = databases(options)
         self.bus = Bus(options, options.host)
-        self.host_calls = HostCalls(ComputeRPC, self.bus.client(ComputeRPC), cell)
+        self.keys = EnrolledKeys(cell)
+        self.hosts = HostsBus(options, options.host, self.keys, conductor=True, peers=self.bus.peers)
+        self.exchanges = HostExchanges(cell, self.hosts.declare_hosts, lambda: self.hosts.driver.connected)
+        self.host_calls = HostCalls(ComputeRPC, self.hosts.client(ComputeRPC), cell)
         self.deps = Deps(api=api, cell=cell, settings=settings(options), host=options.host,
                          scheduler=self.bus.client(SchedulerRPC),
                          compute=cast(ComputeRPC, self.host_calls),
-                         network=self.bus.client(NetworkRPC), certs=self.bus.client(CertRPC),
+                         network=self.hosts.client(NetworkRPC), certs=self.bus.client(CertRPC),
                          images=glance.of_groups(options.glance, session.load(options, "glance")),
                          notifier=oslo.make(options, options.host), quotas=quotas(options))
         self.deps.feed = Feed(self.deps)
@@ -215,8 +221,7 @@ class Conductor:
         self.servers = [
             self.bus.server(ConductorRPC, conductor_service(self.deps, self.daemons), pool),
             self.bus.server(PlacementRPC, placement_service(self.deps), pool),
-            self.bus.server(ConductorHostRPC, HostService(self.deps, self.daemons), pool,
-                            self.daemons.secrets if self.options.rpc_host_proof else None)]
+            self.hosts.server(ConductorHostRPC, HostService(self.deps, self.daemons), pool)]
         for server in self.servers:
             server.start()
         self._register()
@@ -254,7 +259,7 @@ class Conductor:
         renew_s = self.deps.journal.lease_s / 4
         jobs = [(renew_s, self.deps.journal.renew, "lease"), (1.0, self.daemons.flush, "heartbeats"),
                 (1.0, self.host_calls.look, "hosts that came back"),
-                (renew_s, self._take_over, "takeover"),
+                (renew_s, self._take_over, "takeover"), (ENROLMENTS_S, self._keep_enrolments, "enrolled hosts"),
                 (self.options.report_interval, lambda: self.daemons.heartbeat(beat), "own heartbeat"),
                 (self.options.report_interval, self.daemons.refresh, "known daemons")]
         jobs += [(period, functools.partial(job, self.deps), name)
@@ -266,8 +271,13 @@ class Conductor:
                      for period, job, name in (*periodic.JOBS, *timeouts.jobs(self.deps.settings),
                                                *periodic.healing(self.deps.networking, self.options),
                                                *periodic.naming(self.deps))]
-        self.periodic = [Every(period, job, name, at_once=name in ("takeover", "own heartbeat")).start()
+        self.periodic = [Every(period, job, name, at_once=name in AT_ONCE).start()
                          for period, job, name in jobs]
+
+    def _keep_enrolments(self) -> None:
+        self.keys.forget_changed()
+        if self.index == 0:
+            self.exchanges.keep()
 
     def _take_over(self) -> None:
         if not self.stopping:

@@ -17,15 +17,15 @@ class NetworkDaemon:
 
     def __init__(self, options: Options, index: int) -> None:
         from nova.network import service
-        from nova.rpc import host_secret
         from nova.rpc.contracts.conductor_host import ConductorHostRPC
-        from nova.rpc.transport import Bus
+        from nova.rpc.host_secret import HostSecret
+        from nova.rpc.transport import HostsBus
 
-        secret = host_secret.load(Path(options.state_path))
-        self.bus = Bus(options, options.host, secret=secret)
+        secret = HostSecret(Path(options.state_path))
+        self.bus = HostsBus(options, options.host, secret)
         conductor = self.bus.client(ConductorHostRPC)
         self.service = service.build(conductor, options.host, options)
-        self.reporting = Reporting(options, BINARY, "network", self.bus, HostVoice(conductor, options.host), secret)
+        self.reporting = Reporting(options, BINARY, "network", self.bus, HostVoice(conductor, options.host, secret))
         self.server: Any = None
 
     def start(self) -> None:

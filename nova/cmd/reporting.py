@@ -8,7 +8,7 @@ from nova import concurrency, context
 from nova.conf.base import Options
 from nova.model.base import Library
 from nova.model.services import ContractVersion, Heartbeat, Registration
-from nova.rpc import host_secret
+from nova.rpc.host_secret import HostSecret
 from nova.service import BEAT_AGAIN_S, Every, patiently
 from nova.version import release
 
@@ -18,12 +18,12 @@ LOG = logging.getLogger(__name__)
 class HostVoice:
     """``register`` and ``heartbeat`` of the host-facing contract, called as those of control daemons are."""
 
-    def __init__(self, conductor: Library, host: str) -> None:
-        self.conductor, self.host = conductor, host
+    def __init__(self, conductor: Library, host: str, secret: HostSecret) -> None:
+        self.conductor, self.host, self.secret = conductor, host, secret
 
     def register(self, registration: Registration) -> Library:
-        """As ``ConductorHostRPC.register``, in this host's name."""
-        return self.conductor.register(self.host, registration)
+        """As ``ConductorHostRPC.register``, in this host's name; by its token, where it has one and needs it."""
+        return self.secret.introduce(lambda said: self.conductor.register(self.host, said), registration)
 
     def heartbeat(self, beat: Heartbeat) -> Library:
         """As ``ConductorHostRPC.heartbeat``, in this host's name."""
@@ -33,9 +33,7 @@ class HostVoice:
 class Reporting:
     """``register`` once the conductor answers, then ``heartbeat``; registers again when it is not known any more."""
 
-    def __init__(self, options: Options, binary: str, topic: str, bus: Library, conductor: Library,
-                 secret: str = "") -> None:
-        self.secret = secret
+    def __init__(self, options: Options, binary: str, topic: str, bus: Library, conductor: Library) -> None:
         self.host, self.binary, self.topic = options.host, binary, topic
         self.bus, self.conductor = bus, conductor
         self.period = float(options.report_interval)
@@ -56,9 +54,8 @@ class Reporting:
     def _register(self) -> None:
         versions = tuple(ContractVersion(name=one.__name__, version=one.version)  # type: ignore[attr-defined]
                          for one in self.contracts)
-        answer = host_secret.introduce(self.conductor.register, Registration(
-            host=self.host, binary=self.binary, topic=self.topic, contracts=versions, release=release()),
-            self.secret)
+        answer = self.conductor.register(Registration(
+            host=self.host, binary=self.binary, topic=self.topic, contracts=versions, release=release()))
         self.bus.peers.learn(answer.lowest)
         self.period = float(answer.report_interval_s)
 

@@ -53,6 +53,7 @@ from nova.model.orders import NetworkEvent, Outcome
 from nova.model.services import Alive, ContractVersion, Registered, Registration
 from nova.model.vendor_source import NoVendorData, VendorSource
 from nova.rpc.contracts.compute import ComputeRPC
+from nova.rpc.host_secret import HostSecret
 from nova.virt.interface import Driver
 
 LOG = logging.getLogger(__name__)
@@ -77,7 +78,7 @@ class ComputeParts:
     options: Any
     release: str = ""
     tree: TreeOptions = TreeOptions()
-    secret: str = ""
+    secret: HostSecret | None = None
     store: ImageStore | None = None
     additions: tuple[ProviderConfig, ...] = ()  # what files give this host's providers
     consoles: Offers = field(default_factory=dict)  # what this host's configuration has of them
@@ -228,6 +229,7 @@ class ComputeService(TakesOrders, HostInfo, ConsoleReports):
             host=self._host.name, binary=BINARY, topic=ComputeRPC.topic, host_id=self.host_id,
             contracts=(ContractVersion(name=ComputeRPC.__name__, version=ComputeRPC.version),),
             release=self._parts.release)
+        assert self._parts.secret is not None
         registered = identity.register(self._parts.conductor, registration, self._parts.secret, patiently)
         self._cleanups.take(registered.debts)
         return registered

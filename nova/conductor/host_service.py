@@ -16,7 +16,7 @@ from nova.conductor.engine.deps import Deps
 from nova.conductor.hosts import power_sync
 from nova.conductor.hosts.guest_answers import GuestAnswers
 from nova.conductor.hosts.registration import Daemons
-from nova.db import hosts, ledger, migrations, networks, reports, servers, services, states
+from nova.db import enrolments, hosts, ledger, migrations, networks, reports, servers, services, states
 from nova.db.engine import Connection
 from nova.model.base import HostName, Time
 from nova.model.guests import GuestFacts, GuestPassword, GuestQuery
@@ -33,6 +33,8 @@ from nova.rpc.interface import Contract, parse_version
 
 LOG = logging.getLogger(__name__)
 
+SECRET_LENGTH = 64  # characters
+
 #: What registers by this contract, and the contract that it serves.
 SERVED: dict[str, type[Contract] | None] = {
     services.COMPUTE: ComputeRPC, services.NETWORK: NetworkRPC, services.METADATA: None}
@@ -47,11 +49,28 @@ class HostService:
     # -- the daemon itself
 
     def register(self, host: HostName, registration: Registration) -> Registered:
-        """host.NotYours: it speaks for another host; host.NoHostDaemon, PeerTooOld; host.WrongIdentity,
-        host.Renamed."""
+        """host.NotYours: it speaks for another host; host.NoHostDaemon, host.NotEnrolledFor, PeerTooOld;
+        host.WrongIdentity, host.Renamed."""
         _same(host, registration.host)
         _check_daemon(registration)
+
+        def write(tx: Connection) -> None:
+            runs = enrolments.runs(tx, host)
+            if registration.binary not in runs:
+                raise errors.host.NotEnrolledFor(host=host, binary=registration.binary,
+                                                 runs=", ".join(runs) or "nothing")
+            if registration.secret:
+                enrolments.keep_secret(tx, host, registration.secret, keep_former=False)
+                LOG.info("%s brought its secret", host)
+        self.deps.cell.transact(write)
         return self.daemons.register(registration)
+
+    def change_secret(self, host: HostName, secret: str) -> None:
+        """host.WeakSecret."""
+        if len(secret) != SECRET_LENGTH:
+            raise errors.host.WeakSecret(host=host, length=SECRET_LENGTH)
+        self.deps.cell.transact(lambda tx: enrolments.keep_secret(tx, host, secret, keep_former=True))
+        LOG.info("%s has a new secret; the one before is good for an hour", host)
 
     def heartbeat(self, host: HostName, beat: Heartbeat) -> Alive:
         """host.NotYours: it speaks for another host."""

@@ -16,6 +16,7 @@ from nova.conductor.engine import announce
 from nova.conductor.engine.assembled import Assembled, assemble
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.quota import Quotas
+from nova.conductor.hosts.enrolment import Enrolments
 from nova.conductor.hosts.registration import Daemons
 from nova.conductor.nova_network.cloudpipe import Cloudpipes
 from nova.conductor.queries.aggregates import Aggregates
@@ -50,6 +51,7 @@ def conductor_service(deps: Deps, daemons: Daemons) -> Assembled:
     reads = (servers, Flavors(deps), Keypairs(deps), Quotas(deps), Hosts(deps), Aggregates(deps), Networks(deps),
              Floating(deps), SecurityGroups(deps), ImageQueries(deps), UsageQueries(deps), ServerGroups(deps),
              ServerParts(deps), Migrations(deps), ConsoleQueries(deps))
-    whole = assemble(ConductorRPC, *actions, *reads, daemons, ExternalEvents(deps, servers.order_server),
+    whole = assemble(ConductorRPC, *actions, *reads, daemons, Enrolments(deps),
+                     ExternalEvents(deps, servers.order_server),
                      Cloudpipes(deps, admission.create_servers, servers.list_servers))
     return announced(deps, ConductorRPC, whole)

@@ -19,13 +19,11 @@ OPTS = [
     cfg.HostAddressOpt("my_ip", default="127.0.0.1", sample_default="<host_ipv4>",
                        help="The address other hosts and guests' DNAT reach this host by."),
     cfg.StrOpt("state_path", default="/var/lib/nova", help="Where daemons keep what must survive a restart."),
-    cfg.BoolOpt("rpc_host_proof", default=False,
-                help="Whether nova-conductor believes a call from a compute or network host only with that host's "
-                     "proof, an HMAC with the secret in its state_path/host_secret. The secret is made at a host's "
-                     "first start and told to the conductor by its first registration, which is trusted: so this can "
-                     "be switched on at any time, on all conductors (and where the metadata service runs), once all "
-                     "hosts have registered. A known host without the right secret is refused; its log says what to "
-                     "do. Leave it off only where every host has a broker user of its own, or all are trusted."),
+    cfg.StrOpt("hosts_transport_url", secret=True,
+               help="The URL of the vhost in which hosts and conductors meet: rabbit://USER:PASSWORD@BROKER:5672/"
+                    "nova-hosts. nova-conductor has a user there that may do everything; each host has one of its own, "
+                    "with the rights that 'nova-manage host rights NAME' prints. nova-compute, nova-network and the "
+                    "metadata service need it, and need no transport_url."),
     cfg.IntOpt("long_rpc_timeout", default=1800, min=1,
                help="Seconds the longest orders to hosts may take. A host that dies meanwhile is noticed after "
                     "long_rpc_silence."),

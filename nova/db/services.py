@@ -25,7 +25,7 @@ _FIELDS = [services.c[name] for name in ("id", "uuid", "host", "binary", "topic"
                                          "forced_down", "last_seen_at", "created_at", "updated_at", "release",
                                          "version", "host_id")]
 
-#: The metadata service registers for its host's secret alone, and is nobody's business in a list.
+#: The metadata service registers so that guests' facts are told to it, and is nobody's business in a list.
 METADATA = "nova-metadata"
 COMPUTE, CONDUCTOR, NETWORK = "nova-compute", "nova-conductor", "nova-network"
 
@@ -34,35 +34,33 @@ MIGRATION_ENDS = ("cancelled", "completed", "confirmed", "done", "error", "faile
 
 
 class RegisteredService(NamedTuple):
-    """A registered service's row: its id, whether it is new, and whether its host's secret is known."""
+    """A registered service's row: its id, and whether it is new."""
 
     id: int
     new: bool
-    has_secret: bool
 
 
 def register(tx: Connection, registration: Registration) -> RegisteredService:
-    """Write what a daemon says of itself. Conflict when name and id don't belong together. A secret stays the first."""
+    """Write what a daemon says of itself. Conflict when name and id don't belong together."""
     mine = sa.and_(services.c.host == registration.host, services.c.binary == registration.binary,
                    services.c.deleted == 0)
-    known = sa.select(services.c.id, services.c.host_id, services.c.secret).where(mine).with_for_update()
+    known = sa.select(services.c.id, services.c.host_id).where(mine).with_for_update()
     row = tx.execute(known).one_or_none()
     if registration.host_id:
         _check_identity(tx, registration, row)
     values = {"topic": registration.topic, "host_id": registration.host_id, "contracts": registration.contracts,
               "release": registration.release}
-    secret = registration.secret or (row.secret if row is not None else "")
     if row is not None:
         tx.execute(sa.update(services).where(services.c.id == row.id).values(
-            **values, secret=row.secret or secret, last_seen_at=utc_now(), version=services.c.version + 1))
-        return RegisteredService(row.id, False, bool(secret))
+            **values, last_seen_at=utc_now(), version=services.c.version + 1))
+        return RegisteredService(row.id, False)
     insert_ignoring(tx, services, [{
-        **values, "secret": secret, "uuid": str(uuids.uuid4()), "host": registration.host,
+        **values, "uuid": str(uuids.uuid4()), "host": registration.host,
         "binary": registration.binary, "disabled": False, "forced_down": False, "version": 1, "deleted": 0,
         "last_seen_at": utc_now(), "created_at": utc_now()}])
     row = tx.execute(known).one()
     _check_id(registration, row)  # two machines of one name may have come at the same moment: one of them was first
-    return RegisteredService(row.id, True, bool(row.secret))
+    return RegisteredService(row.id, True)
 
 
 def _check_id(registration: Registration, row: AnyRow) -> None:
@@ -89,12 +87,6 @@ def beat(tx: Connection, beats: Sequence[tuple[str, str]]) -> None:
     """Write the heartbeats of many daemons (host, binary) in one statement."""
     tx.execute(sa.update(services).where(sa.tuple_(services.c.host, services.c.binary).in_(list(beats)),
                                          services.c.deleted == 0).values(last_seen_at=utc_now()))
-
-
-def secrets(tx: Connection, host: str) -> tuple[str, ...]:
-    """The secrets of a host's daemons: one, unless they keep their files apart."""
-    rows = tx.execute(sa.select(services.c.secret).where(services.c.host == host, services.c.deleted == 0))
-    return tuple(dict.fromkeys(secret for secret in rows.scalars() if secret))
 
 
 def binaries(tx: Connection, host: str) -> set[str]:

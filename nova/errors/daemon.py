@@ -22,10 +22,28 @@ RpcNoAnswer = kinds.Unavailable.row("rpc.no_answer",
 RpcNotDelivered = kinds.Unavailable.row("rpc.not_delivered",
     "{topic}{where} has no queue on the broker for {method}: it has never started, or is gone.",
     "Start the daemon on that host.")
+RpcAnswerNotProven = kinds.Unavailable.row("rpc.answer_not_proven",
+    "An answer came that is not proven by this host's secret: it is not believed.",
+    "Another copy of this host may run with another state_path/host_secret: see `nova-manage host list`.")
+RpcNoExchange = kinds.Unavailable.row("rpc.no_exchange",
+    "The exchange {exchange} is not on the broker: no nova-conductor has started there yet, or this host is not "
+    "enrolled (`nova-manage host enroll` on a controller).")
+RpcNotEnrolled = kinds.Unavailable.row("rpc.not_enrolled",
+    "The host '{host}' is not enrolled, so nothing is believed that it says: on a controller, run `nova-manage host "
+    "enroll {host}`, and write the token it prints into state_path/host_token on that host (mode 0600).")
 RpcNotProven = RpcForged.row("rpc.not_proven",
-    "'{sender}' is known, and this call does not prove that it comes from there: state_path/host_secret is missing, "
-    "or another's. Restore that file; or, if the host was installed anew, delete its services (openstack compute "
-    "service delete) and start its daemons again.")
+    "This is not proven to come from the host '{host}', which is enrolled: state_path/host_secret is missing there, or "
+    "another's. Restore that file; or run `nova-manage host enroll {host}` on a controller, and write the token it "
+    "prints into state_path/host_token on that host (mode 0600).")
+RpcOrderNotProven = kinds.Unavailable.row("rpc.order_not_proven",
+    "The host does not take this conductor's order: {reason}",
+    "See whether the conductors run with one database, and the host with its own state_path/host_secret.")
+RpcReplayed = RpcForged.row("rpc.replayed", "A message that says it is from or for '{host}' came a second time.")
+RpcTooManyCalls = kinds.Unavailable.row("rpc.too_many_calls",
+    "'{sender}' has {most} calls under way already, as many as one host may have.",
+    "See what that host does: its log, and `nova-manage host expel` should it not be yours any more.")
+RpcWrongTime = RpcForged.row("rpc.wrong_time",
+    "The clocks of '{host}' and of the conductors differ by {seconds:.0f} s; a minute is allowed: see NTP on both.")
 
 RunnerLeaseLost = kinds.Overtaken.row("runner.lease_lost",
     "This runner could not renew its lease in time; others go on with its work.")

@@ -21,8 +21,8 @@ DamagedId = kinds.Conflict.row("host.damaged_id",
     "{path} does not hold a uuid. It is this host's identity: restore it from a backup, or, when the host is new or "
     "has no guests, remove it and delete the host's nova-compute service.")
 DamagedSecret = kinds.Conflict.row("host.damaged_secret",
-    "{path} does not hold this host's secret: {reason}. Restore it from a backup; or remove it, delete this host's "
-    "services (openstack compute service delete), and start its daemons again.")
+    "{path} does not hold this host's secret: {reason}. Restore it from a backup; or remove it, and enroll this "
+    "host again: `nova-manage host enroll` on a controller, its token into state_path/host_token here.")
 DiskFull = kinds.HostRefused.row("host.disk_full", "There is no space left for {what} on {host}.",
     "Free space under [DEFAULT]instances_path, or take the host out of scheduling until then.")
 Down = kinds.Invalid.row("host.down", "Compute service of {host} is unavailable at this time.")
@@ -59,6 +59,8 @@ NoDiagnostics = kinds.NotSupported.row("host.no_diagnostics",
 NoEmulator = kinds.Unavailable.row("host.no_emulator",
     "libvirt on this host can not run {virt_type} guests: is qemu-system installed?",
     "Install qemu-system for the host's architecture, or set [libvirt]virt_type=qemu where there is no KVM.")
+BadName = kinds.Invalid.row("host.bad_name",
+    "'{host}' can not be a host's name: letters, digits, dots, hyphens and underscores are, {longest} at most.")
 NoHostDaemon = kinds.Forbidden.row("host.no_host_daemon",
     "'{host}' can not register a {binary}: that is none of a host's daemons.")
 NoImageService = kinds.NotSupported.row("host.no_image_service", "Host {host} has no way to the image service.",
@@ -82,6 +84,11 @@ NoUplink = kinds.HostRefused.row("host.no_uplink",
     "Network {network} has VLAN {vlan}, and this host no interface to carry it: set [DEFAULT]vlan_interface in "
     "nova.conf, or the network's bridge_interface.")
 NoUptime = kinds.NotSupported.row("host.no_uptime", "The hypervisor driver of host {host} does not tell the uptime.")
+NotEnrolled = kinds.NotFound.row("host.not_enrolled", "The host '{host}' was never enrolled.",
+    "`nova-manage host list` shows those that are.")
+NotEnrolledFor = kinds.Forbidden.row("host.not_enrolled_for",
+    "'{host}' is enrolled to run {runs}, not {binary}: `nova-manage host enroll {host} --runs ...` on a controller "
+    "says all that it is to run.")
 NotFound = kinds.NotFound.row("host.not_found", "Compute host {host} could not be found.",
     "`openstack compute service list`, as an administrator.")
 NotPlugged = kinds.HostRefused.row("host.not_plugged", "Interface {id} can not be {what} {bridge}: {reason}.")
@@ -127,6 +134,7 @@ VifPlugFailed = kinds.HostRefused.row("host.vif_plug_failed",
 VifType = kinds.HostRefused.row("host.vif_type",
     "Interface {id} is of type {type} ({vnic}), which this host can not plug.",
     "This network's mechanism driver does not fit this host: bind the port elsewhere, or install its agent here.")
+WeakSecret = kinds.Invalid.row("host.weak_secret", "A secret of '{host}' has to have {length} characters.")
 WrongIdentity = kinds.Conflict.row("host.wrong_identity",
     "host '{host}' is known with id {known}, but this machine says {given}. If it was installed anew, restore "
     "state_path/host_id (put {known} into it) or delete the old service first (openstack compute service delete); if "

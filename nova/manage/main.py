@@ -13,7 +13,14 @@ from collections.abc import Sequence
 from nova import concurrency, context, errors
 from nova.cmd import common
 from nova.conf.base import Options
-from nova.manage import cell_commands, firewall_commands, floating_commands, network_commands, vpn_commands
+from nova.manage import (
+    cell_commands,
+    enrolment_commands,
+    firewall_commands,
+    floating_commands,
+    network_commands,
+    vpn_commands,
+)
 from nova.manage.command import Command, Run, argument
 from nova.manage.database_commands import archive, database_of, purge, sync, version
 from nova.manage.doctor.finding import described
@@ -45,16 +52,6 @@ def service_list(options: Options, given: argparse.Namespace) -> int:
     table(("Binary", "Host", "Zone", "Status", "State", "Updated_At"),
           [(one.binary, one.host, one.zone, "disabled" if one.disabled else "enabled", ":-)" if one.up else "XXX",
             one.last_seen_at) for one in found])
-    return 0
-
-
-def host_list(options: Options, given: argparse.Namespace) -> int:
-    """Every host of any daemon, with its zone; with ``--zone`` those of it."""
-    from nova.model.services import ServiceQuery
-
-    found = _conductor(options).list_services(ServiceQuery())
-    rows = sorted({(one.host, one.zone) for one in found if given.zone in (None, one.zone)})
-    table(("host", "zone"), rows)
     return 0
 
 
@@ -236,7 +233,7 @@ COMMANDS: dict[str, dict[str, Command]] = {
         "archive_deleted_rows": Command(archive, "nothing to do here: says so", _ARCHIVE)},
     "service": {"list": Command(service_list, "every daemon and whether it is up", (
         argument("--host"), argument("--service", metavar="BINARY")))},
-    "host": {"list": Command(host_list, "hosts and their zones", (argument("--zone"),)),
+    "host": {**enrolment_commands.actions(_conductor, say, table),
              "show": Command(host_show, "a compute host: its service, servers, and what it owes", (_HOST,)),
              "drain": Command(host_drain, "take a compute host out of use: disable it, and move its servers away. "
                                           "Exit status 0: none is left but those to be skipped", _DRAIN),

@@ -159,7 +159,7 @@ class ContractVersion(Value):
 
 class Registration(Value):
     """What a daemon says of itself at its start. ``host_id`` is the compute's own uuid, empty for control daemons;
-    ``secret`` is the host's, told when it was asked for (``wants_secret``).
+    ``secret`` is the host's, told where its token proves the registration.
     """
 
     host: HostName
@@ -175,16 +175,24 @@ class Registration(Value):
 
 
 class Registered(Value):
-    """The conductor's answer: versions to speak, debts to pay before taking orders, and when to report again.
-
-    ``wants_secret``: the host is not known yet by a secret; it registers again with its own.
-    """
+    """The conductor's answer: versions to speak, debts to pay before taking orders, and when to report again."""
 
     service_id: int
     report_interval_s: int = 30
     lowest: tuple[ContractVersion, ...] = ()
     debts: tuple[Debt, ...] = ()
-    wants_secret: bool = False
+    wants_secret: bool = False  # never any more: the release before asked so for the host's secret
+
+
+class EnrolledHost(Value):
+    """A host that was let in. ``joined_at``: when it brought its secret; ``waits``: its token is good still."""
+
+    host: str
+    runs: tuple[str, ...] = ()
+    enrolled_at: Time | None = None
+    joined_at: Time | None = None
+    expelled_at: Time | None = None
+    waits: bool = False
 
 
 class Debt(Value):

@@ -48,7 +48,6 @@ class Sender(NamedTuple):
     """Who sends, and how."""
 
     host: str
-    secret: str
     peers: Peers
     send: Send
 
@@ -82,8 +81,6 @@ def _function(contract: type[Contract], method: Method) -> object:
         who = context.current() if contract.carries_token else context.current().without_token()
         body = codec.to_text(codec.pack(codec.CallMessage(who, msgspec.Raw(packed))))
         envelope = {"contract": version, "sender": sender.host, "body": body}
-        if sender.secret:
-            envelope["proof"] = codec.proof(sender.secret, sender.host, contract.topic, method.name, body)
         text = sender.send(contract, method, server, envelope)
         return read_answer(method, text) if method.wants_answer else None
 

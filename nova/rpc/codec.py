@@ -82,8 +82,9 @@ def from_text(text: Any) -> bytes:
 
 
 def proof(secret: str, *parts: str) -> str:
-    """HMAC-SHA256 over the parts, hex."""
-    return hmac.new(secret.encode(), "\0".join(parts).encode(), hashlib.sha256).hexdigest()
+    """HMAC-SHA256 over the parts and their lengths, hex (RFC 2104)."""
+    whole = "".join(f"{len(part)}:{part}" for part in parts)
+    return hmac.new(secret.encode(), whole.encode(), hashlib.sha256).hexdigest()
 
 
 def error_to_wire(error: errors.NovaError) -> tuple[str, str, str, dict[str, Any]]:

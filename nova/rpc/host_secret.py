@@ -1,14 +1,16 @@
 """What proves that a host is who it says: a secret of its own, made at its first start and kept in ``state_path``.
 
-All daemons of a host share the file. Their calls to the conductor carry an HMAC with it; the conductor learns it at the
-first registration, and checks the HMACs where ``[DEFAULT]rpc_host_proof`` is on.
+All daemons of a host share the file. The conductors learn it by the host's first registration, which is proven by the
+token that ``nova-manage host enroll`` prints and somebody wrote into ``state_path/host_token``: it is good once.
+``nova-manage host change-secret`` gives the host another one, while its daemons run.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import msgspec
@@ -16,16 +18,80 @@ import msgspec
 from nova import errors
 from nova.model.services import Registered, Registration
 
-FILE = "host_secret"
+FILE, TOKEN, NEXT = "host_secret", "host_token", "host_secret.next"
 SHORTEST = 32  # characters
 
 
-def load(state_path: Path) -> str:
-    """The host's secret; made at its first start. Raises host.DamagedSecret, also when this user may not read it."""
-    path = state_path / FILE
+class HostSecret:
+    """The secret, read again when its file is another: the conductors and a host's daemons never change at one moment,
+    so the one before and the next one are known, too."""
+
+    def __init__(self, state_path: Path) -> None:
+        """The host's secret is made, where this is its first start. Raises host.DamagedSecret, also when this user may
+        not read it."""
+        self._folder = state_path
+        self._stamp: tuple[int, int] | None = None
+        self._current, self._before = "", ""
+        self._token = ""  # while the host introduces itself
+        self._read()
+
+    def __call__(self, host: str, introducing: bool = False) -> tuple[str, ...]:
+        """What proves this host's messages, the one to use first; see :class:`nova.rpc.proofs.HostKeys`."""
+        if self._token:
+            return (self._token,)
+        self._read()
+        return tuple(filter(None, (self._current, peek(self._folder, NEXT), self._before)))
+
+    def introduce(self, register: Callable[[Registration], Registered], registration: Registration) -> Registered:
+        """Register: by the secret; where the conductors don't know that, by the token, which is removed once they do.
+        The errors of ``register``."""
+        try:
+            return register(registration)
+        except (errors.Forbidden, errors.Unavailable) as error:
+            if error.code not in UNKNOWN or not peek(self._folder, TOKEN):
+                raise
+        with self._by_token():
+            answer = register(msgspec.structs.replace(registration, secret=self._current))
+        (self._folder / TOKEN).unlink(missing_ok=True)
+        return answer
+
+    @contextlib.contextmanager
+    def _by_token(self) -> Iterator[None]:
+        self._token = read(self._folder / TOKEN)
+        try:
+            yield
+        finally:
+            self._token = ""
+
+    def change(self, tell: Callable[[str], None]) -> None:
+        """Take a new secret; ``tell`` says it to the conductors. Done again after it was cut off anywhere, it ends what
+        was begun: daemons know the next secret as soon as the conductors may."""
+        fresh = self._folder / NEXT
+        if not peek(self._folder, NEXT):
+            _make(fresh)
+        tell(read(fresh))
+        os.replace(fresh, self._folder / FILE)
+
+    def _read(self) -> None:
+        path = self._folder / FILE
+        try:
+            if not path.exists():
+                _make(path)
+            status = path.stat()
+        except OSError as error:
+            raise errors.host.DamagedSecret(path=path, reason=error.strerror) from None
+        if (status.st_mtime_ns, status.st_ino) != self._stamp:
+            self._before, self._current = self._current, read(path)
+            self._stamp = (status.st_mtime_ns, status.st_ino)
+
+
+#: What a conductor says of a host that does not prove itself.
+UNKNOWN = frozenset({errors.daemon.RpcNotEnrolled.code, errors.daemon.RpcNotProven.code})
+
+
+def read(path: Path) -> str:
+    """The secret in a file. Raises host.DamagedSecret."""
     try:
-        if not path.exists():
-            _make(path)
         text, mode = path.read_text().strip(), path.stat().st_mode
     except (OSError, UnicodeDecodeError) as error:
         raise errors.host.DamagedSecret(path=path, reason=getattr(error, "strerror", None) or "it is no text") from None
@@ -36,10 +102,10 @@ def load(state_path: Path) -> str:
     return text
 
 
-def peek(state_path: Path) -> str:
+def peek(state_path: Path, name: str = FILE) -> str:
     """The secret where there is one that we may read, else nothing; makes none."""
     try:
-        return (state_path / FILE).read_text().strip()
+        return (state_path / name).read_text().strip()
     except (OSError, UnicodeDecodeError):
         return ""
 
@@ -54,18 +120,8 @@ def _make(path: Path) -> None:
         file.write(secrets.token_hex(32) + "\n")
         file.flush()
         os.fsync(file.fileno())
-    try:
+    if os.geteuid() == 0:  # daemons of another user may share it: the folder is theirs
+        os.chown(fresh, path.parent.stat().st_uid, path.parent.stat().st_gid)
+    with contextlib.suppress(FileExistsError):
         os.link(fresh, path)
-    except FileExistsError:
-        pass
-    finally:
-        fresh.unlink()
-
-
-def introduce(register: Callable[[Registration], Registered], registration: Registration, secret: str) -> Registered:
-    """Register; the secret itself is told once in a host's life, when the conductor says that it does not know it.
-    Should that answer be lost, the next registration is the proof."""
-    answer = register(registration)
-    if answer.wants_secret and secret:
-        answer = register(msgspec.structs.replace(registration, secret=secret))
-    return answer
+    fresh.unlink()

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import functools
+
 from nova import errors
 from nova.model.base import Json
 from nova.rpc.client import Peers, Sender, derive
 from nova.rpc.interface import Contract, Method
-from nova.rpc.server import Receiver, SecretsOf
+from nova.rpc.proofs import Proofs, Spoken
+from nova.rpc.server import Receiver
 
 
 class LocalBus:
@@ -17,22 +20,27 @@ class LocalBus:
         self.messages = 0
 
     def serve(self, contract: type[Contract], implementation: object, host: str | None = None,
-              secrets_of: SecretsOf | None = None) -> None:
+              proofs: Proofs | None = None, at_once: int = 0) -> None:
         """``host`` for contracts that are addressed to one; None for those that any server answers."""
-        self._receivers[(contract.topic, host)] = Receiver(contract, implementation, secrets_of)
+        self._receivers[(contract.topic, host)] = Receiver(contract, implementation, proofs, at_once=at_once)
 
     def client(self, contract: type[Contract], host: str = "local", peers: Peers | None = None,
-               secret: str = "") -> Json:
-        """A client of ``contract``, whose calls name ``host`` and ``secret`` as the sender's."""
-        return derive(contract, Sender(host, secret, peers or Peers(), self._send))
+               proofs: Proofs | None = None) -> Json:
+        """A client of ``contract``, whose calls name ``host`` as the sender, and bear these proofs."""
+        return derive(contract, Sender(host, peers or Peers(), functools.partial(self._send, proofs)))
 
-    def _send(self, contract: type[Contract], method: Method, server: str | None, envelope: dict[str, object]) -> Json:
+    def _send(self, proofs: Proofs | None, contract: type[Contract], method: Method, server: str | None,
+              envelope: dict[str, object]) -> Json:
         receiver = self._receivers.get((contract.topic, server)) or self._receivers.get((contract.topic, None))
         if receiver is None:
             raise errors.daemon.RpcNotDelivered(topic=contract.topic, where=f" on {server}" if server else "",
                                                 method=method.name)
         self.messages += 2 if method.wants_answer else 1
-        return receiver.handle(method.name, envelope)
+        deliver = functools.partial(receiver.handle, method.name)
+        if proofs is None:
+            return deliver(envelope)
+        spoken = Spoken(contract, method, server or str(envelope["sender"]))
+        return proofs.ask(spoken, envelope, "local" if method.wants_answer else "", deliver)
 
 
 def connect(contract: type[Contract], implementation: object, host: str = "local") -> Json:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import collections
+import contextlib
 import functools
-import hmac
 import inspect
 import logging
 import math
+import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterator
 
 import msgspec
 
@@ -16,46 +18,49 @@ from nova import context, errors
 from nova.model.base import Json
 from nova.rpc import codec
 from nova.rpc.interface import Contract, Method, parse_version
+from nova.rpc.proofs import Proofs, Spoken
 
 LOG = logging.getLogger(__name__)
 
+LOGGED = (errors.Bug, errors.daemon.RpcForged, errors.daemon.RpcOrderNotProven, errors.daemon.RpcTooManyCalls,
+          errors.daemon.RpcNotEnrolled)
 PART = 0.8  # of what a caller waits: the rest is for the messages, and for what is done after the last failure
-
-SecretsOf = Callable[[str], Iterable[str]]
 
 
 class Receiver:
     """Turns envelopes into calls of an implementation.
 
-    ``secrets_of(sender)`` switches the proof's check on: one of these secrets must have made it. Who has none yet may
-    only make the calls that introduce it. ``waits_s(method)``: how long callers wait for an answer.
+    ``proofs``: each message must bear a host's, and its answer bears that host's. ``waits_s(method)``: how long callers
+    wait for an answer. ``at_once``: calls of one sender that are answered at a time; more are refused.
     """
 
-    def __init__(self, contract: type[Contract], implementation: object, secrets_of: SecretsOf | None = None,
-                 waits_s: Callable[[Method], float] | None = None) -> None:
+    def __init__(self, contract: type[Contract], implementation: object, proofs: Proofs | None = None,
+                 waits_s: Callable[[Method], float] | None = None, at_once: int = 0) -> None:
         check_signatures(contract, implementation)
         self._waits_s = waits_s or (lambda method: math.inf)
-        self.contract, self.implementation, self.secrets_of = contract, implementation, secrets_of
+        self.contract, self.implementation, self.proofs = contract, implementation, proofs
+        self._at_once, self._under_way, self._lock = at_once, collections.Counter[str](), threading.Lock()
 
     def handle(self, name: str, envelope: dict[str, object]) -> str:
         """The answer's text. Never raises: an exception becomes an error in the answer."""
-        method = self.contract.methods[name]
+        method, key, sender = self.contract.methods[name], "", str(envelope.get("sender", ""))
         try:
-            answer = codec.CallReply(result=msgspec.Raw(codec.pack(self._call(method, envelope))))
+            key = self._check_proof(method, sender, envelope)
+            with self._one_of(sender):
+                answer = codec.CallReply(result=msgspec.Raw(codec.pack(self._call(method, sender, envelope))))
         except errors.NovaError as error:
-            if isinstance(error, (errors.Bug, errors.daemon.RpcMalformed, errors.daemon.RpcForged)):
-                LOG.error("%s from %s refused: %s", name, envelope.get("sender"), error)
+            if isinstance(error, LOGGED) or self.proofs and isinstance(error, errors.Forbidden):
+                LOG.error("%s from %s refused: %s", name, sender, error)
             answer = codec.CallReply(error=codec.error_to_wire(error))
         except Exception:
             LOG.exception("%s failed unexpectedly", name)
             answer = codec.CallReply(error=codec.error_to_wire(errors.Bug()))
-        return codec.to_text(codec.pack(answer))
+        text = codec.to_text(codec.pack(answer))
+        return Proofs.sealed(key, envelope["id"], text) if key else text
 
-    def _call(self, method: Method, envelope: dict[str, object]) -> object:
-        sender, body = str(envelope.get("sender", "")), envelope.get("body")
+    def _call(self, method: Method, sender: str, envelope: dict[str, object]) -> object:
         self._check_version(str(envelope.get("contract", "")))
-        self._check_proof(method, sender, body, envelope.get("proof"))
-        message = codec.unpack(codec.from_text(body), codec.CallMessage)
+        message = codec.unpack(codec.from_text(envelope.get("body")), codec.CallMessage)
         arguments = codec.unpack(message.arguments, method.arguments)
         values = {field: getattr(arguments, field) for field in arguments.__struct_fields__}
         self._check_host(values, sender)
@@ -65,6 +70,34 @@ class Receiver:
             LOG.debug("%s from %s took %.1f ms", method.name, sender, 1000 * (time.monotonic() - started))
             return result
 
+    def _check_proof(self, method: Method, sender: str, envelope: dict[str, object]) -> str:
+        """The key for the answer's proof; none where nothing is proven. An order that is not proven is no word of the
+        conductors': to them this host is as good as away. daemon.RpcOrderNotProven."""
+        if self.proofs is None:
+            return ""
+        if not self.contract.addressed_by:
+            return self.proofs.check(Spoken(self.contract, method, sender), envelope)
+        try:
+            return self.proofs.check(Spoken(self.contract, method, ""), envelope)
+        except errors.NovaError as error:
+            raise errors.daemon.RpcOrderNotProven(reason=error.message) from None
+
+    @contextlib.contextmanager
+    def _one_of(self, sender: str) -> Iterator[None]:
+        """A sender has its share of those who answer. daemon.RpcTooManyCalls."""
+        with self._lock:
+            self._under_way[sender] += 1
+            count = self._under_way[sender]
+        try:
+            if 0 < self._at_once < count:
+                raise errors.daemon.RpcTooManyCalls(sender=sender, most=self._at_once)
+            yield
+        finally:
+            with self._lock:
+                self._under_way[sender] -= 1
+                if not self._under_way[sender]:
+                    del self._under_way[sender]
+
     def _check_version(self, version: str) -> None:
         try:
             major, _minor = parse_version(version)
@@ -72,20 +105,6 @@ class Receiver:
             raise errors.daemon.RpcMalformed(reason=f"contract version {version!r}") from None
         if major != parse_version(self.contract.version)[0]:
             raise errors.PeerTooOld(f"{self.contract.topic} speaks {self.contract.version}, the caller {version}")
-
-    def _check_proof(self, method: Method, sender: str, body: object, given: object) -> None:
-        if self.secrets_of is None:
-            return
-        known = False
-        for secret in filter(None, self.secrets_of(sender)):
-            known = True
-            expected = codec.proof(secret, sender, self.contract.topic, method.name, str(body))
-            if hmac.compare_digest(expected.encode(), str(given).encode()):
-                return
-        if known:
-            raise errors.daemon.RpcNotProven(sender=sender)
-        if not method.introduces:
-            raise errors.daemon.RpcForged(sender=sender)
 
     def _check_host(self, values: dict[str, object], sender: str) -> None:
         """In a host-facing contract, who is named as ``host`` is who sends."""

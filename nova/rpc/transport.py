@@ -1,7 +1,12 @@
-"""The bus: oslo.messaging over RabbitMQ. Clients and servers of our contracts are made here and nowhere else."""
+"""The bus: oslo.messaging over RabbitMQ. Clients and servers of our contracts are made here and nowhere else.
+
+There are two: control daemons meet in the vhost of ``transport_url``, where everybody is believed; hosts and conductors
+in that of ``hosts_transport_url``, where nothing counts without a proof (``nova/rpc/proofs.py``).
+"""
 
 from __future__ import annotations
 
+import functools
 import logging
 import math
 import socket
@@ -11,12 +16,17 @@ from typing import Any, NamedTuple, TypeVar
 
 import oslo_messaging
 from oslo_config import cfg
+from oslo_messaging.opts import list_opts as driver_options
 from oslo_messaging.rpc import dispatcher as oslo_dispatcher
+from oslo_messaging.transport import RPCTransport
 
 from nova import concurrency, errors
 from nova.model.base import Json
+from nova.rpc import host_rights
 from nova.rpc.client import Peers, Sender, derive
+from nova.rpc.hosts_driver import HostsDriver, MissingExchange
 from nova.rpc.interface import Contract, Method, Timeout
+from nova.rpc.proofs import Envelope, HostKeys, Proofs, Spoken
 from nova.rpc.server import Receiver
 
 LOG = logging.getLogger(__name__)
@@ -26,6 +36,8 @@ ABSENT_S = 10.0  # how long a call waits for its server to have a queue: both ma
 LOOK_AGAIN_S = 0.25
 PROBE_S = 1.0
 AMQP_PORT = 5672
+RABBIT = "oslo_messaging_rabbit"
+SHARE = 2  # one host has at most one part in so many of those who answer hosts
 
 #: Our defaults where the library's suit many hosts less: reconnects spread out, so that a broker's return is no storm.
 #: A listener sees that it was told to stop after heartbeat_timeout_threshold / heartbeat_rate / 2 = 1 s; the library's
@@ -36,21 +48,38 @@ DEFAULTS = {"rabbit_interval_max": 2, "rabbit_retry_interval": 1, "kombu_reconne
             "rabbit_transient_queues_ttl": 60, "direct_mandatory_flag": True, "kombu_missing_consumer_retry_timeout": 5}
 
 
-def open_transport(conf: cfg.ConfigOpts) -> oslo_messaging.transport.RPCTransport:
+def open_transport(conf: cfg.ConfigOpts) -> RPCTransport:
     """The process's connection to the broker named by ``transport_url``; nothing is connected before first use."""
+    _set_defaults(conf)
+    return oslo_messaging.get_rpc_transport(conf)
+
+
+def open_hosts_transport(conf: cfg.ConfigOpts, host: str | None) -> HostsDriver:
+    """The driver of the same, to the vhost of ``hosts_transport_url``. ``host``: whose daemon this is; None for a
+    conductor's. service.CanNotStart: there is no such option in nova.conf."""
+    if not conf.hosts_transport_url:
+        raise errors.service.CanNotStart(
+            reason="[DEFAULT]hosts_transport_url is not set: it is the URL of the hosts' vhost (rabbit://USER:PASSWORD@"
+            "BROKER:5672/nova-hosts), with this host's own user on a compute host; see 'The broker' in doc/install.rst")
+    _set_defaults(conf)
+    return HostsDriver(conf, oslo_messaging.TransportURL.parse(conf, conf.hosts_transport_url), host)
+
+
+def _set_defaults(conf: cfg.ConfigOpts) -> None:
+    """Before the driver is made: it reads some of them then."""
     oslo_messaging.set_transport_defaults("nova")
-    transport = oslo_messaging.get_rpc_transport(conf)
-    group = conf.oslo_messaging_rabbit
+    for group, options in driver_options():
+        if group == RABBIT:
+            conf.register_opts(options, group=RABBIT)
     for name, value in DEFAULTS.items():
-        if name in group:
-            conf.set_default(name, value, group="oslo_messaging_rabbit")
-    return transport
+        if name in conf.oslo_messaging_rabbit:
+            conf.set_default(name, value, group=RABBIT)
 
 
 def exchange_of(contract: type[Contract], server: str | None) -> str:
     """Hosts have an exchange each, and one to speak to the conductor by: what a broker user may write is then exact."""
     if contract.addressed_by and server:
-        return f"nova-host-{server}"
+        return host_rights.HOST + server
     return f"nova-{contract.topic}"
 
 
@@ -73,26 +102,41 @@ class Asking(NamedTuple):
 
 
 class Bus:
-    """Clients and servers of contracts over one transport, for one sender (this host)."""
+    """Clients and servers of contracts between control daemons over one transport, for one sender (this host)."""
 
-    def __init__(self, conf: cfg.ConfigOpts, host: str, peers: Peers | None = None, secret: str = "",
+    option = "transport_url"
+    proofs: Proofs | None = None
+    reply_to = ""
+
+    def __init__(self, conf: cfg.ConfigOpts, host: str, peers: Peers | None = None,
                  patience_s: int | None = None) -> None:
         """``patience_s``: ordinary calls wait no longer, whatever ``rpc_response_timeout`` is."""
-        self.conf, self.host, self.secret, self.patience_s = conf, host, secret, patience_s
+        self.conf, self.host, self.patience_s = conf, host, patience_s
         self.peers = peers or Peers(pins(conf))
-        self.transport = open_transport(conf)
+        self.transport = self._open()
         self._met = False
         self._say_when_away()
         self._clients: dict[tuple[str, str | None], Any] = {}
 
+    def _open(self) -> RPCTransport:
+        return open_transport(self.conf)
+
     def client(self, contract: type[Contract]) -> Json:
         """An object with the contract's methods."""
-        return derive(contract, Sender(self.host, self.secret, self.peers, self._send))
+        self._check_carries(contract)
+        return derive(contract, Sender(self.host, self.peers, self._send))
 
-    def server(self, contract: type[Contract], implementation: object, pool_size: int = 64,
-               secrets_of: Json = None) -> oslo_messaging.MessageHandlingServer:
+    def _check_carries(self, contract: type[Contract]) -> None:
+        """TypeError: the contract is spoken on the other bus."""
+        if contract.with_hosts != (self.proofs is not None):
+            raise TypeError(f"{contract.__name__} is not spoken by {type(self).__name__}")
+
+    def server(self, contract: type[Contract], implementation: object,
+               pool_size: int = 64) -> oslo_messaging.MessageHandlingServer:
         """A server, not yet started. Refuses (TypeError) an implementation whose signatures differ."""
-        receiver = Receiver(contract, implementation, secrets_of, self._callers_wait_s)
+        self._check_carries(contract)
+        share = pool_size // SHARE if self.proofs and not contract.addressed_by else 0
+        receiver = Receiver(contract, implementation, self.proofs, self._callers_wait_s, at_once=share)
         target = oslo_messaging.Target(exchange=exchange_of(contract, self.host), topic=contract.topic,
                                        server=self.host)
         endpoint = _Endpoint(contract, receiver)
@@ -113,13 +157,13 @@ class Bus:
 
     def _say_when_away(self) -> None:
         if away := self._away():
-            LOG.warning("the broker at %s ([DEFAULT]transport_url) can not be reached yet, and is tried again until it "
-                        "can", away)
+            LOG.warning("the broker at %s ([DEFAULT]%s) can not be reached yet, and is tried again until it can", away,
+                        self.option)
 
     def _away(self) -> str:
         """Where the broker should be and does not take a connection; empty when (one of) it does."""
         missed = []
-        for place in oslo_messaging.TransportURL.parse(self.conf).hosts:
+        for place in oslo_messaging.TransportURL.parse(self.conf, getattr(self.conf, self.option)).hosts:
             port = place.port or AMQP_PORT
             try:
                 socket.create_connection((place.hostname, port), PROBE_S).close()
@@ -140,14 +184,23 @@ class Bus:
         whole, monitor = self._patience(method.timeout)  # options that the client's making declares
 
         def deliver(seconds: int) -> object:
+            once = functools.partial(self._send_once, client, Asking(contract, method, server, seconds, monitor))
             while True:
                 try:
-                    return self._send_once(client, Asking(contract, method, server, seconds, monitor), envelope)
+                    return self._proven(contract, method, server, envelope, once)
                 except errors.daemon.RpcNotDelivered:
                     if time.monotonic() >= until:
                         raise
                 concurrency.sleep(LOOK_AGAIN_S)
         return ask(tries(method, whole), deliver, method.name)
+
+    def _proven(self, contract: type[Contract], method: Method, server: str | None, envelope: Envelope,
+                once: Callable[[Envelope], Json]) -> Json:
+        """Each sending has a proof of its own: no message is taken twice."""
+        if self.proofs is None:
+            return once(envelope)
+        reply_to = self.reply_to if method.wants_answer else ""
+        return self.proofs.ask(Spoken(contract, method, server or self.host), envelope, reply_to, once)
 
     @staticmethod
     def _send_once(client: Json, asking: Asking, envelope: dict[str, Json]) -> Json:
@@ -166,6 +219,8 @@ class Bus:
             if error.exc_type in ("NoSuchMethod", "UnsupportedVersion"):
                 raise errors.PeerTooOld(f"{names['topic']}{names['where']} does not know {method.name} yet") from None
             raise errors.Bug(f"{names['topic']} failed in {method.name}: {error.exc_type}") from None
+        except MissingExchange as error:
+            raise errors.daemon.RpcNoExchange(exchange=error) from None
         except (oslo_messaging.MessageDeliveryFailure, OSError) as error:
             raise errors.daemon.RpcBrokerAway(method=method.name, reason=type(error).__name__) from None
 
@@ -194,6 +249,29 @@ class Bus:
                 self.transport, target, retry=5,
                 transport_options=oslo_messaging.TransportOptions(at_least_once=True))
         return self._clients[key]
+
+
+class HostsBus(Bus):
+    """Between hosts and conductors, in the hosts' vhost: ``keys`` prove who speaks."""
+
+    option = "hosts_transport_url"
+
+    def __init__(self, conf: cfg.ConfigOpts, host: str, keys: HostKeys, conductor: bool = False,
+                 peers: Peers | None = None) -> None:
+        self.proofs, self._conductor = Proofs(keys), conductor
+        super().__init__(conf, host, peers)
+
+    def _open(self) -> RPCTransport:
+        self.driver = open_hosts_transport(self.conf, None if self._conductor else self.host)
+        self.reply_to = self.driver.reply_queue
+        return RPCTransport(self.driver)
+
+    def declare_hosts(self, hosts: Sequence[str]) -> None:
+        """For a conductor: what the queues of these hosts are bound to. daemon.RpcBrokerAway."""
+        try:
+            self.driver.declare_hosts(hosts)
+        except (oslo_messaging.MessageDeliveryFailure, OSError) as error:
+            raise errors.daemon.RpcBrokerAway(method="declare_hosts", reason=type(error).__name__) from None
 
 
 def _end(server: oslo_messaging.MessageHandlingServer) -> None:

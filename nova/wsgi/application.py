@@ -69,7 +69,7 @@ def _end(api: Api, pid: int) -> None:
     """Give the broker its connections back; not those of a parent that forked us."""
     if pid == os.getpid():
         with contextlib.suppress(Exception):
-            api.bus.close()
+            api.close()
 
 
 def made(name: str, binary: str) -> PerProcess:

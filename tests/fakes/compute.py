@@ -23,6 +23,7 @@ from nova.model.images import Image
 from nova.model.networks import Interface
 from nova.model.orders import BuildOrder, Disk, Fence, GuestOrder, Outcome
 from nova.model.vendor_source import NoVendorData
+from nova.rpc.host_secret import HostSecret
 from nova.virt.fake import FakeDriver
 from tests.fakes.conductor_host import FakeConductorHost
 
@@ -140,7 +141,7 @@ class World:
         client = self.conductor.client(self.host.name)
         parts = ComputeParts(driver or self.driver, client, self.images, options(compute_options, **self.settings),
                              store=self.store, consoles=self.offers, vendor=self.vendor, hairpins=self.hairpins,
-                             filters=self.filters)
+                             filters=self.filters, secret=HostSecret(self.state_path))
         return ComputeService(parts, self.host)
 
     def start(self) -> World:

@@ -39,6 +39,7 @@ from nova.rpc.contracts.compute import ComputeRPC
 from nova.rpc.contracts.conductor_host import ConductorHostRPC
 from nova.rpc.contracts.console_auth import ConsoleAuthRPC
 from nova.rpc.contracts.scheduler import SchedulerRPC
+from nova.rpc.host_secret import HostSecret
 from nova.scheduler.service import SchedulerService
 from nova.scheduler.service import SchedulerSettings as SchedulerSettings
 from nova.virt import interface
@@ -181,7 +182,8 @@ class ComputeProcess:
         if self.cloud.networks.neutron:
             settings.set_override("vif_plugging_timeout", 0)  # nobody sends events here
         self.service = ComputeService(ComputeParts(self.driver, client, None, settings, store=self.cloud.image_service,
-                                                   consoles=OFFERS, filters=self.cloud.filters(self.name)),
+                                                   consoles=OFFERS, filters=self.cloud.filters(self.name),
+                                                   secret=HostSecret(self.path)),
                                       Host(self.name, self.path))
         try:
             self.service.start()
@@ -258,6 +260,7 @@ class LivingCloud(SmallCloud):
 
     def add_compute(self, host: str, nodes: Any = ()) -> Any:
         (path := self.folder / host).mkdir()
+        self.enroll(host)
         made = self.computes[host] = ComputeProcess(self, host, path)
         return made.start()
 

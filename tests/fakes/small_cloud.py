@@ -19,6 +19,7 @@ from nova.conductor.engine.journal import Journal
 from nova.conductor.engine.network_options import FloatingOptions, NetworkOptions
 from nova.conductor.engine.runner import Runner
 from nova.conductor.host_service import HostService
+from nova.conductor.hosts.enrolment import HOST_DAEMONS
 from nova.conductor.hosts.feed import Feed
 from nova.conductor.hosts.registration import Daemons
 from nova.conductor.neutron import proxies
@@ -27,7 +28,7 @@ from nova.conductor.nova_network.back_end import NovaNetwork
 from nova.conductor.nova_network.network_updates import NetworkUpdates
 from nova.conductor.registry import ALL
 from nova.conductor.service import conductor_service
-from nova.db import flavors, hosts, migrate, services
+from nova.db import enrolments, flavors, hosts, migrate, services
 from nova.db.models import api as api_tables
 from nova.db.models import cell as cell_tables
 from nova.model import addressing
@@ -135,7 +136,12 @@ class SmallCloud:
         if networks.neutron:
             self.deps.networking = self.make_back_end(self.deps)
 
+    def enroll(self, *hosts: str) -> None:
+        """To run whatever a host may."""
+        self.cell.transact(lambda tx: [enrolments.enroll(tx, host, HOST_DAEMONS, "") for host in hosts])
+
     def _furnish(self, computes: Sequence[str]) -> None:
+        self.enroll("net", *computes)
         self.daemons.register(Registration(host="net", binary="nova-network", topic="network"))
         for host in computes:
             self.add_compute(host)

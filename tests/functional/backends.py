@@ -19,8 +19,11 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from nova.rpc.host_rights import permissions
+
 START_S = 90.0
-VHOSTS = 32  # one a cloud: their queues never meet
+VHOSTS = 32  # two a cloud, control daemons' and hosts': the queues of clouds never meet
+HOSTS = tuple(f"host{number}" for number in range(1, 10))  # each with a broker user of its own, as in a real cloud
 
 
 class Absent(Exception):
@@ -139,12 +142,14 @@ class Broker:
         self.node: Process | None = None
 
     def _write_settings(self) -> None:
-        names = ["/", *(f"cloud{number}" for number in range(VHOSTS))]
+        clouds, hosts = [f"cloud{number}" for number in range(VHOSTS)], [f"hosts{number}" for number in range(VHOSTS)]
         everything = {"configure": ".*", "write": ".*", "read": ".*"}
         (self.folder / "definitions.json").write_text(json.dumps({
-            "vhosts": [{"name": name} for name in names],
-            "users": [{"name": "nova", "password": "nova", "tags": []}],
-            "permissions": [{"user": "nova", "vhost": name, **everything} for name in names]}))
+            "vhosts": [{"name": name} for name in ("/", *clouds, *hosts)],
+            "users": [{"name": name, "password": "nova", "tags": []} for name in ("nova", *map(user_of, HOSTS))],
+            "permissions": [*({"user": "nova", "vhost": name, **everything} for name in ("/", *clouds, *hosts)),
+                            *({"user": user_of(host), "vhost": name, **permissions(host)}
+                              for host in HOSTS for name in hosts)]}))
         (self.folder / "rabbitmq.conf").write_text(
             f"listeners.tcp.1 = 127.0.0.1:{self.port}\nload_definitions = {self.folder}/definitions.json\n"
             "loopback_users = none\nlog.console = true\nlog.console.level = warning\nlog.file = false\n"
@@ -194,6 +199,15 @@ class Broker:
         assert self._used < VHOSTS, "raise VHOSTS"
         self._used += 1
         return f"rabbit://nova:nova@127.0.0.1:{self.port}/cloud{self._used - 1}"
+
+
+def user_of(host: str) -> str:
+    return f"host-{host}" if host in HOSTS else "nova"
+
+
+def hosts_url(url: str, host: str = "") -> str:
+    """The hosts' vhost beside a cloud's own; ``host``: as that host's user."""
+    return url.replace("/cloud", "/hosts").replace("nova:nova", f"{user_of(host)}:nova")
 
 
 class MariaDB:

@@ -18,8 +18,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from nova.conductor.hosts.enrolment import HOST_DAEMONS
+from nova.db import enrolments
+from nova.rpc.host_secret import HostSecret
 from tests.fakes.glance import FakeGlance
-from tests.functional.backends import Backends, free_port, wait_until
+from tests.functional.backends import HOSTS, Backends, free_port, hosts_url, wait_until
 from tests.functional.client import IMAGE, NEWEST, Client
 from tests.functional.daemons import TOP, Daemon, environment
 from tests.functional.links import Link
@@ -58,7 +61,8 @@ def defaults(plan: Plan, broker: str, port: int, glance: str) -> dict[str, dict[
     """nova.conf of a test cloud: quick heartbeats, leases and notice of dead peers."""
     return {
         "DEFAULT": {
-            "transport_url": broker, "my_ip": "127.0.0.1", "compute_driver": "fake.FakeDriver",
+            "transport_url": broker, "hosts_transport_url": hosts_url(broker), "my_ip": "127.0.0.1",
+            "compute_driver": "fake.FakeDriver",
             "network_manager": "nova.network.manager.FlatDHCPManager",
             "fake_network": True, "flat_network_bridge": "br100", "osapi_compute_listen": "127.0.0.1",
             "osapi_compute_listen_port": port, "enabled_apis": "osapi_compute", "osapi_compute_workers": 1,
@@ -134,7 +138,18 @@ class Cloud:
         if self.plan.placement:
             self._add("placement", "placement_api", "ctl")
         self.sync()
+        self.enroll("ctl", *self.hosts)
         return self
+
+    def enroll(self, *hosts: str) -> None:
+        """As hosts are that were let in, and have brought their secrets."""
+        for host in hosts:
+            secret = HostSecret(self.state(host))("")[0]
+
+            def write(tx: Any, host: str = host, secret: str = secret) -> None:
+                enrolments.enroll(tx, host, HOST_DAEMONS, "")
+                enrolments.keep_secret(tx, host, secret, keep_former=False)
+            self.stores.cell.transact(write)
 
     def configure(self, host: str, **default: Any) -> Path:
         """Write a host's files, ``default`` above the plan's [DEFAULT]; the path of its nova.conf."""
@@ -145,6 +160,9 @@ class Cloud:
             sections["placement_api"] = {"listen": "127.0.0.1", "listen_port": self.placement_port, "workers": 1}
         for section, options in (*(CONSOLES.items() if self.plan.consoles else ()), *self.plan.options.items()):
             sections.setdefault(section, {}).update(options)
+        if host in HOSTS:  # it knows one way alone
+            del sections["DEFAULT"]["transport_url"]
+            sections["DEFAULT"]["hosts_transport_url"] = hosts_url(self.broker_url, host)
         sections["DEFAULT"] |= {"host": host, "state_path": self.state(host), **default}
         self.state(host).mkdir(parents=True, exist_ok=True)
         (folder / "nova.conf").write_text(render(sections))

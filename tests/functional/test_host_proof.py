@@ -1,4 +1,4 @@
-"""Hosts that must prove who they are: real daemons, over a broker that believes whatever name a call bears."""
+"""Hosts that prove who they are: let in, restarted, with another secret, shut out. Real daemons on a real broker."""
 
 from __future__ import annotations
 
@@ -6,17 +6,19 @@ import hmac
 import os
 import stat
 import urllib.request
+from pathlib import Path
 
 import pytest
 
 from nova.rpc import host_secret
 from tests.functional.backends import free_port, wait_until
 from tests.functional.cloud import Cloud, Plan
+from tests.functional.daemons import Daemon
 
 pytestmark = pytest.mark.in_turn(1, 3)
 
 PORT, SHARED = free_port(), "between proxy and service"
-OPTIONS = {"DEFAULT": {"rpc_host_proof": "on", "enabled_apis": "osapi_compute,metadata",
+OPTIONS = {"DEFAULT": {"enabled_apis": "osapi_compute,metadata",
                        "metadata_listen": "127.0.0.1", "metadata_listen_port": PORT, "metadata_workers": 1},
            "neutron": {"service_metadata_proxy": True, "metadata_proxy_shared_secret": SHARED}}
 
@@ -49,21 +51,81 @@ def test_nova_manage_on_a_host_speaks_with_its_secret(cloud: Cloud) -> None:
 
 
 @pytest.mark.parametrize("content", [None, "0" * 64], ids=["missing", "anothers"])
-def test_host_without_its_secret_does_not_start_and_says_what_to_do(cloud: Cloud, content: str | None) -> None:
-    daemon, path = cloud.compute(cloud.hosts[1]), cloud.state(cloud.hosts[1]) / host_secret.FILE
-    secret = path.read_text()
+def test_host_without_its_secret_does_not_start_until_it_is_enrolled_again(cloud: Cloud, content: str | None) -> None:
+    host = cloud.hosts[1]
+    daemon, path = cloud.compute(host), cloud.state(host) / host_secret.FILE
     daemon.terminate()
     path.unlink()
     if content:
-        path.write_text(content)
-        path.chmod(0o600)
+        write(path, content)
     daemon.start()
     assert daemon.wait_end(20) == 1
-    daemon.wait_log(r"nova-compute can not start: .*host_secret.*compute service delete", 1)
-    path.write_text(secret)
-    path.chmod(0o600)
+    daemon.wait_log(rf"nova-compute can not start: .*host_secret.*nova-manage host enroll {host}", 1)
+    token = cloud.manage("host", "enroll", host).split()
+    write(cloud.state(host) / host_secret.TOKEN, next(word for word in token if len(word) == 64))
     daemon.start().ready()
-    wait_until("it is up again", lambda: ("nova-compute", cloud.hosts[1]) in cloud.up(), 20)
+    assert not (cloud.state(host) / host_secret.TOKEN).exists()
+    wait_until("it is up again", lambda: ("nova-compute", host) in cloud.up(), 20)
+    cloud.api().boot("vm4")
+    cloud.empty()
+
+
+def write(path: Path, text: str) -> None:
+    path.touch(0o600)
+    path.chmod(0o600)
+    path.write_text(text)
+
+
+def test_host_that_nobody_enrolled_waits_and_comes_with_its_token(cloud: Cloud) -> None:
+    config = cloud.configure("host5")
+    daemon = Daemon("compute", config, cloud.root / "log" / "host5.log").start()
+    try:
+        daemon.wait_log(r"WARNING .*host5.*nova-manage host enroll|WARNING .*nova-host-host5 is not on the broker", 20)
+        assert daemon.running and "host5" not in {host for _binary, host in cloud.up()}
+        written = cloud.root / "token"
+        said = cloud.manage("host", "enroll", "host5", "--write", str(written))
+        token = written.read_text().strip()
+        assert token not in said and stat.S_IMODE(written.stat().st_mode) == 0o600
+        write(cloud.state("host5") / host_secret.TOKEN, token)
+        wait_until("it is up", lambda: ("nova-compute", "host5") in cloud.up(), 25)
+        assert "host5" in cloud.manage("host", "list") and "has its secret since" in cloud.manage("host", "list")
+        for one in (daemon, *cloud.daemons.values()):
+            assert token not in one.log.read_text()
+    finally:
+        daemon.kill()
+        cloud.manage("host", "expel", "host5")
+
+
+def test_secret_when_changed_while_daemons_run_then_nothing_stands_still(cloud: Cloud) -> None:
+    host = cloud.hosts[0]
+    before = host_secret.peek(cloud.state(host))
+    assert "has a new secret" in cloud.manage("host", "change-secret", host=host)
+    assert host_secret.peek(cloud.state(host)) != before
+    for number in range(3):
+        cloud.api().boot(f"vm5{number}")
+    cloud.daemons["conductor"].restart()
+    cloud.api().boot("vm6")
+    assert ("nova-compute", host) in cloud.up()
+    cloud.empty()
+
+
+def test_host_when_expelled_then_it_is_out_within_seconds_and_the_others_go_on(cloud: Cloud) -> None:
+    """Its servers can be evacuated, and it is let in again with another secret."""
+    admin, lost = cloud.api("admin"), cloud.hosts[0]
+    uuid = admin.boot("vm7", availability_zone=f"nova:{lost}")["id"]
+    cloud.manage("host", "expel", lost)
+    cloud.daemons["conductor"].wait_log(f"from {lost} refused", 10)
+    assert ("nova-compute", lost) not in cloud.up()
+    admin.call("POST", f"/servers/{uuid}/action", {"evacuate": {}})
+    wait_until("it is elsewhere", lambda: admin.get(f"/servers/{uuid}")["server"]["OS-EXT-SRV-ATTR:host"]
+               == cloud.hosts[1] and admin.get(f"/servers/{uuid}")["server"]["status"] in ("ACTIVE", "SHUTOFF"), 30)
+    daemon = cloud.compute(lost)
+    token = cloud.manage("host", "enroll", lost).split()
+    daemon.terminate()
+    write(cloud.state(lost) / host_secret.TOKEN, next(word for word in token if len(word) == 64))
+    daemon.start().ready()
+    wait_until("it is up again", lambda: ("nova-compute", lost) in cloud.up(), 20)
+    cloud.empty()
 
 
 def test_metadata_service_proves_itself_and_is_in_no_list(cloud: Cloud) -> None:

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 import requests
 
+from nova.rpc import host_secret
 from tests.functional.backends import free_port, wait_until
 from tests.functional.client import Client
 from tests.functional.cloud import Cloud, Plan, render
@@ -101,7 +102,9 @@ def test_api_when_its_port_is_taken_then_it_says_which(cloud) -> None:
 
 
 def test_compute_when_its_name_is_anothers_then_it_refuses_with_the_cure(cloud) -> None:
-    config = cloud.configure("host1", state_path=cloud.root / "state" / "impostor")
+    config, state = cloud.configure("host1", state_path=cloud.state("impostor")), cloud.state("impostor")
+    state.mkdir(exist_ok=True)
+    shutil.copy(cloud.state("host1") / host_secret.FILE, state / host_secret.FILE)  # its secret was stolen, or cloned
     try:
         code, said = ended(cloud, "compute", config)
     finally:
@@ -111,6 +114,7 @@ def test_compute_when_its_name_is_anothers_then_it_refuses_with_the_cure(cloud) 
 
 def test_compute_when_its_id_is_known_under_another_name_then_it_refuses_with_the_cure(cloud) -> None:
     config = cloud.configure("renamed")
+    cloud.enroll("renamed")
     shutil.copy(cloud.state("host1") / "host_id", cloud.state("renamed") / "host_id")
     code, said = ended(cloud, "compute", config)
     assert code == 1 and "[DEFAULT]host = host1" in said

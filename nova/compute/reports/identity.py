@@ -11,8 +11,8 @@ from pathlib import Path
 
 from nova import errors
 from nova.model.services import Registered, Registration
-from nova.rpc import host_secret
 from nova.rpc.contracts.conductor_host import ConductorHostRPC
+from nova.rpc.host_secret import HostSecret
 
 LOG = logging.getLogger(__name__)
 
@@ -66,13 +66,13 @@ def _make(path: Path) -> str:
     return made
 
 
-def register(conductor: ConductorHostRPC, registration: Registration, secret: str,
+def register(conductor: ConductorHostRPC, registration: Registration, secret: HostSecret,
              patiently: Callable[[str, Callable[[], Registered]], Registered]) -> Registered:
     """Make the host known. host.Refused (its message is for the operator) when name and id don't belong together, or
     the host does not prove that it is the one that is known."""
     def ask() -> Registered:
         try:
-            return host_secret.introduce(lambda said: conductor.register(said.host, said), registration, secret)
+            return secret.introduce(lambda said: conductor.register(said.host, said), registration)
         except (errors.Conflict, errors.Forbidden) as error:
             raise errors.host.Refused(error.message) from None
     return patiently("register with the conductor", ask)

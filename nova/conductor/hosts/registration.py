@@ -6,13 +6,13 @@ import contextlib
 import logging
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection
 
 from nova import errors
 from nova.conductor.engine import announce
 from nova.conductor.engine.deps import Deps
 from nova.db import migrate, networks, services, silences
-from nova.db.engine import Connection, Database
+from nova.db.engine import Connection
 from nova.model.base import HostName, Time
 from nova.model.services import Alive, ContractVersion, Heartbeat, Registered, Registration
 
@@ -24,33 +24,11 @@ SLOW_S = 2.0  # a cast that takes longer waits for the broker
 CLEANUPS_S = 1.0  # how long an answer to "who has cleanups" serves all heartbeats
 
 
-class HostSecrets:
-    """A host's secrets, for the check of its calls: those that are remembered first, then the database's word."""
-
-    def __init__(self, cell: Database) -> None:
-        self._cell = cell
-        self._known: dict[str, tuple[str, ...]] = {}
-
-    def __call__(self, host: str) -> Iterator[str]:
-        known = self._known.get(host, ())
-        yield from known
-        with self._cell.reading() as tx:
-            fresh = services.secrets(tx, host)
-        if fresh:
-            self._known[host] = fresh
-        yield from (secret for secret in fresh if secret not in known)
-
-    def forget(self) -> None:
-        """Now and then: services may have been deleted."""
-        self._known = {}
-
-
 class Daemons:
     """``register``, ``heartbeat`` and ``ping``, for control daemons; host_service adds the checks for hosts."""
 
     def __init__(self, deps: Deps, clock: Callable[[], float] = time.monotonic) -> None:
         self.deps, self._clock = deps, clock
-        self.secrets = HostSecrets(deps.cell)
         self._beats: set[tuple[str, str]] = set()
         self._known: set[tuple[str, str]] = set()
         self._lowest: tuple[ContractVersion, ...] = ()
@@ -85,7 +63,7 @@ class Daemons:
         if excused:
             self.deps.feed.alive(*self._alive(set(), excused))
         return Registered(service_id=kept.id, report_interval_s=self.deps.settings.report_interval, debts=pending,
-                          lowest=self._lowest, wants_secret=not kept.has_secret)
+                          lowest=self._lowest)
 
     def heartbeat(self, beat: Heartbeat) -> Alive:
         """Kept in memory until the next flush: a fleet's beats are one statement a second, not one each."""
@@ -186,7 +164,6 @@ class Daemons:
 
     def refresh(self) -> None:
         """Forget services that were deleted; learn what versions are in use."""
-        self.secrets.forget()
         with self.deps.cell.reading() as tx:
             known = services.known(tx)
             lowest = services.lowest_versions(tx, self.deps.settings.service_down_time)

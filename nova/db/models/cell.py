@@ -188,7 +188,7 @@ services = sa.Table(
     sa.Column("binary", text(64), nullable=False),
     sa.Column("topic", text(64)),
     sa.Column("host_id", text(36), nullable=False, default=""),
-    sa.Column("secret", text(64), nullable=False, default=""),  # the host's: it proves its calls with it
+    sa.Column("secret", text(64), nullable=False, default=""),  # of the release before; see enrolments
     sa.Column("disabled", sa.Boolean, nullable=False, default=False),
     sa.Column("disabled_reason", text()),
     sa.Column("forced_down", sa.Boolean, nullable=False, default=False),
@@ -200,6 +200,22 @@ services = sa.Table(
     sa.Column("updated_at", moment()),
     sa.Column("deleted", key(), nullable=False, default=0),
     sa.UniqueConstraint("host", "binary", "deleted"),
+    sqlite_autoincrement=True)
+
+enrolments = sa.Table(
+    "enrolments", metadata,
+    sa.Column("id", key(), primary_key=True, autoincrement=True),
+    sa.Column("host", text(), nullable=False, unique=True),
+    sa.Column("runs", Json(tuple[str, ...]), nullable=False),
+    sa.Column("token", text(64), nullable=False),
+    sa.Column("token_until", moment()),
+    sa.Column("secret", text(64), nullable=False),  # it proves what the host says, and what it is told
+    sa.Column("former", text(64), nullable=False),  # the one before
+    sa.Column("former_until", moment()),
+    sa.Column("version", key(), nullable=False),
+    sa.Column("enrolled_at", moment(), nullable=False),
+    sa.Column("joined_at", moment()),  # when it brought its secret
+    sa.Column("expelled_at", moment()),
     sqlite_autoincrement=True)
 
 nodes = sa.Table(

@@ -16,13 +16,12 @@ def kept_elsewhere(options: Options) -> bool:
     """Whether those filter who keep the networks: on a compute host the conductor's word, for its own file does not
     decide it. NovaError."""
     from nova.conf.network import neutron_in_use
-    from nova.rpc import host_secret
+    from nova.manage.doctor.services import the_bus
     from nova.rpc.contracts.conductor_host import ConductorHostRPC
-    from nova.rpc.transport import Bus
 
     if not is_compute(options):
         return neutron_in_use(options)
-    bus = Bus(options, options.host, secret=host_secret.peek(Path(options.state_path)))
+    bus, _option = the_bus(options)
     return bus.client(ConductorHostRPC).host_firewall(options.host).kept_elsewhere
 
 

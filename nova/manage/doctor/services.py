@@ -14,24 +14,33 @@ from nova.model.base import Library
 
 def broker(options: Options) -> Finding:
     """The broker takes connections, and a conductor answers over it."""
-    from nova.rpc import host_secret
-    from nova.rpc.transport import Bus
-
-    secret = host_secret.peek(Path(options.state_path))
-    bus = Bus(options, options.host, secret=secret)  # it declares transport_url, too
-    host, port = broker_address(options.transport_url or "rabbit://")
+    try:
+        bus, option = the_bus(options)
+    except errors.NovaError as error:
+        return Finding(BAD, error.message, "see 'The broker' in the installation guide")
+    host, port = broker_address(getattr(options, option) or "rabbit://")
     try:
         socket.create_connection((host, port), 5).close()
     except OSError as error:
         return Finding(BAD, f"no broker at {host}:{port} ({error.strerror or error})",
-                       "start RabbitMQ, or correct [DEFAULT]transport_url")
+                       f"start RabbitMQ, or correct [DEFAULT]{option}")
     started = time.monotonic()
     try:
         answer = round_trip(options, bus)
     except errors.NovaError as error:
         return Finding(BAD, f"the broker is there, but no conductor answers: {error.message}",
-                       "start nova-conductor and look at its log; check the user and vhost in transport_url")
+                       "start nova-conductor and look at its log; check the user and vhost in " + option)
     return Finding(OK, f"a conductor answered over the broker in {1000 * (time.monotonic() - started):.0f} ms{answer}")
+
+
+def the_bus(options: Options) -> tuple[Library, str]:
+    """The one that this host's daemons use, and the option with its URL. service.CanNotStart, host.DamagedSecret."""
+    from nova.rpc.host_secret import HostSecret
+    from nova.rpc.transport import Bus, HostsBus
+
+    if is_compute(options):
+        return HostsBus(options, options.host, HostSecret(Path(options.state_path))), HostsBus.option
+    return Bus(options, options.host), Bus.option
 
 
 def round_trip(options: Options, bus: Library) -> str:

@@ -31,6 +31,7 @@ class ComputeRPC(Contract):
     """Each order carries its fence: a host refuses what is older than what it has seen, or too late to start."""
 
     topic, version, addressed_by = "compute", "1.3", "host"
+    with_hosts = True
 
     @call(timeout=Timeout.LONG, sensitive=True)
     def build_guests(self, host: HostName, orders: tuple[BuildOrder, ...]) -> tuple[Outcome, ...]:

@@ -61,14 +61,15 @@ from nova.model.services import (
 )
 from nova.model.usage import UsageAudits, UsagePage, UsageQuery
 from nova.rpc.contracts.conductor_consoles import ConsoleCalls
+from nova.rpc.contracts.conductor_hosts import EnrolmentCalls
 from nova.rpc.contracts.conductor_networks import AllNetworkCalls
 from nova.rpc.interface import Contract, Timeout, call
 
 
-class ConductorRPC(ConsoleCalls, AllNetworkCalls, Contract):
+class ConductorRPC(ConsoleCalls, AllNetworkCalls, EnrolmentCalls, Contract):
     """Everything the API can ask. Who asks is in the request's context; what they may see is in the query's scope."""
 
-    topic, version, carries_token = "conductor", "1.3", True  # it shows images and networks as the user sees them
+    topic, version, carries_token = "conductor", "1.4", True  # it shows images and networks as the user sees them
 
     # servers
     @call(sensitive=True)

@@ -16,12 +16,17 @@ from nova.rpc.interface import Contract, Timeout, call, cast
 class ConductorHostRPC(Contract):
     """My registration, heartbeat, inventory and guests; what my guests need; may I proceed."""
 
-    topic, version = "conductor-host", "1.4"
+    topic, version = "conductor-host", "1.5"
+    with_hosts = True
 
     @call(timeout=Timeout.SHORT, sensitive=True, introduces=True)
     def register(self, host: HostName, registration: Registration) -> Registered:
         """A host's daemon says what it is; the answer has its debts. Conflict: name and id don't belong together.
-        Forbidden: a known host without its proof, or a daemon that is none of a host's."""
+        Forbidden: a known host without its proof, or a daemon that it was not enrolled for."""
+
+    @call(timeout=Timeout.SHORT, sensitive=True, since="1.5")
+    def change_secret(self, host: HostName, secret: str) -> None:
+        """Prove me by this from now on; by the secret before for an hour more. Repeating it is harmless."""
 
     @call(timeout=Timeout.SHORT)
     def heartbeat(self, host: HostName, beat: Heartbeat) -> Alive:

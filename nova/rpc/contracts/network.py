@@ -11,6 +11,7 @@ class NetworkRPC(Contract):
     """States, not deltas: a network is sent whole, stamped, and an older one changes nothing."""
 
     topic, version, addressed_by = "network", "1.1", "host"
+    with_hosts = True
 
     @call(timeout=Timeout.NORMAL)
     def serve_networks(self, host: HostName, networks: tuple[NetworkOnHost, ...]) -> None:

@@ -26,6 +26,7 @@ from nova.conf import compute as compute_options
 from nova.conf import fake as fake_options
 from nova.rpc.contracts.conductor_host import ConductorHostRPC
 from nova.rpc.contracts.scheduler import SchedulerRPC
+from nova.rpc.host_secret import HostSecret
 from nova.rpc.local import LocalBus
 from nova.scheduler.service import SchedulerService
 from nova.virt.fake import FakeDriver
@@ -73,7 +74,8 @@ class Fleet:
         folder.mkdir()
         client = self.bus.client(ConductorHostRPC, name)
         driver = FakeDriver(options(fake_options), name, folder)
-        service = ComputeService(ComputeParts(driver, client, None, options(compute_options)),
+        service = ComputeService(ComputeParts(driver, client, None, options(compute_options),
+                                              secret=HostSecret(folder)),
                                  Host(name, folder, clock=self.clock))
         service.start()
         service._periodic.stop()  # its own thread: here the jobs are done by our clock

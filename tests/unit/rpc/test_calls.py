@@ -47,10 +47,6 @@ class CellarRPC(Contract):
     def fetch(self, host: str) -> str:
         """For hosts only: who is named is who asks."""
 
-    @call(introduces=True)
-    def enter(self, host: str) -> str:
-        """Who has no secret yet may."""
-
 
 class BurntCake(errors.Conflict):
     code, message = "cake.burnt", "The {name} is burnt."
@@ -77,9 +73,6 @@ class Cellar:
     def fetch(self, host):
         return f"wine for {host}"
 
-    def enter(self, host):
-        return "welcome"
-
 
 class Recorder:
     """Sends into a receiver, and keeps the envelopes; ``change`` may forge them on the way."""
@@ -87,8 +80,8 @@ class Recorder:
     def __init__(self, receiver, change=None):
         self.receiver, self.change, self.envelopes = receiver, change or dict, []
 
-    def client(self, contract, host="h", secret="", peers=None):
-        return derive(contract, Sender(host, secret, peers or Peers(), self._send))
+    def client(self, contract, host="h", peers=None):
+        return derive(contract, Sender(host, peers or Peers(), self._send))
 
     def _send(self, contract, method, server, envelope):
         self.envelopes.append((method.name, server, envelope))
@@ -223,35 +216,6 @@ def test_host_facing_call_when_another_host_is_named_then_forged():
     assert error.value.code == errors.daemon.RpcForged.code
 
 
-@pytest.mark.parametrize(("secret", "change", "allowed"), [
-    ("s1", {}, True),
-    ("s2", {}, False),
-    ("", {}, False),
-    ("s1", {"sender": "h2"}, False),
-    ("s1", {"sender": "unknown"}, False),
-    ("s1", {"proof": None}, False),
-    ("s1", {"proof": "\N{SNOWMAN}"}, False),
-    ("s1", {"body": codec.to_text(b"other")}, False),
-])
-def test_call_when_proofs_are_asked_for_then_only_whose_secret_fits(secret, change, allowed):
-    receiver = Receiver(CellarRPC, Cellar(), secrets_of({"h1": ("s0", "s1"), "h2": ("s2",)}))
-    client = Recorder(receiver, lambda envelope: {**envelope, **change}).client(CellarRPC, "h1", secret)
-    if allowed:
-        assert client.fetch("h1") == "wine for h1"
-    else:
-        with pytest.raises(errors.Forbidden):
-            client.fetch("h1")
-
-
-def test_proof_is_of_one_method_alone():
-    receiver = Receiver(CellarRPC, Cellar(), secrets_of({"h1": ("s1",)}))
-    recorder = Recorder(receiver)
-    recorder.client(CellarRPC, "h1", "s1").fetch("h1")
-    _, _, envelope = recorder.envelopes[0]
-    assert envelope["proof"] != codec.proof("s1", "h1", CellarRPC.topic, "other", envelope["body"])
-    assert "s1" not in str(envelope)
-
-
 @pytest.mark.parametrize("envelope", [
     {}, {"contract": "1.2"}, {"contract": "1.2", "body": 3}, {"contract": "1.2", "body": ""},
     {"contract": "1.2", "body": codec.to_text(b"\xc1")}, {"contract": None, "body": []}])
@@ -260,25 +224,6 @@ def test_server_when_the_envelope_is_rubbish_then_it_answers_with_an_error(kitch
         answer = codec.unpack(codec.from_text(Receiver(KitchenRPC, kitchen).handle("bake", envelope)), codec.CallReply)
     assert answer.error is not None and answer.error[:2] == ("bug", "rpc.malformed")
     assert len(caplog.records) == 1 and kitchen.seen == []
-
-
-def secrets_of(known):
-    return lambda host: known.get(host, ())
-
-
-@pytest.mark.parametrize(("known", "secret", "allowed"), [
-    ({}, "", True), ({}, "s1", True), ({"h1": ("s1",)}, "s1", True), ({"h1": ("s1",)}, "s2", False),
-    ({"h1": ("s1",)}, "", False), ({"h2": ("s1",)}, "", True), ({"h1": ("",)}, "", True)])
-def test_introduction_when_the_host_is_not_known_then_it_is_believed(known, secret, allowed):
-    client = Recorder(Receiver(CellarRPC, Cellar(), secrets_of(known))).client(CellarRPC, "h1", secret)
-    if allowed:
-        assert client.enter("h1") == "welcome"
-    else:
-        with pytest.raises(errors.Forbidden, match="host_secret") as error:
-            client.enter("h1")
-        assert error.value.code == errors.daemon.RpcNotProven.code
-    with pytest.raises(errors.Forbidden):
-        Recorder(Receiver(CellarRPC, Cellar(), secrets_of({}))).client(CellarRPC, "h1", secret).fetch("h1")
 
 
 def test_call_when_the_contract_does_not_carry_tokens_then_the_users_token_stays_behind(kitchen):

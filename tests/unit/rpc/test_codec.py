@@ -82,4 +82,5 @@ def test_proof_differs_with_every_part_and_with_the_secret():
     proofs = {codec.proof("s", *parts), codec.proof("t", *parts),
               *(codec.proof("s", *parts[:at], "x", *parts[at + 1:]) for at in range(4))}
     assert len(proofs) == 6
+    assert codec.proof("s", "ab", "c") != codec.proof("s", "a", "bc")
     assert codec.proof("s", *parts) == codec.proof("s", *parts)

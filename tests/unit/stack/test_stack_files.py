@@ -10,6 +10,7 @@ import re
 
 import pytest
 
+from nova.rpc import host_rights
 from stacklib import cgroups, credentials, databases, glance, keystone, nova, novaconf, plain, rabbitmq, sandbox, venvs
 from stacklib.rooms import RoomPlan, mount_commands
 from stacklib.rotation import rotate
@@ -53,8 +54,10 @@ def test_control_conf_on_the_machine_then_nothing_listens_on_every_address(make_
 def test_compute_confs_then_each_host_has_a_broker_user_and_a_password_of_its_own(make_layout, secrets):
     layout = make_layout(sandbox=True, driver="fake", computes=3)
     confs = [parsed(novaconf.compute(layout, secrets, host))["DEFAULT"] for host in layout.computes]
-    urls = {conf["transport_url"] for conf in confs}
-    assert len(urls) == 3 and novaconf.control(layout, secrets)["DEFAULT"]["transport_url"] not in urls
+    urls = {conf["hosts_transport_url"] for conf in confs}
+    control, conductor = novaconf.control(layout, secrets)["DEFAULT"], novaconf.conductor(layout, secrets)["DEFAULT"]
+    others = {control["transport_url"], control["hosts_transport_url"], conductor["hosts_transport_url"]}
+    assert len(urls | others) == 6 and all("transport_url" not in conf for conf in confs)
     assert [conf["host"] for conf in confs] == ["fake1", "fake2", "fake3"]
     assert len({conf["state_path"] for conf in confs}) == 3
 
@@ -132,31 +135,15 @@ def test_broker_password_hash_then_salt_and_sha256_as_rabbitmq_reads_it():
     assert decoded[4:] == hashlib.sha256(b"\x90\x8d\xc6\x0atest12").digest()
 
 
-def test_broker_permissions_of_a_host_then_its_own_queues_and_not_those_of_others():
-    rights = rabbitmq.permissions("host", "host1")
-    allowed = {
-        "configure": ("nova-conductor-host", "nova-host-host1", "compute", "compute.host1", "reply_4711"),
-        "write": ("nova-conductor-host", "amq.default", "compute.host1", "compute_fanout_4711", "reply_4711"),
-        "read": ("nova-host-host1", "compute_fanout", "compute.host1", "compute_fanout_4711", "reply_4711"),
-    }
-    for verb, names in allowed.items():
-        assert [name for name in names if not re.search(rights[verb], name)] == []
-    refused = ("compute.host2", "compute.host11", "nova-host-host2", "nova-conductor", "nova-scheduler", "conductor",
-               "conductor-host", "scheduler", "xnova-conductor-host")  # fmt: skip
-    for verb in rights:
-        assert [name for name in refused if re.search(rights[verb], name)] == []
-    assert not re.search(rights["write"], "compute_fanout") and not re.search(rights["read"], "nova-conductor-host")
-
-
-def test_broker_permissions_when_the_name_has_a_dot_then_it_stands_for_a_dot_alone():
-    rights = rabbitmq.permissions("host", "a.b")
-    assert re.search(rights["read"], "compute.a.b") and not re.search(rights["read"], "compute.axb")
-
-
-def test_broker_definitions_then_a_user_a_host_and_the_same_text_each_time(make_layout, secrets):
+def test_broker_definitions_then_each_host_has_a_user_in_the_hosts_vhost_alone(make_layout, secrets):
     layout = make_layout(sandbox=True, hosts=2)
     made = rabbitmq.definitions(layout, secrets)
-    assert [user["name"] for user in made["users"]] == ["nova", "host-host1", "host-host2"]
+    hosts = ["host-controller", "host-host1", "host-host2"]
+    assert [user["name"] for user in made["users"]] == ["nova", *hosts]
+    assert [(row["user"], row["vhost"]) for row in made["permissions"]] == [
+        ("nova", "nova"), ("nova", "nova-hosts"), *((host, "nova-hosts") for host in hosts)]  # fmt: skip
+    assert [row["read"] for row in made["permissions"] if row["user"] != "nova"] == [
+        host_rights.permissions(host.removeprefix("host-"))["read"] for host in hosts]  # fmt: skip
     assert made == rabbitmq.definitions(layout, secrets)
     assert secrets.password("rabbit-nova") not in json.dumps(made)
 

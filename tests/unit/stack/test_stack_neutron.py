@@ -77,9 +77,9 @@ def test_identity_and_broker_when_neutron_is_there_then_it_has_a_user_and_an_end
     assert "network" not in summary.endpoints(plain)
     assert identity.fingerprint(layout) != identity.fingerprint(plain)
     made = rabbitmq.definitions(layout, secrets)
-    assert [one["name"] for one in made["vhosts"]] == ["nova", "neutron"]
+    assert [one["name"] for one in made["vhosts"]] == ["nova", "nova-hosts", "neutron"]
     assert {one["user"]: one["vhost"] for one in made["permissions"]}["neutron"] == "neutron"
-    assert [one["name"] for one in rabbitmq.definitions(plain, secrets)["vhosts"]] == ["nova"]
+    assert [one["name"] for one in rabbitmq.definitions(plain, secrets)["vhosts"]] == ["nova", "nova-hosts"]
 
 
 def test_control_daemons_when_networks_are_neutrons_then_no_nova_network(layout, make_layout, secrets):

@@ -8,7 +8,6 @@ import pytest
 import sqlalchemy as sa
 
 from nova import errors
-from nova.conductor.hosts.registration import HostSecrets
 from nova.db import services
 from nova.db.models import cell as tables
 from nova.db.models.api import providers as resource_providers
@@ -17,21 +16,16 @@ from nova.model.guests import GuestPassword, GuestQuery
 from nova.model.hosts import Inventory, Node
 from nova.model.providers import ChildProvider, NewProvider
 from nova.model.services import (
-    Alive,
     ContractVersion,
     Heartbeat,
     Registration,
     ServiceQuery,
     ServiceUpdate,
 )
-from nova.rpc import host_secret
 from nova.rpc.client import Peers
 from nova.rpc.contracts.conductor import ConductorRPC
-from nova.rpc.contracts.conductor_host import ConductorHostRPC
 from tests.fakes.compute_hosts import silent
 from tests.fakes.small_cloud import SmallCloud, node_id, until
-
-SECRET, OTHER = "1" * 64, "2" * 64
 
 
 def compute(host: str, **fields: Any) -> Registration:
@@ -67,6 +61,7 @@ def test_register_when_two_machines_of_a_name_come_at_once_then_one_is_refused(c
     def late(tx: Any, table: Any, rows: Any) -> None:
         insert(tx, table, [{**rows[0], "uuid": node_id("xx"), "host_id": node_id("other")}])
         insert(tx, table, rows)
+    cloud.enroll("new")
     monkeypatch.setattr(services, "insert_ignoring", late)
     with pytest.raises(errors.host.WrongIdentity):
         cloud.hosts.register("new", compute("new"))
@@ -157,90 +152,8 @@ def test_facts_when_a_compute_host_serves_the_network_then_it_gets_them(cloud: S
     assert cloud.hosts.guest_facts("b", GuestQuery(server_uuid=uuid)).uuid == uuid
 
 
-# -- proofs
-
-@pytest.fixture
-def proven(cloud: SmallCloud) -> SmallCloud:
-    cloud.bus.serve(ConductorHostRPC, cloud.hosts, secrets_of=cloud.daemons.secrets)
-    return cloud
-
-
-def voice(cloud: SmallCloud, host: str, secret: str) -> Any:
-    return cloud.bus.client(ConductorHostRPC, host, secret=secret)
-
-
-def introduce(cloud: SmallCloud, host: str, secret: str, **fields: Any) -> Any:
-    client = voice(cloud, host, secret)
-    return host_secret.introduce(lambda said: client.register(host, said), compute(host, **fields), secret)
-
-
-def test_first_registration_is_trusted_and_every_later_call_must_be_proven(proven: SmallCloud) -> None:
-    beat = Heartbeat(host="new", binary="nova-compute")
-    with pytest.raises(errors.Forbidden) as error:
-        voice(proven, "new", SECRET).heartbeat("new", beat)
-    assert error.value.code == errors.daemon.RpcForged.code
-    introduce(proven, "new", SECRET)
-    assert voice(proven, "new", SECRET).heartbeat("new", beat) == Alive(known=True,
-                                                                        lowest=proven.daemons._lowest)
-    for wrong in ("", OTHER):
-        with pytest.raises(errors.Forbidden) as error:
-            voice(proven, "new", wrong).heartbeat("new", beat)
-        assert error.value.code == errors.daemon.RpcNotProven.code
-
-
-def test_registration_of_a_known_host_without_its_secret_is_refused_with_the_cure(proven: SmallCloud) -> None:
-    introduce(proven, "new", SECRET)
-    for wrong in ("", OTHER):
-        with pytest.raises(errors.Forbidden, match=r"host_secret.*compute service delete"):
-            introduce(proven, "new", wrong)
-    assert not introduce(proven, "new", SECRET).wants_secret
-
-
-def test_registration_when_its_answers_were_lost_then_it_may_be_said_again(proven: SmallCloud) -> None:
-    client = voice(proven, "new", SECRET)
-    assert client.register("new", compute("new")).wants_secret  # lost before it was read
-    assert client.register("new", compute("new", secret=SECRET))  # lost, too
-    assert not introduce(proven, "new", SECRET).wants_secret
-
-
-def test_hosts_of_the_time_before_are_asked_for_their_secret(cloud: SmallCloud) -> None:
-    assert introduce(cloud, "a", SECRET).service_id and introduce(cloud, "b", OTHER).service_id
-    cloud.bus.serve(ConductorHostRPC, cloud.hosts, secrets_of=cloud.daemons.secrets)
-    assert voice(cloud, "a", SECRET).may_proceed("a", ()) == ()
-    with pytest.raises(errors.Forbidden):
-        voice(cloud, "a", OTHER).may_proceed("a", ())
-
-
-def test_second_daemon_of_a_host_proves_itself_with_the_same_secret(proven: SmallCloud) -> None:
-    introduce(proven, "new", SECRET)
-    network = Registration(host="new", binary="nova-network", topic="network")
-    client = voice(proven, "new", SECRET)
-    assert host_secret.introduce(lambda said: client.register("new", said), network, SECRET)
-    with pytest.raises(errors.Forbidden):
-        voice(proven, "new", OTHER).register("new", network)
-
-
-def test_secret_when_the_service_was_deleted_then_the_host_may_come_with_a_new_one(proven: SmallCloud) -> None:
-    introduce(proven, "new", SECRET)
-    key = {one.host: one.uuid for one in proven.control.list_services(services.ServiceQuery())}["new"]
-    proven.control.delete_service(services.ServiceQuery(uuid=key))
-    proven.daemons.refresh()
-    introduce(proven, "new", OTHER, host_id=node_id("newer"))
-    assert voice(proven, "new", OTHER).may_proceed("new", ()) == ()
-    with pytest.raises(errors.Forbidden):
-        voice(proven, "new", SECRET).may_proceed("new", ())
-
-
-def test_secrets_are_read_once_and_again_when_they_do_not_fit(cloud: SmallCloud) -> None:
-    introduce(cloud, "a", SECRET)
-    known = HostSecrets(cloud.cell)
-    assert list(known("a")) == [SECRET] and known._known == {"a": (SECRET,)}
-    first = known("a")
-    assert next(first) == SECRET  # no statement so far
-    assert list(known("nobody")) == [] and "nobody" not in known._known
-
-
 def test_metadata_service_is_in_no_list(cloud: SmallCloud) -> None:
+    cloud.enroll("api")
     cloud.hosts.register("api", Registration(host="api", binary="nova-metadata", topic="metadata"))
     assert "nova-metadata" not in {one.binary for one in cloud.control.list_services(services.ServiceQuery())}
 

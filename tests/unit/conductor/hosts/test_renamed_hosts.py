@@ -17,6 +17,7 @@ def register(cloud: SmallCloud, host: str, host_id: str) -> None:
 
 def test_register_when_a_host_was_renamed_then_it_is_refused_and_told_its_old_name(cloud: SmallCloud) -> None:
     cloud.active()
+    cloud.enroll("a-renamed")
     with pytest.raises(errors.Conflict, match=r"known as host 'a'.*Set \[DEFAULT\]host = a"):
         register(cloud, "a-renamed", node_id("a"))
     table = cell_tables.services

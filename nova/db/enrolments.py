@@ -1,0 +1,113 @@
+"""Hosts that an operator let in: what they may run, and the secrets that prove what they say."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import NamedTuple
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from nova import errors
+from nova.db.models.cell import enrolments, services
+from nova.db.statements import insert_ignoring
+from nova.db.types import later, utc_now
+from nova.model.services import EnrolledHost
+
+TOKEN_S = 86_400  # for which a token is good
+FORMER_S = 3_600  # for which the secret before a new one is good: a host's daemons read it at their own time
+
+
+class Stamp(NamedTuple):
+    """Both only grow: another stamp says that some row is another."""
+
+    hosts: int
+    changes: int
+
+
+class Keys(NamedTuple):
+    """What proves a host's messages now; empty: there is none."""
+
+    secret: str
+    former: str
+    token: str
+
+
+def enroll(tx: Connection, host: str, runs: Collection[str], token: str) -> None:
+    """Let a host in, by a token that is good once, for a day. Done again for a host that is known: what it runs is
+    what is said now, and its secret stays good until the token brings a new one. One that was expelled is up again once
+    it reports."""
+    insert_ignoring(tx, enrolments, [{"host": host, "runs": (), "token": "", "secret": "", "former": "", "version": 0,
+                                      "enrolled_at": utc_now()}])
+    expelled = sa.select(enrolments.c.id).where(enrolments.c.host == host, enrolments.c.expelled_at.is_not(None))
+    if tx.execute(expelled).first() is not None:
+        _force_down(tx, host, False)
+    _change(tx, host, runs=tuple(sorted(runs)), token=token, token_until=later(TOKEN_S), expelled_at=None)
+
+
+def expel(tx: Connection, host: str) -> bool:
+    """Nothing proves its messages any more, and its daemons count as down; whether it was enrolled."""
+    gone = _change(tx, host, token="", secret="", former="", expelled_at=utc_now())
+    _force_down(tx, host, True)
+    return gone
+
+
+def _force_down(tx: Connection, host: str, down: bool) -> None:
+    tx.execute(sa.update(services).where(services.c.host == host, services.c.deleted == 0).values(
+        forced_down=down, version=services.c.version + 1, updated_at=utc_now()))
+
+
+def keep_secret(tx: Connection, host: str, secret: str, keep_former: bool) -> None:
+    """The host's new secret, instead of its token. ``keep_former``: the one before is good for an hour more."""
+    row = tx.execute(sa.select(enrolments.c.secret).where(enrolments.c.host == host).with_for_update()).one_or_none()
+    if row is None:
+        raise errors.daemon.RpcNotEnrolled(host=host)
+    former = {} if row.secret == secret else {"former": row.secret if keep_former else "",
+                                              "former_until": later(FORMER_S)}
+    _change(tx, host, secret=secret, token="", joined_at=utc_now(), **former)
+
+
+def _change(tx: Connection, host: str, **values: object) -> bool:
+    changed = tx.execute(sa.update(enrolments).where(enrolments.c.host == host).values(
+        **values, version=enrolments.c.version + 1))
+    return changed.rowcount > 0
+
+
+def keys(tx: Connection, host: str) -> Keys:
+    """What proves this host's messages now."""
+    table = enrolments.c
+
+    def still(column: sa.Column[str], until: sa.Column[object]) -> sa.Label[str]:
+        return sa.case((until > utc_now(), column), else_="").label(column.name)
+    row = tx.execute(sa.select(table.secret, still(table.former, table.former_until), still(
+        table.token, table.token_until)).where(table.host == host)).one_or_none()
+    return Keys("", "", "") if row is None else Keys(row.secret, row.former, row.token)
+
+
+def runs(tx: Connection, host: str) -> tuple[str, ...]:
+    """What a host may run; nothing when it is not enrolled."""
+    return tx.execute(sa.select(enrolments.c.runs).where(
+        enrolments.c.host == host, enrolments.c.expelled_at.is_(None))).scalar_one_or_none() or ()
+
+
+def stamp(tx: Connection) -> Stamp:
+    """Of all hosts; see :class:`Stamp`."""
+    row = tx.execute(sa.select(sa.func.count(), sa.func.coalesce(sa.func.sum(enrolments.c.version), 0))
+                     .select_from(enrolments)).one()
+    return Stamp(int(row[0]), int(row[1]))
+
+
+def names(tx: Connection) -> tuple[str, ...]:
+    """Every host that is enrolled."""
+    return tuple(tx.execute(sa.select(enrolments.c.host).where(enrolments.c.expelled_at.is_(None))
+                            .order_by(enrolments.c.host)).scalars())
+
+
+def listed(tx: Connection) -> tuple[EnrolledHost, ...]:
+    """All that were ever enrolled, by name; without their secrets."""
+    table = enrolments.c
+    waits = sa.and_(table.token != "", table.token_until > utc_now()).label("waits")
+    rows = tx.execute(sa.select(table.host, table.runs, table.enrolled_at, table.joined_at, table.expelled_at, waits)
+                      .order_by(table.host))
+    return tuple(EnrolledHost(host=row.host, runs=row.runs, enrolled_at=row.enrolled_at, joined_at=row.joined_at,
+                              expelled_at=row.expelled_at, waits=bool(row.waits)) for row in rows)

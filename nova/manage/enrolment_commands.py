@@ -1,0 +1,118 @@
+"""``nova-manage host``: which hosts are believed. Enrolling one, expelling it, and its rights on the broker."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from nova import errors
+from nova.conf.base import Options
+from nova.manage.command import Command, ConductorOf, argument
+from nova.model.services import EnrolledHost, ServiceQuery
+from nova.rpc import host_rights
+from nova.rpc.contracts.conductor import ConductorRPC
+
+Say = Callable[[str], None]
+Table = Callable[[Sequence[str], Sequence[Sequence[Any]]], None]
+
+#: As their programs are called -> as they register.
+REGISTERS = {"nova-api-metadata": "nova-metadata"}
+
+
+def enroll(conductor: ConductorRPC, given: argparse.Namespace, say: Say) -> int:
+    """The token alone on standard output, for scripts, or into a file; on standard error, what to do with it."""
+    runs = tuple(REGISTERS.get(one, one) for one in given.runs.replace(",", " ").split())
+    token = conductor.enroll_host(given.host, runs)
+    if given.write:
+        Path(given.write).unlink(missing_ok=True)
+        with os.fdopen(os.open(given.write, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+            file.write(token + "\n")
+    else:
+        say(token)
+    sys.stderr.write(
+        f"{given.host} may run {', '.join(runs)}. Within a day, its token has to be in the file host_token in "
+        f"[DEFAULT]state_path on {given.host}, readable by its daemons alone:\n"
+        f"    install -m 0600 -o nova /dev/stdin /var/lib/nova/host_token\n"
+        f"The token is good once. The host's broker user needs: nova-manage host rights {given.host}\n")
+    return 0
+
+
+def expel(conductor: ConductorRPC, given: argparse.Namespace, say: Say) -> int:
+    """NotFound: the host was never enrolled."""
+    conductor.expel_host(given.host)
+    say(f"Within seconds nothing that {given.host} says is believed, and no order goes there. Its servers can be "
+        f"evacuated: nova host-evacuate {given.host}. Take its broker user, too: "
+        f"rabbitmqctl delete_user host-{given.host}")
+    return 0
+
+
+def rights(given: argparse.Namespace, say: Say) -> int:
+    """As a command line for the broker."""
+    patterns = host_rights.permissions(given.host)
+    quoted = " ".join(f"'{patterns[verb]}'" for verb in ("configure", "write", "read"))
+    say(f"rabbitmqctl set_permissions -p {given.vhost} host-{given.host} {quoted}")
+    return 0
+
+
+def listed(conductor: ConductorRPC, given: argparse.Namespace, table: Table) -> int:
+    """Every host of any daemon, with its zone; with ``--zone`` those of it. And which of them are enrolled."""
+    zones = {one.host: one.zone for one in conductor.list_services(ServiceQuery())}
+    enrolled = {one.host: one for one in conductor.list_enrolled_hosts()}
+    rows = [(host, zones.get(host), *_of(enrolled.get(host))) for host in sorted({*zones, *enrolled})
+            if given.zone in (None, zones.get(host))]
+    table(("host", "zone", "may run", "enrolled", "state"), rows)
+    return 0
+
+
+def _of(host: EnrolledHost | None) -> tuple[str, object, str]:
+    if host is None:
+        return "", None, "control daemons only"
+    if host.expelled_at is not None:
+        return "", host.enrolled_at, f"expelled {host.expelled_at}"
+    if host.joined_at is None:
+        return ", ".join(host.runs), host.enrolled_at, "waits for its token" if host.waits else "its token is over"
+    return ", ".join(host.runs), host.enrolled_at, f"has its secret since {host.joined_at}"
+
+
+def change_secret(options: Options, say: Say) -> int:
+    """On the host itself. host.DamagedSecret; Unavailable: no conductor answers, so say it again."""
+    from nova.rpc.contracts.conductor_host import ConductorHostRPC
+    from nova.rpc.host_secret import HostSecret
+    from nova.rpc.transport import HostsBus
+
+    secret = HostSecret(Path(options.state_path))
+    conductor = HostsBus(options, options.host, secret).client(ConductorHostRPC)
+    try:
+        secret.change(lambda fresh: conductor.change_secret(options.host, fresh))
+    except errors.Unavailable as error:
+        say(f"The secret was not changed for certain: {error.message} Say this again within an hour.")
+        return 1
+    say(f"{options.host} has a new secret, which its daemons use from now on. The one before is good for an hour.")
+    return 0
+
+
+def actions(conductor: ConductorOf, say: Say, table: Table) -> dict[str, Command]:
+    """Rows for the table of commands, of nova-manage's own making."""
+    host = argument("host", help="[DEFAULT]host there: the machine's host name, unless set")
+    return {
+        "list": Command(lambda options, given: listed(conductor(options), given, table),
+                        "hosts, their zones, and which of them are enrolled, with what and since when",
+                        (argument("--zone"),)),
+        "enroll": Command(lambda options, given: enroll(conductor(options), given, say),
+                          "let a host in: prints a token by which it introduces itself, once, within a day", (
+            host, argument("--runs", default="nova-compute", metavar="PROGRAMS",
+                           help="what it runs, parted by commas: nova-compute, nova-network, nova-api-metadata"),
+            argument("--write", metavar="FILE", help="write the token into this file (0600), and print it nowhere"))),
+        "expel": Command(lambda options, given: expel(conductor(options), given, say),
+                         "shut a host out, within seconds: nothing that it says is believed any more", (host,)),
+        "rights": Command(lambda options, given: rights(given, say),
+                          "print the rights of a host's broker user, as a command for the broker", (
+            host, argument("--vhost", default=host_rights.VHOST,
+                           help=f"the hosts' vhost ({host_rights.VHOST})"))),
+        "change-secret": Command(lambda options, given: change_secret(options, say),
+                                 "on a host: take a new secret, while its daemons run"),
+    }

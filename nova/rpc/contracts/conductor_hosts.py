@@ -1,0 +1,24 @@
+"""The part of ``ConductorRPC`` that says which hosts are believed."""
+
+from __future__ import annotations
+
+from nova.model.base import HostName
+from nova.model.services import EnrolledHost
+from nova.rpc.interface import call
+
+
+class EnrolmentCalls:
+    """Enrolling hosts and expelling them."""
+
+    @call(since="1.4")
+    def enroll_host(self, host: HostName, runs: tuple[str, ...]) -> str:
+        """A token, by which the host may bring its secret once within a day; it is shown to nobody again. Forbidden: a
+        daemon that is none of a host's."""
+
+    @call(since="1.4", reads=True)
+    def list_enrolled_hosts(self) -> tuple[EnrolledHost, ...]:
+        """All that were ever enrolled, by name."""
+
+    @call(since="1.4")
+    def expel_host(self, host: HostName) -> None:
+        """Believe nothing more of the host, and send it nothing. NotFound: it was never enrolled."""

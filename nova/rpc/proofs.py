@@ -1,0 +1,147 @@
+"""Proofs: what crosses between a host and the conductors bears an HMAC that only that host's secret makes.
+
+A host's calls and its answers are proven to the conductors, and their orders and answers to the host, by the one secret
+that both know. A proof is of who sends, the contract and its version, the method, the queue for the answer, the
+message's id, the time, and the body: none of them can be changed, and no message counts twice.
+"""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+import threading
+import time
+from collections.abc import Callable, Iterable
+from typing import NamedTuple, Protocol
+
+from nova import errors
+from nova.model.base import Json
+from nova.rpc import codec
+from nova.rpc.interface import Contract, Method
+
+WINDOW_S = 60.0  # what clocks may differ by; for so long a message's id is remembered, before and after
+ID_LENGTH = 64
+BETWEEN = "."  # a proof and what it is of, in an answer: neither has one in it
+
+Envelope = dict[str, object]
+
+
+class HostKeys(Protocol):
+    """Who knows hosts' secrets: a host its own, a conductor all that are enrolled."""
+
+    def __call__(self, host: str, introducing: bool = False) -> Iterable[str]:
+        """What proves a message from or to ``host``, the newest first; nothing when it is not enrolled.
+        ``introducing``: with the token that it may introduce itself by."""
+
+
+class Spoken(NamedTuple):
+    """A method of a contract, and the host whose secret proves it."""
+
+    contract: type[Contract]
+    method: Method
+    host: str
+
+
+class Remembered:
+    """Ids of the messages of the last window, and of the one before."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock, self._lock = clock, threading.Lock()
+        self._now: set[str] = set()
+        self._before: set[str] = set()
+        self._turned_at = clock()
+
+    def __len__(self) -> int:
+        return len(self._now) + len(self._before)
+
+    def add(self, message_id: str) -> bool:
+        """Whether it is new."""
+        with self._lock:
+            if self._clock() - self._turned_at > 2 * WINDOW_S:
+                self._now, self._before, self._turned_at = set(), self._now, self._clock()
+            if message_id in self._now or message_id in self._before:
+                return False
+            self._now.add(message_id)
+            return True
+
+
+class Proofs:
+    """Makes and checks them, by these keys."""
+
+    def __init__(self, keys: HostKeys, clock: Callable[[], float] = time.time) -> None:
+        self._keys, self._clock = keys, clock
+        self._remembered = Remembered(clock)
+
+    def ask(self, spoken: Spoken, envelope: Envelope, reply_to: str, send: Callable[[Envelope], Json]) -> Json:
+        """Send the envelope with its proof; the answer's text, proven. daemon.RpcNotEnrolled: there is no secret."""
+        key = next(iter(self._keys(spoken.host)), "")
+        if not key:
+            raise errors.daemon.RpcNotEnrolled(host=spoken.host)
+        message_id = secrets.token_hex(16)
+        sealed = {**envelope, "reply_to": reply_to, "id": message_id, "at": f"{self._clock():.3f}"}
+        answer = send({**sealed, "proof": _of_message(key, spoken, sealed)})
+        return self.opened(key, message_id, answer) if spoken.method.wants_answer else None
+
+    def check(self, spoken: Spoken, envelope: Envelope) -> str:
+        """The key that proves a message, for its answer. daemon.RpcNotEnrolled, RpcNotProven, RpcWrongTime,
+        RpcReplayed."""
+        given, known = str(envelope.get("proof")).encode(), False
+        for key in filter(None, self._keys(spoken.host, spoken.method.introduces)):
+            known = True
+            if hmac.compare_digest(_of_message(key, spoken, envelope).encode(), given):
+                self._check_new(spoken.host, envelope)
+                return key
+        raise (errors.daemon.RpcNotProven if known else errors.daemon.RpcNotEnrolled)(host=spoken.host)
+
+    def remembers(self) -> int:
+        """Ids of messages that would be known again."""
+        return len(self._remembered)
+
+    def _check_new(self, host: str, envelope: Envelope) -> None:
+        """The proof holds: what it says of time and id is the sender's own word."""
+        try:
+            late_s = self._clock() - float(str(envelope["at"]))
+        except ValueError:
+            raise errors.daemon.RpcMalformed(reason="the time in its proof") from None
+        if not abs(late_s) <= WINDOW_S:
+            raise errors.daemon.RpcWrongTime(host=host, seconds=late_s)
+        if not self._remembered.add(str(envelope["id"])[:ID_LENGTH]):
+            raise errors.daemon.RpcReplayed(host=host)
+
+    @staticmethod
+    def sealed(key: str, message_id: object, text: str) -> str:
+        """An answer's text with its proof."""
+        return _of_answer(key, str(message_id), text) + BETWEEN + text
+
+    @staticmethod
+    def opened(key: str, message_id: str, answer: object) -> str:
+        """An answer's text. Who has no key for a proof can refuse the message, for one of :data:`REFUSALS`, and say
+        nothing else. daemon.RpcAnswerNotProven."""
+        given, between, text = str(answer).partition(BETWEEN)
+        if not between:
+            raise _refusal(answer)
+        if not hmac.compare_digest(_of_answer(key, message_id, text).encode(), given.encode()):
+            raise errors.daemon.RpcAnswerNotProven()
+        return text
+
+
+#: Reasons not to take a message that may be told without a proof: who sent it has to know them.
+REFUSALS = frozenset(row.code for row in (
+    errors.daemon.RpcNotEnrolled, errors.daemon.RpcNotProven, errors.daemon.RpcWrongTime, errors.daemon.RpcReplayed,
+    errors.daemon.RpcOrderNotProven, errors.daemon.RpcMalformed))
+
+
+def _refusal(answer: object) -> errors.NovaError:
+    error = codec.unpack(codec.from_text(answer), codec.CallReply).error
+    if error is None or error[1] not in REFUSALS:
+        return errors.daemon.RpcAnswerNotProven()
+    return errors.from_wire(*error)
+
+
+def _of_message(key: str, spoken: Spoken, envelope: Envelope) -> str:
+    said = [str(envelope.get(name)) for name in ("sender", "contract", "reply_to", "id", "at", "body")]
+    return codec.proof(key, "message", spoken.contract.topic, spoken.method.name, *said)
+
+
+def _of_answer(key: str, message_id: str, text: str) -> str:
+    return codec.proof(key, "answer", message_id, text)

@@ -1,0 +1,251 @@
+"""Hosts that are let in, that bring their secrets, change them, and are shut out."""
+
+from __future__ import annotations
+
+import datetime
+import logging
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nova import errors
+from nova.conductor.hosts.enrolment import EnrolledKeys, HostExchanges
+from nova.db import enrolments
+from nova.db.models.cell import enrolments as table
+from nova.model.services import Heartbeat, Registration, ServiceQuery
+from nova.rpc import host_secret
+from nova.rpc.contracts.conductor_host import ConductorHostRPC
+from nova.rpc.host_secret import HostSecret
+from nova.rpc.proofs import Proofs
+from tests.fakes.small_cloud import SmallCloud, node_id
+
+
+class Host:
+    """A host's daemons, with their folder."""
+
+    def __init__(self, cloud: SmallCloud, name: str, folder: Path) -> None:
+        self.cloud, self.name, self.folder = cloud, name, folder
+        folder.mkdir(exist_ok=True)
+        self.secret = HostSecret(folder)
+        self.conductor = cloud.bus.client(ConductorHostRPC, name, proofs=Proofs(self.secret))
+
+    def take(self, token: str) -> None:
+        path = self.folder / host_secret.TOKEN
+        path.touch(0o600)
+        path.write_text(token)
+
+    def register(self, binary: str = "nova-compute", **fields: Any) -> Any:
+        said = {"topic": binary.removeprefix("nova-"),
+                **({"host_id": node_id(self.name)} if binary == "nova-compute" else {}), **fields}
+        return self.secret.introduce(lambda one: self.conductor.register(self.name, one),
+                                     Registration(host=self.name, binary=binary, **said))
+
+    def speaks(self) -> bool:
+        return self.conductor.may_proceed(self.name, ()) == ()
+
+
+@pytest.fixture
+def keys(cloud: SmallCloud) -> EnrolledKeys:
+    made = EnrolledKeys(cloud.cell)
+    cloud.bus.serve(ConductorHostRPC, cloud.hosts, proofs=Proofs(made))
+    return made
+
+
+@pytest.fixture
+def new(cloud: SmallCloud, keys: EnrolledKeys, tmp_path: Path) -> Host:
+    """Enrolled, with its token, and not yet started."""
+    host = Host(cloud, "new", tmp_path / "new")
+    host.take(cloud.control.enroll_host("new", ("nova-compute",)))
+    return host
+
+
+def refused(host: Host, code: str) -> None:
+    with pytest.raises(errors.NovaError) as error:
+        host.speaks()
+    assert error.value.code == code
+
+
+# -- letting in
+
+def test_host_when_nobody_enrolled_it_then_nothing_is_believed(cloud: SmallCloud, keys: EnrolledKeys,
+                                                               tmp_path: Path) -> None:
+    stranger = Host(cloud, "stranger", tmp_path / "s")
+    for say in (stranger.register, stranger.speaks):
+        with pytest.raises(errors.Unavailable, match="nova-manage host enroll stranger"):
+            say()
+    stranger.take("0" * 64)
+    with pytest.raises(errors.Unavailable, match="not enrolled"):
+        stranger.register()
+    assert cloud.control.list_services(ServiceQuery(host="stranger")) == ()
+
+
+def test_token_when_used_then_good_for_that_host_and_never_again(cloud: SmallCloud, new: Host, tmp_path: Path) -> None:
+    token = host_secret.peek(new.folder, host_secret.TOKEN)
+    thief = Host(cloud, "a", tmp_path / "a")
+    thief.take(token)
+    with pytest.raises(errors.NovaError):
+        thief.register()
+    assert new.register().service_id and new.speaks()
+    second = Host(cloud, "new", tmp_path / "second")
+    second.take(token)
+    with pytest.raises(errors.Forbidden, match="nova-manage host enroll new"):
+        second.register()
+    assert new.speaks()
+
+
+def test_token_when_a_day_is_over_then_good_for_nothing(cloud: SmallCloud, new: Host) -> None:
+    cloud.write("cell", table.update().where(table.c.host == "new").values(
+        token_until=datetime.datetime.now(datetime.UTC).replace(tzinfo=None) - datetime.timedelta(seconds=1)))
+    with pytest.raises(errors.Unavailable, match="not enrolled"):
+        new.register()
+    [listed] = [one for one in cloud.control.list_enrolled_hosts() if one.host == "new"]
+    assert listed.joined_at is None and not listed.waits
+
+
+def test_host_when_enrolled_again_then_its_secret_is_good_until_the_token_is_used(
+        cloud: SmallCloud, new: Host, tmp_path: Path) -> None:
+    new.register()
+    token = cloud.control.enroll_host("new", ("nova-compute",))
+    assert new.speaks()
+    anew = Host(cloud, "new", tmp_path / "installed anew")
+    anew.take(token)
+    anew.register()
+    assert anew.speaks()
+    refused(new, errors.daemon.RpcNotProven.code)  # who had the disk that was thrown away is nobody now
+
+
+@pytest.mark.parametrize("binary", ["nova-network", "nova-metadata"])
+def test_registration_when_the_host_was_not_enrolled_for_it_then_refused(cloud: SmallCloud, new: Host,
+                                                                         binary: str) -> None:
+    new.register()
+    with pytest.raises(errors.Forbidden, match=f"enrolled to run nova-compute, not {binary}"):
+        new.register(binary)
+    cloud.control.enroll_host("new", ("nova-compute", binary))
+    assert new.register(binary).service_id
+
+
+@pytest.mark.parametrize("host, runs", [("b", ("nova-conductor",)), ("", ("nova-compute",)), ("b", ("x",)),
+                                        ("a b", ("nova-compute",)), ("a/b", ("nova-compute",)),
+                                        ("x" * 201, ("nova-compute",))])
+def test_enroll_when_it_makes_no_sense_then_refused(cloud: SmallCloud, host: str, runs: tuple[str, ...]) -> None:
+    with pytest.raises((errors.Forbidden, errors.Invalid)):
+        cloud.control.enroll_host(host, runs)
+    assert host not in {one.host for one in cloud.control.list_enrolled_hosts()} - {"b"}
+
+
+def test_tokens_and_secrets_are_in_no_log(cloud: SmallCloud, new: Host, caplog: pytest.LogCaptureFixture) -> None:
+    token = host_secret.peek(new.folder, host_secret.TOKEN)
+    with caplog.at_level(logging.DEBUG):
+        new.register()
+        new.secret.change(lambda fresh: new.conductor.change_secret("new", fresh))
+    for secret in (token, *new.secret("new")):
+        assert secret not in caplog.text
+    assert "new brought its secret" in caplog.text
+
+
+# -- another secret
+
+def test_secret_when_changed_then_both_are_good_for_an_hour(cloud: SmallCloud, new: Host, keys: EnrolledKeys) -> None:
+    new.register()
+    before = new.secret("new")[0]
+    new.secret.change(lambda fresh: new.conductor.change_secret("new", fresh))
+    assert new.secret("new")[0] != before and new.speaks()
+    old = cloud.bus.client(ConductorHostRPC, "new", proofs=Proofs(lambda host, introducing=False: (before,)))
+    assert old.may_proceed("new", ()) == ()
+    cloud.write("cell", table.update().values(former_until=datetime.datetime(2000, 1, 1), version=table.c.version + 1))
+    keys.forget_changed()
+    with pytest.raises(errors.Forbidden):
+        old.may_proceed("new", ())
+    assert new.speaks()
+
+
+@pytest.mark.parametrize("secret", ["", "short", "7" * 65])
+def test_secret_when_it_is_none_then_refused(cloud: SmallCloud, new: Host, secret: str) -> None:
+    new.register()
+    with pytest.raises(errors.Invalid):
+        new.conductor.change_secret("new", secret)
+    assert new.speaks()
+
+
+# -- shutting out
+
+def test_host_when_expelled_then_refused_within_two_seconds_and_its_servers_can_leave(
+        cloud: SmallCloud, new: Host, keys: EnrolledKeys) -> None:
+    new.register()
+    keys.forget_changed()
+    assert new.speaks()
+    cloud.control.expel_host("new")
+    assert keys.forget_changed()  # which conductors do each two seconds
+    refused(new, errors.daemon.RpcNotEnrolled.code)
+    with pytest.raises(errors.Unavailable):
+        new.register()
+    with pytest.raises(errors.Unavailable):
+        new.conductor.heartbeat("new", Heartbeat(host="new", binary="nova-compute"))
+    [service] = cloud.control.list_services(ServiceQuery(host="new"))
+    assert service.forced_down and not service.up
+    assert list(keys("new")) == [] and enrolled(cloud, "new").expelled_at
+
+
+def test_host_when_let_in_again_after_it_was_expelled_then_its_old_secret_is_no_good(
+        cloud: SmallCloud, new: Host, keys: EnrolledKeys, tmp_path: Path) -> None:
+    new.register()
+    cloud.control.expel_host("new")
+    token = cloud.control.enroll_host("new", ("nova-compute",))
+    keys.forget_changed()
+    refused(new, errors.daemon.RpcNotEnrolled.code)
+    clean = Host(cloud, "new", tmp_path / "clean")
+    clean.take(token)
+    clean.register()
+    assert clean.speaks() and not enrolled(cloud, "new").expelled_at
+    assert not cloud.control.list_services(ServiceQuery(host="new"))[0].forced_down
+
+
+def test_expel_when_the_host_is_unknown_then_not_found(cloud: SmallCloud) -> None:
+    with pytest.raises(errors.NotFound, match="never enrolled"):
+        cloud.control.expel_host("nobody")
+
+
+def enrolled(cloud: SmallCloud, host: str) -> Any:
+    [found] = [one for one in cloud.control.list_enrolled_hosts() if one.host == host]
+    return found
+
+
+# -- what conductors remember
+
+def test_keys_are_read_once_and_again_when_they_do_not_fit(cloud: SmallCloud, keys: EnrolledKeys) -> None:
+    cloud.cell.transact(lambda tx: enrolments.keep_secret(tx, "a", "1" * 64, keep_former=False))
+    assert list(keys("a")) == ["1" * 64]
+    cloud.cell.transact(lambda tx: enrolments.keep_secret(tx, "a", "2" * 64, keep_former=True))
+    remembered = keys("a")
+    assert next(remembered) == "1" * 64  # no statement so far
+    assert list(remembered) == ["2" * 64]
+    assert list(keys("a")) == ["2" * 64, "1" * 64] and list(keys("nobody")) == []
+
+
+def test_exchanges_are_made_for_new_hosts_and_anew_on_a_new_broker(cloud: SmallCloud) -> None:
+    made: list[tuple[str, ...]] = []
+    connections = [1]
+    exchanges = HostExchanges(cloud.cell, lambda hosts: made.append(tuple(hosts)), lambda: connections[0])
+    exchanges.keep()
+    exchanges.keep()
+    cloud.enroll("new")
+    exchanges.keep()
+    assert made == [("a", "b", "net"), ("new",)]
+    connections[0] = 2
+    exchanges.keep()
+    assert made[2:] == [("a", "b", "net", "new")]
+
+
+def test_exchanges_when_the_broker_is_away_then_they_are_made_later(cloud: SmallCloud) -> None:
+    made: list[tuple[str, ...]] = []
+
+    def declare(hosts: Any) -> None:
+        made.append(tuple(hosts))
+        if len(made) == 1:
+            raise errors.daemon.RpcBrokerAway(method="declare_hosts", reason="x")
+    exchanges = HostExchanges(cloud.cell, declare, lambda: 1)
+    with pytest.raises(errors.Unavailable):
+        exchanges.keep()
+    exchanges.keep()
+    assert made[0] == made[1] == ("a", "b", "net")
