@@ -1,4 +1,4 @@
-"""The driver of the hosts' vhost on a real broker: what it leans on in oslo.messaging, and what the broker then refuses."""
+"""The driver of the hosts' vhost on a real broker: what it needs of oslo.messaging, and what the broker refuses."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import Any
 
 import kombu
 import msgspec
-import oslo_messaging
 import pytest
 from amqp.exceptions import AccessRefused, NotAllowed
 from oslo_config import cfg

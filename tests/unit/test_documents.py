@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import configparser
-import importlib
 import io
 import re
 from collections.abc import Iterator
