@@ -250,6 +250,10 @@ class Conductor:
         registered = self.daemons.register(Registration(host=self.options.host, binary=BINARY, topic="conductor",
                                                         contracts=contracts, release=release()))
         self.bus.peers.learn(registered.lowest)
+        self._refresh()
+
+    def _refresh(self) -> None:
+        self.daemons.refresh(self.bus.peers)
 
     def _start_periodic(self) -> None:
         from nova.conductor.upkeep import periodic, timeouts
@@ -261,7 +265,7 @@ class Conductor:
                 (1.0, self.host_calls.look, "hosts that came back"),
                 (renew_s, self._take_over, "takeover"), (ENROLMENTS_S, self._keep_enrolments, "enrolled hosts"),
                 (self.options.report_interval, lambda: self.daemons.heartbeat(beat), "own heartbeat"),
-                (self.options.report_interval, self.daemons.refresh, "known daemons")]
+                (self.options.report_interval, self._refresh, "known daemons")]
         jobs += [(period, functools.partial(job, self.deps), name)
                  for period, job, name in periodic.late_ports(self.deps.networking)]
         if self.index == 0:

@@ -28,6 +28,7 @@ _FIELDS = [services.c[name] for name in ("id", "uuid", "host", "binary", "topic"
 #: The metadata service registers so that guests' facts are told to it, and is nobody's business in a list.
 METADATA = "nova-metadata"
 COMPUTE, CONDUCTOR, NETWORK = "nova-compute", "nova-conductor", "nova-network"
+ON_HOSTS = (COMPUTE, NETWORK, METADATA)
 
 #: Statuses of migrations that are over; in all others a host may still be asked to do something.
 MIGRATION_ENDS = ("cancelled", "completed", "confirmed", "done", "error", "failed", "reverted")
@@ -162,10 +163,17 @@ def enabled_hosts(tx: Connection) -> set[str]:
         services.c.binary == COMPUTE, services.c.deleted == 0, services.c.disabled == sa.false())).scalars())
 
 
+def versions_on_hosts(tx: Connection) -> dict[tuple[str, str], str]:
+    """(contract, host) -> the version of it that the host's daemon speaks."""
+    rows = tx.execute(sa.select(services.c.host, services.c.contracts).where(
+        services.c.deleted == 0, services.c.binary.in_(ON_HOSTS)))
+    return {(one.name, row.host): one.version for row in rows for one in row.contracts or ()}
+
+
 def lowest_versions(tx: Connection, down_after_s: int) -> tuple[ContractVersion, ...]:
-    """The lowest version of each contract that a daemon seen lately speaks."""
-    rows = tx.execute(sa.select(services.c.contracts).where(services.c.deleted == 0,
-                                                            services.c.last_seen_at > later(-down_after_s)))
+    """The lowest version of each contract that a control daemon seen lately speaks. Hosts have no say in it."""
+    rows = tx.execute(sa.select(services.c.contracts).where(
+        services.c.deleted == 0, services.c.binary.not_in(ON_HOSTS), services.c.last_seen_at > later(-down_after_s)))
     lowest: dict[str, tuple[int, ...]] = {}
     for row in rows:
         for contract in row.contracts or ():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import msgspec
@@ -18,11 +18,13 @@ Send = Callable[[type[Contract], Method, str | None, dict[str, Any]], Any]
 
 
 class Peers:
-    """The lowest version of each contract in use, as the conductor's answers tell it; pins stand above it."""
+    """The lowest version of each contract in use among control daemons, as the conductor's answers tell it, and of each
+    host its own; pins stand above them."""
 
     def __init__(self, pins: dict[str, str] | None = None) -> None:
         self._pins = dict(pins or {})
         self._lowest: dict[str, str] = {}
+        self._hosts: Mapping[tuple[str, str], str] = {}
         self._lock = threading.Lock()
 
     def learn(self, versions: Iterable[Json]) -> None:
@@ -30,17 +32,23 @@ class Peers:
         with self._lock:
             self._lowest = {version.name: version.version for version in versions}
 
-    def speak(self, contract: type[Contract]) -> str:
-        """The version to speak to servers of ``contract``."""
+    def learn_hosts(self, versions: Mapping[tuple[str, str], str]) -> None:
+        """``versions``: by a contract's name and the host that serves it."""
         with self._lock:
-            return self._pins.get(contract.topic) or self._lowest.get(contract.__name__) or contract.version
+            self._hosts = versions
 
-    def check(self, contract: type[Contract], method: Method) -> str:
+    def speak(self, contract: type[Contract], server: str | None = None) -> str:
+        """The version to speak to servers of ``contract``; to one host, its own: no host decides for another."""
+        with self._lock:
+            known = self._hosts.get((contract.__name__, server)) if server else self._lowest.get(contract.__name__)
+            return self._pins.get(contract.topic) or known or contract.version
+
+    def check(self, contract: type[Contract], method: Method, server: str | None = None) -> str:
         """The version to speak; PeerTooOld when ``method`` is newer."""
-        version = self.speak(contract)
+        version = self.speak(contract, server)
         if parse_version(method.since) > parse_version(version):
-            raise errors.PeerTooOld(f"{contract.topic} servers speak {version}; {method.name} needs {method.since}: "
-                                    "upgrade them first")
+            who = f"nova-{contract.topic} on {server} speaks" if server else f"{contract.topic} servers speak"
+            raise errors.PeerTooOld(f"{who} {version}; {method.name} needs {method.since}: upgrade first")
         return version
 
 
@@ -76,7 +84,7 @@ def _function(contract: type[Contract], method: Method) -> object:
         bound = method.signature.bind(self, *args, **kwargs)
         arguments = dict(list(bound.arguments.items())[1:])
         server = arguments.get(contract.addressed_by) if contract.addressed_by else None
-        version = sender.peers.check(contract, method)
+        version = sender.peers.check(contract, method, server)
         packed = codec.pack(method.arguments(**arguments))
         who = context.current() if contract.carries_token else context.current().without_token()
         body = codec.to_text(codec.pack(codec.CallMessage(who, msgspec.Raw(packed))))

@@ -19,8 +19,7 @@ LOG = logging.getLogger(__name__)
 LONGEST = 200  # with what queues' names have beside it, of 255
 NAME = re.compile(rf"[A-Za-z0-9._-]{{1,{LONGEST}}}")
 
-#: What a host may be enrolled to run, as its daemons register.
-HOST_DAEMONS = (services.COMPUTE, services.NETWORK, services.METADATA)
+HOST_DAEMONS = services.ON_HOSTS  # what a host may be enrolled to run, as its daemons register
 
 
 class EnrolledKeys:

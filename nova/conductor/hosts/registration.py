@@ -15,6 +15,7 @@ from nova.db import migrate, networks, services, silences
 from nova.db.engine import Connection
 from nova.model.base import HostName, Time
 from nova.model.services import Alive, ContractVersion, Heartbeat, Registered, Registration
+from nova.rpc.client import Peers
 
 LOG = logging.getLogger(__name__)
 
@@ -162,13 +163,17 @@ class Daemons:
         """It is committed: a transaction that is done again must find the silence again."""
         self._heard_at.update(dict.fromkeys(binaries, self._clock()))
 
-    def refresh(self) -> None:
-        """Forget services that were deleted; learn what versions are in use."""
+    def refresh(self, peers: Peers | None = None) -> None:
+        """Forget services that were deleted; learn what versions are in use, by hosts and by others."""
         with self.deps.cell.reading() as tx:
             known = services.known(tx)
             lowest = services.lowest_versions(tx, self.deps.settings.service_down_time)
+            on_hosts = services.versions_on_hosts(tx)
         with self._lock:
             self._known, self._lowest = known, lowest
+        if peers is not None:
+            peers.learn(lowest)
+            peers.learn_hosts(on_hosts)
 
     def ping(self, host: HostName) -> str:
         """Unavailable: the database does not answer."""

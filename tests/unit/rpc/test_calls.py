@@ -11,7 +11,6 @@ import pytest
 from nova import context, errors
 from nova.context import RequestContext
 from nova.model.base import Value
-from nova.model.services import ContractVersion
 from nova.rpc import codec
 from nova.rpc.client import Peers, Sender, derive
 from nova.rpc.interface import Contract, call, cast
@@ -163,7 +162,8 @@ def test_call_goes_to_the_server_that_is_addressed(kitchen):
     ({}, ("1.1",), False), ({}, ("1.2",), True), ({"kitchen": "1.2"}, ("1.1",), True)])
 def test_call_when_the_peer_is_older_than_the_method_then_peer_too_old(kitchen, pins, lowest, allowed):
     peers = Peers(pins)
-    peers.learn(ContractVersion(name="KitchenRPC", version=version) for version in lowest)
+    peers.learn_hosts({("KitchenRPC", host): version for host, version in (*(("h", one) for one in lowest),
+                                                                           ("other", "1.0"))})
     recorder = Recorder(Receiver(KitchenRPC, kitchen))
     with pytest.raises(errors.Bug if allowed else errors.PeerTooOld):
         recorder.client(KitchenRPC, peers=peers).freeze("h")

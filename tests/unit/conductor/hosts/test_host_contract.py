@@ -23,6 +23,7 @@ from nova.model.services import (
     ServiceUpdate,
 )
 from nova.rpc.client import Peers
+from nova.rpc.contracts.compute import ComputeRPC
 from nova.rpc.contracts.conductor import ConductorRPC
 from tests.fakes.compute_hosts import silent
 from tests.fakes.small_cloud import SmallCloud, node_id, until
@@ -52,6 +53,20 @@ def test_register_when_a_host_would_pull_versions_down_then_refused_and_all_othe
     peers = Peers()
     peers.learn(cloud.daemons.heartbeat(Heartbeat(host="a", binary="nova-compute")).lowest)
     assert peers.speak(ConductorRPC) == ConductorRPC.version
+
+
+def test_register_when_a_host_speaks_an_older_version_then_it_alone_is_spoken_to_so(cloud: SmallCloud) -> None:
+    """What others are asked for does not depend on one host: it may be stolen."""
+    cloud.hosts.register("a", compute("a", contracts=(ContractVersion(name="ComputeRPC", version="1.0"),)))
+    peers = Peers()
+    cloud.daemons.refresh(peers)
+    assert peers.speak(ComputeRPC, "a") == "1.0"
+    assert peers.speak(ComputeRPC, "b") == ComputeRPC.version
+    pause = ComputeRPC.methods["pause_guests"]
+    with pytest.raises(errors.PeerTooOld, match="nova-compute on a speaks 1.0"):
+        peers.check(ComputeRPC, pause, "a")
+    assert peers.check(ComputeRPC, pause, "b") == ComputeRPC.version
+    assert cloud.daemons.heartbeat(Heartbeat(host="b", binary="nova-compute")).lowest == ()
 
 
 def test_register_when_two_machines_of_a_name_come_at_once_then_one_is_refused(cloud, monkeypatch) -> None:
