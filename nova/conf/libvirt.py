@@ -83,8 +83,9 @@ _MOVES = [
     cfg.HostAddressOpt("live_migration_inbound_addr",
                        help="This host's address, or a name that other hosts know, for guests that come and for disks "
                             "that other hosts fetch. Unset: my_ip."),
-    cfg.StrOpt("live_migration_scheme", help="How another libvirtd is reached: tcp, tls, ssh, ... Unset: tls with "
-                                             "live_migration_with_native_tls, else tcp."),
+    cfg.StrOpt("live_migration_scheme", default="tls",
+               help="How another libvirtd is reached: tls, ssh, tcp, ... With tcp whoever reaches a libvirtd is root on "
+                    "its host. (Nova's default is tcp, unless live_migration_with_native_tls is set.)"),
     cfg.StrOpt("live_migration_uri", help="This host's libvirt as other hosts reach it, %s in place of its address; "
                                           "stands above live_migration_scheme.", deprecated_for_removal=True),
     cfg.BoolOpt("live_migration_with_native_tls", default=False,

@@ -25,7 +25,7 @@ class MoveSettings:
     """
 
     address: str = "127.0.0.1"
-    uri: str = "qemu+tcp://127.0.0.1/system"
+    uri: str = "qemu+tls://127.0.0.1/system"
     tls: bool = False
     certificates: str = CERTIFICATES
     post_copy: bool = False
@@ -53,14 +53,13 @@ def _mutable(libvirt: Options) -> dict[str, Library]:
 def move_settings_of(default: Library, libvirt: Options) -> MoveSettings:
     """From ``[DEFAULT]`` and ``[libvirt]``. config.Libvirt names what can't be."""
     address = str(libvirt.live_migration_inbound_addr or default.my_ip or "127.0.0.1")
-    tls = libvirt.live_migration_with_native_tls
-    scheme = libvirt.live_migration_scheme or ("tls" if tls else "tcp")
-    template = libvirt.live_migration_uri or f"qemu+{scheme}://%s/system"
+    template = libvirt.live_migration_uri or f"qemu+{libvirt.live_migration_scheme or 'tls'}://%s/system"
     if template.count("%") != template.count("%s") or template.count("%s") > 1:
         raise errors.config.Libvirt(option=f"[libvirt]live_migration_uri={template}",
                                     reason="it must have one %s at most")
     return MoveSettings(
-        address=address, uri=template.replace("%s", bracketed(address)), tls=tls,
+        address=address, uri=template.replace("%s", bracketed(address)),
+        tls=libvirt.live_migration_with_native_tls,
         post_copy=libvirt.live_migration_permit_post_copy, auto_converge=libvirt.live_migration_permit_auto_converge,
         bandwidth_mib=libvirt.live_migration_bandwidth, downtime_ms=libvirt.live_migration_downtime,
         downtime_steps=libvirt.live_migration_downtime_steps, downtime_delay_s=libvirt.live_migration_downtime_delay,

@@ -829,7 +829,10 @@ def test_settings_say_where_others_reach_this_host():
     conf = nova_conf.register(cfg.ConfigOpts())
     conf([])
     conf.set_override("live_migration_inbound_addr", "fd00::1", "libvirt")
+    assert move_settings_of(conf, conf.libvirt).uri == "qemu+tls://[fd00::1]/system", "OSSN-0007: tcp asks for no name"
+    conf.set_override("live_migration_scheme", "tcp", "libvirt")
     assert move_settings_of(conf, conf.libvirt).uri == "qemu+tcp://[fd00::1]/system"
+    conf.set_override("live_migration_scheme", "tls", "libvirt")
     conf.set_override("live_migration_with_native_tls", True, "libvirt")
     made = move_settings_of(conf, conf.libvirt)
     assert made.uri == "qemu+tls://[fd00::1]/system" and made.tls and made.completion_s == 800
