@@ -40,7 +40,7 @@ from nova.compute.reconcile import Desk, Reconciler
 from nova.compute.reports import identity
 from nova.compute.reports.build_stats import BuildHealth, counting
 from nova.compute.reports.cleanups import Cleanups
-from nova.compute.reports.consoles import ConsoleReports, Offers
+from nova.compute.reports.consoles import ConsoleReports, Offers, addresses_of
 from nova.compute.reports.host_info import HostInfo
 from nova.compute.reports.inventory import InventoryReports
 from nova.compute.reports.monitors import monitors
@@ -228,7 +228,7 @@ class ComputeService(TakesOrders, HostInfo, ConsoleReports):
         registration = Registration(
             host=self._host.name, binary=BINARY, topic=ComputeRPC.topic, host_id=self.host_id,
             contracts=(ContractVersion(name=ComputeRPC.__name__, version=ComputeRPC.version),),
-            release=self._parts.release)
+            release=self._parts.release, addresses=addresses_of(self._offers, self._host.my_ip))
         assert self._parts.secret is not None
         registered = identity.register(self._parts.conductor, registration, self._parts.secret, patiently)
         self._cleanups.take(registered.debts)

@@ -62,6 +62,7 @@ class HostService:
             if registration.secret:
                 enrolments.keep_secret(tx, host, registration.secret, keep_former=False)
                 LOG.info("%s brought its secret", host)
+            enrolments.keep_addresses(tx, host, registration.addresses)
         self.deps.cell.transact(write)
         return self.daemons.register(registration)
 

@@ -227,7 +227,8 @@ class ConsoleGate:
             session.redeemed = True
         control.meanwhile(functools.partial(_break, back))
         if self.kind.secures and control.ending is None:
-            back = self.steps.secure(front, back, self.settings.security)
+            security = self.settings.security.of(session.grant.address.host, session.grant.host)
+            back = self.steps.secure(front, back, security)
             stack.callback(back.close)
         return back
 

@@ -39,11 +39,17 @@ TYPES = {"none": NONE, "vencrypt": VENCRYPT}
 
 
 class Security(NamedTuple):
-    """``schemes``: of :data:`TYPES`, the preferred first; ``tls``: the proxy's papers for vencrypt."""
+    """``schemes``: of :data:`TYPES`, the preferred first; ``tls``: the proxy's papers for vencrypt; ``peers``: the
+    console's host's name and addresses, one of which its certificate must bear."""
 
     schemes: tuple[str, ...] = ("none",)
     tls: vencrypt.Papers = vencrypt.Papers()
     timeout_s: float = 10
+    peers: tuple[str, ...] = ()
+
+    def of(self, *peers: str | None) -> Security:
+        """The same for one console."""
+        return self._replace(peers=tuple(filter(None, peers)))
 
     @classmethod
     def from_conf(cls, options: Options) -> Security:
@@ -185,7 +191,7 @@ def _begin(target: Stream, scheme: str, security: Security, deadline: float) -> 
     certificate says so only now (TLS 1.3)."""
     target.say(bytes((TYPES[scheme],)), deadline)
     if scheme == "vencrypt":
-        target = vencrypt.wrap(target, security.tls, deadline)
+        target = vencrypt.wrap(target, security.tls, security.peers, deadline)
     try:
         target.early = target.exactly(RESULT, deadline)
     except ssl.SSLError as error:

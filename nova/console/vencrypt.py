@@ -5,12 +5,15 @@ Only this subtype will do: with the others anybody who reaches the port could be
 
 from __future__ import annotations
 
+import ipaddress
 import ssl
 import struct
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from nova import errors
 from nova.console.stream import NOT_NOW, READ, WRITE, Stream, wait
+from nova.model.base import Json
 
 VERSION = b"\x00\x02"
 X509_NONE = 260
@@ -43,7 +46,7 @@ class Papers(NamedTuple):
     def context(self) -> ssl.SSLContext:
         """Read anew for each connection: certificates are replaced while daemons run. Invalid names the file.
 
-        Host names are not checked: consoles are reached by address, and who the server is follows from the authority.
+        Whose the certificate is, is looked at afterwards (:func:`check_peer`): it may bear the host's name or address.
         """
         if not self.ca:
             raise errors.Invalid("[vnc]vencrypt_ca_certs must be set for vencrypt")
@@ -69,8 +72,9 @@ def _no_password() -> str:
     raise ValueError("the key is encrypted")
 
 
-def wrap(target: Stream, papers: Papers, deadline: float) -> Stream:
-    """The stream inside TLS, after VeNCrypt's negotiation. Refused; Closed, TooSlow and OSError of the stream."""
+def wrap(target: Stream, papers: Papers, peers: Sequence[str], deadline: float) -> Stream:
+    """The stream inside TLS, after VeNCrypt's negotiation, with a server whose certificate bears one of ``peers``.
+    VencryptRefused; Closed, TooSlow and OSError of the stream."""
     _agree(target, deadline)
     if target.buffered():
         raise VencryptRefused("there were bytes between VeNCrypt and TLS")
@@ -81,6 +85,7 @@ def wrap(target: Stream, papers: Papers, deadline: float) -> Stream:
     inside = Stream(sock)
     try:
         _shake(inside, deadline)
+        check_peer(sock.getpeercert() or {}, peers)
     except ssl.SSLError as error:
         inside.close()
         raise VencryptRefused(f"TLS: {getattr(error, 'verify_message', '') or error.reason or error}",
@@ -89,6 +94,24 @@ def wrap(target: Stream, papers: Papers, deadline: float) -> Stream:
         inside.close()
         raise
     return inside
+
+
+def check_peer(certificate: Mapping[str, Json], peers: Sequence[str]) -> None:
+    """Whether a certificate, as ``SSLSocket.getpeercert`` gives it, bears one of these names (RFC 6125). All hosts have
+    one of the same authority: that of another host will not do. VencryptRefused."""
+    names = {value for kind, value in certificate.get("subjectAltName", ()) if kind in ("DNS", "IP Address")}
+    if not names:  # as older certificates have it
+        names = {value for part in certificate.get("subject", ()) for kind, value in part if kind == "commonName"}
+    if not {_plain(name) for name in names} & {_plain(peer) for peer in peers}:
+        raise VencryptRefused(f"its certificate is of {', '.join(sorted(names)) or 'nobody'}, not of "
+                              f"{' or '.join(peers) or 'anybody'}", UNTRUSTED)
+
+
+def _plain(name: str) -> str:
+    try:
+        return str(ipaddress.ip_address(name))
+    except ValueError:
+        return name.lower().rstrip(".")
 
 
 def _agree(target: Stream, deadline: float) -> None:

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from nova import errors
-from nova.db.models.cell import console_tokens, servers, services
+from nova.db.models.cell import console_tokens, enrolments, servers, services
 from nova.db.services import COMPUTE, as_time
 from nova.db.types import AnyRow, utc_now
 
@@ -23,17 +23,20 @@ MOST_OF_A_SERVER = 100
 _CLOCK = utc_now().label("clock")
 _WANTED: Any = sa.bindparam("wanted", type_=console_tokens.c.token_hash.type)
 _OF_HOST = sa.and_(services.c.host == servers.c.host, services.c.binary == COMPUTE, services.c.deleted == 0)
+_KNOWN_AT = enrolments.c.addresses.label("host_addresses")  # where alone that host's consoles may be
 
 _PLACE = (sa.select(servers.c.uuid, servers.c.host, servers.c.epoch, servers.c.vm_state, servers.c.task_state,
-                    services.c.forced_down, services.c.last_seen_at, _CLOCK)
+                    services.c.forced_down, services.c.last_seen_at, _KNOWN_AT, _CLOCK)
           .join_from(servers, services, _OF_HOST, isouter=True)
+          .join(enrolments, enrolments.c.host == servers.c.host, isouter=True)
           .where(servers.c.uuid == sa.bindparam("wanted", type_=servers.c.uuid.type), servers.c.deleted == 0))
 #: A token with what its server is now; all of the server's is NULL when it is gone.
 _FOUND = (sa.select(console_tokens, servers.c.host.label("server_host"), servers.c.console_epoch,
-                    servers.c.project_id, services.c.forced_down, services.c.last_seen_at, _CLOCK)
+                    servers.c.project_id, services.c.forced_down, services.c.last_seen_at, _KNOWN_AT, _CLOCK)
           .join_from(console_tokens, servers, sa.and_(servers.c.uuid == console_tokens.c.server_uuid,
                                                       servers.c.deleted == 0), isouter=True)
           .join(services, _OF_HOST, isouter=True)
+          .join(enrolments, enrolments.c.host == servers.c.host, isouter=True)
           .where(console_tokens.c.token_hash == _WANTED))
 _LOCKED = (sa.select(servers.c.host, servers.c.console_epoch)
            .where(servers.c.uuid == sa.bindparam("wanted", type_=servers.c.uuid.type), servers.c.deleted == 0)
@@ -59,7 +62,7 @@ def epoch_seconds(clock: object) -> int:
 
 
 def place(tx: Connection, uuid: str) -> AnyRow:
-    """A server's host, epoch and states, with what tells whether that host is up. NotFound."""
+    """A server's host, epoch and states, with what tells whether that host is up and where it is. NotFound."""
     row = tx.execute(_PLACE, {"wanted": uuid}).one_or_none()
     if row is None:
         raise errors.server.NotFound(server=uuid)

@@ -33,16 +33,17 @@ class Keys(NamedTuple):
     token: str
 
 
-def enroll(tx: Connection, host: str, runs: Collection[str], token: str) -> None:
-    """Let a host in, by a token that is good once, for a day. Done again for a host that is known: what it runs is
-    what is said now, and its secret stays good until the token brings a new one. One that was expelled is up again once
-    it reports."""
-    insert_ignoring(tx, enrolments, [{"host": host, "runs": (), "token": "", "secret": "", "former": "", "version": 0,
-                                      "enrolled_at": utc_now()}])
+def enroll(tx: Connection, host: str, runs: Collection[str], token: str, addresses: Collection[str] = ()) -> None:
+    """Let a host in, by a token that is good once, for a day. Done again for a host that is known: what it runs and
+    where it is (nowhere: as it will say itself) is what is said now, and its secret stays good until the token brings a
+    new one. One that was expelled is up again once it reports."""
+    insert_ignoring(tx, enrolments, [{"host": host, "runs": (), "addresses": (), "token": "", "secret": "",
+                                      "former": "", "version": 0, "enrolled_at": utc_now()}])
     expelled = sa.select(enrolments.c.id).where(enrolments.c.host == host, enrolments.c.expelled_at.is_not(None))
     if tx.execute(expelled).first() is not None:
         _force_down(tx, host, False)
-    _change(tx, host, runs=tuple(sorted(runs)), token=token, token_until=later(TOKEN_S), expelled_at=None)
+    _change(tx, host, runs=tuple(sorted(runs)), addresses=tuple(addresses), token=token,
+            token_until=later(TOKEN_S), expelled_at=None)
 
 
 def expel(tx: Connection, host: str) -> bool:
@@ -65,6 +66,17 @@ def keep_secret(tx: Connection, host: str, secret: str, keep_former: bool) -> No
     former = {} if row.secret == secret else {"former": row.secret if keep_former else "",
                                               "former_until": later(FORMER_S)}
     _change(tx, host, secret=secret, token="", joined_at=utc_now(), **former)
+
+
+def keep_addresses(tx: Connection, host: str, told: Collection[str]) -> None:
+    """Where a host says that its consoles are, when it is the first to say so: later it can not say otherwise."""
+    if told and not addresses(tx, host):
+        _change(tx, host, addresses=tuple(told))
+
+
+def addresses(tx: Connection, host: str) -> tuple[str, ...]:
+    """Where alone a host's consoles may be; empty: nobody has said."""
+    return tx.execute(sa.select(enrolments.c.addresses).where(enrolments.c.host == host)).scalar_one_or_none() or ()
 
 
 def _change(tx: Connection, host: str, **values: object) -> bool:
@@ -107,7 +119,7 @@ def listed(tx: Connection) -> tuple[EnrolledHost, ...]:
     """All that were ever enrolled, by name; without their secrets."""
     table = enrolments.c
     waits = sa.and_(table.token != "", table.token_until > utc_now()).label("waits")
-    rows = tx.execute(sa.select(table.host, table.runs, table.enrolled_at, table.joined_at, table.expelled_at, waits)
-                      .order_by(table.host))
-    return tuple(EnrolledHost(host=row.host, runs=row.runs, enrolled_at=row.enrolled_at, joined_at=row.joined_at,
-                              expelled_at=row.expelled_at, waits=bool(row.waits)) for row in rows)
+    shown = (table.host, table.runs, table.addresses, table.enrolled_at, table.joined_at, table.expelled_at)
+    rows = tx.execute(sa.select(*shown, waits).order_by(table.host))
+    return tuple(EnrolledHost(**{column.name: getattr(row, column.name) for column in shown}, waits=bool(row.waits))
+                 for row in rows)

@@ -7,6 +7,9 @@ from nova.errors import kinds
 #: Words for a page, which anybody may open: they name no machine. ``away``: what does not answer.
 CanNotTell = kinds.Unavailable.row("console.can_not_tell",
     "It can not be told now whether this console address is good, for {away} does not answer. Try again in a minute.")
+Elsewhere = kinds.Unavailable.row("console.elsewhere",
+    "The host of this server says that the console is at an address that is not the host's.",
+    "Its log line on the conductor has the address; `nova-manage host enroll HOST --console-address` says which are.")
 Ended = kinds.NotFound.row("console.ended",
     "This console address is not good any more: its server was stopped, moved, rebuilt or deleted after it was given "
     "out. Ask for a new one.")

@@ -26,7 +26,7 @@ REGISTERS = {"nova-api-metadata": "nova-metadata"}
 def enroll(conductor: ConductorRPC, given: argparse.Namespace, say: Say) -> int:
     """The token alone on standard output, for scripts, or into a file; on standard error, what to do with it."""
     runs = tuple(REGISTERS.get(one, one) for one in given.runs.replace(",", " ").split())
-    token = conductor.enroll_host(given.host, runs)
+    token = conductor.enroll_host(given.host, runs, tuple(given.console_address))
     if given.write:
         Path(given.write).unlink(missing_ok=True)
         with os.fdopen(os.open(given.write, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
@@ -106,6 +106,9 @@ def actions(conductor: ConductorOf, say: Say, table: Table) -> dict[str, Command
                           "let a host in: prints a token by which it introduces itself, once, within a day", (
             host, argument("--runs", default="nova-compute", metavar="PROGRAMS",
                            help="what it runs, parted by commas: nova-compute, nova-network, nova-api-metadata"),
+            argument("--console-address", nargs="+", default=[], metavar="ADDRESS",
+                     help="where alone console proxies may go for its guests' consoles; left out: where it says itself "
+                          "when it comes first"),
             argument("--write", metavar="FILE", help="write the token into this file (0600), and print it nowhere"))),
         "expel": Command(lambda options, given: expel(conductor(options), given, say),
                          "shut a host out, within seconds: nothing that it says is believed any more", (host,)),

@@ -159,7 +159,7 @@ class ContractVersion(Value):
 
 class Registration(Value):
     """What a daemon says of itself at its start. ``host_id`` is the compute's own uuid, empty for control daemons;
-    ``secret`` is the host's, told where its token proves the registration.
+    ``secret`` is the host's, told where its token proves the registration; ``addresses``: where its consoles are.
     """
 
     host: HostName
@@ -169,6 +169,7 @@ class Registration(Value):
     contracts: tuple[ContractVersion, ...] = ()
     release: str = ""
     secret: str = ""
+    addresses: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         return f"<Registration of {self.binary} on {self.host}>"
@@ -185,10 +186,12 @@ class Registered(Value):
 
 
 class EnrolledHost(Value):
-    """A host that was let in. ``joined_at``: when it brought its secret; ``waits``: its token is good still."""
+    """A host that was let in. ``addresses``: where alone its consoles may be; ``joined_at``: when it brought its
+    secret; ``waits``: its token is good still."""
 
     host: str
     runs: tuple[str, ...] = ()
+    addresses: tuple[str, ...] = ()
     enrolled_at: Time | None = None
     joined_at: Time | None = None
     expelled_at: Time | None = None

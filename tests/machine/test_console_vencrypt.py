@@ -57,7 +57,7 @@ def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
 def security(machine: Machine, client: Authority | None, trusts: Authority) -> rfb.Security:
     mine = client.issue("proxy") if client is not None else None
     papers = vencrypt.Papers(trusts.ca, mine.cert if mine else None, mine.key if mine else None)
-    return rfb.Security(("vencrypt", "none"), papers, PATIENCE_S)
+    return rfb.Security(("vencrypt", "none"), papers, PATIENCE_S, ("127.0.0.1",))
 
 
 def connected(machine: Machine) -> Stream:

@@ -267,10 +267,11 @@ def papers(sandbox: Sandbox) -> Iterator[Path]:
     folder.mkdir()
     name = "-newkey rsa:3072 -nodes -subj"
     script = [f"openssl req -x509 {name} '/CN=Console CA' -days 30 -keyout ca-key.pem -out ca-cert.pem"]
+    addresses = ", ".join(f"IP:{one.address}" for one in sandbox.layout.computes)
     for role in ("server", "client"):
         script += [
             f"printf 'basicConstraints = CA:false\\nkeyUsage = digitalSignature, keyEncipherment\\n' > {role}.ext",
-            f"printf 'extendedKeyUsage = {role}Auth\\n' >> {role}.ext",
+            f"printf 'extendedKeyUsage = {role}Auth\\nsubjectAltName = {addresses}\\n' >> {role}.ext",
             f"openssl req -new {name} '/CN={role}' -keyout {role}-key.pem -out {role}.csr",
             f"openssl x509 -req -in {role}.csr -CA ca-cert.pem -CAkey ca-key.pem -CAcreateserial -days 30 "
             f"-extfile {role}.ext -out {role}-cert.pem"]

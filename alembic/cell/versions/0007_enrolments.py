@@ -20,6 +20,7 @@ def upgrade() -> None:
         sa.Column("id", key(), primary_key=True, autoincrement=True),
         sa.Column("host", text(), nullable=False),
         sa.Column("runs", Json(tuple[str, ...]), nullable=False),
+        sa.Column("addresses", Json(tuple[str, ...]), nullable=False),
         sa.Column("token", text(64), nullable=False),
         sa.Column("token_until", moment()),
         sa.Column("secret", text(64), nullable=False),
@@ -35,7 +36,8 @@ def upgrade() -> None:
 
 def _known_hosts(bind: sa.Connection) -> None:
     services = sa.table("services", *map(sa.column, ("host", "binary", "secret", "deleted")))
-    enrolments = sa.table("enrolments", sa.column("runs", Json(tuple[str, ...])), *map(sa.column, (
+    lists = (sa.column(name, Json(tuple[str, ...])) for name in ("runs", "addresses"))
+    enrolments = sa.table("enrolments", *lists, *map(sa.column, (
         "host", "token", "secret", "former", "version", "enrolled_at", "joined_at")))
     there = set(bind.execute(sa.select(enrolments.c.host)).scalars())
     runs, secrets = {}, {}
@@ -45,5 +47,5 @@ def _known_hosts(bind: sa.Connection) -> None:
     for host in sorted(secrets.keys() - there):
         if secrets[host]:
             bind.execute(sa.insert(enrolments).values(
-                host=host, runs=tuple(sorted(runs[host])), token="", secret=secrets[host], former="", version=1,
-                enrolled_at=utc_now(), joined_at=utc_now()))
+                host=host, runs=tuple(sorted(runs[host])), addresses=(), token="", secret=secrets[host], former="",
+                version=1, enrolled_at=utc_now(), joined_at=utc_now()))

@@ -43,6 +43,11 @@ def offers_of(options: Options) -> Offers:
     return {kind: ConsoleOffer(str(url), str(host)) for kind, (enabled, url, host) in found.items() if enabled and url}
 
 
+def addresses_of(offers: Offers, my_ip: str) -> tuple[str, ...]:
+    """Wherever this host's consoles may be."""
+    return tuple(sorted({my_ip, *(offer.host for offer in offers.values())} - {""}))
+
+
 class ConsoleReports:
     """The part of the service that finds consoles; base of ``ComputeService``, which sets the attributes."""
 

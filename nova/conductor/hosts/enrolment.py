@@ -81,7 +81,7 @@ class Enrolments:
     def __init__(self, deps: Deps) -> None:
         self.deps = deps
 
-    def enroll_host(self, host: HostName, runs: tuple[str, ...]) -> str:
+    def enroll_host(self, host: HostName, runs: tuple[str, ...], addresses: tuple[str, ...] = ()) -> str:
         """The token that the host introduces itself with, once. host.NoHostDaemon, host.BadName."""
         if not NAME.fullmatch(host):
             raise errors.host.BadName(host=host, longest=LONGEST)
@@ -89,7 +89,7 @@ class Enrolments:
             if binary not in HOST_DAEMONS:
                 raise errors.host.NoHostDaemon(host=host, binary=binary)
         token = secrets.token_hex(32)
-        self.deps.cell.transact(lambda tx: enrolments.enroll(tx, host, runs, token))
+        self.deps.cell.transact(lambda tx: enrolments.enroll(tx, host, runs, token, addresses))
         LOG.info("%s is enrolled to run %s, and may bring its secret within a day", host, ", ".join(runs))
         return token
 

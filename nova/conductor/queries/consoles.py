@@ -7,6 +7,8 @@ too. A check reads again after the host has answered.
 
 from __future__ import annotations
 
+import logging
+
 from nova import context, errors
 from nova.conductor.engine.deps import Deps
 from nova.db import consoles, services
@@ -14,6 +16,8 @@ from nova.db.engine import Connection
 from nova.db.types import AnyColumn, AnyRow
 from nova.model.consoles import ConsoleAddress, ConsoleConnection, ConsoleGrant, ConsoleRequest, ConsoleType, TokenCheck
 from nova.model.states import TaskState
+
+LOG = logging.getLogger(__name__)
 
 #: Tasks in which a server has no console to show (Compute API guide, server concepts).
 BUSY = frozenset({TaskState.DELETING, TaskState.MIGRATING})
@@ -58,7 +62,9 @@ class ConsoleQueries:
         if self._is_down(server):
             raise errors.console.HostAway(**facts)
         try:
-            found: ConsoleAddress = self.deps.compute.find_console(server.host, request.server_uuid, request.type)
+            return self._found(server, server.host, request)
+        except errors.console.Elsewhere:
+            raise
         except errors.NotFound:
             raise errors.server.NoGuest(**facts) from None
         except errors.Conflict as error:
@@ -71,6 +77,16 @@ class ConsoleQueries:
             raise errors.console.HostTooOld(**facts) from None
         except AWAY:
             raise errors.console.HostAway(**facts) from None
+
+    def _found(self, row: AnyRow, host: str, request: ConsoleRequest) -> ConsoleAddress:
+        """Where the host says that the console is. console.Elsewhere: a proxy would be led to another's; the errors of
+        ``ComputeRPC.find_console``."""
+        found: ConsoleAddress = self.deps.compute.find_console(host, request.server_uuid, request.type)
+        known = row.host_addresses or ()
+        if known and found.host is not None and found.host not in known:
+            LOG.error("%s says that a console of its guest is at %s, which is none of its addresses (%s)", host,
+                      found.host, ", ".join(known), extra={"server": request.server_uuid})
+            raise errors.console.Elsewhere()
         return found
 
     def _is_down(self, row: AnyRow) -> bool:
@@ -97,7 +113,10 @@ class ConsoleQueries:
         """The console is where it was when the token was given out: ports are used again, by other guests too. One that
         is elsewhere ends the token for good: should the port come back to it, nobody knows whose it was meanwhile."""
         try:
-            now = self.deps.compute.find_console(row.host, row.server_uuid, ConsoleType(row.console_type))
+            request = ConsoleRequest(server_uuid=row.server_uuid, type=ConsoleType(row.console_type))
+            now = self._found(row, row.host, request)
+        except errors.console.Elsewhere:
+            raise
         except (errors.NotFound, errors.Invalid, errors.NotSupported):
             now = None
         except errors.Conflict:

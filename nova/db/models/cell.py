@@ -207,6 +207,7 @@ enrolments = sa.Table(
     sa.Column("id", key(), primary_key=True, autoincrement=True),
     sa.Column("host", text(), nullable=False, unique=True),
     sa.Column("runs", Json(tuple[str, ...]), nullable=False),
+    sa.Column("addresses", Json(tuple[str, ...]), nullable=False),  # where its consoles may be; empty: not told yet
     sa.Column("token", text(64), nullable=False),
     sa.Column("token_until", moment()),
     sa.Column("secret", text(64), nullable=False),  # it proves what the host says, and what it is told

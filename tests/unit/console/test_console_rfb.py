@@ -80,8 +80,9 @@ def meet() -> Iterator[Callable[..., Meeting]]:
     made = []
 
     def make(server: Callable[[socket.socket], None], schemes: tuple[str, ...] = ("none",),
-             papers: vencrypt.Papers | None = None, timeout_s: float = 2) -> Meeting:
-        made.append(Meeting(server, rfb.Security(schemes, papers or vencrypt.Papers(), timeout_s)))
+             papers: vencrypt.Papers | None = None, timeout_s: float = 2,
+             peers: tuple[str, ...] = ("127.0.0.1", "host1")) -> Meeting:
+        made.append(Meeting(server, rfb.Security(schemes, papers or vencrypt.Papers(), timeout_s, peers)))
         return made[-1]
 
     yield make
@@ -278,6 +279,35 @@ def test_secure_with_a_server_of_another_authority_fails(meet: Callable[..., Mee
     meeting = meet(Hypervisor(stranger, trusts=authority.ca), ("vencrypt",), papers(authority))
     assert meeting.view() == (1, vencrypt.UNTRUSTED)
     assert "certificate" in meeting.failure().detail
+
+
+@pytest.mark.parametrize(("peers", "taken"), [
+    (("127.0.0.1",), True), (("::ffff:127.0.0.2", "host1"), False), (("server",), False), ((), False),
+    (("127.0.0.2", "127.0.0.1"), True)])
+def test_secure_with_the_certificate_of_another_host_fails(
+        meet: Callable[..., Meeting], authority: Authority, peers: tuple[str, ...], taken: bool) -> None:
+    """A stolen host may not show itself as another: all have certificates of the one authority."""
+    meeting = meet(Hypervisor(authority), ("vencrypt",), papers(authority), peers=peers)
+    if taken:
+        meeting.enter()
+        meeting.secured.result(5).close()
+    else:
+        assert meeting.view() == (1, vencrypt.UNTRUSTED)
+        assert "127.0.0.1" in meeting.failure().detail
+
+
+@pytest.mark.parametrize(("certificate", "peer", "taken"), [
+    ({"subjectAltName": (("DNS", "Host1."),)}, "host1", True),
+    ({"subjectAltName": (("IP Address", "FD00:0:0:0:0:0:0:1"),)}, "fd00::1", True),
+    ({"subjectAltName": (("DNS", "host2"),), "subject": ((("commonName", "host1"),),)}, "host1", False),
+    ({"subject": ((("commonName", "host1"),),)}, "host1", True),
+    ({"subjectAltName": (("URI", "host1"),)}, "host1", False), ({}, "host1", False)])
+def test_certificate_names_its_host_as_certificates_do(certificate: dict[str, Any], peer: str, taken: bool) -> None:
+    if taken:
+        vencrypt.check_peer(certificate, (peer,))
+    else:
+        with pytest.raises(vencrypt.VencryptRefused, match="not of host1"):
+            vencrypt.check_peer(certificate, (peer,))
 
 
 def test_secure_with_none_offered_beside_does_not_fall_back_when_vencrypt_fails(

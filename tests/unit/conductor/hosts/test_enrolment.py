@@ -249,3 +249,15 @@ def test_exchanges_when_the_broker_is_away_then_they_are_made_later(cloud: Small
         exchanges.keep()
     exchanges.keep()
     assert made[0] == made[1] == ("a", "b", "net")
+
+
+# -- where its consoles are
+
+def test_console_addresses_when_the_host_says_them_first_then_it_can_not_say_otherwise(cloud: SmallCloud, new: Host
+                                                                                       ) -> None:
+    new.register(addresses=("10.0.0.5",))
+    new.register(addresses=("10.0.0.6",))
+    assert enrolled(cloud, "new").addresses == ("10.0.0.5",)
+    cloud.control.enroll_host("new", ("nova-compute",), ("10.0.0.7", "10.0.0.8"))
+    new.register(addresses=("10.0.0.6",))
+    assert enrolled(cloud, "new").addresses == ("10.0.0.7", "10.0.0.8")

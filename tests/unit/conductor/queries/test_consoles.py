@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from nova import context, errors
 from nova.conductor.queries import consoles as rules
 from nova.conductor.upkeep import periodic
-from nova.db import consoles
+from nova.db import consoles, enrolments
 from nova.db import servers as server_rows
 from nova.db.models import cell as tables
 from nova.model.consoles import (
@@ -179,6 +179,22 @@ def test_console_when_the_conductor_dies_before_it_is_kept_then_the_address_is_n
 
 
 # -- shown again
+
+def test_console_when_its_host_names_another_hosts_address_then_nobody_is_led_there(
+        cloud: SmallCloud, caplog: pytest.LogCaptureFixture) -> None:
+    """A stolen host with a tenant's server would have that tenant type into its neighbour's guests."""
+    uuid, = cloud.active()
+    own, theirs = keep(cloud, uuid).host, "10.99.0.2"
+    cloud.cell.transact(lambda tx: enrolments.keep_addresses(tx, "a", [str(own)]))
+    assert keep(cloud, uuid, "u").host == own
+    cloud.computes["a"].given(find_console=ConsoleAddress(access_url_base="http://x/", host=theirs, port=5900))
+    with pytest.raises(errors.Unavailable, match="not the host's") as refused:
+        keep(cloud, uuid, "v")
+    assert theirs not in refused.value.message and f"a says that a console of its guest is at {theirs}" in caplog.text
+    assert refusal(cloud, "u") == "console.elsewhere"
+    cloud.computes["a"].given(find_console=ConsoleAddress(access_url_base="http://x/", socket_path="/run/x"))
+    assert keep(cloud, uuid, "w").socket_path == "/run/x", "a socket is on its own machine, which the proxy checks"
+
 
 def test_token_when_unknown_expired_or_of_another_kind_then_each_is_told(cloud: SmallCloud) -> None:
     uuid, = cloud.active()
