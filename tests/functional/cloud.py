@@ -146,8 +146,10 @@ class Cloud:
         for host in hosts:
             secret = HostSecret(self.state(host))("")[0]
 
-            def write(tx: Any, host: str = host, secret: str = secret) -> None:
-                enrolments.enroll(tx, host, HOST_DAEMONS, "")
+            runs = HOST_DAEMONS if host.startswith("ctl") else HOST_DAEMONS[:1]
+
+            def write(tx: Any, host: str = host, secret: str = secret, runs: Any = runs) -> None:
+                enrolments.enroll(tx, host, runs, "")
                 enrolments.keep_secret(tx, host, secret, keep_former=False)
             self.stores.cell.transact(write)
 

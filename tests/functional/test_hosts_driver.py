@@ -145,6 +145,10 @@ def test_host_when_conductors_have_not_made_its_exchange_then_the_reason_is_said
     assert early.client(DeskRPC).ask("host3") == "answer to host3"
 
 
+def body_of(arguments: dict[str, Any]) -> str:
+    return codec.to_text(codec.pack(codec.CallMessage(context.internal(), msgspec.Raw(codec.pack(arguments)))))
+
+
 OWN, OTHERS = "reply_host1_" + "0" * 32, "reply_host2_" + "0" * 32
 
 
@@ -155,8 +159,7 @@ def test_call_when_its_answer_would_go_elsewhere_then_it_is_not_taken(place: Pla
                                                                       taken: bool) -> None:
     """A thief proves what it likes with its own secret; what it may not have is an answer sent to somebody else."""
     raw, told = Raw(hosts_url(place.url, "host1")), len(place.desk.told)
-    body = codec.CallMessage(context.internal(), msgspec.Raw(codec.pack({"host": "host1"})))
-    envelope = {"sender": "host1", "contract": "1.0", "body": codec.to_text(codec.pack(body))}
+    envelope = {"sender": "host1", "contract": "1.0", "body": body_of({"host": "host1"})}
     raw.channel()
 
     def send(sealed: dict[str, Any]) -> None:
