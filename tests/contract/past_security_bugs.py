@@ -1,0 +1,380 @@
+"""Past security bugs of Nova and what surrounds it -> what must hold since, and the tests that fail when it does not.
+
+The properties are our own words. ``test_past_security_bugs.py`` holds this table against the shared list of bugs, and
+each name of a test against the file that it names.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Proof(NamedTuple):
+    """``tests``: ids as pytest takes them, below ``tests/``. ``not_yet``: which part brings (the rest of) what the bug
+    was in."""
+
+    property: str
+    tests: tuple[str, ...] = ()
+    not_yet: str = ""
+
+
+CONTRACT, FUNCTIONAL, MACHINE, UNIT = "contract", "functional", "machine", "unit"
+API, COMPUTE, CONDUCTOR, CONSOLE = f"{UNIT}/api", f"{UNIT}/compute", f"{UNIT}/conductor", f"{UNIT}/console"
+LIBVIRT, MODEL, PRIVILEGED, RPC = f"{UNIT}/virt/libvirt", f"{UNIT}/model", f"{UNIT}/privileged", f"{UNIT}/rpc"
+SCHEDULER = f"{UNIT}/scheduler"
+
+EC2 = "The EC2 API is not built."
+VOLUMES = "Volumes are not attached yet: a server whose device needs one is refused."
+
+PROOFS: dict[str, Proof] = {
+    # --- 2011, 2012
+    "OSSA-2011-001": Proof(
+        "No path out of an archive or a request names a file outside of the job's folder.",
+        (f"{LIBVIRT}/test_disks.py::test_config_drive_with_a_path_that_leaves_it_is_refused",),
+        not_yet="Manifests and archives come with the EC2 API's image registration."),
+    "OSSA-2012-001": Proof(
+        "A project in the URL that is not the token's is refused on every route.",
+        (f"{API}/test_dispatch.py::test_project_in_the_path_must_be_the_tokens",)),
+    "OSSA-2012-003": Proof(
+        "Names that are too long are 400, and a request adds no more than some KB to the log.",
+        (f"{UNIT}/test_logs.py::test_line_when_a_client_chose_its_words_then_it_stays_one_line",)),
+    "OSSA-2012-005": Proof(
+        "Quotas of security groups and rules hold when requests race.",
+        (f"{FUNCTIONAL}/test_security_group_races.py"
+         "::test_groups_when_many_want_them_at_once_then_names_and_quotas_hold",
+         f"{FUNCTIONAL}/test_security_group_races.py"
+         "::test_rules_when_many_want_them_at_once_then_each_is_there_once_and_the_quota_holds")),
+    "OSSA-2012-007": Proof(
+        "A protocol is one word, whatever its capitals, from the request to the filter.",
+        (f"{MODEL}/test_security_rules.py::test_rule_when_it_is_good_then_all_of_it_is_said",)),
+    "OSSA-2012-008": Proof(
+        "No file is written into a guest's file system; those of the config drive stay within it.",
+        (f"{LIBVIRT}/test_disks.py::test_config_drive_with_a_path_that_leaves_it_is_refused",)),
+    "OSSA-2012-009": Proof(
+        "Servers named in hints are looked up in a constant number of statements.",
+        (f"{CONDUCTOR}/steps/test_told_to_schedulers.py::test_hints_of_nonsense_ask_the_database_nothing",
+         f"{SCHEDULER}/test_hint_filters.py"
+         "::test_hosts_of_named_servers_when_many_hosts_are_asked_then_they_are_looked_up_once_for_a_request")),
+    "OSSA-2012-011": Proof(
+        "Where files may be written does not hang on what the writer can read.",
+        (f"{LIBVIRT}/test_disks.py::test_config_drive_with_a_path_that_leaves_it_is_refused",)),
+    "OSSA-2012-020": Proof(
+        "A device shows nobody what its former guest wrote.",
+        (f"{MACHINE}/test_volumes.py"
+         "::test_what_a_removed_volume_held_is_read_by_nobody_but_where_the_operator_says_so",
+         f"{LIBVIRT}/test_backends.py::test_volume_that_can_not_be_cleared_is_not_given_away")),
+    # --- 2013
+    "OSSA-2013-001": Proof(
+        "A volume is attached with its user's own rights alone.",
+        (f"{API}/test_server_create.py::test_device_that_needs_a_volume_is_400_saying_so",), not_yet=VOLUMES),
+    "OSSA-2013-004": Proof(
+        "No XML is read from a request.",
+        (f"{CONTRACT}/test_api_hostile.py::test_body_of_another_media_type_is_415",)),
+    "OSSA-2013-006": Proof(
+        "A console's token is dead once its server is gone or its port is another's.",
+        (f"{FUNCTIONAL}/test_console_kinds.py::test_server_deleted_then_its_token_is_nobody_s_and_goes_with_it",
+         f"{CONDUCTOR}/queries/test_consoles.py::test_token_when_its_port_has_changed_hands_then_it_is_dead",
+         f"{CONDUCTOR}/queries/test_living_consoles.py"
+         "::test_token_whose_port_is_another_guest_s_by_now_then_it_is_dead")),
+    "OSSA-2013-008": Proof(
+        "The quota of fixed addresses holds however one is got.",
+        (f"{FUNCTIONAL}/test_address_races.py"
+         "::test_quota_of_addresses_when_many_take_at_once_then_it_is_never_exceeded",)),
+    "OSSA-2013-010": Proof(
+        "Secrets are in folders of their daemon, and one that others can reach is not used.",
+        (f"{RPC}/test_host_secret.py::test_secret_when_others_can_reach_it_then_it_is_not_used",
+         f"{RPC}/test_host_secret.py::test_secret_is_made_once_and_for_its_daemons_alone",
+         f"{COMPUTE}/test_compute_service.py::test_start_when_first_then_an_id_is_made_that_only_we_can_read")),
+    "OSSA-2013-012": Proof(
+        "What an image would be as a disk is held against the flavor before it is used.",
+        (f"{COMPUTE}/test_images.py::test_fetch_of_a_giant_small_qcow2_refuses_before_converting",
+         f"{COMPUTE}/test_life.py::test_rescue_then_its_image_may_be_as_large_as_the_guests_own_disk_and_no_larger")),
+    "OSSA-2013-019": Proof(
+        "A private flavor of others is not there: to show, to list, to boot, to resize to.",
+        (f"{API}/test_flavors.py::test_private_flavor_of_others_looks_absent",)),
+    "OSSA-2013-020": Proof(
+        "What a boot costs in refreshed rules is bounded: many requests are one refresh.",
+        (f"{COMPUTE}/test_firewall.py::test_refresh_when_many_come_at_once_then_they_wait_for_one_asking",)),
+    "OSSA-2013-023": Proof(
+        "There is no parser of XML in what reads requests.",
+        (f"{CONTRACT}/test_api_hostile.py::test_body_of_another_media_type_is_415",)),
+    "OSSA-2013-024": Proof(
+        "Whether a flavor may be used is asked where it is read, for boots and resizes alike.",
+        (f"{API}/test_flavors.py::test_private_flavor_of_others_looks_absent",)),
+    "OSSA-2013-026": Proof(
+        "A console's text is cut; a message that is too large is an error, and the daemon goes on.",
+        (f"{COMPUTE}/test_compute_service.py::test_console_when_the_log_is_huge_then_its_end_comes",
+         f"{LIBVIRT}/test_console_text.py::test_tail_of_a_giant_log_is_its_end",
+         f"{RPC}/test_codec.py::test_from_text_when_it_would_unpack_to_too_much_then_malformed")),
+    "OSSA-2013-029": Proof(
+        "A conversion is bounded in the bytes it writes, in memory and in time.",
+        (f"{COMPUTE}/test_images.py::test_convert_beyond_its_limits_fails_and_says_so",
+         f"{LIBVIRT}/test_disks.py::test_commands_of_the_image_tool_are_limited")),
+    "OSSA-2013-030": Proof(
+        "Filters are there before a guest runs, wherever it comes from.",
+        (f"{COMPUTE}/test_firewall.py::test_guard_when_nobody_knows_the_guest_then_nothing_reaches_it",
+         f"{COMPUTE}/test_firewall.py::test_guard_when_the_kernel_refuses_then_the_guest_does_not_start",
+         f"{COMPUTE}/test_reconcile.py"
+         "::test_start_when_guests_are_to_be_resumed_then_they_are_filtered_before_or_not_started")),
+    "OSSA-2013-033": Proof(
+        "Metadata are told where server and project fit together and are signed.",
+        (f"{UNIT}/metadata/test_metadata_app.py"
+         "::test_signed_guest_is_not_told_from_the_cache_under_another_project",
+         f"{CONDUCTOR}/hosts/test_guest_answers.py::test_project_when_it_is_not_the_servers_then_404",
+         f"{CONDUCTOR}/hosts/test_guest_answers.py"
+         "::test_provider_when_another_projects_port_says_it_is_the_servers_then_404")),
+    "OSSA-2013-037": Proof(
+        "Users choose no name of a file in the cache, and formatted disks have no shared bases.",
+        (f"{LIBVIRT}/test_disks.py::test_filesystem_outside_the_closed_set_is_refused",
+         f"{LIBVIRT}/test_disks.py::test_filesystem_is_the_requests_the_operators_or_the_systems")),
+    # --- 2014
+    "OSSA-2014-001": Proof(
+        "What a guest's disks hold is read by nobody else on the host, also while it is written.",
+        (f"{UNIT}/clients/test_glance.py::test_download_writes_a_private_file_with_the_data",)),
+    "OSSA-2014-003": Proof(
+        "A disk that arrives lies over an image of this host or one that was checked, never over a guest's.",
+        (f"{LIBVIRT}/test_libvirt_moves.py::test_image_of_somebody_else_is_not_taken_for_the_base",
+         f"{LIBVIRT}/test_libvirt_moves.py::test_cached_image_of_another_size_is_not_taken_for_the_base")),
+    "OSSA-2014-009": Proof(
+        "A disk's format is what our record says, whatever a guest wrote to it.",
+        (f"{LIBVIRT}/test_guest_xml.py"
+         "::test_overlay_names_its_backing_file_and_format_so_that_nothing_is_guessed",)),
+    "OSSA-2014-011": Proof("One rule decides, whichever API is asked.", not_yet=EC2),
+    "OSSA-2014-017": Proof(
+        "A rescued server that is deleted leaves nothing.",
+        (f"{LIBVIRT}/test_rescue.py::test_rescued_guest_that_is_removed_leaves_nothing",
+         f"{FUNCTIONAL}/test_random_walk.py"
+         "::test_walk_when_faults_come_at_random_then_after_each_action_all_is_as_the_records_say"),
+        not_yet="There is no VMware driver."),
+    "OSSA-2014-024": Proof(
+        "Secrets are compared in constant time.",
+        (f"{UNIT}/metadata/test_metadata_app.py::test_signed_guest_gets_its_metadata",)),
+    "OSSA-2014-032": Proof(
+        "A server in ERROR is deleted as cleanly as any.",
+        (f"{FUNCTIONAL}/test_random_walk.py"
+         "::test_walk_when_faults_come_at_random_then_after_each_action_all_is_as_the_records_say",
+         f"{LIBVIRT}/test_rescue.py::test_rescue_that_dies_on_its_way_is_cleaned_by_unrescue_and_goes_on_when_repeated"),
+        not_yet="There is no VMware driver."),
+    "OSSA-2014-035": Proof(
+        "No two guests are given one port, and a console is checked to be its server's.",
+        (f"{LIBVIRT}/test_serial_lines.py::test_choose_when_many_are_defined_at_once_then_no_two_have_the_same",
+         f"{CONDUCTOR}/queries/test_consoles.py"
+         "::test_token_whose_port_is_another_guest_s_by_now_then_no_administrator_s_proxy_is_sent_there")),
+    "OSSA-2014-036": Proof(
+        "A secret of a request is in no log, at any level.",
+        (f"{COMPUTE}/test_compute_service.py::test_logs_when_a_guest_is_built_then_no_secret_is_in_them",
+         f"{RPC}/test_host_secret.py::test_registration_shows_no_secret_in_a_log")),
+    "OSSA-2014-037": Proof(
+        "A server that is deleted in the middle of a move leaves nothing on either host.",
+        (f"{CONDUCTOR}/actions/test_overtaken_moves.py"
+         "::test_delete_when_it_overtakes_a_move_then_no_host_has_anything",
+         f"{COMPUTE}/test_guest_moves.py"
+         "::test_resize_on_the_same_host_when_deleted_before_confirmation_then_nothing_is_left"),
+        not_yet="There is no VMware driver."),
+    "OSSA-2014-038": Proof(
+        "A filter's expression ends in a bounded time, and a list's cost does not grow with its servers.",
+        (f"{CONDUCTOR}/queries/test_patterns_share.py"
+         "::test_list_when_a_pattern_would_take_for_ever_then_it_is_soon_done",
+         f"{CONDUCTOR}/queries/test_patterns_share.py"
+         "::test_list_when_the_projects_patterns_are_under_way_then_too_many_and_others_go_on",
+         f"{FUNCTIONAL}/test_database_kinds.py"
+         "::test_pattern_when_it_would_take_for_ever_then_it_is_broken_off",
+         f"{UNIT}/test_patterns.py::test_pattern_when_the_text_is_hostile_then_it_is_soon_done")),
+    # --- 2015, 2016
+    "OSSA-2015-005": Proof(
+        "A page of another site or scheme opens no console.",
+        (f"{CONSOLE}/test_console_origins.py::test_page_of_another_site_or_scheme_may_not",
+         f"{CONSOLE}/test_console_app.py"
+         "::test_websocket_that_may_not_is_refused_in_words_before_the_guest_is_reached")),
+    "OSSA-2015-015": Proof(
+        "A delete ends copies under way, and what they wrote goes.",
+        (f"{COMPUTE}/test_guest_moves.py::test_leave_when_a_delete_comes_then_nothing_is_left",
+         f"{COMPUTE}/test_snapshots.py::test_snapshot_when_a_delete_comes_then_nothing_is_left",
+         f"{COMPUTE}/test_snapshots.py::test_upload_when_a_delete_comes_then_it_breaks_off_and_nothing_is_left"),
+        not_yet="A copy of a disk by qemu-img and an image's download go on to their end, and only then are removed: "
+                "what runs programs is to be told when its order is overtaken."),
+    "OSSA-2015-017": Proof(
+        "After a delete no host has a file of the server, and the quota says the same.",
+        (f"{CONDUCTOR}/actions/test_overtaken_moves.py"
+         "::test_delete_when_it_overtakes_a_move_then_no_host_has_anything",
+         f"{FUNCTIONAL}/test_random_walk.py"
+         "::test_walk_when_faults_come_at_random_then_after_each_action_all_is_as_the_records_say")),
+    "OSSA-2015-021": Proof(
+        "Each change of a rule reaches the filters of guests that run.",
+        (f"{MACHINE}/test_host_firewall.py::test_connections_when_a_rule_is_opened_and_closed_then_they_follow_and_no_"
+         "change_lets_one_through",)),
+    "OSSA-2016-001": Proof(
+        "A snapshot reads a disk in the format on record, whatever a guest wrote to it.",
+        (f"{LIBVIRT}/test_libvirt_snapshots.py::test_snapshot_of_a_raw_disk_is_raw",)),
+    "OSSA-2016-002": Proof("Data of a volume's connection are in no log.", not_yet=VOLUMES),
+    "OSSA-2016-007": Proof(
+        "No format is guessed in a move, either.",
+        (f"{LIBVIRT}/test_libvirt_moves.py::test_source_that_lies_is_refused",
+         f"{LIBVIRT}/test_libvirt_moves.py"
+         "::test_config_drive_that_would_show_files_of_the_destination_is_refused")),
+    "OSSA-2016-011": Proof(
+        "A server that is deleted in the middle of a resize leaves no file.",
+        (f"{CONDUCTOR}/actions/test_overtaken_moves.py"
+         "::test_delete_when_it_overtakes_a_move_then_no_host_has_anything",
+         f"{COMPUTE}/test_guest_moves.py"
+         "::test_resize_on_the_same_host_when_deleted_before_confirmation_then_nothing_is_left")),
+    "OSSA-2016-012": Proof(
+        "What looks at images has limits of memory and time, and ends beyond them.",
+        (f"{PRIVILEGED}/test_image_tool.py::test_convert_when_the_tool_keeps_dying_then_the_host_refuses",
+         f"{LIBVIRT}/test_disks.py::test_commands_of_the_image_tool_are_limited")),
+    # --- 2017 to 2021
+    "OSSA-2017-002": Proof(
+        "Notifications and what they log hold no token and no password.",
+        (f"{UNIT}/notifications/test_payloads.py::test_payloads_when_a_row_holds_secrets_then_they_are_in_none",
+         f"{UNIT}/notifications/test_payloads.py"
+         "::test_failure_when_it_was_raised_then_its_place_is_told_and_no_value",
+         f"{UNIT}/notifications/test_oslo.py::test_message_when_it_goes_out_then_envelope_and_context_are_whole")),
+    "OSSA-2017-005": Proof(
+        "A rebuild asks the scheduler's rules again for its new image.",
+        (f"{CONDUCTOR}/actions/test_one_host_admission.py"
+         "::test_rebuild_when_its_host_does_not_suit_the_image_then_the_row_shows_the_old_one",
+         f"{UNIT}/scheduler/test_prefilters.py"
+         "::test_rebuild_when_the_image_can_not_run_here_then_it_is_refused_and_other_rules_are_not_asked")),
+    "OSSA-2017-006": Proof(
+        "A rebuilt server is allocated what it was before.",
+        (f"{CONDUCTOR}/actions/test_one_host_admission.py"
+         "::test_rebuild_then_the_row_the_answer_the_order_and_the_ledger_say_what_it_is_now",)),
+    "OSSA-2018-001": Proof("A volume's encryption comes from what is on record.", not_yet=VOLUMES),
+    "OSSA-2019-003": Proof(
+        "A fault shows its details to administrators alone, whatever went wrong.",
+        (f"{API}/test_servers.py::test_fault_of_any_code_then_its_details_are_for_admins_alone",
+         f"{CONDUCTOR}/engine/test_blame.py"
+         "::test_fault_when_its_cause_names_hosts_then_the_owner_reads_none_and_admins_all",
+         f"{CONDUCTOR}/engine/test_blame.py"
+         "::test_fault_when_its_cause_names_addresses_of_the_cloud_then_the_owner_reads_none")),
+    "OSSA-2020-001": Proof(
+        "A console's token is in no log.",
+        (f"{CONSOLE}/test_console_app.py::test_no_log_line_has_a_token",
+         f"{FUNCTIONAL}/test_console_proxies.py"
+         "::test_proxy_when_told_to_stop_then_users_are_told_and_no_log_has_a_token",
+         f"{CONDUCTOR}/queries/test_living_consoles.py"
+         "::test_console_opened_and_used_then_no_log_has_its_token")),
+    "OSSA-2020-006": Proof(
+        "A guest that arrived is defined by the paths and devices of its destination.",
+        (f"{LIBVIRT}/test_arrival.py::test_arrival_when_all_differs_then_paths_and_devices_are_the_destinations",)),
+    "OSSA-2021-002": Proof(
+        "The proxy answers //elsewhere with 400, and leads nobody to another site.",
+        (f"{CONSOLE}/test_console_app.py::test_tricks_with_paths_give_neither_files_nor_redirects",)),
+    # --- 2023 on
+    "OSSA-2023-002": Proof(
+        "An image that refers to another file is refused before a tool opens it.",
+        (f"{COMPUTE}/test_image_format.py::test_look_at_a_lying_or_harmful_image_refuses",)),
+    "OSSA-2023-003": Proof("A device is gone from the host before its volume's back end lets go.", not_yet=VOLUMES),
+    "OSSA-2024-001": Proof(
+        "A qcow2 with a data file or a backing file is refused.",
+        (f"{COMPUTE}/test_image_format.py::test_look_at_a_lying_or_harmful_image_refuses",
+         f"{LIBVIRT}/test_libvirt_moves.py::test_source_that_lies_is_refused")),
+    "OSSA-2024-002": Proof(
+        "An image is what it is declared to be, or refused.",
+        (f"{COMPUTE}/test_image_format.py::test_look_at_a_lying_or_harmful_image_refuses",)),
+    "OSSA-2026-002": Proof(
+        "Each call of the image tool states the formats.",
+        (f"{LIBVIRT}/test_disks.py::test_commands_for_overlays_state_every_format",)),
+    "OSSA-2026-022": Proof(
+        "No hint of a user is one of our own words.",
+        (f"{API}/test_server_create.py::test_hint_nobody_knows_is_kept_for_filters_of_an_operators_own",)),
+    "OSSA-2020-003": Proof("A signed EC2 request is fresh, or refused.", not_yet=EC2),
+    "OSSA-2020-004": Proof("An EC2 caller's roles are those it has now.", not_yet=EC2),
+    "OSSA-2025-002": Proof("A signature is checked with the service's own credential.", not_yet=EC2),
+    "OSSA-2026-005": Proof("EC2 credentials give no more than what they were made with.", not_yet=EC2),
+    # --- notes
+    "OSSN-0001": Proof("Root in a container is nobody on its host.", not_yet="There are no containers."),
+    "OSSN-0007": Proof(
+        "Live migrations are authenticated and encrypted unless the operator says otherwise.",
+        not_yet="[libvirt]live_migration_scheme is tcp where nothing is set: the libvirt part of this release is to "
+                "refuse that."),
+    "OSSN-0008": Proof(
+        "Consoles are limited in number, for each user and each server.",
+        (f"{CONSOLE}/test_console_sessions.py"
+         "::test_session_when_one_more_than_may_be_then_it_is_refused_until_one_leaves",
+         f"{CONSOLE}/test_console_sessions.py::test_limits_of_pages_with_several_connections_count_pages")),
+    "OSSN-0011": Proof(
+        "A rule whose source group is not there is refused.",
+        (f"{CONTRACT}/test_api_security_groups.py"
+         "::test_rule_when_it_is_there_or_its_group_is_not_then_its_code_says_so",
+         f"{CONDUCTOR}/nova_network/test_security_groups.py"
+         "::test_rule_when_its_source_group_is_deleted_then_it_goes_and_lets_nobody_in",
+         f"{MODEL}/test_security_rules.py"
+         "::test_allowed_when_the_source_group_has_no_members_then_nothing_is")),
+    "OSSN-0018": Proof(
+        "Guests reach DHCP, names and metadata of their network's host, and nothing else of it.",
+        (f"{UNIT}/network/test_network_firewall.py::test_tables_of_one_network_are_these",
+         f"{UNIT}/network/test_network_isolation.py::test_ipv6_rules_let_discovery_in_and_drop_the_rest"),
+        not_yet="What nova-network forwards from guests to other machines of the management network is not "
+                "restricted by default."),
+    "OSSN-0020": Proof(
+        "Connections end with their floating address.",
+        (f"{MACHINE}/test_floating_host.py::test_established_connections_end_with_the_address",)),
+    "OSSN-0022": Proof(
+        "Filters are there before any start, also after a restart of the daemon.",
+        (f"{COMPUTE}/test_reconcile.py"
+         "::test_start_when_guests_are_to_be_resumed_then_they_are_filtered_before_or_not_started",
+         f"{COMPUTE}/test_firewall.py::test_guard_when_the_conductor_never_answered_then_a_guest_is_closed_whatever_"
+         "the_host_s_file_says")),
+    "OSSN-0026": Proof(
+        "Files that say what is run as root are not a service's to write.",
+        not_yet="Nothing looks at it yet."),
+    "OSSN-0027": Proof(
+        "A guest sends frames under its own addresses alone.",
+        (f"{MACHINE}/test_host_firewall.py"
+         "::test_frames_when_they_are_the_guest_s_own_then_they_pass_and_spoofed_ones_do_not",)),
+    "OSSN-0028": Proof(
+        "The serial number that a guest reads is its server's uuid.",
+        (f"{LIBVIRT}/test_guest_xml.py::test_serial_number_is_the_servers_uuid",)),
+    "OSSN-0031": Proof("A machine is cleaned between its users.", not_yet="There is no bare metal driver."),
+    "OSSN-0033": Proof(
+        "Every TLS client checks certificates, unless it is told not to.",
+        not_yet="Nothing looks at it yet."),
+    "OSSN-0038": Proof("Caches are in private folders.", not_yet="There is no VMware driver, and no SOAP client."),
+    "OSSN-0044": Proof(
+        "Consoles set no cookie.",
+        (f"{FUNCTIONAL}/test_console_pages.py::test_spice_page_hands_its_token_on_and_leaves_no_cookie",)),
+    "OSSN-0049": Proof(
+        "Logs at DEBUG hold no secret.",
+        (f"{COMPUTE}/test_compute_service.py::test_logs_when_a_guest_is_built_then_no_secret_is_in_them",),
+        not_yet="There is no bare metal driver."),
+    "OSSN-0059": Proof("A host's trust is asked for at each start.", not_yet="There is no filter of trusted hosts."),
+    "OSSN-0063": Proof(
+        "No credential of a request is used in another.",
+        (f"{UNIT}/clients/test_glance.py::test_show_as_user_sends_the_users_token",
+         f"{UNIT}/clients/test_glance.py"
+         "::test_show_as_user_when_the_request_has_no_token_then_it_is_not_asked_with_ours")),
+    "OSSN-0069": Proof(
+        "The host has no IPv6 address on guests' bridges.",
+        (f"{MACHINE}/test_guest_bridges.py::test_bridge_when_it_is_made_then_the_host_has_no_ipv6_address_on_it",
+         f"{MACHINE}/test_guest_bridges.py"
+         "::test_port_when_a_guest_is_behind_it_then_the_host_speaks_no_ipv6_by_it")),
+    "OSSN-0079": Proof(
+        "A disk's secret is in no command line.",
+        (f"{LIBVIRT}/test_libvirt_moves.py::test_secret_of_an_export_is_in_no_command_line",
+         f"{LIBVIRT}/test_backends.py::test_address_of_an_image_keeps_its_characters_apart")),
+    "OSSN-0089": Proof(
+        "Where TLS is set, a migration has it or fails.",
+        (f"{LIBVIRT}/test_libvirt_moves.py"
+         "::test_destination_may_say_its_host_and_nothing_else_of_how_it_is_reached",
+         f"{LIBVIRT}/test_libvirt_moves.py"
+         "::test_offer_with_tls_is_read_by_those_with_a_certificate_alone")),
+    "OSSN-0094": Proof("An attachment changes as part of a volume's migration alone.", not_yet=VOLUMES),
+    "OSSN-0101": Proof(
+        "No request changes what the next one may.",
+        (f"{CONSOLE}/test_console_origins.py::test_hosts_of_earlier_requests_allow_nothing",
+         f"{CONSOLE}/test_console_sessions.py::test_memory_stays_flat_when_many_come_and_go")),
+    # --- others
+    "CVE-2011-3147": Proof(
+        "An image with a backing file is refused, and what is kept is raw or was looked at.",
+        (f"{COMPUTE}/test_image_format.py::test_look_at_a_lying_or_harmful_image_refuses",)),
+    "CVE-2022-37394": Proof(
+        "The daemon starts, whatever users did to their ports.",
+        (f"{LIBVIRT}/test_vifs.py::test_records_when_a_port_makes_no_sense_then_the_others_are_known",
+         f"{LIBVIRT}/test_vifs.py"
+         "::test_port_when_its_data_do_not_hang_together_then_only_its_own_guest_is_refused")),
+    "CVE-2015-2687": Proof("Volumes are no part of a copy of local disks.", not_yet=VOLUMES),
+    "CVE-2013-6491": Proof(
+        "Where TLS is set, the broker is spoken to with TLS.",
+        not_yet="Nothing looks at it yet."),
+}

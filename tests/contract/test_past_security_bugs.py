@@ -1,0 +1,111 @@
+"""Each past security bug has tests that fail when its property breaks, or a reason why nothing of it exists yet."""
+
+from __future__ import annotations
+
+import ast
+import functools
+from pathlib import Path
+
+import pytest
+
+from tests.contract import rows
+from tests.contract.past_security_bugs import PROOFS
+
+TESTS = Path(__file__).resolve().parents[1]
+#: What marks a test that never runs.
+NEVER = ("pytest.mark.skip", "pytest.mark.skip()", "pytest.mark.skipif(True", "pytest.mark.xfail", "unittest.skip")
+IDS = sorted({one for proof in PROOFS.values() for one in proof.tests})
+
+
+@functools.cache
+def module_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
+def problem(name: str) -> str:
+    """Why this id proves nothing; empty when it names a test that pytest finds and runs."""
+    file, _, function = name.partition("::")
+    path = TESTS / file
+    if not path.is_file() or not path.name.startswith("test_"):
+        return f"{file} is no file of tests"
+    body = module_of(path).body
+    found = next((node for node in body if isinstance(node, ast.FunctionDef) and node.name == function), None)
+    if found is None or not function.startswith("test_"):
+        return f"{file} has no test {function!r}"
+    return "it is never run" if is_skipped(found) or any(marks_all(node) for node in body) else ""
+
+
+def is_skipped(test: ast.FunctionDef) -> bool:
+    """Whether a mark or its first statement after a docstring takes it out, whatever the circumstances."""
+    first = next((node for node in test.body if not _is_text(node)), None)
+    return any(_never(mark) for mark in test.decorator_list) or (
+        isinstance(first, ast.Expr) and ast.unparse(first).startswith(("pytest.skip(", "pytest.xfail(")))
+
+
+def marks_all(node: ast.stmt) -> bool:
+    """Whether a statement of a module takes out all of its tests."""
+    if isinstance(node, ast.Expr) and ast.unparse(node).startswith("pytest.skip("):
+        return True
+    if not isinstance(node, ast.Assign) or ast.unparse(node.targets[0]) != "pytestmark":
+        return False
+    marks = node.value.elts if isinstance(node.value, ast.List | ast.Tuple) else [node.value]
+    return any(_never(mark) for mark in marks)
+
+
+def _never(mark: ast.expr) -> bool:
+    text = ast.unparse(mark)
+    return text in NEVER or text.startswith(tuple(f"{one}(" if "(" not in one else one for one in NEVER))
+
+
+def _is_text(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+
+
+@rows.needs_contract
+def test_bugs_when_they_are_on_the_shared_list_then_each_has_its_row_and_no_other_is_here() -> None:
+    listed = [bug["id"] for bug in (rows.load("past_security_bugs.yaml") or pytest.skip("no such list"))["bugs"]]
+    assert sorted(PROOFS) == sorted(listed)
+
+
+@pytest.mark.parametrize("bug", PROOFS)
+def test_bug_when_no_test_is_named_then_a_reason_says_what_brings_it(bug: str) -> None:
+    proof = PROOFS[bug]
+    assert proof.property.endswith(".") and (proof.tests or proof.not_yet.endswith("."))
+    assert len(set(proof.tests)) == len(proof.tests)
+
+
+@pytest.mark.parametrize("name", IDS)
+def test_proof_when_it_is_named_then_it_is_a_test_that_runs(name: str) -> None:
+    assert problem(name) == ""
+
+
+@pytest.mark.parametrize(("source", "skipped"), [
+    ("def test_a(): pass", False),
+    ("@pytest.mark.skip\ndef test_a(): pass", True),
+    ("@pytest.mark.skip(reason='later')\ndef test_a(): pass", True),
+    ("@pytest.mark.skipif(True, reason='later')\ndef test_a(): pass", True),
+    ("@pytest.mark.skipif(os.geteuid() != 0, reason='root')\ndef test_a(): pass", False),
+    ("@pytest.mark.xfail(strict=True)\ndef test_a(): pass", True),
+    ("def test_a():\n    'About.'\n    pytest.skip('later')", True),
+    ("def test_a(path):\n    if not path:\n        pytest.skip('not here')", False),
+])
+def test_skipped_when_nothing_lets_it_run_then_it_is_seen(source: str, skipped: bool) -> None:
+    (node,) = ast.parse(source).body
+    assert isinstance(node, ast.FunctionDef) and is_skipped(node) is skipped
+
+
+@pytest.mark.parametrize(("source", "all_of_them"), [
+    ("pytestmark = pytest.mark.skip(reason='later')", True),
+    ("pytestmark = [pytest.mark.usefixtures('x'), pytest.mark.skip]", True),
+    ("pytestmark = pytest.mark.skipif(not TOOL, reason='no tool')", False),
+    ("pytest.skip('later', allow_module_level=True)", True),
+    ("mark = pytest.mark.skip", False),
+])
+def test_module_when_all_of_it_is_skipped_then_it_is_seen(source: str, all_of_them: bool) -> None:
+    assert marks_all(ast.parse(source).body[0]) is all_of_them
+
+
+@pytest.mark.parametrize("name", ["unit/test_names.py::test_nothing_of_this_name", "unit/test_gone.py::test_a",
+                                  "contract/rows.py::load", "unit/test_names.py"])
+def test_proof_when_there_is_no_such_test_then_it_is_a_problem(name: str) -> None:
+    assert problem(name)
