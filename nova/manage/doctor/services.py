@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import http.client
+import json
 import socket
+import ssl
 import time
 from pathlib import Path
 
@@ -10,6 +14,8 @@ from nova import errors
 from nova.conf.base import Options
 from nova.manage.doctor.finding import BAD, OK, WARN, Finding, described, is_compute
 from nova.model.base import Library
+
+LONGEST_PAGE = 1 << 16  # bytes
 
 
 def broker(options: Options) -> Finding:
@@ -122,16 +128,37 @@ def glance(options: Options) -> Finding:
 
 def placement(options: Options) -> Finding:
     """Whether Placement's API, where it runs here, answers; nothing of ours needs it."""
-    import requests
-
-    group = options.placement_api
-    address = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(group.listen, group.listen)
-    url = f"{'https' if options.wsgi.ssl_cert_file else 'http'}://{address}:{group.listen_port}/"
+    group, certificate = options.placement_api, options.wsgi.ssl_cert_file
+    address = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(group.listen, group.listen)
+    url = f"{'https' if certificate else 'http'}://{f'[{address}]' if ':' in address else address}:{group.listen_port}/"
     try:
-        versions = requests.get(url, timeout=5, verify=False).json()["versions"]
+        versions = json.loads(_page(address, group.listen_port, certificate))["versions"]
         return Finding(OK, f"nova-placement-api answers at {url}, up to version {versions[0]['max_version']}")
-    except requests.ConnectionError:
+    except ssl.SSLCertVerificationError as error:
+        return Finding(BAD, f"what listens at {url} does not show the certificate of [wsgi]ssl_cert_file "
+                            f"({error.verify_message})", "restart nova-placement-api, or correct the file")
+    except ssl.SSLError as error:
+        if options.wsgi.ssl_ca_file:
+            return Finding(OK, f"nova-placement-api at {url} answers to clients with certificates alone")
+        return Finding(BAD, f"what listens at {url} speaks no TLS that we do: {error.reason}",
+                       "look at nova-placement-api's log, and at [wsgi]ssl_cert_file")
+    except (ConnectionError, TimeoutError, socket.gaierror):
         return Finding(OK, "nova-placement-api does not run here: only clients of Placement's API need it")
-    except (requests.RequestException, ValueError, LookupError, TypeError):
+    except (OSError, http.client.HTTPException, ValueError, LookupError, TypeError):
         return Finding(BAD, f"what listens at {url} is no Placement API",
                        "end what has the port, or choose another by [placement_api]listen_port")
+
+
+def _page(address: str, port: int, certificate: str | None) -> bytes:
+    """The first page. Its server has no name, only an address of this host, but must show the very certificate that it
+    was given."""
+    if certificate:
+        context = ssl.create_default_context(cafile=certificate)
+        context.check_hostname = False
+        context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+        link: http.client.HTTPConnection = http.client.HTTPSConnection(address, port, timeout=5, context=context)
+    else:
+        link = http.client.HTTPConnection(address, port, timeout=5)
+    with contextlib.closing(link):
+        link.request("GET", "/")
+        return link.getresponse().read(LONGEST_PAGE)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import http.server
 import socket
+import ssl
 import threading
 
 import pytest
@@ -12,6 +13,7 @@ from nova.manage import doctor
 from nova.rpc import transport
 from nova.rpc.contracts.conductor import ConductorRPC
 from nova.rpc.contracts.conductor_host import ConductorHostRPC
+from tests.fakes.console_papers import Authority, Files
 
 
 class Bus:
@@ -84,8 +86,8 @@ def test_run_when_a_check_has_an_accident_then_the_others_are_told_and_it_fails(
     assert said[1] == "second         ok       fine"
 
 
-def serving(content: bytes) -> http.server.HTTPServer:
-    """A server on a port of its own that answers everything so."""
+def serving(content: bytes, shown: Files | None = None) -> http.server.HTTPServer:
+    """A server on a port of its own that answers everything so; ``shown``: by TLS, with this certificate."""
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             self.send_response(200)
@@ -95,6 +97,10 @@ def serving(content: bytes) -> http.server.HTTPServer:
         def log_message(self, format: str, *args: object) -> None:
             pass
     made = http.server.HTTPServer(("127.0.0.1", 0), Handler)
+    if shown:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(*shown)
+        made.socket = context.wrap_socket(made.socket, server_side=True)
     threading.Thread(target=made.serve_forever, args=(0.02,), daemon=True).start()
     return made
 
@@ -106,6 +112,19 @@ def serving(content: bytes) -> http.server.HTTPServer:
 def test_placement_when_something_listens_at_its_port_then_it_is_asked_what_it_is(content, state, said):
     server = serving(content)
     found = doctor.placement(options(placement_api__listen_port=server.server_port))
+    server.shutdown()
+    server.server_close()
+    assert found.state == state and said in found.what
+
+
+@pytest.mark.parametrize(("shown", "state", "said"), [
+    ("ours", doctor.OK, "1.39"), ("theirs", doctor.BAD, "does not show the certificate")])
+def test_placement_when_it_speaks_tls_then_it_must_show_its_own_certificate(tmp_path, shown, state, said):
+    ours = Authority(tmp_path / "a").issue("ours", server=True)
+    theirs = Authority(tmp_path / "b").issue("theirs", server=True)
+    server = serving(b'{"versions": [{"id": "v1.0", "max_version": "1.39"}]}', ours if shown == "ours" else theirs)
+    made = options(placement_api__listen_port=server.server_port, wsgi__ssl_cert_file=ours.cert)
+    found = doctor.placement(made)
     server.shutdown()
     server.server_close()
     assert found.state == state and said in found.what
