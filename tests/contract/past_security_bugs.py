@@ -91,16 +91,24 @@ PROOFS: dict[str, Proof] = {
          f"{COMPUTE}/test_life.py::test_rescue_then_its_image_may_be_as_large_as_the_guests_own_disk_and_no_larger")),
     "OSSA-2013-019": Proof(
         "A private flavor of others is not there: to show, to list, to boot, to resize to.",
-        (f"{API}/test_flavors.py::test_private_flavor_of_others_looks_absent",)),
+        (f"{API}/test_flavors.py::test_private_flavor_of_others_looks_absent",
+         f"{CONDUCTOR}/actions/test_foreign_flavors.py"
+         "::test_boot_when_the_flavor_is_private_to_others_then_it_is_as_one_that_is_not_there",
+         f"{CONDUCTOR}/actions/test_foreign_flavors.py"
+         "::test_resize_when_the_flavor_is_private_to_others_then_it_is_as_one_that_is_not_there")),
     "OSSA-2013-020": Proof(
         "What a boot costs in refreshed rules is bounded: many requests are one refresh.",
         (f"{COMPUTE}/test_firewall.py::test_refresh_when_many_come_at_once_then_they_wait_for_one_asking",)),
     "OSSA-2013-023": Proof(
         "There is no parser of XML in what reads requests.",
-        (f"{CONTRACT}/test_api_hostile.py::test_body_of_another_media_type_is_415",)),
+        (f"{UNIT}/test_source_safety.py::test_xml_when_it_is_read_then_it_is_libvirts",
+         f"{CONTRACT}/test_api_hostile.py::test_body_of_another_media_type_is_415")),
     "OSSA-2013-024": Proof(
         "Whether a flavor may be used is asked where it is read, for boots and resizes alike.",
-        (f"{API}/test_flavors.py::test_private_flavor_of_others_looks_absent",)),
+        (f"{CONDUCTOR}/actions/test_foreign_flavors.py"
+         "::test_resize_when_the_flavor_is_private_to_others_then_it_is_as_one_that_is_not_there",
+         f"{CONDUCTOR}/actions/test_foreign_flavors.py"
+         "::test_boot_when_the_flavor_is_private_to_others_then_it_is_as_one_that_is_not_there")),
     "OSSA-2013-026": Proof(
         "A console's text is cut; a message that is too large is an error, and the daemon goes on.",
         (f"{COMPUTE}/test_compute_service.py::test_console_when_the_log_is_huge_then_its_end_comes",
@@ -148,7 +156,7 @@ PROOFS: dict[str, Proof] = {
         not_yet="There is no VMware driver."),
     "OSSA-2014-024": Proof(
         "Secrets are compared in constant time.",
-        (f"{UNIT}/metadata/test_metadata_app.py::test_signed_guest_gets_its_metadata",)),
+        (f"{UNIT}/test_source_safety.py::test_secrets_when_they_are_compared_then_in_constant_time",)),
     "OSSA-2014-032": Proof(
         "A server in ERROR is deleted as cleanly as any.",
         (f"{FUNCTIONAL}/test_random_walk.py"
@@ -274,7 +282,9 @@ PROOFS: dict[str, Proof] = {
         (f"{COMPUTE}/test_image_format.py::test_look_at_a_lying_or_harmful_image_refuses",)),
     "OSSA-2026-002": Proof(
         "Each call of the image tool states the formats.",
-        (f"{LIBVIRT}/test_disks.py::test_commands_for_overlays_state_every_format",)),
+        (f"{UNIT}/test_source_safety.py"
+         "::test_image_tool_when_it_is_called_then_by_the_one_module_that_states_formats",
+         f"{LIBVIRT}/test_disks.py::test_commands_for_overlays_state_every_format")),
     "OSSA-2026-022": Proof(
         "No hint of a user is one of our own words.",
         (f"{API}/test_server_create.py::test_hint_nobody_knows_is_kept_for_filters_of_an_operators_own",)),
@@ -329,7 +339,13 @@ PROOFS: dict[str, Proof] = {
     "OSSN-0031": Proof("A machine is cleaned between its users.", not_yet="There is no bare metal driver."),
     "OSSN-0033": Proof(
         "Every TLS client checks certificates, unless it is told not to.",
-        not_yet="Nothing looks at it yet."),
+        (f"{UNIT}/clients/test_certificates.py"
+         "::test_service_when_its_certificate_is_nobodys_then_it_is_not_spoken_with",
+         f"{UNIT}/clients/test_certificates.py"
+         "::test_vendordata_service_when_its_certificate_is_nobodys_then_it_is_told_nothing",
+         f"{UNIT}/test_source_safety.py::test_certificates_when_nobody_says_otherwise_then_they_are_checked",
+         f"{UNIT}/manage/test_doctor.py"
+         "::test_placement_when_it_speaks_tls_then_it_must_show_its_own_certificate")),
     "OSSN-0038": Proof("Caches are in private folders.", not_yet="There is no VMware driver, and no SOAP client."),
     "OSSN-0044": Proof(
         "Consoles set no cookie.",
@@ -376,5 +392,6 @@ PROOFS: dict[str, Proof] = {
     "CVE-2015-2687": Proof("Volumes are no part of a copy of local disks.", not_yet=VOLUMES),
     "CVE-2013-6491": Proof(
         "Where TLS is set, the broker is spoken to with TLS.",
-        not_yet="Nothing looks at it yet."),
+        (f"{UNIT}/clients/test_certificates.py"
+         "::test_broker_when_tls_is_set_then_nothing_is_said_to_it_in_clear",)),
 }
