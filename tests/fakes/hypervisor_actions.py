@@ -82,14 +82,14 @@ class Actions:
         if server_uuid in self.copying:
             raise errors.host.LibvirtRefused(task="copy the guest's disk", reason="another job is active")
         self.calls.append("copy")
-        source, target, image_format = self._files(server_uuid, xml)
+        source, target, formats = self._files(server_uuid, xml)
         if self.copy_hangs:
             self.copying[server_uuid] = xml
             with open(target, "wb") as begun:
                 begun.write(b"half")
             return
         if not self.copy_fails:
-            subprocess.run(["qemu-img", "convert", "-U", "-O", image_format, source, target], check=True)
+            subprocess.run(["qemu-img", "convert", "-U", *formats, source, target], check=True)
         self._ended[server_uuid] = CopyState(ended=True, failure=self.copy_fails)
 
     def copy_under_way(self, server_uuid: str) -> str | None:
@@ -106,13 +106,16 @@ class Actions:
         if self.copying.pop(server_uuid, None):
             self._ended[server_uuid] = CopyState(ended=True, failure="stopped")
 
-    def _files(self, server_uuid: str, xml: str) -> tuple[str, str, str]:
-        """Of the one disk that a backup copies: its file, the file it is copied to, and that one's format."""
+    def _files(self, server_uuid: str, xml: str) -> tuple[str, str, list[str]]:
+        """Of the one disk that a backup copies: its file, the file it is copied to, and their formats as they were
+        told (a hypervisor that is told none looks at the file)."""
         copied = ET.fromstring(xml).find("disks/disk[@backup='yes']")
         assert copied is not None
         disk = ET.fromstring(self.xml[server_uuid]).find(f"devices/disk/target[@dev='{copied.get('name')}']/..")
         source, target, driver = disk.find("source"), copied.find("target"), copied.find("driver")  # type: ignore
-        return source.get("file"), target.get("file"), driver.get("type")  # type: ignore[union-attr,return-value]
+        told = disk.find("driver").get("type")  # type: ignore[union-attr]
+        formats = [*(("-f", told) if told else ()), "-O", driver.get("type")]  # type: ignore[union-attr]
+        return source.get("file"), target.get("file"), formats  # type: ignore[union-attr,return-value]
 
     def _ask_agent(self, server_uuid: str) -> None:
         self._needs(server_uuid, PowerState.RUNNING)

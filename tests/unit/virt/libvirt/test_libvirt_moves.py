@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import threading
 import types
+import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import msgspec
@@ -484,6 +485,28 @@ def test_arrival_has_the_destinations_paths_and_devices(rig, order):
     assert rig.hypervisor.departures[-1].disks == ("vda", "vdb", "vdc")
     assert rig.other.disk(order, "disk.config").stat().st_size > 0
     assert header.size(rig.other.disk(order), "qcow2") == 1 << 30
+
+
+def places(xml: str) -> set[tuple[str, str, str]]:
+    """What a guest's disks, consoles and interfaces are on its host: (element, what the guest sees, what is behind)."""
+    found = set()
+    for device in ET.fromstring(xml).find("devices"):
+        behind = {value for part in ("source", "log", "backingStore/source") for one in device.findall(part)
+                  for value in one.attrib.values()}
+        seen = device.find("target").get("dev", "") if device.find("target") is not None else ""
+        found |= {(device.tag, seen, value) for value in behind}
+    return found
+
+
+def test_landed_guest_when_it_is_started_anew_then_it_has_what_it_runs_with(rig, order):
+    build(rig, order)
+    rig.driver.live_moves.migrate(prepared(rig, order, rig.other), nobody, lambda: False)
+    there, uuid = rig.other.hypervisor, order.server_uuid
+    live = places(rig.hypervisor.departures[-1].xml)
+    there.xml[uuid] = there.xml[uuid].replace(str(rig.other.root), str(rig.root))  # as if libvirt kept the source's
+    rig.other.driver.live_moves.land(move_order(order))
+    assert {one for one in live if one[0] == "disk"} and places(there.xml[uuid]) == live
+    assert str(rig.root) not in there.xml[uuid]
 
 
 def test_arrival_when_the_guest_holds_something_then_it_is_where_its_destination_says(rig, order):
