@@ -2,15 +2,30 @@
 
 from __future__ import annotations
 
+import inspect
 import signal
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
 
 from nova import errors
-from nova.privileged.qemu_img import QemuImg
-from nova.privileged.runner import Completed
+from nova.privileged.qemu_img import Overlay, QemuImg, ToolLimits
+from nova.privileged.runner import Completed, SystemRunner
+
+#: What each sort of call must say, beside what each of its files is.
+STATED = {"convert": ("-f", "-O"), "rebase": ("-f", "-F"), "create": ("-f",), "resize": ("-f",)}
+CALLS: dict[str, Callable[[QemuImg], None]] = {
+    "convert": lambda tool: tool.convert("a", "qcow2", "b", "raw"),
+    "fetch": lambda tool: tool.fetch(["tls-creds-psk,id=tls"], "driver=raw,file.driver=nbd", "b"),
+    "rebase": lambda tool: tool.rebase("a", "b", "raw"),
+    "fill": lambda tool: tool.fill("a", "qcow2", "b", "raw"),
+    "create": lambda tool: tool.create("a", "raw", 1),
+    "create_overlay": lambda tool: tool.create_overlay(Overlay("a", "b", "raw", 1)),
+    "resize": lambda tool: tool.resize("a", "raw", 1)}
+#: Eats a processor, or memory, as a crafted image would have the tool do.
+SPIN = "while :; do :; done"
+SWELL = 'a=x; while :; do a="$a$a"; done'
 
 
 class Scripted:
@@ -18,8 +33,10 @@ class Scripted:
 
     def __init__(self, *codes: int) -> None:
         self.codes = list(codes)
+        self.ran: list[list[str]] = []
 
     def run(self, argv: Sequence[str], **_options: Any) -> Completed:
+        self.ran.append(list(argv))
         return Completed(self.codes.pop(0), "", "")
 
 
@@ -39,3 +56,33 @@ def test_convert_when_the_tool_keeps_dying_then_the_host_refuses(codes: tuple[in
     with pytest.raises(errors.host.ImageTool, match="exceeded its limits"):
         tool(runner).convert("a", "raw", "b", "qcow2")
     assert runner.codes == []
+
+
+def test_calls_then_the_table_has_all_of_them() -> None:
+    assert set(CALLS) == {name for name, _ in inspect.getmembers(QemuImg, inspect.isfunction) if name[0] != "_"}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_call_when_it_names_a_file_then_its_format_is_stated(name: str) -> None:
+    runner = Scripted(0)
+    CALLS[name](tool(runner))
+    [argv] = runner.ran
+    words = argv[argv.index("qemu-img"):]
+    wanted = set(STATED[words[1]]) - ({"-f"} if "--image-opts" in words else set())  # which name the driver themselves
+    assert wanted <= set(words) and ("-b" not in words or "-F" in words)
+    assert "--image-opts" not in words or any(word.startswith("driver=") for word in words)
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_call_when_it_is_any_then_it_has_limits(name: str) -> None:
+    runner = Scripted(0)
+    CALLS[name](tool(runner))
+    limits = runner.ran[0][:runner.ran[0].index("qemu-img")]
+    assert {"--cpu=600", f"--as={4096 << 20}", "--core=0"} <= set(limits)
+
+
+@pytest.mark.parametrize("work", [SPIN, SWELL], ids=["processor", "memory"])
+def test_limits_when_a_tool_would_eat_more_then_it_is_ended_soon(work: str) -> None:
+    argv = ToolLimits(cpu_s=1, memory_mb=64).argv()
+    done = SystemRunner(timeout_s=30).run([*argv, "sh", "-c", work], ok=range(-64, 256))
+    assert done.code != 0
