@@ -145,8 +145,10 @@ PROOFS: dict[str, Proof] = {
          f"{LIBVIRT}/test_libvirt_moves.py::test_cached_image_of_another_size_is_not_taken_for_the_base")),
     "OSSA-2014-009": Proof(
         "A disk's format is what our record says, whatever a guest wrote to it.",
-        (f"{LIBVIRT}/test_guest_xml.py"
-         "::test_overlay_names_its_backing_file_and_format_so_that_nothing_is_guessed",)),
+        (f"{LIBVIRT}/test_guest_written_headers.py::test_rescue_when_a_guest_wrote_an_images_header_then_its_disk_is_"
+         "raw_to_the_rescue_system",
+         f"{LIBVIRT}/test_guest_xml.py"
+         "::test_overlay_names_its_backing_file_and_format_so_that_nothing_is_guessed")),
     "OSSA-2014-011": Proof("One rule decides, whichever API is asked.", not_yet=EC2),
     "OSSA-2014-017": Proof(
         "A rescued server that is deleted leaves nothing.",
@@ -213,11 +215,16 @@ PROOFS: dict[str, Proof] = {
          "change_lets_one_through",)),
     "OSSA-2016-001": Proof(
         "A snapshot reads a disk in the format on record, whatever a guest wrote to it.",
-        (f"{LIBVIRT}/test_libvirt_snapshots.py::test_snapshot_of_a_raw_disk_is_raw",)),
+        (f"{LIBVIRT}/test_guest_written_headers.py::test_snapshot_when_a_guest_wrote_an_images_header_then_it_has_"
+         "that_and_nothing_of_the_host",
+         f"{LIBVIRT}/test_guest_written_headers.py"
+         "::test_snapshot_in_another_format_when_a_guest_wrote_an_images_header_then_the_same")),
     "OSSA-2016-002": Proof("Data of a volume's connection are in no log.", not_yet=VOLUMES),
     "OSSA-2016-007": Proof(
         "No format is guessed in a move, either.",
         (f"{LIBVIRT}/test_libvirt_moves.py::test_source_that_lies_is_refused",
+         f"{LIBVIRT}/test_guest_written_headers.py"
+         "::test_resize_when_a_guest_wrote_an_images_header_then_the_disk_grows_as_bytes",
          f"{LIBVIRT}/test_libvirt_moves.py"
          "::test_config_drive_that_would_show_files_of_the_destination_is_refused")),
     "OSSA-2016-011": Proof(
@@ -228,8 +235,10 @@ PROOFS: dict[str, Proof] = {
          "::test_resize_on_the_same_host_when_deleted_before_confirmation_then_nothing_is_left")),
     "OSSA-2016-012": Proof(
         "What looks at images has limits of memory and time, and ends beyond them.",
-        (f"{PRIVILEGED}/test_image_tool.py::test_convert_when_the_tool_keeps_dying_then_the_host_refuses",
-         f"{LIBVIRT}/test_disks.py::test_commands_of_the_image_tool_are_limited")),
+        (f"{PRIVILEGED}/test_image_tool.py::test_call_when_it_is_any_then_it_has_limits",
+         f"{PRIVILEGED}/test_image_tool.py::test_limits_when_a_tool_would_eat_more_then_it_is_ended_soon",
+         f"{COMPUTE}/test_image_format_limits.py"
+         "::test_look_when_any_number_of_the_head_is_huge_then_it_ends_soon_with_little_memory")),
     # --- 2017 to 2021
     "OSSA-2017-002": Proof(
         "Notifications and what they log hold no token and no password.",
@@ -264,7 +273,9 @@ PROOFS: dict[str, Proof] = {
          "::test_console_opened_and_used_then_no_log_has_its_token")),
     "OSSA-2020-006": Proof(
         "A guest that arrived is defined by the paths and devices of its destination.",
-        (f"{LIBVIRT}/test_arrival.py::test_arrival_when_all_differs_then_paths_and_devices_are_the_destinations",)),
+        (f"{LIBVIRT}/test_libvirt_moves.py"
+         "::test_landed_guest_when_it_is_started_anew_then_it_has_what_it_runs_with",
+         f"{LIBVIRT}/test_arrival.py::test_arrival_when_all_differs_then_paths_and_devices_are_the_destinations")),
     "OSSA-2021-002": Proof(
         "The proxy answers //elsewhere with 400, and leads nobody to another site.",
         (f"{CONSOLE}/test_console_app.py::test_tricks_with_paths_give_neither_files_nor_redirects",)),
@@ -284,7 +295,9 @@ PROOFS: dict[str, Proof] = {
         "Each call of the image tool states the formats.",
         (f"{UNIT}/test_source_safety.py"
          "::test_image_tool_when_it_is_called_then_by_the_one_module_that_states_formats",
-         f"{LIBVIRT}/test_disks.py::test_commands_for_overlays_state_every_format")),
+         f"{PRIVILEGED}/test_image_tool.py::test_call_when_it_names_a_file_then_its_format_is_stated",
+         f"{LIBVIRT}/test_guest_written_headers.py"
+         "::test_resize_when_a_guest_wrote_an_images_header_then_the_disk_grows_as_bytes")),
     "OSSA-2026-022": Proof(
         "No hint of a user is one of our own words.",
         (f"{API}/test_server_create.py::test_hint_nobody_knows_is_kept_for_filters_of_an_operators_own",)),
