@@ -37,6 +37,16 @@ def _facts(record: logging.LogRecord) -> dict[str, object]:
 _CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if chr(code) != "\t"} \
     | {0x2028: "\\u2028", 0x2029: "\\u2029"}
 
+#: Characters of one event: what a client chose, and an accident repeats, must not fill a disk. Of what is longer the end
+#: is kept, too: that is where a traceback says what happened.
+LONGEST, END = 16384, 4096
+
+
+def shortened(text: str) -> str:
+    """The text, or its beginning and its end with how much is left out between them."""
+    left = len(text) - LONGEST
+    return text if left <= 0 else f"{text[:LONGEST - END]} [{left} characters are left out] {text[-END:]}"
+
 
 class OneLine(logging.Formatter):
     """Text for people; a traceback is folded into the line, so that no line stands alone."""
@@ -50,7 +60,7 @@ class OneLine(logging.Formatter):
         if record.exc_info:
             text += " | " + self.formatException(record.exc_info)
         return f"{time} {record.process} {record.levelname} {record.name} [{facts or '-'}] " + \
-            text.replace("\n", " | ").translate(_CONTROLS)
+            shortened(text.replace("\n", " | ").translate(_CONTROLS))
 
 
 class OneObject(logging.Formatter):
@@ -60,9 +70,9 @@ class OneObject(logging.Formatter):
         """One JSON object with the time in UTC to the microsecond; ``traceback`` where there is one."""
         time = datetime.datetime.fromtimestamp(record.created, datetime.UTC).isoformat()
         found = {"time": time, "process": record.process, "level": record.levelname, "module": record.name,
-                 **_facts(record), "message": record.getMessage()}
+                 **_facts(record), "message": shortened(record.getMessage())}
         if record.exc_info:
-            found["traceback"] = self.formatException(record.exc_info)
+            found["traceback"] = shortened(self.formatException(record.exc_info))
         return json.dumps(found)
 
 

@@ -10,6 +10,7 @@ from wsgiref.types import WSGIEnvironment
 ExcInfo = tuple[type[BaseException], BaseException, TracebackType] | tuple[None, None, None]
 
 LONGEST_NAME = 255  # of whatever a path may name
+LONGEST_LOGGED = 1024  # characters of a path and its query
 VERSION_KEY = "nova.api_version"  # environ: what the answer's version headers say
 
 
@@ -27,9 +28,11 @@ _SECRET = re.compile(r"(/os-console-auth-tokens/+)[^/?]+")
 
 
 def logged(environ: WSGIEnvironment) -> str:
-    """The path as it was asked for, on one line whatever a client put into it, and without secrets."""
+    """The path as it was asked for, on one line whatever a client put into it, without secrets, and no longer than
+    helps."""
     path = environ.get("nova.path") or environ.get("SCRIPT_NAME", "") + environ.get("PATH_INFO", "")
     query = environ.get("QUERY_STRING")
     path = _SECRET.sub(r"\1***", path)
     text = f"{path}?{query}" if query else path
-    return text.encode("latin-1", "replace").decode("utf-8", "replace").encode("unicode_escape").decode("ascii")
+    shown = text.encode("latin-1", "replace").decode("utf-8", "replace").encode("unicode_escape").decode("ascii")
+    return shown if len(shown) <= LONGEST_LOGGED else f"{shown[:LONGEST_LOGGED]}..."

@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from nova.logs import OneLine
+from nova.logs import LONGEST, OneLine, OneObject
 
 
 @pytest.mark.parametrize(("said", "shown"), [
@@ -16,3 +16,10 @@ from nova.logs import OneLine
 def test_line_when_a_client_chose_its_words_then_it_stays_one_line(said: str, shown: str) -> None:
     line = OneLine().format(logging.makeLogRecord({"msg": "event %s", "args": (said,), "name": "nova.x"}))
     assert line.endswith(f"nova.x [-] event {shown}") and len(line.splitlines()) == 1
+
+
+def test_line_when_it_is_huge_then_its_beginning_and_its_end_are_kept() -> None:
+    record = logging.makeLogRecord({"msg": "begins %s ends", "args": ("x" * 100_000,), "name": "nova.x"})
+    line = OneLine().format(record)
+    assert "begins x" in line and line.endswith("x ends") and "characters are left out" in line
+    assert len(line) < LONGEST + 200 and len(OneObject().format(record)) < LONGEST + 400
