@@ -34,10 +34,13 @@ PROOFS: dict[str, Proof] = {
         not_yet="Manifests and archives come with the EC2 API's image registration."),
     "OSSA-2012-001": Proof(
         "A project in the URL that is not the token's is refused on every route.",
-        (f"{API}/test_dispatch.py::test_project_in_the_path_must_be_the_tokens",)),
+        (f"{API}/test_foreign_projects.py"
+         "::test_path_when_its_project_is_not_the_tokens_then_it_is_refused_on_every_route",)),
     "OSSA-2012-003": Proof(
         "Names that are too long are 400, and a request adds no more than some KB to the log.",
-        (f"{UNIT}/test_logs.py::test_line_when_a_client_chose_its_words_then_it_stays_one_line",)),
+        (f"{API}/test_log_bytes.py::test_request_when_a_part_of_it_is_huge_then_the_log_grows_by_little",
+         f"{API}/test_log_bytes.py::test_request_when_it_ends_in_an_accident_then_the_log_grows_by_little",
+         f"{UNIT}/test_logs.py::test_line_when_a_client_chose_its_words_then_it_stays_one_line")),
     "OSSA-2012-005": Proof(
         "Quotas of security groups and rules hold when requests race.",
         (f"{FUNCTIONAL}/test_security_group_races.py"
