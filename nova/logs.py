@@ -37,8 +37,8 @@ def _facts(record: logging.LogRecord) -> dict[str, object]:
 _CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if chr(code) != "\t"} \
     | {0x2028: "\\u2028", 0x2029: "\\u2029"}
 
-#: Characters of one event: what a client chose, and an accident repeats, must not fill a disk. Of what is longer the end
-#: is kept, too: that is where a traceback says what happened.
+#: Characters of one event: what a client chose, and an accident repeats, must not fill a disk. Of what is longer the
+#: end is kept, too: that is where a traceback says what happened.
 LONGEST, END = 16384, 4096
 
 
