@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from nova import errors
-from nova.privileged.runner import CommandRunner, Completed, SystemRunner, hide
+from nova.privileged.runner import CommandRunner, Completed, PrivateRunner, hide
 
 #: Our name of a format -> qemu-img's.
 TOOL_NAMES = {"raw": "raw", "qcow2": "qcow2", "vhd": "vpc", "vhdx": "vhdx", "vdi": "vdi", "vmdk": "vmdk", "iso": "raw",
@@ -56,7 +56,7 @@ class QemuImg:
     """``runner_of(timeout_s)`` gives what runs programs; tests hand in one that records."""
 
     def __init__(self, limits: ToolLimits = ToolLimits(), timeout_s: float = 600.0,  # noqa: B008 - an immutable value
-                         runner_of: Callable[[float], CommandRunner] = SystemRunner) -> None:
+                         runner_of: Callable[[float], CommandRunner] = PrivateRunner) -> None:
         self._limits, self._runner = limits, runner_of(timeout_s)
 
     def convert(self, source: str, source_format: str, target: str, target_format: str,

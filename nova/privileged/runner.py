@@ -57,6 +57,8 @@ class CommandRunner(Protocol):
 class SystemRunner:
     """Runs programs for real, with the system's search path and the C locale, for at most ``timeout_s`` seconds."""
 
+    umask = -1  # of the programs; -1: ours
+
     def __init__(self, timeout_s: float = 30.0) -> None:
         self.timeout_s = timeout_s
 
@@ -65,7 +67,8 @@ class SystemRunner:
         with _in_memory() as given, _in_memory() as output, _in_memory() as complaints:
             given.write((stdin or "").encode())
             given.seek(0)
-            process = _started(argv, {**system_environment(), **(environment or {})}, given, output, complaints)
+            process = _started(argv, {**system_environment(), **(environment or {})}, given, (output, complaints),
+                               self.umask)
             try:
                 self._wait(process, argv, (output, complaints))
             except BaseException:  # who is interrupted leaves nothing running: it is in a group of its own
@@ -88,6 +91,13 @@ class SystemRunner:
             concurrency.sleep(pause)
             pause = min(2 * pause, LAST_LOOK_S)
         _check_size(process, argv, outputs)
+
+
+class PrivateRunner(SystemRunner):
+    """The same for what writes guests' disks: nobody else may read a file that a program makes, not even while it is
+    being written."""
+
+    umask = 0o077
 
 
 class Conversation:
@@ -152,11 +162,12 @@ def hide(text: str) -> str:
     return SECRETS.sub(r"\1***", text)
 
 
-def _started(argv: Sequence[str], environment: Mapping[str, str], given: BinaryIO, output: BinaryIO,
-             complaints: BinaryIO) -> Process:
+def _started(argv: Sequence[str], environment: Mapping[str, str], given: BinaryIO, outputs: tuple[BinaryIO, BinaryIO],
+             umask: int) -> Process:
+    output, complaints = outputs
     try:
         return subprocess.Popen(list(argv), stdin=given, stdout=output, stderr=complaints, env=environment,
-                                start_new_session=True)
+                                start_new_session=True, umask=umask)
     except (OSError, ValueError) as error:
         raise _failed(argv, _why_not(argv, error)) from None
 

@@ -14,7 +14,7 @@ from nova.model.orders import GuestState
 from nova.model.states import PowerState
 from nova.privileged.ovs import OpenVSwitch
 from nova.privileged.qemu_img import QemuImg, ToolLimits
-from nova.privileged.runner import CommandRunner, SystemRunner
+from nova.privileged.runner import CommandRunner, PrivateRunner
 from nova.virt import interface
 from nova.virt.libvirt.disks.config_drive import ConfigDrive
 from nova.virt.libvirt.disks.folders import Folders
@@ -51,7 +51,7 @@ DISK_TOOL_TIMEOUT_S = 1200.0
 
 
 def image_tool(settings: LibvirtSettings, timeout_s: float = DISK_TOOL_TIMEOUT_S,
-                      runner_of: Callable[[float], CommandRunner] = SystemRunner) -> QemuImg:
+                      runner_of: Callable[[float], CommandRunner] = PrivateRunner) -> QemuImg:
     """qemu-img within the operator's limits: for guests' disks, and for the host's image cache."""
     return QemuImg(ToolLimits(cpu_s=settings.tool_cpu_s, memory_mb=settings.tool_memory_mb), timeout_s, runner_of)
 
@@ -103,7 +103,7 @@ class LibvirtDriver(interface.Driver):
     needs_images = True
 
     def __init__(self, settings: LibvirtSettings, hypervisor: LibvirtHypervisor | None = None,
-                        runner_of: Callable[[float], CommandRunner] = SystemRunner,
+                        runner_of: Callable[[float], CommandRunner] = PrivateRunner,
                  clock: concurrency.Clock | None = None) -> None:
         if hypervisor is None:
             from nova.virt.libvirt.connection import LibvirtConnection  # the library is loaded where it is needed

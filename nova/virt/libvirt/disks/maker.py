@@ -42,6 +42,7 @@ class DiskMaker:
     def copy(self, source: str, folder: Folder, name: str) -> None:
         """A file of the cache that the guest needs at each start (kernel, ramdisk), so that the cache may lose it."""
         with whole(folder.file(name)) as part:
+            part.touch(mode=0o600)
             concurrency.run_in_thread(shutil.copyfile, source, part)
 
     def exists(self, folder: Folder, disk: DiskRecord) -> bool:

@@ -101,8 +101,7 @@ class Qcow2Files(RawFiles):
 
 def format_file(runner: CommandRunner, path: Path, size_bytes: int, wanted: Format) -> None:
     """A new sparse file with a file system in it."""
-    with open(path, "xb") as target:
-        path.chmod(0o600)
+    with open(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600), "wb") as target:
         target.truncate(size_bytes)
     runner.run(filesystems.argv(wanted.name, wanted.label, str(path)))
 
