@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+import msgspec
 import pytest
 import sqlalchemy as sa
 
@@ -12,7 +13,9 @@ from nova import context
 from nova.db.models import cell as tables
 from nova.model.aggregates import NewAggregate
 from nova.model.server_orders import RebuildServer
+from nova.scheduler.filters import all_filters
 from tests.fakes.failing_cloud import FailingCloud
+from tests.fakes.scheduling import filter_options
 from tests.fakes.small_cloud import DEMO, SmallCloud
 
 
@@ -34,6 +37,30 @@ def test_busy_hosts_and_named_servers_are_told(cloud: SmallCloud) -> None:
 def test_hints_of_nonsense_ask_the_database_nothing(cloud: SmallCloud) -> None:
     cloud.active(scheduler_hints={"same_host": "near", "different_host": [5, {"a": 1}]})
     assert cloud.scheduler.requests[-1].server_hosts == {}
+
+
+#: Words that schedulers, of this or another release, say to themselves (OSSA-2026-022), and names of our own fields.
+OUR_OWN = {"_nova_check_type": ["rebuild"], "rebuild": True, "force": True, "host": "b", "node": "b", "source_host": "b",
+           "resources": {}, "server_hosts": {"x": "b"}, "exclude": ["a"], "wishes": None, "group_host": ["b"]}
+
+
+def test_hints_when_they_are_our_own_words_then_all_is_asked_and_claimed_as_without_them(cloud: SmallCloud) -> None:
+    requests = []
+    for hints in ({}, OUR_OWN):
+        [uuid] = cloud.active(scheduler_hints=hints)
+        request = cloud.scheduler.requests[-1]
+        assert uuid in {server for _, server in cloud.claims()}
+        requests.append(msgspec.structs.replace(request, server_uuids=(), hints={}, busy={}))
+    assert requests[0] == requests[1]
+
+
+def test_hints_when_they_are_our_own_words_then_no_filter_reads_them(cloud: SmallCloud) -> None:
+    [uuid] = cloud.active(scheduler_hints=OUR_OWN)
+    request = cloud.scheduler.requests[-1]
+    assert request.hints == OUR_OWN
+    filters = [kind(filter_options()) for kind in all_filters()]
+    without = msgspec.structs.replace(request, hints={})
+    assert [one.wanted(request) for one in filters] == [one.wanted(without) for one in filters]
 
 
 @pytest.mark.parametrize(("multiplier", "expected"), [(0.0, {}), (1.0, {"a": 1.0})])
