@@ -305,7 +305,10 @@ PROOFS: dict[str, Proof] = {
          "::test_resize_when_a_guest_wrote_an_images_header_then_the_disk_grows_as_bytes")),
     "OSSA-2026-022": Proof(
         "No hint of a user is one of our own words.",
-        (f"{API}/test_server_create.py::test_hint_nobody_knows_is_kept_for_filters_of_an_operators_own",)),
+        (f"{CONDUCTOR}/steps/test_told_to_schedulers.py"
+         "::test_hints_when_they_are_our_own_words_then_all_is_asked_and_claimed_as_without_them",
+         f"{CONDUCTOR}/steps/test_told_to_schedulers.py"
+         "::test_hints_when_they_are_our_own_words_then_no_filter_reads_them")),
     "OSSA-2020-003": Proof("A signed EC2 request is fresh, or refused.", not_yet=EC2),
     "OSSA-2020-004": Proof("An EC2 caller's roles are those it has now.", not_yet=EC2),
     "OSSA-2025-002": Proof("A signature is checked with the service's own credential.", not_yet=EC2),
@@ -345,8 +348,11 @@ PROOFS: dict[str, Proof] = {
          f"{COMPUTE}/test_firewall.py::test_guard_when_the_conductor_never_answered_then_a_guest_is_closed_whatever_"
          "the_host_s_file_says")),
     "OSSN-0026": Proof(
-        "Files that say what is run as root are not a service's to write.",
-        not_yet="Nothing looks at it yet."),
+        "Files that say what is run as root are root's to write, or an administrator is told.",
+        (f"{UNIT}/manage/test_doctor.py::test_config_when_others_can_write_it_or_its_folder_then_it_is_bad",
+         f"{UNIT}/manage/test_doctor.py::test_config_when_it_is_a_users_then_where_daemons_are_root_it_is_said"),
+        not_yet="On a controller the files of the installation's guide are the service's own, which runs nothing as "
+                "root."),
     "OSSN-0027": Proof(
         "A guest sends frames under its own addresses alone.",
         (f"{MACHINE}/test_host_firewall.py"

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+import pwd
+import stat
+from collections.abc import Callable, Sequence
 
 from nova.conf.base import Options
 from nova.manage.doctor.cloud import capacity, cleanups, clock, failures, hosts, tasks
-from nova.manage.doctor.finding import BAD, OK, WARN, Check, Finding
+from nova.manage.doctor.finding import BAD, OK, WARN, Check, Finding, is_compute
 from nova.manage.doctor.firewall import packet_filter
 from nova.manage.doctor.host import bridge_tools, consoles, disk, kvm, libvirt
 from nova.manage.doctor.neutron_service import neutron
@@ -16,13 +18,38 @@ from nova.manage.doctor.services import broker, databases, glance, keystone, pla
 
 
 def config(options: Options) -> Finding:
-    """Whether nova.conf's secrets are the daemons' alone. That its options are valid was found by reading them."""
+    """Whether nova.conf's secrets are the daemons' alone, and its words the operator's. That its options are valid was
+    found by reading them."""
     files = [os.fspath(path) for path in options.config_file]
     open_files = [path for path in files if os.path.basename(path) == "nova-conductor.conf"
                   and os.stat(path).st_mode & 0o077]
     if open_files:
         return Finding(BAD, f"{open_files[0]} can be read by others", f"chmod 600 {open_files[0]}")
+    changeable = _changeable(files, is_compute(options))
+    if changeable:
+        return changeable
     return Finding(OK, f"every option of {', '.join(files) or 'the defaults'} is valid; this host is {options.host}")
+
+
+def _changeable(files: Sequence[str], as_root: bool) -> Finding | None:
+    """What says which programs daemons run is not for others to write; nor, where some run ``as_root``, for anybody but
+    root (OSSN-0026)."""
+    folders = {os.path.dirname(os.path.abspath(path)) for path in files}
+    for path in (*files, *sorted(folders)):
+        found = os.stat(path)
+        if found.st_mode & 0o022 and not found.st_mode & stat.S_ISVTX:
+            return Finding(BAD, f"{path} can be written by others", f"chmod go-w {path}")
+        if as_root and found.st_uid:
+            return Finding(WARN, f"{path} is {_user(found.st_uid)}'s to write, and nova-compute does as root what it "
+                                 "says", f"chown root {path}")
+    return None
+
+
+def _user(uid: int) -> str:
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)
 
 
 CHECKS: tuple[tuple[str, Check], ...] = (

@@ -36,7 +36,18 @@ def broker(options: Options) -> Finding:
     except errors.NovaError as error:
         return Finding(BAD, f"the broker is there, but no conductor answers: {error.message}",
                        "start nova-conductor and look at its log; check the user and vhost in " + option)
-    return Finding(OK, f"a conductor answered over the broker in {1000 * (time.monotonic() - started):.0f} ms{answer}")
+    took = f"a conductor answered over the broker in {1000 * (time.monotonic() - started):.0f} ms{answer}"
+    return unproven(options, host, took) or Finding(OK, took)
+
+
+def unproven(options: Options, host: str, took: str) -> Finding | None:
+    """A warning where the broker is spoken to by TLS, and anybody may be it: oslo.messaging checks its certificate
+    where an authority is named alone."""
+    group = options.oslo_messaging_rabbit
+    if not group.ssl or group.ssl_ca_file:
+        return None
+    return Finding(WARN, f"{took}; whether it is {host} nobody checks",
+                   "name the authority of its certificate in [oslo_messaging_rabbit]ssl_ca_file")
 
 
 def the_bus(options: Options) -> tuple[Library, str]:

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 import http.server
+import os
 import socket
 import ssl
 import threading
+import types
 
 import pytest
 from oslo_config import cfg
@@ -62,6 +64,18 @@ def test_clock_on_a_compute_host_then_it_says_what_to_do_without_asking():
     assert finding.state == doctor.WARN and "NTP" in finding.cure
 
 
+@pytest.mark.parametrize(("tls", "authority", "warns"), [
+    (True, "", True), (True, "/ca.pem", False), (False, "", False)])
+def test_broker_when_its_certificate_is_not_checked_then_a_warning(tls, authority, warns):
+    made = options()
+    transport.open_transport(made)  # declares the options
+    made.set_override("ssl", tls, group="oslo_messaging_rabbit")
+    made.set_override("ssl_ca_file", authority, group="oslo_messaging_rabbit")
+    found = doctor.services.unproven(made, "broker", "it answered")
+    assert (found is not None) == warns
+    assert not warns or (found.state == doctor.WARN and "ssl_ca_file" in found.cure)
+
+
 def test_broker_when_nothing_listens_then_it_names_the_address_and_the_option():
     made = options()
     transport.open_transport(made)  # declares transport_url
@@ -69,6 +83,34 @@ def test_broker_when_nothing_listens_then_it_names_the_address_and_the_option():
     finding = doctor.broker(made)
     assert finding.state == doctor.BAD and "127.0.0.1:1" in finding.what and "secret" not in finding.what
     assert "transport_url" in finding.cure
+
+
+def configured(path, **values):
+    """Options that were read from a file there."""
+    path.mkdir(mode=0o755)
+    file = path / "nova.conf"
+    file.write_text("[DEFAULT]\n")
+    file.chmod(0o640)
+    made = options(**values)
+    return file, types.SimpleNamespace(config_file=[str(file)], host="here", compute_driver=made.compute_driver,
+                                       database=made.database)
+
+
+@pytest.mark.parametrize(("what", "mode"), [("nova.conf", 0o660), ("nova.conf", 0o602), (".", 0o777), (".", 0o775)])
+def test_config_when_others_can_write_it_or_its_folder_then_it_is_bad(tmp_path, what, mode):
+    file, made = configured(tmp_path / "etc")
+    assert doctor.config(made).state == doctor.OK
+    (file.parent / what).chmod(mode)
+    found = doctor.config(made)
+    assert found.state == doctor.BAD and "can be written by others" in found.what and "chmod go-w" in found.cure
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to give files away")
+@pytest.mark.parametrize(("driver", "state"), [("libvirt.LibvirtDriver", doctor.WARN), (None, doctor.OK)])
+def test_config_when_it_is_a_users_then_where_daemons_are_root_it_is_said(tmp_path, driver, state):
+    file, made = configured(tmp_path / "etc", compute_driver=driver)
+    os.chown(file, 65534, -1)
+    assert doctor.config(made).state == state
 
 
 def test_is_compute_when_a_conductor_shares_the_file_then_not():
