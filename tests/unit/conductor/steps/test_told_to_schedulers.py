@@ -40,8 +40,8 @@ def test_hints_of_nonsense_ask_the_database_nothing(cloud: SmallCloud) -> None:
 
 
 #: Words that schedulers, of this or another release, say to themselves (OSSA-2026-022), and names of our own fields.
-OUR_OWN = {"_nova_check_type": ["rebuild"], "rebuild": True, "force": True, "host": "b", "node": "b", "source_host": "b",
-           "resources": {}, "server_hosts": {"x": "b"}, "exclude": ["a"], "wishes": None, "group_host": ["b"]}
+OUR_OWN = {"_nova_check_type": ["rebuild"], "rebuild": True, "force": True, "host": "b", "node": "b", "resources": {},
+           "source_host": "b", "server_hosts": {"x": "b"}, "exclude": ["a"], "wishes": None, "group_host": ["b"]}
 
 
 def test_hints_when_they_are_our_own_words_then_all_is_asked_and_claimed_as_without_them(cloud: SmallCloud) -> None:
