@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 
 from tests.contract import rows
-from tests.contract.past_security_bugs import PROOFS
+from tests.contract.past_advisories import ADVISORIES
+from tests.contract.past_notes import NOTES
 
 TESTS = Path(__file__).resolve().parents[1]
+PROOFS = ADVISORIES | NOTES
 #: What marks a test that never runs.
 NEVER = ("pytest.mark.skip", "pytest.mark.skip()", "pytest.mark.skipif(True", "pytest.mark.xfail", "unittest.skip")
 IDS = sorted({one for proof in PROOFS.values() for one in proof.tests})

@@ -7,8 +7,8 @@ import pytest
 from keystoneauth1 import session as ksession
 from oslo_config import cfg
 
+from nova import concurrency, context, errors
 from nova import conf as nova_conf
-from nova import context, errors
 from nova.clients import session
 from nova.clients.glance import Glance
 from nova.model.images import ImageQuery, NewImage
@@ -77,6 +77,22 @@ def test_show_as_user_when_the_request_has_no_token_then_it_is_not_asked_with_ou
     with context.entered(context.RequestContext(request_id="req-1")), pytest.raises(errors.service.Forbidden):
         Glance(caller).show(image_id, as_user=True)
     assert server.requests == []
+
+
+def test_show_as_user_when_many_users_ask_by_one_client_then_each_by_its_own_token_alone(server, glance):
+    """No credential of a request serves another (OSSN-0063), nor a call for nobody, which has the word of noauth."""
+    image_id = server.add()
+
+    def ask(user: str) -> None:
+        with context.entered(context.RequestContext(request_id="req-1", global_request_id=f"req-{user}",
+                                                    token=f"token-{user}" if user != "nobody" else None)):
+            glance.show(image_id, as_user=user != "nobody")
+    asking = [concurrency.spawn(ask, user) for user in ("ann", "bob", "nobody", "ann", "eve") * 8]
+    for one in asking:
+        one.join(30)
+    sent = {(headers["X-OpenStack-Request-ID"], headers.get("X-Auth-Token")) for _, _, headers in server.requests}
+    assert len(server.requests) == 40 and sent == {
+        ("req-nobody", "notused"), *((f"req-{user}", f"token-{user}") for user in ("ann", "bob", "eve"))}
 
 
 def test_show_as_user_sends_the_users_token(server, glance):
