@@ -6,6 +6,7 @@ from typing import Any
 
 import requests
 
+from tests.functional import planted
 from tests.functional.backends import wait_until
 
 NEWEST = "2.90"
@@ -47,7 +48,7 @@ class Client:
 
     def create(self, name: str = "vm", /, **fields: Any) -> dict[str, Any]:
         """The answer's server (or reservation), with the request's id in ``request_id``."""
-        server = {"name": name, "flavorRef": "1", "imageRef": IMAGE, "networks": "auto", **fields}
+        server = {"name": name, "flavorRef": "1", "imageRef": IMAGE, "networks": "auto", **planted.FIELDS, **fields}
         answer = self.call("POST", "/servers", {"server": server})
         body = answer.json()
         return {**body.get("server", body), "request_id": answer.headers["x-openstack-request-id"]}

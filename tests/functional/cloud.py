@@ -22,6 +22,7 @@ from nova.conductor.hosts.enrolment import HOST_DAEMONS
 from nova.db import enrolments
 from nova.rpc.host_secret import HostSecret
 from tests.fakes.glance import FakeGlance
+from tests.functional import planted
 from tests.functional.backends import HOSTS, Backends, free_port, hosts_url, wait_until
 from tests.functional.client import IMAGE, NEWEST, Client
 from tests.functional.daemons import TOP, Daemon, environment
@@ -301,6 +302,10 @@ class Cloud:
             admin.delete(server["id"])
         wait_until("all servers are gone", lambda: not admin.servers("?all_tenants=1"), 40, 0.2)
         self.wait_clean()
+
+    def secrets_in_logs(self) -> list[str]:
+        """Lines of its daemons' logs with a secret of a request or of its own."""
+        return planted.seen_in(self.root / "log", planted.of_cloud(self.broker_url, self.database_urls, self.root))
 
     def remove_files(self) -> None:
         shutil.rmtree(self.root, ignore_errors=True)

@@ -28,7 +28,8 @@ def backends() -> Iterator[Backends]:
 
 @pytest.fixture(scope="module")
 def make_cloud(backends: Backends, request: pytest.FixtureRequest) -> Iterator[Make]:
-    """Makes clouds that are not started yet; ends them with the module, and keeps their logs when a test failed."""
+    """Makes clouds that are not started yet; ends them with the module, and keeps their logs when a test failed or
+    there is a secret in one."""
     made: list[Cloud] = []
 
     def make(plan: Plan) -> Cloud:
@@ -42,10 +43,14 @@ def make_cloud(backends: Backends, request: pytest.FixtureRequest) -> Iterator[M
 
     failed_before = request.session.testsfailed
     yield make
+    seen: list[str] = []
     for cloud in made:
         cloud.stop()
-        if request.session.testsfailed == failed_before:
+        found = cloud.secrets_in_logs()
+        if request.session.testsfailed == failed_before and not found:
             cloud.remove_files()
+        seen += found
+    assert seen == [], "secrets in logs"
 
 
 @pytest.fixture(scope="module")
