@@ -21,7 +21,7 @@ from nova.db.engine import Connection
 from nova.model.base import HostName, Time
 from nova.model.guests import GuestFacts, GuestPassword, GuestQuery
 from nova.model.hosts import Inventory
-from nova.model.migrations import ProgressReport
+from nova.model.migrations import MigrationQuery, ProgressReport
 from nova.model.networks import LeaseChange, NetworkOnHost
 from nova.model.orders import ExpectedGuest, Outcome, Permission, PowerReport
 from nova.model.security_groups import HostFirewall
@@ -38,6 +38,8 @@ SECRET_LENGTH = 64  # characters
 #: What registers by this contract, and the contract that it serves.
 SERVED: dict[str, type[Contract] | None] = {
     services.COMPUTE: ComputeRPC, services.NETWORK: NetworkRPC, services.METADATA: None}
+
+MOST_GUESTS = 10_000  # of one host
 
 
 class HostService:
@@ -124,7 +126,9 @@ class HostService:
         self.deps.cell.transact(write)
 
     def may_proceed(self, host: HostName, asked: tuple[Permission, ...]) -> tuple[Permission, ...]:
-        """One answer for each that was asked, in their order. A server that is gone may not."""
+        """One answer for each that was asked, in their order. A server that is gone may not. Invalid: more than any
+        host has."""
+        _check_count(asked)
         with self.deps.cell.reading() as tx:
             newest = servers.epochs(tx, [one.server_uuid for one in asked])
         return tuple(Permission(server_uuid=one.server_uuid, epoch=one.epoch,
@@ -132,14 +136,17 @@ class HostService:
 
     def expected_guests(self, host: HostName, have: tuple[str, ...]) -> tuple[ExpectedGuest, ...]:
         """``have``: uuids of the guests that the host has. What no record says is gone may not be removed: such a guest
-        is in neither part."""
+        is in neither part. Of servers that never were there it hears nothing. Invalid: more than any host has."""
+        _check_count(have)
         with self.deps.cell.reading() as tx:
             here = servers.on_host(tx, host)
             others = set(have) - {row.uuid for row in here}
-            gone = servers.rows_of(tx, sorted(others), with_deleted=True).values() if others else ()
+            found = servers.rows_of(tx, sorted(others), with_deleted=True).values() if others else ()
+            gone = [row for row in found if row.deleted]
+            was_here = _were_on(tx, host, [row.uuid for row in gone if row.host != host])
             now = services.now(tx) if gone else None
         expected = [self._expected(row, None) for row in here]
-        return (*expected, *[self._expected(row, now) for row in gone if row.deleted])
+        return (*expected, *[self._expected(row, now) for row in gone if row.host == host or row.uuid in was_here])
 
     def _expected(self, row: Any, now: Time | None) -> ExpectedGuest:
         """``now``, by the database's clock, for one that is gone."""
@@ -208,6 +215,18 @@ class HostService:
         if lease.action in ("add", "del"):
             self.deps.cell.transact(lambda tx: networks.note_lease(tx, host, lease.address, lease.mac,
                                                                     lease.action == "add"))
+
+
+def _check_count(named: Sequence[object]) -> None:
+    if len(named) > MOST_GUESTS:
+        raise errors.Invalid(f"{len(named)} guests are named; a host has {MOST_GUESTS} at most.")
+
+
+def _were_on(tx: Connection, host: str, uuids: Sequence[str]) -> set[str]:
+    """Those of the deleted servers that were on the host earlier: moved from or to it, or left for it to clear up."""
+    pending = {one.server_uuid for one in services.pending_cleanups(tx, host)} if uuids else set()
+    return {uuid for uuid in uuids if uuid in pending
+            or migrations.select(tx, MigrationQuery(server_uuid=uuid, host=host), 1)}
 
 
 def _same(host: str, other: str) -> None:

@@ -8,12 +8,13 @@ import pytest
 import sqlalchemy as sa
 
 from nova import errors
-from nova.db import services
+from nova.db import migrations, services
 from nova.db.models import cell as tables
 from nova.db.models.api import providers as resource_providers
 from nova.db.placement import providers as placement_providers
 from nova.model.guests import GuestPassword, GuestQuery
 from nova.model.hosts import Inventory, Node
+from nova.model.migrations import NewMigration
 from nova.model.providers import ChildProvider, NewProvider
 from nova.model.services import (
     ContractVersion,
@@ -165,6 +166,30 @@ def test_facts_when_a_compute_host_serves_the_network_then_it_gets_them(cloud: S
     uuid, = cloud.active()
     cloud.write("cell", tables.networks.update().values(host="b"))
     assert cloud.hosts.guest_facts("b", GuestQuery(server_uuid=uuid)).uuid == uuid
+
+
+def test_expected_guests_when_a_deleted_server_was_never_there_then_the_host_hears_nothing_of_it(
+        cloud: SmallCloud) -> None:
+    uuid, = cloud.active(host="a")
+    cloud.delete(uuid)
+    assert [one.server_uuid for one in cloud.hosts.expected_guests("a", (uuid,)) if one.gone] == [uuid]
+    assert cloud.hosts.expected_guests("b", (uuid,)) == ()
+
+
+def test_expected_guests_when_a_deleted_server_had_left_then_its_old_host_hears_that_it_is_gone(
+        cloud: SmallCloud) -> None:
+    uuid, = cloud.active(host="a")
+    move = NewMigration(uuid=node_id("move"), server_uuid=uuid, type="evacuation", status="done", source_compute="b",
+                        dest_compute="a")
+    cloud.cell.transact(lambda tx: migrations.insert(tx, move))
+    cloud.delete(uuid)
+    assert [one.server_uuid for one in cloud.hosts.expected_guests("b", (uuid,))] == [uuid]
+
+
+@pytest.mark.parametrize("call", ["expected_guests", "may_proceed"])
+def test_call_when_it_names_more_guests_than_a_host_has_then_invalid(cloud: SmallCloud, call: str) -> None:
+    with pytest.raises(errors.Invalid, match="at most"):
+        getattr(cloud.hosts, call)("a", ("x",) * 10_001)
 
 
 def test_metadata_service_is_in_no_list(cloud: SmallCloud) -> None:
