@@ -115,6 +115,8 @@ ADVISORIES: dict[str, Proof] = {
         "A console's text is cut; a message that is too large is an error, and the daemon goes on.",
         (f"{COMPUTE}/test_compute_service.py::test_console_when_the_log_is_huge_then_its_end_comes",
          f"{LIBVIRT}/test_console_text.py::test_tail_of_a_giant_log_is_its_end",
+         f"{RPC}/test_large_payloads.py"
+         "::test_server_when_a_payload_is_huge_then_an_error_in_few_words_and_it_goes_on",
          f"{RPC}/test_codec.py::test_from_text_when_it_would_unpack_to_too_much_then_malformed")),
     "OSSA-2013-029": Proof(
         "A conversion is bounded in the bytes it writes, in memory and in time.",
