@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hmac
 from collections.abc import Collection
 from typing import NamedTuple
 
@@ -63,15 +64,15 @@ def keep_secret(tx: Connection, host: str, secret: str, keep_former: bool) -> No
     row = tx.execute(sa.select(enrolments.c.secret).where(enrolments.c.host == host).with_for_update()).one_or_none()
     if row is None:
         raise errors.daemon.RpcNotEnrolled(host=host)
-    former = {} if row.secret == secret else {"former": row.secret if keep_former else "",
+    former = {} if hmac.compare_digest(row.secret, secret) else {"former": row.secret if keep_former else "",
                                               "former_until": later(FORMER_S)}
     _change(tx, host, secret=secret, token="", joined_at=utc_now(), **former)
 
 
-def keep_addresses(tx: Connection, host: str, told: Collection[str]) -> None:
+def keep_addresses(tx: Connection, host: str, given: Collection[str]) -> None:
     """Where a host says that its consoles are, when it is the first to say so: later it can not say otherwise."""
-    if told and not addresses(tx, host):
-        _change(tx, host, addresses=tuple(told))
+    if given and not addresses(tx, host):
+        _change(tx, host, addresses=tuple(given))
 
 
 def addresses(tx: Connection, host: str) -> tuple[str, ...]:

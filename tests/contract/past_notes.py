@@ -20,8 +20,7 @@ NOTES: dict[str, Proof] = {
     "OSSN-0001": Proof("Root in a container is nobody on its host.", not_yet="There are no containers."),
     "OSSN-0007": Proof(
         "Live migrations are authenticated and encrypted unless the operator says otherwise.",
-        not_yet="[libvirt]live_migration_scheme is tcp where nothing is set: the libvirt part of this release is to "
-                "refuse that."),
+        (f"{LIBVIRT}/test_libvirt_moves.py::test_settings_say_where_others_reach_this_host",)),
     "OSSN-0008": Proof(
         "Consoles are limited in number, for each user and each server.",
         (f"{CONSOLE}/test_console_sessions.py"

@@ -38,7 +38,7 @@ def test_shipped_unit_then_it_waits_for_readiness_and_starts_its_own_program(uni
     assert ("UMask=0077" in lines) is not privileged
 
 
-#: Exposure by `systemd-analyze security`, of 10. What works on guests and networks is root, with devices and namespaces.
+#: Exposure by `systemd-analyze security`, of 10. What works on guests and networks is root, with devices.
 WORST, WORST_OF_ROOT = 2.0, 6.5
 
 
