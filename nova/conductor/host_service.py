@@ -21,7 +21,7 @@ from nova.db.engine import Connection
 from nova.model.base import HostName, Time
 from nova.model.guests import GuestFacts, GuestPassword, GuestQuery
 from nova.model.hosts import Inventory
-from nova.model.migrations import MigrationQuery, ProgressReport
+from nova.model.migrations import ProgressReport
 from nova.model.networks import LeaseChange, NetworkOnHost
 from nova.model.orders import ExpectedGuest, Outcome, Permission, PowerReport
 from nova.model.security_groups import HostFirewall
@@ -224,9 +224,10 @@ def _check_count(named: Sequence[object]) -> None:
 
 def _were_on(tx: Connection, host: str, uuids: Sequence[str]) -> set[str]:
     """Those of the deleted servers that were on the host earlier: moved from or to it, or left for it to clear up."""
-    pending = {one.server_uuid for one in services.pending_cleanups(tx, host)} if uuids else set()
-    return {uuid for uuid in uuids if uuid in pending
-            or migrations.select(tx, MigrationQuery(server_uuid=uuid, host=host), 1)}
+    if not uuids:
+        return set()
+    pending = {one.server_uuid for one in services.pending_cleanups(tx, host)}
+    return pending & set(uuids) | migrations.moved_by(tx, host, uuids)
 
 
 def _same(host: str, other: str) -> None:

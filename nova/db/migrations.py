@@ -110,6 +110,13 @@ def latest(tx: Connection, server_uuid: str, types: Sequence[str], statuses: Seq
 
 # -- what the API reads
 
+def moved_by(tx: Connection, host: str, uuids: Sequence[str]) -> set[str]:
+    """Those of the servers that were moved from or to this host, ever."""
+    return set(tx.execute(sa.select(migrations.c.server_uuid).distinct().where(
+        migrations.c.server_uuid.in_(uuids),
+        sa.or_(migrations.c.source_compute == host, migrations.c.dest_compute == host))).scalars())
+
+
 def select(tx: Connection, query: MigrationQuery, limit: int) -> tuple[Migration, ...]:
     """A page of moves, newest first. api.PageMarkerNotFound."""
     chosen = sa.select(migrations)
