@@ -12,6 +12,9 @@ AttachSlow = kinds.Unavailable.row("server.attach_slow",
 BadBlockDevice = kinds.Invalid.row("server.bad_block_device",
     "Block Device Mapping is Invalid: device {number}: {reason}")
 BadCreate = kinds.Invalid.row("server.bad_create")
+NoSignatures = kinds.Invalid.row("server.no_signatures",
+    "trusted_image_certificates: signatures of images are not verified in this cloud, so what is asked for can not be "
+    "promised. Leave it out.")
 BadFixedIp = kinds.Invalid.row("server.bad_fixed_ip",
     "Invalid fixed_ip: {address} is not an address of network {network} ({cidr}).")
 BadFlavor = kinds.Invalid.row("server.bad_flavor", "Flavor {flavor_id} could not be found.",

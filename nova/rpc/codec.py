@@ -66,7 +66,7 @@ def from_text(text: Any) -> bytes:
     much."""
     try:
         body = base64.b64decode(text, validate=True)
-        if body[:1] == b"r":
+        if body[:1] == b"r" and len(body) <= LARGEST:
             return body[1:]
         if body[:1] == b"z":
             unzip = zlib.decompressobj()

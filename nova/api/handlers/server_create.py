@@ -37,6 +37,7 @@ def order_of(req: Request) -> tuple[NewServer, str | None]:
     least, most = _counts(asked)
     place = _place(req, asked)
     networks = _networks(req, asked, most)
+    _check_certificates(req, asked)
     password, shown = passwords(req, asked)
     order = NewServer(
         name=asked["name"].strip() if req.legacy else asked["name"],
@@ -50,7 +51,7 @@ def order_of(req: Request) -> tuple[NewServer, str | None]:
         access_ip_v6=canonical_address(asked.get("accessIPv6")), admin_password=password,
         description=_description(req, asked), hostname=asked.get("hostname"),
         tags=tuple(dict.fromkeys(asked.get("tags", ()))),
-        trusted_certs=_trusted_certs(req, asked), scheduler_hints=_hints(req.body), files=files_of(asked),
+        scheduler_hints=_hints(req.body), files=files_of(asked),
         may_zero_disk=req.allows(ZERO_DISK), disks=_disks(req, asked), key=str(uuid.uuid4()))
     return order, shown
 
@@ -101,12 +102,12 @@ def _hints(body: Mapping[str, Json]) -> Mapping[str, object]:
     return body.get("os:scheduler_hints", body.get("OS-SCH-HNT:scheduler_hints", {}))
 
 
-def _trusted_certs(req: Request, asked: Mapping[str, Json]) -> tuple[str, ...] | None:
-    certs = asked.get("trusted_image_certificates")
-    if certs is None:
-        return None
+def _check_certificates(req: Request, asked: Mapping[str, Json]) -> None:
+    """Who asks for a proof gets one, or is told that there is none. server.NoSignatures."""
+    if asked.get("trusted_image_certificates") is None:
+        return
     req.authorize(rule=TRUSTED_CERTS)
-    return tuple(certs)
+    raise errors.server.NoSignatures()
 
 
 def files_of(asked: Mapping[str, Json]) -> dict[str, str]:

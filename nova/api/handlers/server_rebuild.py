@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from nova import errors
 from nova.api import versions
 from nova.api.handlers.server_create import files_of, passwords
 from nova.api.handlers.server_targets import actor
@@ -27,12 +28,14 @@ FIELDS = {"name": "name", "metadata": "metadata", "description": "description", 
 @answers({"server": (views.REBUILT, views.REBUILT_IN_PART)})
 def rebuild(req: Request, server_id: str) -> Answer:
     """Begin to make a server anew from an image, with its addresses and id; what the body leaves out stays.
-    server.NotFound (404); server.BadImage, BadImageProperty, BadKeypair, FlavorTooSmall, RebuildOtherTopology (400);
+    server.NotFound (404); server.BadImage, BadImageProperty, BadKeypair, FlavorTooSmall, NoSignatures,
+    RebuildOtherTopology (400);
     server.Locked, server.WrongState (409); quota.TooMany (403)."""
     asked = req.body["rebuild"]
     found = actor(req, server_id, "rebuild")
     if asked.get("trusted_image_certificates") is not None:
         req.authorize(found.project_id, found.user_id, rule=TRUSTED_CERTS)
+        raise errors.server.NoSignatures()
     password, shown = passwords(req, asked)
     values = _values(asked)
     server: ServerDetail = req.conductor.rebuild_server(RebuildServer(

@@ -75,8 +75,7 @@ class World:
         return self.once("server", lambda: self.settle(self.boot("standing", {
             "key_name": "standing", "metadata": {"My Server Name": "Apache1"}, "tags": ["tag1", "tag2"],
             "description": "stands", "user_data": USER_DATA, "accessIPv4": "1.2.3.4", "accessIPv6": "80fe::",
-            "availability_zone": "nova",
-            "trusted_image_certificates": ["0b5d2c72-12cc-4ba6-a8d7-3ff5cc1d8cb8"]}, hints={"group": self.soft_group})))
+            "availability_zone": "nova"}, hints={"group": self.soft_group})))
 
     def boot(self, name: str = "vm", more: dict[str, Any] | None = None, *, user: str = MEMBER,
              project: str = PROJECT, hints: dict[str, Any] | None = None) -> str:
@@ -98,8 +97,7 @@ class World:
     def hinted(self) -> str:
         """A plain server of the member's, to act on, that was made with a scheduler hint."""
         return self.once("hinted", lambda: self.settle(self.boot(
-            "hinted", {"availability_zone": "nova", "metadata": {"My Server Name": "Apache1"}, "user_data": USER_DATA,
-                       "trusted_image_certificates": ["0b5d2c72-12cc-4ba6-a8d7-3ff5cc1d8cb8"]},
+            "hinted", {"availability_zone": "nova", "metadata": {"My Server Name": "Apache1"}, "user_data": USER_DATA},
             hints={"group": self.soft_group})))
 
     @property

@@ -153,10 +153,10 @@ def test_files_are_taken_up_to_2_56(client: ApiClient) -> None:
 def test_groups_tags_and_the_rest_are_passed_on(client: ApiClient) -> None:
     made = ordered(client, "2.96", networks="auto", security_groups=[{"name": "web"}, {"name": "web"}],
                    tags=["a", "b", "a"], key_name="k", config_drive="true", user_data="YQ==", metadata={"a": "b"},
-                   trusted_image_certificates=["c"], hostname="h.example", flavorRef=7)
+                   trusted_image_certificates=None, hostname="h.example", flavorRef=7)
     assert made.security_groups == ("web",) and made.tags == ("a", "b") and made.config_drive is True
     assert (made.key_name, made.user_data, made.flavor_id, made.hostname) == ("k", "YQ==", "7", "h.example")
-    assert made.trusted_certs == ("c",) and made.metadata == {"a": "b"} and made.may_zero_disk is False
+    assert made.trusted_certs is None and made.metadata == {"a": "b"} and made.may_zero_disk is False
     assert ordered(client, token=ADMIN).may_zero_disk is True
 
 
@@ -224,6 +224,11 @@ def test_rule_of_a_field_is_asked_only_with_it(tmp_path: Path, rule: str, fields
     status, message = refused(client, "2.63", networks="auto", **fields)
     assert (status, rule in message) == (403, True)
     assert ordered(client, "2.63", networks="auto")
+
+
+def test_certificates_that_nobody_verifies_are_refused(client: ApiClient) -> None:
+    status, message = refused(client, "2.63", networks="auto", trusted_image_certificates=["a"])
+    assert status == 400 and message.startswith("trusted_image_certificates: signatures of images are not verified")
 
 
 def test_hints_are_of_the_first_object_even_when_it_is_empty(client: ApiClient) -> None:

@@ -137,13 +137,13 @@ def test_rebuild_orders_all_that_is_asked_for(client: ApiClient) -> None:
     answer = act(client, {"rebuild": {
         "imageRef": IMAGE, "name": "again", "adminPass": "s3cret", "metadata": {"a": "b"}, "preserve_ephemeral": "true",
         "OS-DCF:diskConfig": "AUTO", "accessIPv4": "192.0.2.1", "accessIPv6": "80fe::0", "description": None,
-        "key_name": None, "user_data": None, "hostname": "again.example", "trusted_image_certificates": [CERT]}})
+        "key_name": None, "user_data": None, "hostname": "again.example"}})
     assert asked(client) == RebuildServer(
         uuid=UUID, image_id=IMAGE, name="again", metadata={"a": "b"}, description=None, hostname="again.example",
         key_name=None, user_data=None, access_ip_v4="192.0.2.1", access_ip_v6="80fe::", disk_config="AUTO",
-        trusted_certs=(CERT,), preserve_ephemeral=True, admin_password="s3cret", fields=(
+        preserve_ephemeral=True, admin_password="s3cret", fields=(
             "name", "metadata", "description", "hostname", "key_name", "user_data", "access_ip_v4", "access_ip_v6",
-            "disk_config", "trusted_certs"))
+            "disk_config"))
     assert answer.json["server"]["adminPass"] == "s3cret"
     assert answer.headers["Location"] == f"http://localhost/v2.1/servers/{UUID}"
 
@@ -159,9 +159,14 @@ def test_rebuild_can_take_certificates_away(client: ApiClient) -> None:
     assert asked(client).fields == ("trusted_certs",) and asked(client).trusted_certs is None
 
 
+def test_rebuild_with_certificates_that_nobody_verifies_is_400(client: ApiClient) -> None:
+    answer = act(client, {"rebuild": {"imageRef": IMAGE, "trusted_image_certificates": [CERT]}}, 400)
+    assert "signatures of images are not verified" in answer.text and client.conductor.asked("rebuild_server") == []
+
+
 @pytest.mark.parametrize(("field", "value", "since"), [
     ("description", "d", 19), ("key_name", "k", 54), ("user_data", "YQ==", 57),
-    ("trusted_image_certificates", [CERT], 63), ("hostname", "host", 90)])
+    ("trusted_image_certificates", None, 63), ("hostname", "host", 90)])
 def test_rebuild_field_below_its_version_is_400(client: ApiClient, field: str, value: Any, since: int) -> None:
     act(client, {"rebuild": {"imageRef": IMAGE, field: value}}, 400, version=f"2.{since - 1}")
     act(client, {"rebuild": {"imageRef": IMAGE, field: value}}, version=f"2.{since}")

@@ -70,6 +70,13 @@ def test_unpack_gives_back_what_was_packed():
     assert codec.unpack(codec.pack(states), HostStates) == states
 
 
+def test_text_when_it_is_larger_than_any_message_then_malformed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(codec, "LARGEST", 100)
+    assert codec.from_text(codec.to_text(b"x" * 99)) == b"x" * 99
+    with pytest.raises(errors.Bug):
+        codec.from_text(codec.to_text(b"x" * 100))
+
+
 def test_error_to_wire_when_data_is_no_scalar_then_its_text():
     wire = codec.error_to_wire(Full(count=3, what=("a", 1)))
     assert wire == ("conflict", "cupboard.full", "3 of ('a', 1)", {"count": 3, "what": "('a', 1)"})
