@@ -90,12 +90,26 @@ def bind(options: Options, names: list[str], known: dict[str, ApiKind] | None = 
             raise errors.service.CanNotStart(reason=f"[DEFAULT]enabled_apis: unknown API '{name}'; known are "
                                              f"{', '.join(APIS)}")
         address, port = kind.address(options)
+        check_believing(options, name)
         try:
             sockets[name] = http_server.bind(address, port)
         except OSError as error:
             raise errors.service.CanNotStart(reason=f"{address}:{port} ([{kind.section}]{kind.listen}, {kind.port}) "
                                              f"can not be listened on: {error.strerror}") from None
     return sockets
+
+
+def check_believing(options: Options, name: str) -> None:
+    """Who is believed to be anybody must be on this machine; guests ask the metadata service without a name.
+    service.CanNotStart."""
+    kind = ALL[name]
+    address, _port = kind.address(options)
+    if name == METADATA or options.api.auth_strategy != "noauth2" or options.api.noauth2_anywhere:
+        return
+    if address != "localhost" and not address.startswith("127.") and address != "::1":
+        raise errors.service.CanNotStart(
+            reason=f"[api]auth_strategy = noauth2 believes every caller, and [{kind.section}]{kind.listen} = {address} "
+                   "is open to others: listen on 127.0.0.1, or use keystone; [api]noauth2_anywhere is for trials")
 
 
 def tls(group: Options) -> Library:

@@ -11,6 +11,9 @@ OPTS = [
         ("keystone", "Tokens are checked with Keystone ([keystone_authtoken])."),
         ("noauth2", "The caller is believed: X-Auth-Token is USER:PROJECT. For trials on one machine only.")],
                deprecated_group="DEFAULT", help="How the compute API learns who asks."),
+    cfg.BoolOpt("noauth2_anywhere", default=False,
+                help="Let APIs that believe every caller (auth_strategy = noauth2) listen on other addresses than this "
+                     "machine's own, 127.0.0.1 and ::1: for trials in a network that nobody else reaches."),
     cfg.IntOpt("max_limit", default=1000, min=0, deprecated_group="DEFAULT", deprecated_name="osapi_max_limit",
                help="The most entries a page of a list has. A larger limit asked for is cut down to it."),
     cfg.StrOpt("compute_link_prefix", deprecated_group="DEFAULT", deprecated_name="osapi_compute_link_prefix",
