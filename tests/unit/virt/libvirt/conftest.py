@@ -21,7 +21,7 @@ def rig(tmp_path, links):
     made = Rig(tmp_path, links)
     made.driver.connect()
     yield made
-    made.driver.close()
+    made.close()
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def raw_rig(tmp_path, links):
     made = Rig(tmp_path, links, cow=False)
     made.driver.connect()
     yield made
-    made.driver.close()
+    made.close()
 
 
 @pytest.fixture

@@ -92,7 +92,7 @@ def test_snapshot_in_another_format_when_a_guest_wrote_an_images_header_then_the
     if off:
         rig.driver.lifecycle.shut_down(order.server_uuid, 0)
     shown = as_bytes(snapshot(rig, order), "qcow2", tmp_path / "shown")
-    rig.driver.close()
+    rig.close()
     assert shown.startswith(header_of(tmp_path)) and SECRET[:100] not in shown
 
 

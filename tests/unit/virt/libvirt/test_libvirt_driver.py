@@ -21,7 +21,7 @@ from nova.concurrency import Clock
 from nova.model.images import Image
 from nova.model.orders import BuildOrder, Disk
 from nova.model.states import PowerState
-from nova.privileged import qemu_img
+from nova.privileged import disk_exports, qemu_img
 from nova.virt.libvirt import LibvirtDriver, from_conf
 from nova.virt.libvirt.disks.folders import Folder
 from nova.virt.libvirt.settings import settings_of
@@ -70,6 +70,11 @@ class Rig:
         self.base = tmp_path / "base"
         sparse(self.base, 1 << 20)  # as qemu-img makes a raw one, and each rig has one
         self.images = self
+
+    def close(self) -> None:
+        for folder in self.driver.tools.folders.all():
+            disk_exports.withdraw(folder.path)  # what is offered outlives us
+        self.driver.close()
 
     def path(self, image_id: str) -> str:
         return {IMAGE_ID: str(self.base)}[image_id]

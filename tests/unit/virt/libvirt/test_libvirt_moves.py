@@ -52,11 +52,6 @@ class MoveRig(Rig):
         self.root, self.address, self.has_image = self.driver.tools.settings.instances_path, address, True
         self.driver.connect()
 
-    def close(self) -> None:
-        for folder in self.driver.tools.folders.all():
-            disk_exports.withdraw(folder.path)  # what is offered outlives us
-        self.driver.close()
-
     def path(self, image_id: str) -> str:
         if not self.has_image:
             raise KeyError(image_id)

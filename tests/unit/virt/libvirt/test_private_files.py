@@ -71,7 +71,7 @@ def rig(request, tmp_path, links, monkeypatch) -> Iterator[Watched]:
     before = os.umask(0o022)
     yield made
     os.umask(before)
-    made.driver.close()
+    made.close()
 
 
 def test_disks_when_a_guest_lives_then_no_file_was_ever_readable_by_others(rig, tmp_path):
