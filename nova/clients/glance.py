@@ -4,24 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import datetime
-import hashlib
-import logging
-import os
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, BinaryIO
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 from urllib.parse import quote
 
-import requests
-
-from nova import concurrency, errors
+from nova import context, errors
+from nova.clients.image_data import ImageData
 from nova.clients.session import Caller, Credentials, ServiceEndpoint
 from nova.model.base import Json
 from nova.model.images import Image, ImageQuery, NewImage
-
-LOG = logging.getLogger(__name__)
-
-CHUNK_BYTES = 1 << 16  # what is lost of a stream that breaks off is less than one
-UPLOAD_CHUNK_BYTES = 1 << 20
 
 #: Members of an image's JSON that are Glance's own; what else is text is a custom property.
 BASE_KEYS = frozenset({
@@ -91,25 +83,27 @@ class Glance:
                  for key, value in {**own, **custom}.items()]
         return _image(self._patch(image_id, patch, as_user)) if patch else self.show(image_id, as_user)
 
-    def upload(self, image_id: str, source: BinaryIO | str, as_user: bool = False) -> int:
-        """Send the data (a path, or a file that can seek: all of it) of an image that has none; its length in bytes.
+    def send(self, image_id: str, data: Iterable[bytes]) -> None:
+        """Send the data of an image that has none, once: ``data`` has a length, and is read as it goes. The image's
+        formats must be set before.
 
-        The image's formats must be set before. Nothing to do when it has just this much data already: an upload that
-        is repeated has been done. image.NotFound (deleted meanwhile); service.Conflict (it has other data); Forbidden
-        (the image service's quota); Unavailable; OSError from the disk as it is.
+        image.NotFound (deleted meanwhile); service.Conflict (it has data already); Forbidden (the image service's
+        quota); Unavailable, also when it may have come through.
         """
-        with contextlib.ExitStack() as stack:
-            file = stack.enter_context(open(source, "rb")) if isinstance(source, str) else source
-            data = _Data(file)
-            with _naming(image_id):
-                try:
-                    self._caller.call("PUT", _path(image_id, "/file"), as_user=as_user, log=False, data=data,
-                                      what=f"image {image_id}", headers={"Content-Type": "application/octet-stream"})
-                except errors.service.Conflict:
-                    there = self.show(image_id, as_user)
-                    if there.status != "active" or there.size_bytes != len(data):
-                        raise
-            return len(data)
+        with _naming(image_id), context.waited_for(math.inf, again=False):
+            self._caller.call("PUT", _path(image_id, "/file"), log=False, data=data, what=f"image {image_id}",
+                              headers={"Content-Type": "application/octet-stream"})
+
+    def open(self, image_id: str, wanted: str = "") -> ImageData:
+        """See ``nova.clients.image_data.ImageDataSource``. image.NotActive: there are no data yet."""
+        headers = {"Accept-Encoding": "identity", **({"Range": wanted} if wanted else {})}
+        what = f"data of image {image_id}"
+        with _naming(image_id):
+            answer = self._caller.call("GET", _path(image_id, "/file"), what=what, stream=True, headers=headers)
+        if answer.status_code == 204:
+            answer.close()
+            raise errors.image.NotActive(image_id=image_id, status="without data")
+        return ImageData(answer, lambda error: self._caller.translated(error, what))
 
     def delete(self, image_id: str, as_user: bool = False) -> None:
         """image.NotFound; Forbidden when it is protected or another's."""
@@ -132,74 +126,9 @@ class Glance:
                 "PATCH", _path(image_id), as_user=as_user, what=f"image {image_id}", json=patch,
                 headers={"Content-Type": "application/openstack-images-v2.1-json-patch"}).json()
 
-    def download(self, image: Image, path: str, limit_bytes: int | None = None) -> int:
-        """Write the image's data to the new file ``path`` (0600), checked against its hash; its length in bytes.
-
-        A broken stream goes on where it broke off. image.TooLong beyond ``limit_bytes`` (or the size the service
-        told); image.Corrupt; Unavailable; OSError from the disk as it is. The caller removes what a failure leaves.
-        """
-        limit = limit_bytes if not image.size_bytes else min(image.size_bytes, limit_bytes or image.size_bytes)
-        opened = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
-        with os.fdopen(opened, "wb", buffering=0) as target:
-            self._stream_all(image, target, limit)
-            length = target.tell()
-            concurrency.run_in_thread(os.fsync, target.fileno())
-        _check_hash(image, path)
-        return length
-
-    def _stream_all(self, image: Image, target: BinaryIO, limit: int | None) -> None:
-        tries = self._caller.service.retries
-        for attempt in range(tries + 1):
-            try:
-                return self._stream(image, target, limit)
-            except errors.service.Unavailable:
-                if attempt == tries:
-                    raise
-                LOG.warning("Download of image %s broke off at byte %d; going on", image.id, target.tell())
-                concurrency.sleep(min(self._caller.service.retry_wait_s * 2 ** attempt, 5))
-
-    def _stream(self, image: Image, target: BinaryIO, limit: int | None) -> None:
-        begin = target.tell()
-        headers = {"Range": f"bytes={begin}-"} if begin else {}
-        with _naming(image.id):
-            answer = self._caller.call("GET", _path(image.id, "/file"), what=f"data of image {image.id}",
-                                       stream=True, headers=headers)
-        with contextlib.closing(answer):
-            if begin and answer.status_code != 206:  # a service that can not resume begins again
-                target.seek(0)
-                target.truncate()
-            for chunk in self._chunks(answer, image.id):
-                if limit is not None and target.tell() + len(chunk) > limit:
-                    raise errors.image.TooLong(image_id=image.id, limit=limit)
-                _write_all(target, chunk)
-        if image.size_bytes and target.tell() < image.size_bytes:
-            raise errors.service.Unavailable(service="image", reason=f"the data of image {image.id} ended too early")
-
-    def _chunks(self, answer: requests.Response, image_id: str) -> Iterator[bytes]:
-        try:
-            yield from answer.iter_content(CHUNK_BYTES)
-        except (requests.RequestException, OSError) as error:
-            raise self._caller.translated(error, f"data of image {image_id}") from error
-
     def _get(self, path: str, image_id: str, as_user: bool) -> dict[str, Json]:
         with _naming(image_id):
             return self._caller.call("GET", path, as_user=as_user, what=f"image {image_id}").json()
-
-
-class _Data:
-    """A file as the body of a request: each attempt sends it from its beginning."""
-
-    def __init__(self, file: BinaryIO) -> None:
-        self._file = file
-        self._length = file.seek(0, os.SEEK_END)
-
-    def __len__(self) -> int:
-        return self._length
-
-    def __iter__(self) -> Iterator[bytes]:
-        self._file.seek(0)
-        while chunk := self._file.read(UPLOAD_CHUNK_BYTES):
-            yield chunk
 
 
 @contextlib.contextmanager
@@ -209,28 +138,6 @@ def _naming(image_id: str) -> Iterator[None]:
         yield
     except errors.NotFound as error:
         raise errors.image.NotFound(image_id=image_id) from error
-
-
-def _write_all(target: BinaryIO, chunk: bytes) -> None:
-    view = memoryview(chunk)
-    while view:
-        view = view[target.write(view) or 0:]
-
-
-def _check_hash(image: Image, path: str) -> None:
-    algorithm, expected = image.os_hash_algo, image.os_hash_value
-    if not (algorithm and expected):
-        algorithm, expected = "md5", image.checksum
-    if not expected or algorithm not in hashlib.algorithms_available:
-        LOG.warning("Image %s has no hash that can be checked", image.id)
-        return
-    if concurrency.run_in_thread(_digest, path, algorithm) != expected:
-        raise errors.image.Corrupt(image_id=image.id, algorithm=algorithm)
-
-
-def _digest(path: str, algorithm: str) -> str:
-    with open(path, "rb") as data:
-        return hashlib.file_digest(data, lambda: hashlib.new(algorithm, usedforsecurity=False)).hexdigest()
 
 
 def _pointer(key: str) -> str:

@@ -36,15 +36,8 @@ DRIVERS = {"libvirt.LibvirtDriver": _libvirt, "nova.virt.libvirt.LibvirtDriver":
            "fake.FakeDriver": _fake, "nova.virt.fake.FakeDriver": _fake, "fake": _fake}
 
 
-def image_service(options: Options) -> Library:
-    """The image service, with our own credentials: images come from it, and snapshots go there."""
-    from nova.clients import glance, session
-
-    return glance.of_groups(options.glance, session.load(options, "glance"))
-
-
-def image_cache(options: Options, source: Library = None) -> Library:
-    """Where this host keeps images, filled from ``source`` (None: the image service)."""
+def image_cache(options: Options, source: Library) -> Library:
+    """Where this host keeps images, filled from ``source``."""
     from nova.compute.guests.images import CacheSettings, ImageCache
     from nova.privileged.qemu_img import QemuImg
 
@@ -53,7 +46,7 @@ def image_cache(options: Options, source: Library = None) -> Library:
                              force_raw=options.force_raw_images, remove_unused=group.remove_unused_base_images,
                              minimum_age_s=group.remove_unused_original_minimum_age_seconds,
                              sweep_interval_s=group.manager_interval)
-    return ImageCache(source or image_service(options), settings, QemuImg(timeout_s=group.convert_timeout))
+    return ImageCache(source, settings, QemuImg(timeout_s=group.convert_timeout))
 
 
 IPTABLES, NOOP = "IptablesFirewallDriver", "NoopFirewallDriver"
@@ -92,7 +85,7 @@ class Compute:
     """The one process of a compute host's daemon."""
 
     def __init__(self, options: Options, index: int) -> None:
-        from nova.clients import vendordata
+        from nova.clients import image_proxy, vendordata
         from nova.compute.host import Host
         from nova.compute.reports import consoles, provider_config
         from nova.compute.service import ComputeParts, ComputeService
@@ -111,7 +104,7 @@ class Compute:
         self.bus = HostsBus(options, options.host, secret)
         self.conductor = self.bus.client(ConductorHostRPC)
         driver = make(options, options.host, state)
-        store = image_service(options)
+        store = image_proxy.of_group(options.image_proxy, options.host, secret)
         images = image_cache(options, store) if driver.needs_images else None
         self.service = ComputeService(ComputeParts(driver, self.conductor, images, options, release(),
                                                    tree_options(options), secret, store,

@@ -6,7 +6,10 @@ import functools
 import logging
 import os
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
+
+from oslo_utils import netutils
 
 from nova import concurrency, errors
 from nova.cmd import common
@@ -96,6 +99,17 @@ def quotas(options: Options) -> Library:
     return limits.Unified(keystone.of_groups(options.oslo_limit, credentials), missing)
 
 
+def ticket_maker(options: Options, host_secret: Callable[[str], str]) -> Library:
+    """What makes image tickets, as ``[image_proxy]`` says. service.CanNotStart: its key is missing or malformed."""
+    from nova.cmd import imageproxy
+    from nova.conductor.hosts.image_tickets import TicketMaker, TicketSettings
+
+    group, scheme = options.image_proxy, "https" if options.wsgi.ssl_cert_file else "http"
+    at_home = f"{scheme}://{netutils.escape_ipv6(options.my_ip)}:{group.listen_port}"
+    settings = TicketSettings(tuple(group.servers) or (at_home,), group.ticket_lifetime)
+    return TicketMaker(imageproxy.seal(options), settings, host_secret)
+
+
 def databases(options: Options) -> tuple[Database, Database]:
     """(api, cell). service.CanNotStart, naming option and file, when one is missing."""
     from nova.db.engine import Database
@@ -172,6 +186,7 @@ class Conductor:
         from nova.conductor.hosts.enrolment import EnrolledKeys, HostExchanges
         from nova.conductor.hosts.feed import Feed
         from nova.conductor.hosts.host_calls import HostCalls
+        from nova.conductor.hosts.image_tickets import TicketedCalls, first_secret
         from nova.conductor.hosts.registration import Daemons
         from nova.conductor.nova_network.network_updates import NetworkUpdates
         from nova.conductor.registry import ALL
@@ -188,13 +203,16 @@ class Conductor:
         self.keys = EnrolledKeys(cell)
         self.hosts = HostsBus(options, options.host, self.keys, conductor=True, peers=self.bus.peers)
         self.exchanges = HostExchanges(cell, self.hosts.declare_hosts, lambda: self.hosts.driver.connected)
-        self.host_calls = HostCalls(ComputeRPC, self.hosts.client(ComputeRPC), cell)
+        host_secret = first_secret(self.keys)
+        ticketed = TicketedCalls(ComputeRPC, self.hosts.client(ComputeRPC), ticket_maker(options, host_secret))
+        self.host_calls = HostCalls(ComputeRPC, ticketed, cell)
         self.deps = Deps(api=api, cell=cell, settings=settings(options), host=options.host,
                          scheduler=self.bus.client(SchedulerRPC),
                          compute=cast(ComputeRPC, self.host_calls),
                          network=self.hosts.client(NetworkRPC), certs=self.bus.client(CertRPC),
                          images=glance.of_groups(options.glance, session.load(options, "glance")),
                          notifier=oslo.make(options, options.host), quotas=quotas(options))
+        self.deps.host_secret = host_secret
         self.deps.feed = Feed(self.deps)
         self.deps.network_updates = NetworkUpdates(cell, self.deps.network, options.service_down_time)
         self.deps.networking = networking(options, self.deps)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import random
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -49,7 +49,8 @@ from nova.compute.reports.provider_config import ProviderConfig
 from nova.conf.base import Options
 from nova.model.base import HostName
 from nova.model.guest_tree import TreeOptions
-from nova.model.orders import NetworkEvent, Outcome
+from nova.model.image_tickets import ImageTicket
+from nova.model.orders import NetworkEvent, Outcome, tickets_of
 from nova.model.services import Alive, ContractVersion, Registered, Registration
 from nova.model.vendor_source import NoVendorData, VendorSource
 from nova.rpc.contracts.compute import ComputeRPC
@@ -218,7 +219,12 @@ class ComputeService(TakesOrders, HostInfo, ConsoleReports):
 
     def _order(self, kind: OrderKind, host: HostName, orders: tuple[object, ...]) -> tuple[Outcome, ...]:
         self._check_host(host)
+        self._hold([ticket for order in orders for ticket in tickets_of(order)])
         return self._batches.run(kind, orders)
+
+    def _hold(self, tickets: Sequence[ImageTicket]) -> None:
+        if tickets and self._parts.store is not None:
+            self._parts.store.hold(tickets)
 
     def _check_host(self, given: HostName) -> None:
         if given != self._host.name:

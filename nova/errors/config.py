@@ -10,6 +10,9 @@ DeviceSpec = kinds.Invalid.row("config.device_spec",
     "nova-compute can not run with [pci]device_spec = {text}: {reason}.")
 FakeTopology = kinds.Invalid.row("config.fake_topology",
     "nova-compute can not run with [fake]topology = {text}: {reason}.")
+ImageProxyKey = kinds.Invalid.row("config.image_proxy_key",
+    "[image_proxy]key {reason}: conductors and image proxies need the same one. Make it with: openssl rand -base64 32 "
+    "| tr '+/' '-_'")
 Libvirt = kinds.Invalid.row("config.libvirt", "nova-compute can not run with {option}: {reason}.")
 LibvirtConsole = kinds.Invalid.row("config.libvirt_console", "nova-compute can not run with {option}: {reason}.")
 Placing = kinds.Invalid.row("config.placing", "nova-compute can not run with {option} = {value}: {reason}.")

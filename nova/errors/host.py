@@ -83,6 +83,8 @@ NoSuchGuest = kinds.HostRefused.row("host.no_such_guest", "This host can not giv
 NoUplink = kinds.HostRefused.row("host.no_uplink",
     "Network {network} has VLAN {vlan}, and this host no interface to carry it: set [DEFAULT]vlan_interface in "
     "nova.conf, or the network's bridge_interface.")
+NoSecret = kinds.Unavailable.row("host.no_secret", "No secret of host {host} is known: it has not registered yet.",
+    "Start nova-compute there, and look at its log.")
 NoUptime = kinds.NotSupported.row("host.no_uptime", "The hypervisor driver of host {host} does not tell the uptime.")
 NotEnrolled = kinds.NotFound.row("host.not_enrolled", "The host '{host}' was never enrolled.",
     "`nova-manage host list` shows those that are.")

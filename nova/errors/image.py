@@ -26,6 +26,30 @@ TooLong = kinds.HostRefused.row("image.too_long", "Image {image_id} is longer th
     "Its min_disk or the flavor's root disk is too small for it.")
 TooMuchMetadata = kinds.OverQuota.row("image.too_much_metadata",
     "Image metadata limit exceeded: at most {limit} items.")
+ProxyBusy = kinds.Unavailable.row("image.proxy_busy",
+    "The image proxy carries as many images as it may ([image_proxy]transfers).",
+    "The host asks again by itself. Where it lasts: more workers, more proxies, or images cached beforehand.")
+ProxyMethod = kinds.Invalid.row("image.proxy_method", "The image proxy does not take {method} here.", status=405)
+ProxyNoLength = kinds.Invalid.row("image.proxy_no_length", "A body without a Content-Length is not taken.", status=411)
+ProxyRange = kinds.Invalid.row("image.proxy_range", "Image {image_id} has {size} bytes: none of the range {range}.",
+    status=416)
+TicketExpired = kinds.Unavailable.row("image.ticket_expired",
+    "The ticket for image {image_id} has expired: the order that it came with waited for too long.",
+    "The operation's next try brings a new one; [image_proxy]ticket_lifetime says how long one is good for.",
+    status=410)
+TicketInvalid = kinds.HostRefused.row("image.ticket_invalid",
+    "The image proxy can not read the ticket: no conductor with its key made it.",
+    "[image_proxy]key must be the same for all conductors and image proxies.", status=401)
+TicketMissing = kinds.HostRefused.row("image.ticket_missing",
+    "Host {host} got no ticket for image {image_id}: the conductor is older than this host, or does not know its "
+    "secret.",
+    "Upgrade conductors before hosts; see what nova-conductor's log says of this host's secret.")
+TicketNotProven = kinds.HostRefused.row("image.ticket_not_proven",
+    "The request does not prove that it comes from the host that the ticket is for: {reason}.",
+    "Compare the clocks of the host and the image proxy; state_path/host_secret must be what the host registered with.",
+    status=401)
+TicketWrongUse = kinds.HostRefused.row("image.ticket_wrong_use", "The ticket is not for this: {reason}.",
+    "Look at the image proxy's log for what the host asked for.", status=403)
 Unacceptable = kinds.Invalid.row("image.unacceptable", "Image {image_id} is unacceptable: {reason}")
 WrongProperty = kinds.Invalid.row("image.wrong_property", "{name}={value} is not possible: {reason}.")
 

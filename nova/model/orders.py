@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from nova.model.base import HostName, Time, Value
 from nova.model.flavors import Flavor
+from nova.model.image_tickets import ImageTicket
 from nova.model.images import Image
 from nova.model.networks import Interface
 from nova.model.security_groups import GuestFirewall
@@ -67,6 +68,7 @@ class BuildOrder(Value):
     created_at: Time | None = None
     packing: Packing | None = None  # what it holds of the host's cells and devices
     firewall: GuestFirewall | None = None  # None: nobody's but the network service's own
+    image_tickets: tuple[ImageTicket, ...] = ()  # for its image, kernel and ramdisk
 
 
 class GuestOrder(Value):
@@ -109,6 +111,7 @@ class RescueOrder(Value):
     build: BuildOrder
     admin_password: str | None = None
     timeout_s: int = 60  # how long the clean stop before it may take
+    image_tickets: tuple[ImageTicket, ...] = ()  # for the rescue image, and what it names as kernel and ramdisk
 
 
 class InterfaceOrder(Value):
@@ -151,6 +154,7 @@ class SnapshotOrder(Value):
     image_id: str
     quiesce: bool = False
     build: BuildOrder | None = None
+    image_tickets: tuple[ImageTicket, ...] = ()  # of an upload: to write the image
 
 
 class DiskSnapshot(Value):
@@ -230,6 +234,12 @@ class LiveOrder(Value):
     fence: Fence
     arrival: GuestArrival
     build: BuildOrder | None = None
+
+
+def tickets_of(order: object) -> tuple[ImageTicket, ...]:
+    """The image tickets that an order of any kind came with, and what is built by it."""
+    build = getattr(order, "build", None)
+    return (*getattr(order, "image_tickets", ()), *(build.image_tickets if isinstance(build, BuildOrder) else ()))
 
 
 class Outcome(Value):

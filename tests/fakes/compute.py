@@ -6,6 +6,7 @@ import datetime
 import threading
 import time
 import uuid
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from nova.conf import compute as compute_options
 from nova.conf import fake as fake_options
 from nova.model.base import Time, utcnow
 from nova.model.flavors import Flavor
+from nova.model.image_tickets import ImageTicket
 from nova.model.images import Image
 from nova.model.networks import Interface
 from nova.model.orders import BuildOrder, Disk, Fence, GuestOrder, Outcome
@@ -83,7 +85,7 @@ def guest_order(order: BuildOrder, epoch: int, **fields: Any) -> GuestOrder:
 
 
 class FakeStore:
-    """The image service as hosts see it: images by id, with what was sent to them."""
+    """The image proxy as hosts see it: images by id, with what was sent to them."""
 
     def __init__(self) -> None:
         self.images: dict[str, Image] = {}
@@ -91,10 +93,14 @@ class FakeStore:
         self.error: Exception | None = None
         self.lose_answer = False
         self.on_chunk: Any = lambda: None
+        self.held: list[ImageTicket] = []
 
     def add(self, image_id: str) -> str:
         self.images[image_id] = Image(id=image_id, status="queued")
         return image_id
+
+    def hold(self, tickets: Sequence[ImageTicket]) -> None:
+        self.held += tickets
 
     def show(self, image_id: str) -> Image:
         if image_id not in self.images:

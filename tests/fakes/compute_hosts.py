@@ -75,7 +75,7 @@ class FakeCompute(ContractFake, contract=ComputeRPC):
     @property
     def cached(self) -> list[str]:
         """Ids of images that it was to have ready."""
-        return [image.id for _host, images in self.asked("cache_images") for image in images]
+        return [image.id for _host, images, _tickets in self.asked("cache_images") for image in images]
 
     def built(self) -> list[BuildOrder]:
         return [order for kind, order in self.orders if kind == "build"]
@@ -97,7 +97,7 @@ class FakeCompute(ContractFake, contract=ComputeRPC):
         self._guest(server_uuid)
         return Diagnostics(power_state=PowerState.RUNNING, driver="libvirt", memory_max_mb=64)
 
-    def cache_images(self, host: str, images: Any) -> tuple[CachedImage, ...]:
+    def cache_images(self, host: str, images: Any, tickets: Any = ()) -> tuple[CachedImage, ...]:
         return tuple(CachedImage(image_id=image.id, state="cached") for image in images)
 
     def _guest(self, server_uuid: str) -> BuildOrder:

@@ -14,6 +14,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+from nova.clients import image_data
+from nova.clients.glance import Glance
+from nova.model.images import Image
+
 
 @dataclass
 class Knobs:
@@ -86,6 +90,20 @@ class FakeGlance:
         return sum(path.endswith("/file") for _method, path, _headers in self.requests)
 
 
+class DirectImages:
+    """Where a host's images come from in tests that are not about their way: a service of the above, without a proxy
+    between."""
+
+    def __init__(self, glance: Glance) -> None:
+        self.glance = glance
+
+    def show(self, image_id: str) -> Image:
+        return self.glance.show(image_id)
+
+    def download(self, image: Image, path: str, limit_bytes: int | None = None) -> int:
+        return image_data.download(self.glance, image, path, limit_bytes, image_data.Retries(3, 0.01))
+
+
 class _Handler(BaseHTTPRequestHandler):
     glance: FakeGlance
     protocol_version = "HTTP/1.1"
@@ -143,6 +161,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_PUT(self) -> None:
         data = self._body()
+        if len(data) < int(self.headers["Content-Length"]):  # whoever sent it has gone
+            return
         if not self._admitted():
             return
         image_id, _tail = self._target(self.path)
@@ -223,11 +243,11 @@ class _Handler(BaseHTTPRequestHandler):
         data, knobs = self.glance.data[image_id], self.glance.knobs
         begin = 0
         if (wanted := self.headers.get("Range")) and not knobs.no_ranges:
-            begin = int(wanted.removeprefix("bytes=").removesuffix("-"))
-        body = bytearray(data[begin:])
+            begin, last = (int(one or len(data)) for one in wanted.removeprefix("bytes=").split("-"))
+        body = bytearray(data[begin:last + 1] if wanted and not knobs.no_ranges else data)
         if knobs.flip_a_byte and body:
             body[0] ^= 0xFF
-        self.send_response(206 if begin else 200)
+        self.send_response(206 if wanted and not knobs.no_ranges else 200)
         self.send_header("Content-Length", str(len(body)))
         self.send_header("Content-Type", "application/octet-stream")
         self.end_headers()

@@ -5,13 +5,14 @@ from __future__ import annotations
 import datetime
 import os
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from nova import context, errors
 from nova.model.base import utcnow
+from nova.model.image_tickets import ImageTicket
 from nova.model.images import Image, ImageQuery, NewImage
 
 MEMBERS = {"min_disk": "min_disk_gb", "min_ram": "min_ram_mb"}
@@ -26,6 +27,9 @@ class FakeImages:
         self.refusal: errors.NovaError | None = None
         self.calls: list[tuple[str, str, str | None]] = []
         self._lock = threading.RLock()
+
+    def hold(self, tickets: Sequence[ImageTicket]) -> None:
+        """Of a host that has this in place of the image proxy."""
 
     def add(self, image_id: str, **fields: Any) -> Image:
         self.images[image_id] = Image(**{"id": image_id, "name": image_id, "disk_format": "qcow2",

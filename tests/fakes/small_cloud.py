@@ -21,6 +21,7 @@ from nova.conductor.engine.runner import Runner
 from nova.conductor.host_service import HostService
 from nova.conductor.hosts.enrolment import HOST_DAEMONS
 from nova.conductor.hosts.feed import Feed
+from nova.conductor.hosts.image_tickets import TicketedCalls, TicketMaker, TicketSettings
 from nova.conductor.hosts.registration import Daemons
 from nova.conductor.neutron import proxies
 from nova.conductor.neutron.back_end import NeutronBackEnd
@@ -34,6 +35,7 @@ from nova.db.models import cell as cell_tables
 from nova.model import addressing
 from nova.model.flavors import NewFlavor
 from nova.model.hosts import Inventory, Node
+from nova.model.image_seal import TicketSeal
 from nova.model.networks import NewNetwork
 from nova.model.quotas import NETWORK_RESOURCES, RESOURCES
 from nova.model.scheduling import HostChoice
@@ -87,6 +89,20 @@ class Networks:
 
 
 NOVA_NETWORK, NEUTRON = Networks(), Networks(neutron=True)
+
+
+KEYS = ("bm92YSdzIHRlc3RzIHNlYWwgdGlja2V0cyB3aXRoLi4=",)  # of image tickets
+
+
+def secret_of(host: str) -> str:
+    """What a host proves itself with."""
+    return f"the secret of {host}"
+
+
+def ticketed(client: Any) -> Any:
+    """A client of ComputeRPC whose orders have image tickets."""
+    return TicketedCalls(ComputeRPC, client, TicketMaker(
+        TicketSeal(KEYS), TicketSettings(("http://proxy:9293",)), secret_of))
 
 
 class SmallCloud:
@@ -170,8 +186,9 @@ class SmallCloud:
                     settings=ConductorSettings(quota_defaults=limits, networking=self.networks.networking,
                                                floating=self.networks.floating,
                                                network_defaults=self.networks.defaults),
-                    scheduler=self.bus.client(SchedulerRPC, name), compute=self.bus.client(ComputeRPC, name),
+                    scheduler=self.bus.client(SchedulerRPC, name), compute=ticketed(self.bus.client(ComputeRPC, name)),
                     network=self.bus.client(NetworkRPC, name))
+        deps.host_secret = secret_of
         deps.feed, deps.network_updates = Feed(deps), NetworkUpdates(self.cell, deps.network)
         deps.networking = self.make_back_end(deps)
         deps.journal = Journal(self.cell, name, clock=self.clock)

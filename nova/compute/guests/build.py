@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from nova import errors
+from nova.clients.image_data import SeekableFile
 from nova.compute.guests.build_markers import Markers
 from nova.compute.guests.config_drive import ConfigDrives
 from nova.compute.guests.plug_events import PlugEvents
@@ -17,6 +18,7 @@ from nova.compute.orders.permission import BatchGate
 from nova.compute.orders.with_firewall import Guard, NoGuard
 from nova.model.base import HostName
 from nova.model.guest_tree import TreeOptions
+from nova.model.image_tickets import ImageTicket
 from nova.model.images import Image
 from nova.model.orders import BuildOrder
 from nova.model.states import PowerState
@@ -46,12 +48,15 @@ class ImagesOnHost(Protocol):
 
 
 class ImageStore(Protocol):
-    """The image service, with this host's own credentials (``nova.clients.glance.Glance``)."""
+    """The image service, by the tickets that orders bring (``nova.clients.image_proxy.ImageProxy``)."""
+
+    def hold(self, tickets: Sequence[ImageTicket]) -> None:
+        """Those of an order that came: with them it can be carried out."""
 
     def show(self, image_id: str) -> Image:
         """What the image service says of it now. image.NotFound; Unavailable names the service."""
 
-    def upload(self, image_id: str, source: object) -> int:
+    def upload(self, image_id: str, source: SeekableFile) -> int:
         """``source``: a file, or what has its ``read`` and ``seek``."""
 
 

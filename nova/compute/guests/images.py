@@ -36,7 +36,7 @@ PATIENCE_S = 2 * 3600  # for another process of this host (or of hosts that shar
 
 
 class ImageSource(Protocol):
-    """Where images come from (``nova.clients.glance.Glance``)."""
+    """Where images come from (``nova.clients.image_proxy.ImageProxy``)."""
 
     def download(self, image: Image, path: str, limit_bytes: int | None = None) -> int:
         """Write the image's data to the new file ``path``; its length in bytes. Unavailable; image.Corrupt,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from nova import errors
 from nova.compute.guests import precache
@@ -13,6 +13,7 @@ from nova.model.aggregates import CachedImage
 from nova.model.base import HostName, utcnow
 from nova.model.diagnostics import Diagnostics
 from nova.model.guests import DevicePlace
+from nova.model.image_tickets import ImageTicket
 from nova.model.images import Image
 from nova.model.orders import ConsoleOutput
 from nova.virt.interface import Driver
@@ -30,6 +31,9 @@ class HostInfo:
     _images: ImagesOnHost | None
 
     def _check_host(self, given: HostName) -> None:
+        raise NotImplementedError
+
+    def _hold(self, tickets: Sequence[ImageTicket]) -> None:
         raise NotImplementedError
 
     def get_console_output(self, host: HostName, server_uuid: str, length: int | None) -> ConsoleOutput:
@@ -74,9 +78,11 @@ class HostInfo:
         LOG.warning("host %s: %s, as an operator asks", self._host.name, action)
         return self._driver.host_power.change_host_power(action)
 
-    def cache_images(self, host: HostName, images: tuple[Image, ...]) -> tuple[CachedImage, ...]:
+    def cache_images(self, host: HostName, images: tuple[Image, ...],
+                     tickets: tuple[ImageTicket, ...] = ()) -> tuple[CachedImage, ...]:
         """One after the other: a host has one line to the image service, and other work to do."""
         self._check_host(host)
+        self._hold(tickets)
         return tuple(precache.fetch(self._images, image) for image in images)
 
     def ping(self, host: HostName) -> str:

@@ -9,6 +9,7 @@ from nova.model.base import HostName
 from nova.model.consoles import ConsoleAddress, ConsoleType
 from nova.model.diagnostics import Diagnostics
 from nova.model.guests import DevicePlace
+from nova.model.image_tickets import ImageTicket
 from nova.model.images import Image
 from nova.model.orders import (
     BuildOrder,
@@ -28,9 +29,10 @@ from nova.rpc.interface import Contract, Timeout, call, cast
 
 
 class ComputeRPC(Contract):
-    """Each order carries its fence: a host refuses what is older than what it has seen, or too late to start."""
+    """Each order carries its fence: a host refuses what is older than what it has seen, or too late to start. An order
+    that may need an image has tickets for it (since 1.4), good for this host alone."""
 
-    topic, version, addressed_by = "compute", "1.3", "host"
+    topic, version, addressed_by = "compute", "1.4", "host"
     with_hosts = True
 
     @call(timeout=Timeout.LONG, sensitive=True)
@@ -202,8 +204,10 @@ class ComputeRPC(Contract):
         NotSupported by most drivers."""
 
     @call(timeout=Timeout.LONG, since="1.1")
-    def cache_images(self, host: HostName, images: tuple[Image, ...]) -> tuple[CachedImage, ...]:
-        """Fetch the images that are not here yet, so that a guest need not wait. Repeating it is harmless."""
+    def cache_images(self, host: HostName, images: tuple[Image, ...],
+                     tickets: tuple[ImageTicket, ...] = ()) -> tuple[CachedImage, ...]:
+        """Fetch the images that are not here yet, so that a guest need not wait. Repeating it is harmless. ``tickets``
+        (since 1.4): for these images."""
 
     @cast(since="1.2")
     def look_for_debts(self, host: HostName) -> None:

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import os
 from types import SimpleNamespace
 
 import pytest
@@ -129,55 +128,6 @@ def test_update_properties_changes_what_was_asked(server, glance, items, delete,
     assert dict(glance.show(image_id).properties) == then
 
 
-def test_download_writes_a_private_file_with_the_data(server, glance, tmp_path):
-    data = os.urandom(3_000_000)
-    image = glance.show(server.add(data))
-    target = tmp_path / "image"
-    assert glance.download(image, str(target)) == len(data)
-    assert target.read_bytes() == data
-    assert target.stat().st_mode & 0o777 == 0o600
-
-
-def test_download_that_breaks_off_goes_on_where_it_was(server, glance, tmp_path):
-    data = os.urandom(300_000)
-    image = glance.show(server.add(data))
-    server.knobs.break_data_after = [100_000, 30_000]
-    glance.download(image, str(tmp_path / "image"))
-    assert (tmp_path / "image").read_bytes() == data
-    ranges = [headers.get("Range") for _m, path, headers in server.requests if path.endswith("/file")]
-    assert ranges == [None, "bytes=65536-", "bytes=65536-"]
-
-
-def test_download_from_a_service_without_ranges_begins_again(server, glance, tmp_path):
-    data = os.urandom(300_000)
-    image = glance.show(server.add(data))
-    server.knobs.break_data_after, server.knobs.no_ranges = [100_000], True
-    glance.download(image, str(tmp_path / "image"))
-    assert (tmp_path / "image").read_bytes() == data
-
-
-def test_download_that_always_breaks_is_unavailable(server, glance, tmp_path):
-    image = glance.show(server.add(bytes(1000)))
-    server.knobs.break_data_after = [10] * 10
-    with pytest.raises(errors.Unavailable):
-        glance.download(image, str(tmp_path / "image"))
-
-
-def test_download_of_damaged_data_is_refused(server, glance, tmp_path):
-    image = glance.show(server.add(bytes(1000)))
-    server.knobs.flip_a_byte = True
-    with pytest.raises(errors.image.Corrupt, match="sha512"):
-        glance.download(image, str(tmp_path / "image"))
-
-
-def test_download_longer_than_told_is_refused(server, glance, tmp_path):
-    image_id = server.add(bytes(1000))
-    image = glance.show(image_id)
-    server.data[image_id] = bytes(5000)
-    with pytest.raises(errors.image.TooLong):
-        glance.download(image, str(tmp_path / "image"))
-
-
 def conf_of(text, tmp_path):
     path = tmp_path / "nova.conf"
     path.write_text(text)
@@ -241,42 +191,6 @@ def test_update_sets_members_and_properties(server, glance):
     after = glance.update(image_id, {"disk_format": "qcow2", "min_disk": 4, "a": "2", "b": 3})
     assert (after.disk_format, after.min_disk_gb, dict(after.properties)) == ("qcow2", 4, {"a": "2", "b": "3"})
     assert glance.update(image_id, {}) == after
-
-
-@pytest.mark.parametrize("by_path", [True, False])
-def test_upload_sends_all_of_the_file_and_again_changes_nothing(server, glance, tmp_path, by_path):
-    data = os.urandom(3_000_000)
-    (tmp_path / "disk").write_bytes(data)
-    image = glance.create(new_image(disk_format="qcow2", container_format="bare"))
-    for _ in range(2):
-        if by_path:
-            assert glance.upload(image.id, str(tmp_path / "disk")) == len(data)
-        else:
-            with open(tmp_path / "disk", "rb") as file:
-                file.seek(10)
-                assert glance.upload(image.id, file) == len(data)
-    there = glance.show(image.id)
-    assert (there.status, there.size_bytes, server.data[image.id]) == ("active", len(data), data)
-
-
-def test_upload_while_the_service_hiccups_sends_it_from_its_beginning(server, glance, tmp_path):
-    (tmp_path / "disk").write_bytes(data := os.urandom(3_000_000))
-    image = glance.create(new_image(disk_format="raw", container_format="bare"))
-    server.knobs.fail_next = 2
-    glance.upload(image.id, str(tmp_path / "disk"))
-    assert server.data[image.id] == data
-
-
-def test_upload_to_an_image_with_other_data_is_a_conflict(server, glance, tmp_path):
-    (tmp_path / "disk").write_bytes(bytes(10))
-    with pytest.raises(errors.Conflict):
-        glance.upload(server.add(bytes(11)), str(tmp_path / "disk"))
-
-
-def test_upload_to_an_image_that_is_gone_names_it(glance, tmp_path):
-    (tmp_path / "disk").write_bytes(bytes(10))
-    with pytest.raises(errors.image.NotFound, match="nope"):
-        glance.upload("nope", str(tmp_path / "disk"))
 
 
 def test_list_by_properties_gives_those_that_have_them(server, glance):

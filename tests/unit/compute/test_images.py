@@ -20,7 +20,7 @@ from nova.compute.guests.images import CacheSettings, ImageCache
 from nova.model.images import Image
 from nova.privileged.qemu_img import QemuImg, ToolLimits
 from nova.virt import image_files
-from tests.fakes.glance import FakeGlance
+from tests.fakes.glance import DirectImages, FakeGlance
 from tests.unit.compute import crafted
 from tests.unit.compute.crafted import MIB
 
@@ -36,7 +36,7 @@ def server():
 @pytest.fixture
 def glance(server):
     service = session.ServiceEndpoint("image", "image", (server.url,), retries=1, read_timeout_s=5, retry_wait_s=0.01)
-    return Glance(session.Caller(service, session.Credentials(ksession.Session(), None)))
+    return DirectImages(Glance(session.Caller(service, session.Credentials(ksession.Session(), None))))
 
 
 @pytest.fixture
@@ -220,11 +220,12 @@ from nova.clients import session
 from nova.clients.glance import Glance
 from nova.compute.guests.images import CacheSettings, ImageCache
 from nova import errors
+from tests.fakes.glance import DirectImages
 from nova.privileged.qemu_img import QemuImg
 from pathlib import Path
 url, image_id, folder = sys.argv[1:]
 service = session.ServiceEndpoint("image", "image", (url,), retries=0)
-glance = Glance(session.Caller(service, session.Credentials(ksession.Session(), None)))
+glance = DirectImages(Glance(session.Caller(service, session.Credentials(ksession.Session(), None))))
 cache = ImageCache(glance, CacheSettings(Path(folder)), QemuImg())
 cache.open()
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)

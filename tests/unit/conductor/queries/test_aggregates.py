@@ -18,6 +18,7 @@ from nova.db import aggregates
 from nova.db.models import api as api_tables
 from nova.db.models import cell as cell_tables
 from nova.model.aggregates import Aggregate, AggregateUpdate, CachedImage, NewAggregate
+from nova.model.image_tickets import ImageTicket
 from nova.model.images import Image
 from nova.model.services import ServiceQuery, ServiceUpdate
 from nova.scheduler.snapshot import HostTable
@@ -355,7 +356,7 @@ def test_hosts_are_asked_as_many_at_a_time_as_the_option_says(imaged: SmallCloud
     asked: list[str] = []
     gate = threading.Semaphore(0)
 
-    def wait(host: str, images: tuple[Image, ...]) -> tuple[CachedImage, ...]:
+    def wait(host: str, images: tuple[Image, ...], tickets: tuple[ImageTicket, ...]) -> tuple[CachedImage, ...]:
         asked.append(host)
         assert gate.acquire(timeout=10)
         return ()

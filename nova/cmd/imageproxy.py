@@ -1,0 +1,87 @@
+"""nova-imageproxy: carries images to compute hosts, and snapshots from them, for who has a ticket of a conductor."""
+
+from __future__ import annotations
+
+import logging
+import socket
+import sys
+
+from nova import concurrency, errors
+from nova.cmd import common
+from nova.conf.base import Options
+from nova.model.base import Library
+
+LOG = logging.getLogger(__name__)
+
+BINARY = "nova-imageproxy"
+HEAD_S = 30.0  # as nova-api's
+REQUESTS = 1000  # that a worker looks at: those that carry an image have places of their own
+
+
+def seal(options: Options) -> Library:
+    """What makes and opens tickets. service.CanNotStart: ``[image_proxy]key`` is missing or malformed."""
+    from nova.model.image_seal import TicketSeal
+
+    try:
+        return TicketSeal(options.image_proxy.key)
+    except errors.config.ImageProxyKey as error:
+        raise errors.service.CanNotStart(reason=error.message) from None
+
+
+def bind(options: Options) -> socket.socket:
+    """The listening socket, made before workers fork. service.CanNotStart names address and options."""
+    from nova import http_server
+
+    group = options.image_proxy
+    try:
+        return http_server.bind(group.listen, group.listen_port)
+    except OSError as error:
+        raise errors.service.CanNotStart(reason=f"{group.listen}:{group.listen_port} ([image_proxy]listen, listen_port)"
+                                         f" can not be listened on: {error.strerror}") from None
+
+
+class ImageProxyDaemon:
+    """One worker process, serving the socket that its parent bound."""
+
+    def __init__(self, options: Options, sock: socket.socket) -> None:
+        from nova import http_server
+        from nova.clients import glance, session
+        from nova.cmd import api
+        from nova.imageproxy import app
+        from nova.imageproxy.gate import Gate
+        from nova.imageproxy.transfers import TransferSlots
+
+        group = options.image_proxy
+        images = glance.of_groups(options.glance, session.load(options, "glance"))
+        application = app.build(images, Gate(seal(options)), TransferSlots(group.transfers))
+        bounds = http_server.ClientBounds(REQUESTS, group.client_timeout, HEAD_S, group.longest_transfer)
+        self.server = http_server.Server(sock, application, bounds, api.tls(options.wsgi))
+
+    def start(self) -> None:
+        self.server.start()
+
+    def stop(self, seconds: float) -> None:
+        """Take no more requests; images that are under way have ``seconds``. Hosts go on with another proxy."""
+        self.server.stop(seconds)
+
+
+def main() -> int:
+    """The program nova-imageproxy; its exit code. Native threads: they copy data with less of Python in between."""
+    from nova import logs, service
+
+    options = common.load(BINARY, common.beside(sys.argv[1:], BINARY))
+    concurrency.patch("threads")
+    logs.set_up(options, BINARY)
+    try:
+        seal(options)
+        sock = bind(options)
+    except errors.NovaError as error:
+        LOG.error("%s can not start: %s", BINARY, error.message)
+        return 1
+    common.preload(("nova.clients.glance", "nova.imageproxy.app", "nova.http_server"))
+    return service.run(options, BINARY, lambda index: ImageProxyDaemon(options, sock),
+                       options.image_proxy.workers or common.cpus())
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

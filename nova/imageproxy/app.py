@@ -1,0 +1,119 @@
+"""The application: checks a request's ticket, then carries the image between the host and the image service.
+
+Plain WSGI. What is refused is told as one of our errors, in JSON (``nova.model.image_tickets.ProxyRefusal``).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping
+from http import HTTPStatus
+from typing import NamedTuple
+from wsgiref.types import StartResponse, WSGIEnvironment
+
+import msgspec
+
+from nova import context, errors
+from nova.imageproxy.gate import Gate, ImageRequest, read
+from nova.imageproxy.transfers import (
+    ImageService,
+    Incoming,
+    MeteredBody,
+    Outgoing,
+    Transfer,
+    TransferSlots,
+    content_range,
+)
+from nova.model.image_tickets import READ, ProxyRefusal, TicketFacts
+from nova.web.request_id import RequestId
+
+LOG = logging.getLogger(__name__)
+
+HEALTH = "/healthcheck"
+COME_AGAIN_S = "5"
+BINARY, JSON = "application/octet-stream", "application/json"
+
+
+class ProxyAnswer(NamedTuple):
+    status: int
+    content: Iterable[bytes]
+    headers: Mapping[str, str] = {}
+
+
+class ImageProxyApp:
+    def __init__(self, images: ImageService, gate: Gate, slots: TransferSlots) -> None:
+        self._images, self._gate, self._slots = images, gate, slots
+
+    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        who = context.RequestContext(request_id=environ.get("nova.request_id") or context.new_request_id(),
+                                     global_request_id=environ.get("nova.global_request_id"))
+        with context.entered(who):
+            answer = self._safely(environ)
+        start_response(f"{answer.status} {HTTPStatus(answer.status).phrase}", list(answer.headers.items()))
+        return answer.content
+
+    def _safely(self, environ: WSGIEnvironment) -> ProxyAnswer:
+        try:
+            return self._answer(environ)
+        except errors.NovaError as error:
+            LOG.warning("%s refused a request of %s: %d %s", environ["REQUEST_METHOD"], environ.get("REMOTE_ADDR", "-"),
+                        error.status, error.message)
+            return _refusal(error)
+        except Exception:
+            LOG.exception("an unexpected failure of the image proxy")
+            return _refusal(errors.Bug())
+
+    def _answer(self, environ: WSGIEnvironment) -> ProxyAnswer:
+        if environ["PATH_INFO"] == HEALTH:
+            return ProxyAnswer(200, [b"OK\n"], {"Content-Type": "text/plain"})
+        request = read(environ)
+        ticket = self._gate.admit(request)
+        if not request.data:
+            return self._record(request)
+        if request.method == READ:
+            return self._read(request, ticket)
+        return self._write(request, ticket, environ)
+
+    def _record(self, request: ImageRequest) -> ProxyAnswer:
+        return ProxyAnswer(200, [msgspec.json.encode(self._images.show(request.image_id))], {"Content-Type": JSON})
+
+    def _read(self, request: ImageRequest, ticket: TicketFacts) -> ProxyAnswer:
+        """From the image service as it comes; one that has no ranges gives all of it, and the host begins anew."""
+        headers = {"Content-Type": BINARY}
+        part = content_range(self._images.show(request.image_id), request.range) if request.range else ""
+        give_back = self._slots.take()
+        try:
+            data = self._images.open(request.image_id, request.range)
+        except BaseException:
+            give_back()
+            raise
+        if data.length is not None:
+            headers["Content-Length"] = str(data.length)
+        if data.partial and part:
+            headers["Content-Range"] = part
+        return ProxyAnswer(206 if data.partial else 200, Outgoing(data, Transfer(ticket, give_back)), headers)
+
+    def _write(self, request: ImageRequest, ticket: TicketFacts, environ: WSGIEnvironment) -> ProxyAnswer:
+        if not request.length.isdecimal():
+            raise errors.image.ProxyNoLength()
+        body = Incoming(environ["wsgi.input"], int(request.length))
+        transfer = Transfer(ticket, self._slots.take())
+        try:
+            self._images.send(request.image_id, MeteredBody(body, transfer))
+        finally:
+            transfer.end()
+        return ProxyAnswer(204, [])
+
+
+def _refusal(error: errors.NovaError) -> ProxyAnswer:
+    """The connection is given up with it: a body that nobody reads may stand behind the request."""
+    refusal = ProxyRefusal(kind=error.kind, code=error.code, message=error.message)
+    headers = {"Content-Type": JSON, "Connection": "close"}
+    if error.status == 503:
+        headers["Retry-After"] = COME_AGAIN_S
+    return ProxyAnswer(error.status, [msgspec.json.encode(refusal)], headers)
+
+
+def build(images: ImageService, gate: Gate, slots: TransferSlots) -> RequestId:
+    """The whole application."""
+    return RequestId(ImageProxyApp(images, gate, slots))

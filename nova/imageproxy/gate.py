@@ -1,0 +1,101 @@
+"""Who may read or write which image: a ticket of a conductor's, and the proof of the host that it is for."""
+
+from __future__ import annotations
+
+import hmac
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+from wsgiref.types import WSGIEnvironment
+
+from nova import errors
+from nova.model.image_seal import TicketSeal
+from nova.model.image_tickets import (
+    CLOCK_S,
+    PROOF_HEADER,
+    READ,
+    TICKET_HEADER,
+    TIME_HEADER,
+    WRITE,
+    ProvenRequest,
+    TicketFacts,
+    data_path,
+    proof,
+    record_path,
+)
+
+IMAGES, FILE = "/v1/images/", "/file"
+
+
+class ImageRequest(NamedTuple):
+    """What is asked for. ``data``: the image's, else its record; ``range``, ``length``: as the headers have them."""
+
+    method: str
+    image_id: str
+    data: bool
+    range: str = ""
+    length: str = ""
+    ticket: str = ""
+    time: str = ""
+    proof: str = ""
+
+    @property
+    def direction(self) -> str:
+        """What a ticket must be for; a record is for whoever may do either."""
+        return self.method if self.data else ""
+
+
+#: What can be done with a record, and with data.
+METHODS = {False: (READ,), True: (READ, WRITE)}
+
+
+def read(environ: WSGIEnvironment) -> ImageRequest:
+    """What a request asks for. NotFound: no path of ours. api.MethodNotAllowed."""
+    try:
+        path = environ["PATH_INFO"].encode("latin-1").decode()
+    except UnicodeError:
+        raise errors.NotFound() from None
+    if not path.startswith(IMAGES):
+        raise errors.NotFound()
+    image_id, data = path.removeprefix(IMAGES), path.endswith(FILE)
+    image_id = image_id.removesuffix(FILE) if data else image_id
+    method = environ["REQUEST_METHOD"]
+    if method not in METHODS[data]:
+        raise errors.image.ProxyMethod(method=method)
+    return ImageRequest(method, image_id, data, environ.get("HTTP_RANGE", ""), environ.get("CONTENT_LENGTH", ""),
+                        _header(environ, TICKET_HEADER), _header(environ, TIME_HEADER), _header(environ, PROOF_HEADER))
+
+
+def _header(environ: WSGIEnvironment, name: str) -> str:
+    return str(environ.get("HTTP_" + name.upper().replace("-", "_"), ""))
+
+
+class Gate:
+    """``clock``: seconds of Unix time."""
+
+    def __init__(self, seal: TicketSeal, clock: Callable[[], float] = time.time) -> None:
+        self._seal, self._clock = seal, clock
+
+    def admit(self, request: ImageRequest) -> TicketFacts:
+        """What the ticket of the request says. The host is known before anything is said of its ticket.
+
+        image.TicketInvalid, image.TicketNotProven (401); image.TicketWrongUse (403); image.TicketExpired (410).
+        """
+        ticket = self._seal.open(request.ticket)
+        self._check_proof(request, ticket)
+        if request.image_id != ticket.image_id:
+            raise errors.image.TicketWrongUse(reason=f"it is for image {ticket.image_id}")
+        if request.direction not in ("", ticket.direction):
+            raise errors.image.TicketWrongUse(reason=f"it is for {ticket.direction}, and not for {request.method}")
+        if ticket.until < self._clock():
+            raise errors.image.TicketExpired(image_id=ticket.image_id)
+        return ticket
+
+    def _check_proof(self, request: ImageRequest, ticket: TicketFacts) -> None:
+        target = data_path(request.image_id) if request.data else record_path(request.image_id)
+        length = request.length if request.method == WRITE else ""
+        wanted = proof(ticket.host_key, ProvenRequest(request.method, target, request.range, length, request.time))
+        if not hmac.compare_digest(wanted.encode(), request.proof.encode()):
+            raise errors.image.TicketNotProven(reason="its proof is not one of that host, or not of this request")
+        if not request.time.isdecimal() or abs(int(request.time[:20]) - self._clock()) > CLOCK_S:
+            raise errors.image.TicketNotProven(reason=f"its time is wrong by more than {CLOCK_S} s, by the clock here")

@@ -1,0 +1,69 @@
+"""An image proxy as a server of its own process, in front of whatever has the images; and tickets for it."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from keystoneauth1 import session as ksession
+
+from nova import http_server
+from nova.clients import session
+from nova.clients.glance import Glance
+from nova.clients.image_data import Retries
+from nova.clients.image_proxy import ImageProxy, ProxySettings
+from nova.conductor.hosts.image_tickets import TicketMaker, TicketSettings
+from nova.imageproxy import app
+from nova.imageproxy.gate import Gate
+from nova.imageproxy.transfers import TransferSlots
+from nova.model.image_seal import TicketSeal
+from nova.model.image_tickets import READ, WRITE, ImageTicket
+from nova.model.images import Image
+
+KEY, OTHER_KEY = ("bm92YSdzIHRlc3RzIHNlYWwgdGlja2V0cyB3aXRoLi4=", "YW5vdGhlciBrZXkgdGhhdCBub2JvZHkgaGFzLCBzbz8=")
+HOST, SECRET = "host1", "the secret of host1, long enough to be one"
+QUICK = Retries(3, 0.01)
+
+
+def glance_at(url: str, retries: int = 0) -> Glance:
+    """The image service's client, quick to give up."""
+    service = session.ServiceEndpoint("image", "image", (url,), retries=retries, read_timeout_s=5.0, retry_wait_s=0.01)
+    return Glance(session.Caller(service, session.Credentials(ksession.Session(), None)))
+
+
+def maker(*servers: str, key: str = KEY, secret: str = SECRET, **settings: Any) -> TicketMaker:
+    """A conductor's, which knows one secret for every host."""
+    clock = settings.pop("clock", time.time)
+    return TicketMaker(TicketSeal([key]), TicketSettings(servers, **settings), lambda host: secret, clock)
+
+
+def ticket(image_id: str, direction: str = READ, *servers: str, host: str = HOST, **made: Any) -> ImageTicket:
+    """One for a host."""
+    tickets = maker(*servers, **made).for_call(host, "a-server")
+    [one] = tickets.write(image_id) if direction == WRITE else tickets.read(Image(id=image_id))
+    return one
+
+
+class RunningProxy:
+    """``with RunningProxy(glance_at(url)) as proxy``: real sockets, in threads of this process."""
+
+    def __init__(self, images: Any, slots: int = 8, wait_s: float = 0.05, idle_s: float = 5.0, keys: Any = (KEY,),
+                 ) -> None:
+        self.sock = http_server.bind("127.0.0.1", 0)
+        self.url = f"http://127.0.0.1:{self.sock.getsockname()[1]}"
+        application = app.build(images, Gate(TicketSeal(keys)), TransferSlots(slots, wait_s))
+        self.server = http_server.Server(self.sock, application, http_server.ClientBounds(100, idle_s, 5.0, 60.0))
+
+    def __enter__(self) -> RunningProxy:
+        self.server.start()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.server.stop(1.0)
+        self.sock.close()
+
+    def client(self, *image_ids: str, secret: str = SECRET, retries: Retries = QUICK) -> ImageProxy:
+        """A host's, with tickets for both directions."""
+        made = ImageProxy(HOST, lambda host: (secret,), ProxySettings(True, retries, 5.0))
+        made.hold([ticket(image_id, direction, self.url) for image_id in image_ids for direction in (READ, WRITE)])
+        return made
