@@ -31,6 +31,7 @@ from tests.functional.links import Link
 READY_S = 40.0
 ADMIN = "admin"
 MANAGE_S = 60.0
+TICKET_KEY = "bm92YSdzIHRlc3RzIHNlYWwgdGlja2V0cyB3aXRoLi4="
 
 
 @dataclasses.dataclass(frozen=True)
@@ -92,6 +93,8 @@ class Cloud:
         self.url = f"http://127.0.0.1:{self.port}/v2.1"
         self.placement_port = free_port() if plan.placement else 0
         self.placement_url = f"http://127.0.0.1:{self.placement_port}"
+        self.image_proxy_port = free_port()
+        self.image_proxy_url = f"http://127.0.0.1:{self.image_proxy_port}"
         self.glance = FakeGlance()
         self.daemons: dict[str, Daemon] = {}
         name = f"{root.name}_{os.urandom(3).hex()}".replace("-", "_")[-40:]
@@ -127,6 +130,7 @@ class Cloud:
         for number in range(2, self.plan.conductors + 1):
             self._add(f"conductor{number}", "conductor", f"ctl{number}")
         self._add("scheduler", "scheduler", "ctl")
+        self._add("imageproxy", "imageproxy", "ctl")
         if self.plan.network:
             self._add("network", "network", "ctl")
         for number, host in enumerate(self.hosts, 1):
@@ -159,6 +163,12 @@ class Cloud:
         folder = self.root / "etc" / host
         folder.mkdir(parents=True, exist_ok=True)
         sections = defaults(self.plan, self.broker_url, self.port, self.glance.url)
+        if host.startswith("ctl"):
+            sections["image_proxy"] = {
+                "key": TICKET_KEY, "listen": "127.0.0.1", "listen_port": self.image_proxy_port, "workers": 1,
+                "servers": self.image_proxy_url}
+        else:  # it has no way to the image service but the proxy, and no address of Keystone's
+            del sections["glance"]
         if self.plan.placement:
             sections["placement_api"] = {"listen": "127.0.0.1", "listen_port": self.placement_port, "workers": 1}
         for section, options in (*(CONSOLES.items() if self.plan.consoles else ()), *self.plan.options.items()):
