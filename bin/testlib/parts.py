@@ -60,7 +60,8 @@ ORDER = ("check", "unit", "functional", "machine", "fresh", "tempest")
 FRESH = "tests/fresh/test_fresh.py::test_machine_when_unlike_ours_then_its_cloud_answers_or_a_line_says_what_to_do"
 #: part -> the module that it is
 BENCHES = {"bench": "tests.bench", "bench-scheduler": "tests.bench.scheduler",
-           "bench-consoles": "tests.bench.consoles", "bench-metadata": "tests.bench.metadata"}
+           "bench-consoles": "tests.bench.consoles", "bench-metadata": "tests.bench.metadata",
+           "bench-images": "tests.bench.images"}
 #: name -> command, run with the test environment's programs
 CHECKS = {
     "ruff": ("ruff", "check", "nova", "tests", "bin"),

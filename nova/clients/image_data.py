@@ -70,15 +70,57 @@ def download(source: ImageDataSource, image: Image, path: str, limit_bytes: int 
     """
     limit = limit_bytes if not image.size_bytes else min(image.size_bytes, limit_bytes or image.size_bytes)
     opened = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
-    with os.fdopen(opened, "wb", buffering=0) as target:
+    with os.fdopen(opened, "wb", buffering=0) as file:
+        target = _Target(file, image)
         _stream_all(source, image, target, limit, retries)
-        length = target.tell()
-        concurrency.run_in_thread(os.fsync, target.fileno())
-    _check_hash(image, path)
-    return length
+        target.check()
+        concurrency.run_in_thread(os.fsync, file.fileno())
+        return target.tell()
 
 
-def _stream_all(source: ImageDataSource, image: Image, target: BinaryIO, limit: int | None, retries: Retries) -> None:
+class _Target:
+    """The file, and the hash of what is in it so far: it is taken on the way, so that nothing is read again."""
+
+    def __init__(self, file: BinaryIO, image: Image) -> None:
+        self._file, self._image = file, image
+        self._algorithm, self._expected = _hash_of(image)
+        self.begin_anew()
+
+    def begin_anew(self) -> None:
+        """Nothing is in it."""
+        self._file.seek(0)
+        self._file.truncate()
+        self._hash = hashlib.new(self._algorithm, usedforsecurity=False) if self._expected else None
+
+    def tell(self) -> int:
+        """How many bytes are in it."""
+        return self._file.tell()
+
+    def write(self, chunk: bytes) -> None:
+        """All of the chunk. In another thread where threads are green: others have their turn meanwhile."""
+        view = memoryview(chunk)
+        while view:
+            view = view[self._file.write(view) or 0:]
+        if self._hash is not None:
+            concurrency.run_in_thread(self._hash.update, chunk)
+
+    def check(self) -> None:
+        """image.Corrupt."""
+        if self._hash is None:
+            LOG.warning("Image %s has no hash that can be checked", self._image.id)
+        elif self._hash.hexdigest() != self._expected:
+            raise errors.image.Corrupt(image_id=self._image.id, algorithm=self._algorithm)
+
+
+def _hash_of(image: Image) -> tuple[str, str]:
+    """(algorithm, value) of the image's hash; empty where there is none that can be checked."""
+    algorithm, expected = image.os_hash_algo or "", image.os_hash_value or ""
+    if not (algorithm and expected):
+        algorithm, expected = "md5", image.checksum or ""
+    return (algorithm, expected) if expected and algorithm in hashlib.algorithms_available else ("", "")
+
+
+def _stream_all(source: ImageDataSource, image: Image, target: _Target, limit: int | None, retries: Retries) -> None:
     """Whoever gets on is tried again for as long as it does: only tries in a row that brought nothing are counted."""
     failed = furthest = 0
     while True:
@@ -93,41 +135,18 @@ def _stream_all(source: ImageDataSource, image: Image, target: BinaryIO, limit: 
             concurrency.sleep(min(retries.wait_s * 2 ** (failed - 1), 5))
 
 
-def _stream(source: ImageDataSource, image: Image, target: BinaryIO, limit: int | None) -> None:
+def _stream(source: ImageDataSource, image: Image, target: _Target, limit: int | None) -> None:
     begin = target.tell()
     data = source.open(image.id, f"bytes={begin}-" if begin else "")
     with contextlib.closing(data):
         if begin and not data.partial:  # a service that can not resume begins again
-            target.seek(0)
-            target.truncate()
+            target.begin_anew()
         for chunk in data:
             if limit is not None and target.tell() + len(chunk) > limit:
                 raise errors.image.TooLong(image_id=image.id, limit=limit)
-            _write_all(target, chunk)
+            target.write(chunk)
     if image.size_bytes and target.tell() < image.size_bytes:
         raise errors.service.Unavailable(service="image", reason=f"the data of image {image.id} ended too early")
-
-
-def _write_all(target: BinaryIO, chunk: bytes) -> None:
-    view = memoryview(chunk)
-    while view:
-        view = view[target.write(view) or 0:]
-
-
-def _check_hash(image: Image, path: str) -> None:
-    algorithm, expected = image.os_hash_algo, image.os_hash_value
-    if not (algorithm and expected):
-        algorithm, expected = "md5", image.checksum
-    if not expected or algorithm not in hashlib.algorithms_available:
-        LOG.warning("Image %s has no hash that can be checked", image.id)
-        return
-    if concurrency.run_in_thread(_digest, path, algorithm) != expected:
-        raise errors.image.Corrupt(image_id=image.id, algorithm=algorithm)
-
-
-def _digest(path: str, algorithm: str) -> str:
-    with open(path, "rb") as data:
-        return hashlib.file_digest(data, lambda: hashlib.new(algorithm, usedforsecurity=False)).hexdigest()
 
 
 class SeekableFile(Protocol):
