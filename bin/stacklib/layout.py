@@ -31,6 +31,7 @@ PORTS = {
     "metadata": 8775,
     "placement": 8778,
     "glance": 9292,
+    "imageproxy": 9293,
     "neutron": 9696,
     "mariadb": 3307,
     "postgresql": 5433,

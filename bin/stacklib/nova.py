@@ -16,12 +16,13 @@ NETWORK_LABEL = "private"
 @dataclass(frozen=True)
 class Program:
     """A control daemon. `user` None means root; `databases`: it is given the file with the databases' URLs; `proxy`:
-    the one for console proxies."""
+    the one for console proxies; `images`: the one for the image proxy."""
 
     name: str
     user: str | None = SERVICE_USER
     databases: bool = False
     proxy: bool = False
+    images: bool = False
     tier: int = CLOUD
 
 
@@ -29,6 +30,7 @@ CONDUCTOR = Program("nova-conductor", databases=True)
 CONTROL = (
     Program("nova-scheduler", tier=CLOUD + 1),
     Program("nova-network", user=None, tier=CLOUD + 1),  # makes bridges, runs dnsmasq and iptables
+    Program("nova-imageproxy", images=True, tier=CLOUD + 1),
     Program("nova-api", tier=CLOUD + 2),
     Program("nova-placement-api", tier=CLOUD + 2),
 )
@@ -44,6 +46,9 @@ def write_files(stack: Stack) -> None:
     write_private(novaconf.control_file(layout), novaconf.text(novaconf.control(layout, secrets)), owner=SERVICE_USER)
     write_private(
         novaconf.conductor_file(layout), novaconf.text(novaconf.conductor(layout, secrets)), owner=SERVICE_USER
+    )
+    write_private(
+        novaconf.image_proxy_file(layout), novaconf.text(novaconf.image_proxy(layout, secrets)), owner=SERVICE_USER
     )
     write_private(novaconf.proxies_file(layout), novaconf.text(novaconf.console_proxies(layout)), owner=SERVICE_USER)
     for host in layout.computes:
@@ -115,6 +120,7 @@ def _controllers(stack: Stack, programs: tuple[Program, ...]) -> list[Daemon]:
         files = [novaconf.control_file(layout)]
         files += [novaconf.conductor_file(layout)] if program.databases else []
         files += [novaconf.proxies_file(layout)] if program.proxy else []
+        files += [novaconf.image_proxy_file(layout)] if program.images else []
         made.append(_daemon(stack, program, program.name, layout.controller_room, files))
     return made
 

@@ -1,8 +1,8 @@
 """The configuration of our own daemons, as tables: section to option to value.
 
-`nova.conf` serves the control daemons, `nova-conductor.conf` beside it has the database URLs, `console-proxies.conf`
-where console proxies listen and may go, and each compute host has a `nova.conf` of its own: with its own broker user,
-and with no more than a host has to know.
+`nova.conf` serves the control daemons, `nova-conductor.conf` beside it has the database URLs and the key of image
+tickets, `nova-imageproxy.conf` that key, `console-proxies.conf` where console proxies listen and may go. Each compute
+host has a `nova.conf` of its own: with its own broker user, and with no other password.
 """
 
 from __future__ import annotations
@@ -68,7 +68,13 @@ def conductor(layout: Layout, secrets: Secrets) -> Settings:
         "DEFAULT": {"hosts_transport_url": rabbitmq.hosts_transport_url(layout, secrets)},
         "api_database": {"connection": databases.url(layout, secrets, "nova_api")},
         "database": {"connection": databases.url(layout, secrets, "nova")},
+        "image_proxy": {"key": secrets.ticket_key()},
     }
+
+
+def image_proxy(layout: Layout, secrets: Secrets) -> Settings:
+    """What nova-imageproxy alone reads, beside the conductor's own copy of the key. Hosts are sent to `my_ip`."""
+    return {"image_proxy": {"key": secrets.ticket_key(), "listen": layout.address}}
 
 
 def compute(layout: Layout, secrets: Secrets, host: Compute) -> Settings:
@@ -85,7 +91,6 @@ def compute(layout: Layout, secrets: Secrets, host: Compute) -> Settings:
             },
             "libvirt": _migrations(layout, host),
             **_consoles(layout, host),
-            **_services(layout, secrets),
         }
     )
 
@@ -214,6 +219,10 @@ def control_file(layout: Layout) -> Path:
 
 def conductor_file(layout: Layout) -> Path:
     return layout.etc / "nova" / "nova-conductor.conf"
+
+
+def image_proxy_file(layout: Layout) -> Path:
+    return layout.etc / "nova" / "nova-imageproxy.conf"
 
 
 def proxies_file(layout: Layout) -> Path:

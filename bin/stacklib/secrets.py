@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import secrets as random_source
 import threading
@@ -22,6 +23,10 @@ class Secrets:
     def password(self, name: str) -> str:
         """24 letters and digits and the like, safe in a URL and in an ini file."""
         return self._get(name, lambda: random_source.token_urlsafe(18).replace("-", "x").replace("_", "y"))
+
+    def ticket_key(self) -> str:
+        """What seals image tickets: 32 bytes in URL-safe base64."""
+        return self._get("image-tickets", lambda: base64.urlsafe_b64encode(random_source.token_bytes(32)).decode())
 
     def uuid(self, name: str) -> str:
         return self._get(name, lambda: str(uuid.uuid4()))

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from nova import concurrency, errors
-from nova.cmd import common
+from nova.cmd import common, host_credentials
 from nova.conf.base import Options
 from nova.model.base import Library
 from nova.service import BEAT_AGAIN_S, Every
@@ -99,6 +99,8 @@ class Compute:
         if make is None:
             raise errors.service.CanNotStart(reason=f"[DEFAULT]compute_driver = {options.compute_driver!r}: must be "
                                              "one of libvirt.LibvirtDriver, fake.FakeDriver")
+        if warning := host_credentials.warning(options):
+            LOG.warning("%s", warning)
         state = Path(options.state_path)
         secret = HostSecret(state)
         self.bus = HostsBus(options, options.host, secret)

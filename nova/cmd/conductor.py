@@ -104,10 +104,15 @@ def ticket_maker(options: Options, host_secret: Callable[[str], str]) -> Library
     from nova.cmd import imageproxy
     from nova.conductor.hosts.image_tickets import TicketMaker, TicketSettings
 
+    settings = TicketSettings(proxy_servers(options), options.image_proxy.ticket_lifetime)
+    return TicketMaker(imageproxy.seal(options), settings, host_secret)
+
+
+def proxy_servers(options: Options) -> tuple[str, ...]:
+    """Where hosts find the image proxies: as ``[image_proxy]servers`` says, else beside this conductor."""
     group, scheme = options.image_proxy, "https" if options.wsgi.ssl_cert_file else "http"
     at_home = f"{scheme}://{netutils.escape_ipv6(options.my_ip)}:{group.listen_port}"
-    settings = TicketSettings(tuple(group.servers) or (at_home,), group.ticket_lifetime)
-    return TicketMaker(imageproxy.seal(options), settings, host_secret)
+    return tuple(server.rstrip("/") for server in group.servers) or (at_home,)
 
 
 def databases(options: Options) -> tuple[Database, Database]:

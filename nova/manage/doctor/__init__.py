@@ -11,10 +11,10 @@ from nova.conf.base import Options
 from nova.manage.doctor.cloud import capacity, cleanups, clock, failures, hosts, tasks
 from nova.manage.doctor.finding import BAD, OK, WARN, Check, Finding, is_compute
 from nova.manage.doctor.firewall import packet_filter
-from nova.manage.doctor.host import bridge_tools, consoles, disk, kvm, libvirt
+from nova.manage.doctor.host import bridge_tools, consoles, credentials, disk, kvm, libvirt
 from nova.manage.doctor.neutron_service import neutron
 from nova.manage.doctor.nova_network import networks
-from nova.manage.doctor.services import broker, databases, glance, keystone, placement
+from nova.manage.doctor.services import broker, databases, glance, image_proxy, keystone, placement
 
 
 def config(options: Options) -> Finding:
@@ -53,8 +53,9 @@ def _user(uid: int) -> str:
 
 
 CHECKS: tuple[tuple[str, Check], ...] = (
-    ("configuration", config), ("broker", broker), ("database", databases), ("keystone", keystone),
-    ("glance", glance), ("neutron", neutron), ("networks", networks), ("placement", placement), ("libvirt", libvirt),
+    ("configuration", config), ("credentials", credentials), ("broker", broker), ("database", databases),
+    ("keystone", keystone), ("glance", glance), ("image proxy", image_proxy), ("neutron", neutron),
+    ("networks", networks), ("placement", placement), ("libvirt", libvirt),
     ("bridge tools", bridge_tools), ("packet filter", packet_filter),
     ("clock", clock), ("cleanups", cleanups),
     ("hosts", hosts), ("capacity", capacity), ("tasks", tasks), ("failures", failures),

@@ -41,6 +41,18 @@ def libvirt(options: Options) -> Finding:
     return Finding(OK, done.stdout.strip().splitlines()[-1])
 
 
+def credentials(options: Options) -> Finding:
+    """Whether a compute host holds no more than its own broker user and secret."""
+    from nova.cmd import host_credentials
+
+    if not is_compute(options):
+        return Finding(OK, "this is no compute host's configuration: control daemons have credentials")
+    names = host_credentials.found(options)
+    if names:
+        return Finding(BAD, f"this compute host holds {', '.join(names)}", host_credentials.CURE)
+    return Finding(OK, "this compute host holds no credentials of the cloud's")
+
+
 def bridge_tools(options: Options) -> Finding:
     """Whether the programs that nova-network runs on its hosts are installed."""
     from nova.conf.network import neutron_in_use

@@ -99,6 +99,8 @@ def databases(options: Options) -> Finding:
 
 def keystone(options: Options) -> Finding:
     """Whether Keystone gives a token for the credentials in ``[keystone_authtoken]``."""
+    if is_compute(options):
+        return Finding(OK, "a compute host does not ask Keystone")
     if options.api.auth_strategy == "noauth2":
         return Finding(WARN, "[api]auth_strategy = noauth2: everybody is believed", "use keystone but for tests")
     from keystoneauth1 import exceptions
@@ -124,6 +126,8 @@ def keystone(options: Options) -> Finding:
 
 def glance(options: Options) -> Finding:
     """Whether Glance answers with our own credentials, and has an image to make servers of."""
+    if is_compute(options):
+        return Finding(OK, "a compute host does not ask Glance: orders say where its image proxy is")
     from nova.clients import glance as client
     from nova.clients import session
     from nova.model.images import ImageQuery
@@ -135,6 +139,31 @@ def glance(options: Options) -> Finding:
                        "check that Glance runs, and its endpoint in the catalog or [glance]api_servers")
     return Finding(OK if images else WARN, "Glance answers" + ("" if images else ", but has no image"),
                    "" if images else "openstack image create --file FILE --disk-format qcow2 NAME")
+
+
+def image_proxy(options: Options) -> Finding:
+    """Whether each image proxy answers where hosts are sent to, and the key of tickets can be used."""
+    import requests
+
+    from nova.cmd import imageproxy
+    from nova.cmd.conductor import proxy_servers
+
+    if is_compute(options):
+        return Finding(OK, "orders say where the image proxy is")
+    try:
+        imageproxy.seal(options)
+    except errors.NovaError as error:
+        return Finding(BAD, error.message, "set it, and start nova-conductor and nova-imageproxy again")
+    silent = []
+    for server in proxy_servers(options):
+        try:
+            requests.get(f"{server}/healthcheck", timeout=5, verify=False).raise_for_status()
+        except requests.RequestException:
+            silent.append(server)
+    if silent:
+        return Finding(BAD, f"no image proxy answers at {', '.join(silent)}: hosts get no images from there",
+                       "start nova-imageproxy, or correct [image_proxy]servers")
+    return Finding(OK, f"nova-imageproxy answers at {', '.join(proxy_servers(options))}")
 
 
 def placement(options: Options) -> Finding:

@@ -11,6 +11,7 @@ import pytest
 from oslo_config import cfg
 
 from nova import conf
+from nova.cmd import host_credentials
 from nova.manage import doctor
 from nova.rpc import transport
 from nova.rpc.contracts.conductor import ConductorRPC
@@ -116,6 +117,56 @@ def test_config_when_it_is_a_users_then_where_daemons_are_root_it_is_said(tmp_pa
 def test_is_compute_when_a_conductor_shares_the_file_then_not():
     assert not doctor.finding.is_compute(options(compute_driver="libvirt.LibvirtDriver",
                                                  database__connection="sqlite://"))
+
+
+HOST = "[DEFAULT]\ncompute_driver = libvirt.LibvirtDriver\nhost = h1\n"
+PASSWORDS = ("[keystone_authtoken]\nauth_type = password\npassword = secret1\n[service_user]\npassword = secret2\n"
+             "[image_proxy]\nkey = secret3\n[vendordata_dynamic_auth]\npassword = fine\n")
+
+
+def from_file(tmp_path, text):
+    path = tmp_path / "nova.conf"
+    path.write_text(text)
+    made = conf.register(cfg.ConfigOpts())
+    made(["--config-file", str(path)], project="nova")
+    return made
+
+
+def test_credentials_on_a_compute_host_then_each_is_named_by_section_and_none_is_shown(tmp_path):
+    found = doctor.credentials(from_file(tmp_path, HOST + PASSWORDS))
+    assert found.state == doctor.BAD
+    for name in ("[keystone_authtoken]password", "[service_user]password", "[image_proxy]key"):
+        assert name in found.what
+    assert "vendordata" not in found.what and "secret" not in found.what + found.cure
+
+
+def test_credentials_when_a_host_has_none_or_it_is_a_controller_then_all_is_well(tmp_path):
+    assert doctor.credentials(from_file(tmp_path, HOST + "[glance]\nregion_name = one\n")).state == doctor.OK
+    assert doctor.credentials(from_file(tmp_path, PASSWORDS)).state == doctor.OK
+    assert doctor.credentials(options(compute_driver="libvirt.LibvirtDriver")).state == doctor.OK  # no file at all
+
+
+def test_warning_at_a_hosts_start_then_it_is_one_sentence_that_names_the_section(tmp_path):
+    said = host_credentials.warning(from_file(tmp_path, HOST + PASSWORDS))
+    assert said.startswith("A compute host must not hold [keystone_authtoken]password") and "secret" not in said
+    assert "\n" not in said and host_credentials.warning(from_file(tmp_path, HOST)) == ""
+
+
+@pytest.mark.parametrize("check", [doctor.keystone, doctor.glance, doctor.image_proxy])
+def test_services_next_door_on_a_compute_host_then_nobody_is_asked(check):
+    assert check(options(compute_driver="libvirt.LibvirtDriver")).state == doctor.OK
+
+
+def test_image_proxy_then_each_server_is_asked_and_the_key_is_looked_at():
+    server = serving(b"OK")
+    here, key = f"http://127.0.0.1:{server.server_port}", ["bm92YSdzIHRlc3RzIHNlYWwgdGlja2V0cyB3aXRoLi4="]
+    assert doctor.image_proxy(options(image_proxy__key=key, image_proxy__servers=[here])).state == doctor.OK
+    silent = doctor.image_proxy(options(image_proxy__key=key, image_proxy__servers=[here, "http://127.0.0.1:9"]))
+    assert silent.state == doctor.BAD and "http://127.0.0.1:9:" in silent.what and here not in silent.what
+    server.shutdown()
+    server.server_close()
+    without = doctor.image_proxy(options(image_proxy__servers=[here]))
+    assert without.state == doctor.BAD and "[image_proxy]key is not set" in without.what
 
 
 def test_run_when_a_check_has_an_accident_then_the_others_are_told_and_it_fails(monkeypatch):

@@ -12,6 +12,7 @@ import pytest
 
 from nova.rpc import host_rights
 from stacklib import cgroups, credentials, databases, glance, keystone, nova, novaconf, plain, rabbitmq, sandbox, venvs
+from stacklib.layout import PORTS
 from stacklib.rooms import RoomPlan, mount_commands
 from stacklib.rotation import rotate
 from stacklib.spec import Daemon, Probe, from_json
@@ -60,6 +61,29 @@ def test_compute_confs_then_each_host_has_a_broker_user_and_a_password_of_its_ow
     assert len(urls | others) == 6 and all("transport_url" not in conf for conf in confs)
     assert [conf["host"] for conf in confs] == ["fake1", "fake2", "fake3"]
     assert len({conf["state_path"] for conf in confs}) == 3
+
+
+@pytest.mark.parametrize("auth", ["keystone", "noauth2"])
+def test_compute_confs_then_they_have_no_password_but_the_brokers(make_layout, secrets, auth):
+    layout = make_layout(sandbox=True, hosts=2, auth=auth)
+    key = novaconf.conductor(layout, secrets)["image_proxy"]["key"]
+    assert len(base64.urlsafe_b64decode(key)) == 32
+    assert novaconf.image_proxy(layout, secrets)["image_proxy"] == {"key": key, "listen": layout.address}
+    assert key not in novaconf.text(novaconf.control(layout, secrets))
+    for host in layout.computes:
+        conf = novaconf.compute(layout, secrets, host)
+        assert not {"keystone_authtoken", "glance", "image_proxy", "service_user"} & set(conf)
+        text = novaconf.text(conf)
+        assert key not in text and secrets.password("nova") not in text
+        assert str(PORTS["memcached"]) not in text
+
+
+def test_image_proxy_then_it_runs_as_the_service_user_with_no_database(make_layout, secrets):
+    stack = Stack(make_layout(sandbox=True), secrets, control=None)
+    proxy = {daemon.name: daemon for daemon in nova.control_daemons(stack)}["nova-imageproxy"]
+    assert proxy.user == "nova" and str(novaconf.conductor_file(stack.layout)) not in proxy.argv
+    assert str(novaconf.image_proxy_file(stack.layout)) in proxy.argv
+    assert PORTS["imageproxy"] == 9293  # by default: nobody is told
 
 
 @pytest.mark.parametrize(("choices", "sections"), [
