@@ -19,7 +19,7 @@ import requests
 from nova.rpc import host_secret
 from tests.functional.backends import free_port, wait_until
 from tests.functional.client import Client
-from tests.functional.cloud import Cloud, Plan, render
+from tests.functional.cloud import TICKET_KEY, Cloud, Plan, render
 from tests.functional.daemons import Daemon
 
 pytestmark = pytest.mark.in_turn(1, 3)
@@ -86,7 +86,7 @@ def test_conductor_when_the_schema_is_missing_then_it_says_which_command(cloud) 
     server = cloud.backends.database(cloud.plan.database)
     config = cloud.configure("unsynced")
     urls = {name: {"connection": server.create(f"empty_{name}_{cloud.port}")} for name in ("database", "api_database")}
-    config.write_text(config.read_text() + render(urls))
+    config.write_text(config.read_text() + render({**urls, "image_proxy": {"key": TICKET_KEY}}))
     code, said = ended(cloud, "conductor", config)
     assert code == 1 and "nova-manage api_db sync" in said
 
