@@ -206,7 +206,7 @@ class Run:
     def __init__(self, glance: Glance, proxy: str, daemon: Daemon, image: Image, folder: Path) -> None:
         self.glance, self.daemon, self.image, self.folder = glance, daemon, image, folder
         self.url = proxy
-        self.host = ImageProxy(HOST, SECRET)
+        self.host = ImageProxy(HOST, lambda host: (SECRET,))
         self.host.hold([ticket(image.id, READ, proxy)])
         self.mib = image.size_bytes / MIB
 

@@ -13,6 +13,7 @@ from nova.clients.image_data import Retries
 from nova.clients.image_proxy import ImageProxy, ProxySettings
 from nova.model.image_tickets import READ, ImageTicket
 from nova.rpc import host_secret
+from nova.rpc.host_secret import HostSecret
 from tests.fakes.image_proxies import ticket
 from tests.functional.backends import wait_until
 from tests.functional.client import IMAGE
@@ -35,7 +36,7 @@ def ticket_for(cloud: Cloud, host: str, image_id: str) -> ImageTicket:
 
 
 def client(cloud: Cloud, host: str, *tickets: ImageTicket) -> ImageProxy:
-    made = ImageProxy(host, host_secret.peek(cloud.state(host)), ProxySettings(True, Retries(5, 0.2), 10.0))
+    made = ImageProxy(host, HostSecret(cloud.state(host)), ProxySettings(True, Retries(5, 0.2), 10.0))
     made.hold(tickets)
     return made
 
@@ -79,13 +80,13 @@ def test_download_when_the_proxy_dies_on_the_way_then_it_goes_on_with_the_next(c
 def test_download_with_another_hosts_ticket_then_it_is_refused(cloud: Cloud, tmp_path: Path) -> None:
     image_id = cloud.glance.add(b"not yours")
     stolen = client(cloud, "host2", ticket_for(cloud, "host1", image_id))
-    with pytest.raises(errors.HostRefused, match="does not prove"):
+    with pytest.raises(errors.HostRefused, match="knows another secret"):
         stolen.show(image_id)
 
 
 def test_download_while_the_proxy_is_away_then_it_is_unavailable_and_works_again_after(cloud: Cloud) -> None:
     image_id = cloud.glance.add(b"data")
-    host = ImageProxy("host1", host_secret.peek(cloud.state("host1")), ProxySettings(True, Retries(1, 0.05), 5.0))
+    host = ImageProxy("host1", HostSecret(cloud.state("host1")), ProxySettings(True, Retries(1, 0.05), 5.0))
     host.hold([ticket_for(cloud, "host1", image_id)])
     cloud.daemons["imageproxy"].kill()
     with pytest.raises(errors.Unavailable, match="image proxy"):
