@@ -108,7 +108,9 @@ class _Target:
         """image.Corrupt."""
         if self._hash is None:
             LOG.warning("Image %s has no hash that can be checked", self._image.id)
-        elif self._hash.hexdigest() != self._expected:
+            return
+        found = self._hash.hexdigest()
+        if found != self._expected:
             raise errors.image.Corrupt(image_id=self._image.id, algorithm=self._algorithm)
 
 

@@ -154,10 +154,10 @@ def image_proxy(options: Options) -> Finding:
         imageproxy.seal(options)
     except errors.NovaError as error:
         return Finding(BAD, error.message, "set it, and start nova-conductor and nova-imageproxy again")
-    silent = []
+    silent, verify = [], options.image_proxy.cafile or not options.image_proxy.insecure
     for server in proxy_servers(options):
         try:
-            requests.get(f"{server}/healthcheck", timeout=5, verify=False).raise_for_status()
+            requests.get(f"{server}/healthcheck", timeout=5, verify=verify).raise_for_status()
         except requests.RequestException:
             silent.append(server)
     if silent:
