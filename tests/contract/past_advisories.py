@@ -145,7 +145,7 @@ ADVISORIES: dict[str, Proof] = {
         "What a guest's disks hold is read by nobody else on the host, also while it is written.",
         (f"{LIBVIRT}/test_private_files.py"
          "::test_disks_when_a_guest_lives_then_no_file_was_ever_readable_by_others",
-         f"{UNIT}/clients/test_glance.py::test_download_writes_a_private_file_with_the_data")),
+         f"{UNIT}/clients/test_image_data.py::test_download_writes_a_private_file_with_the_data")),
     "OSSA-2014-003": Proof(
         "A disk that arrives lies over an image of this host or one that was checked, never over a guest's.",
         (f"{LIBVIRT}/test_libvirt_moves.py::test_image_of_somebody_else_is_not_taken_for_the_base",
