@@ -208,8 +208,8 @@ class Conductor:
         self.keys = EnrolledKeys(cell)
         self.hosts = HostsBus(options, options.host, self.keys, conductor=True, peers=self.bus.peers)
         self.exchanges = HostExchanges(cell, self.hosts.declare_hosts, lambda: self.hosts.driver.connected)
-        host_secret = first_secret(self.keys)
-        ticketed = TicketedCalls(ComputeRPC, self.hosts.client(ComputeRPC), ticket_maker(options, host_secret))
+        tickets = ticket_maker(options, first_secret(self.keys))
+        ticketed = TicketedCalls(ComputeRPC, self.hosts.client(ComputeRPC), tickets)
         self.host_calls = HostCalls(ComputeRPC, ticketed, cell)
         self.deps = Deps(api=api, cell=cell, settings=settings(options), host=options.host,
                          scheduler=self.bus.client(SchedulerRPC),
@@ -217,7 +217,6 @@ class Conductor:
                          network=self.hosts.client(NetworkRPC), certs=self.bus.client(CertRPC),
                          images=glance.of_groups(options.glance, session.load(options, "glance")),
                          notifier=oslo.make(options, options.host), quotas=quotas(options))
-        self.deps.host_secret = host_secret
         self.deps.feed = Feed(self.deps)
         self.deps.network_updates = NetworkUpdates(cell, self.deps.network, options.service_down_time)
         self.deps.networking = networking(options, self.deps)

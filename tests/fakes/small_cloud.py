@@ -188,7 +188,6 @@ class SmallCloud:
                                                network_defaults=self.networks.defaults),
                     scheduler=self.bus.client(SchedulerRPC, name), compute=ticketed(self.bus.client(ComputeRPC, name)),
                     network=self.bus.client(NetworkRPC, name))
-        deps.host_secret = secret_of
         deps.feed, deps.network_updates = Feed(deps), NetworkUpdates(self.cell, deps.network)
         deps.networking = self.make_back_end(deps)
         deps.journal = Journal(self.cell, name, clock=self.clock)

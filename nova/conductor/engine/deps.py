@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from nova import errors
@@ -16,7 +16,7 @@ from nova.conductor.engine.operation import Secrets
 from nova.db.claims import ProviderUsage
 from nova.db.engine import Database
 from nova.db.states import Entry
-from nova.model.base import HostName, Time
+from nova.model.base import Time
 from nova.model.hosts import HostStates, NodeStamp
 from nova.model.topology import PciRequest
 from nova.notifications.notifier import Silent
@@ -154,10 +154,7 @@ class NetworkSender(Protocol):
 
 @dataclasses.dataclass
 class Deps:
-    """Databases, peers and settings. ``images`` is the image service's client (``nova.clients.glance``).
-
-    ``host_secret``: what proves that a host is who it says; host.NoSecret, which is Unavailable, where none is known.
-    """
+    """Databases, peers and settings. ``images`` is the image service's client (``nova.clients.glance``)."""
 
     api: Database
     cell: Database
@@ -168,7 +165,6 @@ class Deps:
     network: NetworkRPC
     images: Images
     certs: CertRPC
-    host_secret: Callable[[HostName], str] = dataclasses.field(init=False)
     feed: HostFeed = dataclasses.field(init=False)
     journal: Journal = dataclasses.field(init=False)
     runner: OperationRunner = dataclasses.field(init=False)
