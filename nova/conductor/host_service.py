@@ -16,8 +16,9 @@ from nova.conductor.engine.deps import Deps
 from nova.conductor.hosts import power_sync
 from nova.conductor.hosts.guest_answers import GuestAnswers
 from nova.conductor.hosts.registration import Daemons
-from nova.db import enrolments, hosts, ledger, migrations, networks, reports, servers, services, states
+from nova.db import enrolments, floating, hosts, ledger, migrations, networks, reports, servers, services, states
 from nova.db.engine import Connection
+from nova.model import forbidden_ranges
 from nova.model.base import HostName, Time
 from nova.model.guests import GuestFacts, GuestPassword, GuestQuery
 from nova.model.hosts import Inventory
@@ -194,6 +195,11 @@ class HostService:
     def host_firewall(self, host: HostName) -> HostFirewall:
         """Nothing but a mark, where Neutron's agents filter."""
         return self.deps.networking.firewall_on(host)
+
+    def guest_ranges(self, host: HostName) -> tuple[str, ...]:
+        """In two statements."""
+        with self.deps.cell.reading() as tx:
+            return forbidden_ranges.collapsed((*networks.ranges(tx), *floating.addresses(tx)))
 
     def networks_on_host(self, host: HostName) -> tuple[NetworkOnHost, ...]:
         """Its own, and the multi-host networks in which it has guests or an address; a single statement."""

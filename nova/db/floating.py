@@ -68,6 +68,11 @@ def pools(tx: Connection) -> tuple[FloatingPool, ...]:
     return tuple(FloatingPool(name=name) for name in sorted(names))
 
 
+def addresses(tx: Connection) -> tuple[str, ...]:
+    """Of all pools, whoever has them."""
+    return tuple(tx.execute(sa.select(floating_addresses.c.address)).scalars())
+
+
 def select(tx: Connection, query: FloatingQuery) -> tuple[FloatingAddress, ...]:
     """By address, in one statement."""
     statement = _SHOWN

@@ -33,6 +33,12 @@ def select(tx: Connection, scope: Scope, ids: Sequence[int] | None = None) -> tu
     return tuple(Network(**row._mapping) for row in tx.execute(query))
 
 
+def ranges(tx: Connection) -> tuple[str, ...]:
+    """All networks' ranges, IPv4 and IPv6."""
+    rows = tx.execute(sa.select(networks.c.cidr, networks.c.cidr_v6)).all()
+    return tuple(cidr for row in rows for cidr in row if cidr)
+
+
 def get(tx: Connection, uuid: str, scope: Scope) -> Network:
     """network.NotFound: there is none, or the scope may not use it. Reads all networks of the scope."""
     found = [network for network in select(tx, scope) if network.uuid == uuid]

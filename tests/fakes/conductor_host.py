@@ -23,7 +23,8 @@ class FakeConductorHost(ContractFake, contract=ConductorHostRPC):
         self.debts: tuple[Debt, ...] = ()
         self.expected: tuple[ExpectedGuest, ...] = ()
         self.networks = networks
-        self.given(heartbeat=Alive(), host_firewall=lambda host: HostFirewall(host=host))
+        self.given(heartbeat=Alive(), host_firewall=lambda host: HostFirewall(host=host),
+                   guest_ranges=())
 
     # -- what is answered
 

@@ -16,7 +16,7 @@ from nova.rpc.interface import Contract, Timeout, call, cast
 class ConductorHostRPC(Contract):
     """My registration, heartbeat, inventory and guests; what my guests need; may I proceed."""
 
-    topic, version = "conductor-host", "1.5"
+    topic, version = "conductor-host", "1.6"
     with_hosts = True
 
     @call(timeout=Timeout.SHORT, sensitive=True, introduces=True)
@@ -75,6 +75,11 @@ class ConductorHostRPC(Contract):
     @call(since="1.3")
     def host_firewall(self, host: HostName) -> HostFirewall:
         """For nova-compute: what may reach this host's guests, all of it, as it is committed now."""
+
+    @call(since="1.6", timeout=Timeout.SHORT)
+    def guest_ranges(self, host: HostName) -> tuple[str, ...]:
+        """Of all guests of the cell: their networks' ranges and the floating addresses, in as few ranges as can be.
+        None with Neutron."""
 
     @call()
     def networks_on_host(self, host: HostName) -> tuple[NetworkOnHost, ...]:
