@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from nova import concurrency, errors
 from nova.cmd import common, host_credentials
 from nova.conf.base import Options
 from nova.model.base import Library
+from nova.model.forbidden_ranges import RangeSetting, parsed
 from nova.service import BEAT_AGAIN_S, Every
 from nova.version import release
 from nova.virt.interface import Driver
@@ -52,11 +54,14 @@ def image_cache(options: Options, source: Library) -> Library:
 IPTABLES, NOOP = "IptablesFirewallDriver", "NoopFirewallDriver"
 
 
-def packet_filters(options: Options) -> Library:
+def packet_filters(options: Options, guests: Callable[[], tuple[str, ...]] = tuple) -> Library:
     """What filters this host's guests' packets where the conductor says that hosts do, or None: the operator wants
-    none. service.CanNotStart: an unknown ``firewall_driver``."""
+    none. ``guests`` asks for the ranges of all guests. service.CanNotStart: an unknown ``firewall_driver``, or
+    ``guest_forbidden_ranges`` that are none."""
     from nova.compute.filter.host_filter import PacketFilters
     from nova.compute.filter.packet_rules import RuleOptions
+    from nova.privileged.forbidden_rules import MetadataService
+    from nova.privileged.forbidding import Forbidding
     from nova.privileged.iptables import Foreign
     from nova.privileged.runner import SystemRunner
 
@@ -68,8 +73,20 @@ def packet_filters(options: Options) -> Library:
     if driver == NOOP or options.fake_network:
         return None
     foreign = Foreign(options.iptables_top_regex, options.iptables_bottom_regex)
-    return PacketFilters(SystemRunner(), Path(options.state_path),
-                         RuleOptions(options.allow_same_net_traffic, options.iptables_drop_action), foreign)
+    rules = RuleOptions(options.allow_same_net_traffic, options.iptables_drop_action,
+                        MetadataService(options.metadata_host, options.metadata_port))
+    filters = PacketFilters(SystemRunner(), Path(options.state_path), rules, foreign)
+    filters.forbids = Forbidding(_forbidden(options), options.dmz_cidr, guests).now
+    return filters
+
+
+def _forbidden(options: Options) -> RangeSetting:
+    """service.CanNotStart."""
+    try:
+        return parsed(options.guest_forbidden_ranges)
+    except ValueError as error:
+        words = ",".join(options.guest_forbidden_ranges)
+        raise errors.service.CanNotStart(reason=f"[DEFAULT]guest_forbidden_ranges = {words}: {error}") from None
 
 
 def hairpins(options: Options) -> Library:
@@ -114,11 +131,16 @@ class Compute:
                                                    consoles=consoles.offers_of(options),
                                                    vendor=vendordata.from_conf(options),
                                                    listens=options.workarounds.handle_virt_lifecycle_events,
-                                                   filters=packet_filters(options), hairpins=hairpins(options),
+                                                   filters=packet_filters(options, self._guest_ranges),
+                                                   hairpins=hairpins(options),
                                                    live_waits=options.compute.live_migration_wait_for_vif_plug),
                                       Host(options.host, state, options.my_ip))
         self.server: Any = None
         self.beating: Every | None = None
+
+    def _guest_ranges(self) -> tuple[str, ...]:
+        ranges: tuple[str, ...] = self.conductor.guest_ranges(self.options.host)
+        return ranges
 
     def start(self) -> None:
         from nova.compute.reports.heartbeat import Beats

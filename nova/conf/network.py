@@ -74,7 +74,16 @@ OPTS = [
                     "must see the guests' own addresses, so it needs a route back to their networks through this "
                     "host."),
     cfg.PortOpt("metadata_port", default=8775, help="Port of nova-api-metadata."),
-    cfg.ListOpt("dmz_cidr", default=[], help="Ranges that guests reach with their own addresses, without SNAT."),
+    cfg.ListOpt("dmz_cidr", default=[],
+                help="Ranges that guests reach with their own addresses, without SNAT, also within "
+                     "guest_forbidden_ranges (on compute hosts, too)."),
+    cfg.ListOpt("guest_forbidden_ranges", default=["auto"],
+                help="Ranges, IPv4 and IPv6, where guests begin no connection: the networks of hosts, controllers, "
+                     "brokers and databases. nova-network drops it where it would be forwarded, nova-compute on the "
+                     "guest's own host, whatever network_manager says. `auto` stands for all networks that the host "
+                     "has addresses in; name those behind a router beside it: auto, 10.9.0.0/16. Guests' own "
+                     "networks, floating addresses, dmz_cidr and the metadata service stay open inside. `none` lets "
+                     "guests reach everything."),
     cfg.MultiStrOpt("force_snat_range", default=[],
                     help="Ranges to which SNAT applies even on networks whose gateway is another machine."),
     cfg.MultiStrOpt("forward_bridge_interface", default=["all"],

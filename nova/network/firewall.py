@@ -10,20 +10,23 @@ import dataclasses
 import ipaddress
 from collections.abc import Iterable, Iterator, Sequence
 
+from nova.model.forbidden_ranges import METADATA_ADDRESS, Forbidden
 from nova.model.networks import Network
 from nova.network import translation
 from nova.network.local_network import Here
 from nova.network.options import NetworkHostOptions
 from nova.network.translation import Translated
+from nova.privileged import forbidden_rules
+from nova.privileged.forbidden_rules import MetadataService
 from nova.privileged.iptables import Table
 
 PROGRAM = "nova-network"
 TOP, BOTTOM = "nova-filter-top", "nova-postrouting-bottom"  # shared by all programs of ours
-METADATA_ADDRESS = "169.254.169.254"
 LINK_LOCAL = "fe80::/10"
 VPN_PORT = 1194
 GUEST_SERVICES = tuple((protocol, port) for port in (67, 53) for protocol in ("udp", "tcp"))  # DHCP, DNS
 NOT_TRANSLATED = "-m conntrack ! --ctstate DNAT"
+NOTHING = Forbidden()
 
 
 def chain(name: str) -> str:
@@ -31,20 +34,21 @@ def chain(name: str) -> str:
     return f"{PROGRAM}-{name}"
 
 
-def tables(served: Iterable[Here], options: NetworkHostOptions) -> tuple[Table, ...]:
+def tables(served: Iterable[Here], options: NetworkHostOptions, forbidden: Forbidden = NOTHING) -> tuple[Table, ...]:
     """All that this host shall have for these networks, in an order that does not depend on theirs."""
     here = tuple(served)
     networks = _ordered(one.served for one in here if one.network.cidr and one.device)
-    return (_filter(networks, options), _nat(networks, translation.translated(here, options), options),
+    return (_filter(networks, options, forbidden), _nat(networks, translation.translated(here, options), options),
             _mangle(networks))
 
 
-def tables_v6(served: Iterable[Here], options: NetworkHostOptions) -> tuple[Table, ...]:
+def tables_v6(served: Iterable[Here], options: NetworkHostOptions, forbidden: Forbidden = NOTHING,
+              ) -> tuple[Table, ...]:
     """The same for IPv6, which is not translated."""
     networks = _ordered(one.served for one in served if one.network.cidr_v6 and one.device)
     if not options.use_ipv6:
-        return (_emptied(_filter_v6((), options)),)
-    return (_filter_v6(networks, options),)
+        return (_emptied(_filter_v6((), options, NOTHING)),)
+    return (_filter_v6(networks, options, forbidden),)
 
 
 def nothing(options: NetworkHostOptions) -> tuple[Table, ...]:
@@ -63,13 +67,15 @@ def _ordered(networks: Iterable[Network]) -> list[Network]:
     return sorted(networks, key=lambda net: (net.id, net.uuid))
 
 
-def _filter(networks: Sequence[Network], options: NetworkHostOptions) -> Table:
+def _filter(networks: Sequence[Network], options: NetworkHostOptions, forbidden: Forbidden) -> Table:
     return Table(
         "filter",
         chains={chain("INPUT"): _unique(rule for net in networks for rule in _guest_services(net, options)),
                 chain("OUTPUT"): (),
-                chain("FORWARD"): _unique([*(rule for net in networks for rule in _vpn_forwarding(net)),
+                chain("FORWARD"): _unique([*_forbidden_entries(networks, forbidden, 4),
+                                           *(rule for net in networks for rule in _vpn_forwarding(net)),
                                            *(rule for net in networks for rule in _forwarding(net, options))]),
+                chain("forbidden"): _forbidden(forbidden, 4, options),
                 chain("local"): ()},
         shared=(TOP,),
         first={"INPUT": (chain("INPUT"),), "FORWARD": (TOP, chain("FORWARD")), "OUTPUT": (TOP, chain("OUTPUT")),
@@ -93,12 +99,14 @@ def _nat(networks: Sequence[Network], floats: Sequence[Translated], options: Net
         last={"POSTROUTING": (BOTTOM,)})
 
 
-def _filter_v6(networks: Sequence[Network], options: NetworkHostOptions) -> Table:
-    table = _filter((), options)
+def _filter_v6(networks: Sequence[Network], options: NetworkHostOptions, forbidden: Forbidden) -> Table:
+    table = _filter((), options, NOTHING)
     return dataclasses.replace(table, chains={
         **table.chains,
         chain("INPUT"): _unique(rule for net in networks for rule in _guest_services_v6(net, options)),
-        chain("FORWARD"): _unique(rule for net in networks for rule in _forwarding(net, options))})
+        chain("FORWARD"): _unique([*_forbidden_entries(networks, forbidden, 6),
+                                   *(rule for net in networks for rule in _forwarding(net, options))]),
+        chain("forbidden"): _forbidden(forbidden, 6, options)})
 
 
 def _mangle(networks: Sequence[Network]) -> Table:
@@ -140,6 +148,17 @@ def _guest_services_v6(network: Network, options: NetworkHostOptions) -> Iterato
         yield f"-s {source} {bridge} -j {options.iptables_drop_action}"
 
 
+def _forbidden_entries(networks: Sequence[Network], forbidden: Forbidden, version: int) -> Iterator[str]:
+    """Before all that is let through. By the bridge alone: whatever source a guest gives."""
+    for network in networks:
+        yield from forbidden_rules.entries(forbidden, version, network.bridge, chain("forbidden"))
+
+
+def _forbidden(forbidden: Forbidden, version: int, options: NetworkHostOptions) -> tuple[str, ...]:
+    metadata = MetadataService(options.metadata_host, options.metadata_port)
+    return tuple(forbidden_rules.verdicts(forbidden, version, metadata, [f"-j {options.iptables_drop_action}"]))
+
+
 def _forwarding(network: Network, options: NetworkHostOptions) -> Iterator[str]:
     bridge, drop = network.bridge, options.iptables_drop_action
     if network.gateway:
@@ -156,7 +175,8 @@ def _forwarding(network: Network, options: NetworkHostOptions) -> Iterator[str]:
 
 def _untranslated(network: Network, options: NetworkHostOptions) -> Iterator[str]:
     """What keeps its source address: to the metadata service, to the DMZ, and among the network's own guests."""
-    for destination in (f"{options.metadata_host}/32", *map(_plain, options.dmz_cidr)):
+    dmz = [_plain(one) for one in options.dmz_cidr if ":" not in one]
+    for destination in (f"{options.metadata_host}/32", *dmz):
         yield f"-s {network.cidr} -d {destination} -j ACCEPT"
     yield f"-s {network.cidr} -d {network.cidr} {NOT_TRANSLATED} -j ACCEPT"
 

@@ -11,8 +11,8 @@ from typing import Protocol
 import msgspec
 
 from nova import errors
+from nova.model.forbidden_ranges import METADATA_ADDRESS
 from nova.model.networks import Network
-from nova.network.firewall import METADATA_ADDRESS
 from nova.network.options import NetworkHostOptions
 from nova.privileged.files import write_whole
 from nova.privileged.links import SCOPES, Address, LinkRoute, Vlan

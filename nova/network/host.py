@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple, Protocol
 
 from nova import errors, faults
+from nova.model.forbidden_ranges import Forbidden
 from nova.model.networks import Network, NetworkOnHost
 from nova.network import drivers, firewall, isolation, manager
 from nova.network.device_records import Standing, Standings
@@ -38,14 +39,20 @@ class Filters(NamedTuple):
     frames: PacketFilter
 
 
+def nothing_forbidden(own: Iterable[str]) -> Forbidden:
+    """Guests reach everything."""
+    return Forbidden()
+
+
 class Machine(NamedTuple):
-    """The parts of a host that need root."""
+    """The parts of a host that need root; and what guests of these ranges are kept from now."""
 
     links: HostLinks
     runner: CommandRunner
     filters: Filters
     enable_forwarding: Callable[[], None] = enable_forwarding
     enable_forwarding_v6: Callable[[], None] = enable_forwarding_v6
+    forbidden: Callable[[Iterable[str]], Forbidden] = nothing_forbidden
 
 
 class HostSide(Protocol):
@@ -97,7 +104,7 @@ class NetworkHost:
 
     def prepare(self, orders: Sequence[NetworkOnHost], again: bool = False) -> None:
         served = self._here(orders)
-        wanted = self._tables(served)
+        wanted = self._tables(served, orders)
         if not again and wanted == self._applied:
             return
         if self._serves:
@@ -161,12 +168,14 @@ class NetworkHost:
         dropped = self.dnsmasq.serve(one.served, one.order.addresses)
         self._drop_leases(one, dropped)
 
-    def _tables(self, served: Sequence[Here]) -> tuple[tuple[Table, ...], ...]:
+    def _tables(self, served: Sequence[Here], orders: Sequence[NetworkOnHost]) -> tuple[tuple[Table, ...], ...]:
         if not self._serves:
             return (firewall.nothing(self._options), firewall.tables_v6((), self._options),
                     isolation.tables((), self._options))
-        return (firewall.tables(served, self._options), firewall.tables_v6(served, self._options),
-                isolation.tables(served, self._options))
+        own = [cidr for order in orders for cidr in (order.network.cidr, order.network.cidr_v6) if cidr]
+        forbidden = self._machine.forbidden(own)
+        return (firewall.tables(served, self._options, forbidden),
+                firewall.tables_v6(served, self._options, forbidden), isolation.tables(served, self._options))
 
     def _look(self, order: NetworkOnHost) -> Here:
         return here(order, self._options, self._manager.driver.device, self._manager.interface)

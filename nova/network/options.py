@@ -11,6 +11,7 @@ from typing import Any
 
 from nova import errors
 from nova.conf.base import Options
+from nova.model import forbidden_ranges
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -37,6 +38,7 @@ class NetworkHostOptions:
     metadata_host: str = "127.0.0.1"
     metadata_port: int = 8775
     dmz_cidr: tuple[str, ...] = ()
+    guest_forbidden_ranges: tuple[str, ...] = (forbidden_ranges.AUTO,)
     force_snat_range: tuple[str, ...] = ()
     forward_bridge_interface: tuple[str, ...] = ("all",)
     iptables_top_regex: str = ""
@@ -62,6 +64,7 @@ class NetworkHostOptions:
                     check(item)
                 except (ValueError, re.error) as error:
                     raise errors.network.Option(option=option, value=item, reason=str(error)) from None
+        forbidden_setting(self)
 
 
 def _device(name: str | None) -> None:
@@ -73,10 +76,24 @@ def _range(cidr: str) -> None:
     ipaddress.IPv4Network(cidr, strict=False)
 
 
+def _range_of_any_version(cidr: str) -> None:
+    ipaddress.ip_network(cidr, strict=False)
+
+
+def forbidden_setting(options: NetworkHostOptions) -> forbidden_ranges.RangeSetting:
+    """network.Option."""
+    words = options.guest_forbidden_ranges
+    try:
+        return forbidden_ranges.parsed(words)
+    except ValueError as error:
+        raise errors.network.Option(option="guest_forbidden_ranges", value=",".join(words),
+                                    reason=str(error)) from None
+
+
 _CHECKS: dict[str, Callable[[str], object]] = {
     "routing_source_ip": ipaddress.IPv4Address,
     "metadata_host": ipaddress.IPv4Address,
-    "dmz_cidr": _range,
+    "dmz_cidr": _range_of_any_version,
     "force_snat_range": _range,
     "public_interface": _device,
     "flat_interface": _device,

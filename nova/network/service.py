@@ -235,17 +235,21 @@ def assemble(conductor: ConductorHostRPC, host: HostName, options: NetworkHostOp
     process of the host is touched."""
     options.networks_path.mkdir(parents=True, exist_ok=True)
     book = LeaseBook(options.networks_path / "leases.json")
-    side: HostSide = NoHostSide() if options.fake_network else NetworkHost(options, _machine(options), book)
+    side: HostSide = NoHostSide() if options.fake_network else NetworkHost(
+        options, _machine(options, lambda: conductor.guest_ranges(host)), book)
     return NetworkService(conductor, host, options, side, book)
 
 
-def _machine(options: NetworkHostOptions) -> Machine:
+def _machine(options: NetworkHostOptions, guests: Callable[[], tuple[str, ...]]) -> Machine:
     from nova.privileged import links
     from nova.privileged.ebtables import frame_filter
+    from nova.privileged.forbidding import Forbidding
     from nova.privileged.iptables import IPV4, IPV6, Foreign, PacketFilter
     from nova.privileged.runner import SystemRunner
 
     runner, lock = SystemRunner(), options.state_path / "iptables.lock"
     foreign = Foreign(options.iptables_top_regex, options.iptables_bottom_regex)
     ipv4, ipv6 = (PacketFilter(runner, lock, foreign, dialect) for dialect in (IPV4, IPV6))
-    return Machine(links, runner, Filters(ipv4, ipv6, frame_filter(runner, options.state_path)))
+    forbidding = Forbidding(network_options.forbidden_setting(options), options.dmz_cidr, guests)
+    return Machine(links, runner, Filters(ipv4, ipv6, frame_filter(runner, options.state_path)),
+                   forbidden=forbidding.now)

@@ -96,7 +96,9 @@ class Cloud:
         script.chmod(0o755)
         (state / "settings.json").write_text(json.dumps({
             "dhcpbridge": str(script), "metadata_host": "192.0.2.9", "routing_source_ip": "192.0.2.9",
-            "public_interface": "out0", "dhcp_lease_time": 600, **settings}))
+            "public_interface": "out0", "dhcp_lease_time": 600,
+            "guest_forbidden_ranges": ["none"],  # the outside is a neighbour of the host itself here
+            **settings}))
         self._wire()
 
     def _wire(self) -> None:

@@ -25,6 +25,7 @@ from nova.network.options import NetworkHostOptions  # noqa: E402
 from nova.network.service import assemble  # noqa: E402
 
 HOST = "host1"
+ELSEWHERE = "192.0.2.90/32"
 
 
 class FileConductor:
@@ -34,6 +35,11 @@ class FileConductor:
     def networks_on_host(self, host: str) -> tuple[NetworkOnHost, ...]:
         self._answer()
         return msgspec.json.decode((self._state / "orders.json").read_bytes(), type=tuple[NetworkOnHost, ...])
+
+    def guest_ranges(self, host: str) -> tuple[str, ...]:
+        """Of all networks that there are, and of a floating address on another host."""
+        known = self.networks_on_host(host)
+        return tuple(one.network.cidr for one in known if one.network.cidr) + (ELSEWHERE,)
 
     def report_lease(self, host: str, lease: LeaseChange) -> None:
         self._answer()

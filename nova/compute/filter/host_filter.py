@@ -7,11 +7,13 @@ nothing. So at any moment the old rules or the new ones hold, never none.
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Protocol
 
 from nova.compute.filter import flows, frame_rules, packet_rules
 from nova.compute.filter.packet_rules import RuleOptions
+from nova.model.forbidden_ranges import Forbidden
 from nova.model.security_groups import HostFirewall
 from nova.privileged.ebtables import frame_filter
 from nova.privileged.iptables import IPV4, IPV6, Foreign, PacketFilter
@@ -24,6 +26,9 @@ BRIDGE_SWITCHES = Path("/proc/sys/net/bridge")
 SWITCHES = ("bridge-nf-call-iptables", "bridge-nf-call-ip6tables")
 CURE = ("load the kernel module br_netfilter (modprobe br_netfilter, and a line in /etc/modules-load.d), or filter "
         "nothing here: [DEFAULT]firewall_driver = nova.virt.firewall.NoopFirewallDriver")
+
+
+Forbids = Callable[[Iterable[str]], Forbidden]  # what guests with these addresses are kept from now
 
 
 class HostFilter(Protocol):
@@ -44,6 +49,7 @@ class PacketFilters:
 
     def __init__(self, runner: CommandRunner, state_path: Path, options: RuleOptions, foreign: Foreign | None = None,
                         switches: Path = BRIDGE_SWITCHES) -> None:
+        self.forbids: Forbids = lambda addresses: Forbidden()  # until somebody who knows says
         lock = state_path / LOCK
         self._packets = {4: PacketFilter(runner, lock, foreign, IPV4), 6: PacketFilter(runner, lock, foreign, IPV6)}
         self._frames, self._runner = frame_filter(runner, state_path), runner
@@ -53,7 +59,8 @@ class PacketFilters:
     def apply(self, state: HostFirewall) -> bool:
         self._ask_for_bridged_packets()
         changed = self._frames.apply([frame_rules.table(state)])
-        rewritten = [packets.apply([packet_rules.table(state, self._options, version)])
+        forbidden = self.forbids(_addresses(state))
+        rewritten = [packets.apply([packet_rules.table(state, self._options, version, forbidden)])
                      for version, packets in self._packets.items()]
         before, self._applied = self._applied, state
         if before is not None:
@@ -78,6 +85,12 @@ class PacketFilters:
             LOG.error("SECURITY GROUPS DO NOT HOLD between guests on one bridge, and none is started here (%s). To "
                         "cure it, %s", lacks, CURE)
         self._lacks = lacks
+
+
+def _addresses(state: HostFirewall) -> Iterator[str]:
+    for guest in state.guests:
+        for interface in guest.interfaces:
+            yield from interface.addresses
 
 
 def unset(switches: Path, turn_on: bool = False) -> list[str]:

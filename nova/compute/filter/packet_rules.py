@@ -13,7 +13,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from nova.compute.filter.flows import MARKED
+from nova.model.forbidden_ranges import Forbidden
 from nova.model.security_groups import AllowedTraffic, GuardedInterface, GuestFirewall, HostFirewall
+from nova.privileged import forbidden_rules
+from nova.privileged.forbidden_rules import MetadataService
 from nova.privileged.iptables import Table
 
 PROGRAM, TABLE = "nova-compute", "filter"
@@ -23,6 +26,7 @@ INSTANCE = f"{PROGRAM}-inst-"
 ANY = -1
 NEIGHBOUR_TYPES = (135, 136)  # without these nobody finds a guest's IPv6 address
 LINK_LOCAL = ipaddress.IPv6Network("fe80::/64")
+NOTHING = Forbidden()
 
 
 @dataclass(frozen=True)
@@ -32,6 +36,7 @@ class RuleOptions:
 
     same_net: bool = True
     drop: str = "DROP"
+    metadata: MetadataService = MetadataService()
 
 
 def chain(name: str) -> str:
@@ -39,14 +44,18 @@ def chain(name: str) -> str:
     return f"{PROGRAM}-{name}"
 
 
-def table(state: HostFirewall, options: RuleOptions, version: int) -> Table:
+def table(state: HostFirewall, options: RuleOptions, version: int, forbidden: Forbidden = NOTHING) -> Table:
     """The whole filter table of IPv4 or IPv6, the same for the same state in any order."""
     guests = sorted(state.guests, key=lambda guest: guest.id)
-    requests = _dhcp_requests() if version == 4 else ()
+    cards = [interface for guest in guests for interface in guest.interfaces]
+    begun = _unique([*(_dhcp_requests() if version == 4 else ()), *_entries(cards, forbidden, version)])
     chains = {
-        chain("INPUT"): requests,
+        chain("INPUT"): begun,
         chain("OUTPUT"): (),
-        chain("FORWARD"): requests,
+        chain("FORWARD"): begun,
+        chain("forbidden"): _unique(forbidden_rules.verdicts(
+            forbidden, version, options.metadata,
+            [f"{sent} -j {options.drop}" for card in cards for sent in _sent_by(card, version)])),
         chain("local"): _unique(jump for guest in guests for jump in _jumps(guest, version)),
         chain("provider"): _unique(rule for one in state.dropped for rule in _rules(one, version, options.drop)),
         chain("sg-fallback"): (f"-j {options.drop}",),
@@ -74,6 +83,23 @@ def _addresses(interface: GuardedInterface, version: int) -> Iterator[str]:
             yield address
     if version == 6:
         yield str(link_local(interface.mac))
+
+
+def _entries(cards: Iterable[GuardedInterface], forbidden: Forbidden, version: int) -> Iterator[str]:
+    """Only what comes by a guest's bridge is asked about: a host's own traffic is none the slower for many guests."""
+    for bridge in sorted({card.bridge or "" for card in cards}):
+        yield from forbidden_rules.entries(forbidden, version, bridge or None, chain("forbidden"))
+
+
+def _sent_by(card: GuardedInterface, version: int) -> Iterator[str]:
+    """What comes from an interface. Its bridge may be the host's own way out, too, so it is known by its source, which
+    :mod:`nova.compute.filter.frame_rules` ties to it; a guest that passes on others' packets has a bridge of its
+    project's."""
+    if card.routes_for_others and card.bridge:
+        yield f"-i {card.bridge}"
+        return
+    for address in _addresses(card, version):
+        yield f"-s {_single(address)}"
 
 
 def _guest(guest: GuestFirewall, options: RuleOptions, version: int) -> Iterator[str]:

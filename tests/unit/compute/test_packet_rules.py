@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from nova.compute.filter import frame_rules, packet_rules
 from nova.compute.filter.packet_rules import RuleOptions
+from nova.model.forbidden_ranges import Forbidden
 from nova.model.security_groups import AllowedTraffic, GuardedInterface, GuestFirewall, HostFirewall
+from nova.privileged.forbidden_rules import MetadataService
 
 MAC = "fa:16:3e:00:00:05"
 
@@ -117,3 +119,41 @@ def test_frames_when_a_guest_routes_then_others_sources_pass_but_no_dhcp_answers
 
 def test_tables_when_a_host_has_no_guests_then_frames_need_nothing():
     assert frame_rules.table(HostFirewall(host="a")).silent()
+
+
+FORBIDDEN = Forbidden(("10.0.0.0/8", "fd00::/48"), ("10.0.0.0/24", "fd00::/64"))
+ANSWERS = ["-m conntrack --ctstate RELATED -j RETURN", "-m conntrack --ctstate ESTABLISHED --ctdir REPLY -j RETURN"]
+
+
+def test_forbidden_when_a_guest_sends_there_then_it_ends_but_for_its_own_network_metadata_and_answers():
+    options = RuleOptions(drop="LOGDROP", metadata=MetadataService("10.200.0.1", 8775))
+    table = packet_rules.table(state(), options, 4, FORBIDDEN)
+    entry = "-d 10.0.0.0/8 -i br100 -j nova-compute-forbidden"
+    assert chain(table, "FORWARD")[-1] == chain(table, "INPUT")[-1] == entry
+    assert chain(table, "forbidden") == [
+        *ANSWERS, "-d 10.0.0.0/24 -j RETURN",
+        "-d 10.200.0.1/32 -p tcp -m tcp --dport 8775 -m conntrack --ctstate DNAT -j RETURN",
+        "-s 10.0.0.5/32 -j LOGDROP"]
+
+
+def test_forbidden_of_ipv6_when_a_guest_sends_there_then_it_ends_from_each_of_its_addresses():
+    table = packet_rules.table(state(), RuleOptions(metadata=MetadataService("fd00::9", 8775)), 6, FORBIDDEN)
+    assert chain(table, "FORWARD") == ["-d fd00::/48 -i br100 -j nova-compute-forbidden"]
+    assert chain(table, "forbidden") == [*ANSWERS, "-d fd00::/64 -j RETURN", "-s fd00::5/128 -j DROP",
+                                         "-s fe80::f816:3eff:fe00:5/128 -j DROP"]
+
+
+def test_forbidden_when_a_guest_routes_for_others_then_whatever_source_it_gives():
+    table = packet_rules.table(state(routes_for_others=True), RuleOptions(), 4, FORBIDDEN)
+    assert chain(table, "forbidden")[-1] == "-i br100 -j DROP"
+
+
+def test_forbidden_when_a_guest_s_bridge_is_not_known_then_all_devices_are_asked_about():
+    table = packet_rules.table(state(bridge=None, routes_for_others=True), RuleOptions(), 4, FORBIDDEN)
+    assert chain(table, "FORWARD")[-1] == "-d 10.0.0.0/8 -j nova-compute-forbidden"
+    assert chain(table, "forbidden")[-1] == "-s 10.0.0.5/32 -j DROP"
+
+
+def test_forbidden_when_nothing_is_then_no_rule_is_about_it():
+    table = packet_rules.table(state(), RuleOptions(), 4)
+    assert chain(table, "forbidden") == [] and not any("forbidden" in rule for rule in chain(table, "FORWARD"))

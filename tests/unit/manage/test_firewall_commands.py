@@ -42,7 +42,14 @@ def options(tmp_path: Any, **values: Any) -> Any:
     return SimpleNamespace(**{
         "compute_driver": "libvirt.LibvirtDriver", "firewall_driver": None, "fake_network": False, "use_neutron": False,
         "iptables_top_regex": "", "iptables_bottom_regex": "", "iptables_drop_action": "DROP",
-        "allow_same_net_traffic": True, "state_path": str(tmp_path), **values})
+        "allow_same_net_traffic": True, "state_path": str(tmp_path), "metadata_host": "192.0.2.9",
+        "metadata_port": 8775, "dmz_cidr": [], "guest_forbidden_ranges": ["auto"], **values})
+
+
+@pytest.mark.parametrize("words", [["none", "10.0.0.0/8"], [""], ["intern"], ["::/0"]])
+def test_compute_when_forbidden_ranges_are_none_then_it_says_so_and_does_not_start(tmp_path, words):
+    with pytest.raises(errors.service.CanNotStart, match="guest_forbidden_ranges"):
+        compute.packet_filters(options(tmp_path, guest_forbidden_ranges=words))
 
 
 @pytest.mark.parametrize("values, filters", [

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
+from nova import errors
+from nova.model.forbidden_ranges import Forbidden
 from nova.model.networks import NetworkOnHost
 from nova.network import firewall
 from nova.network.local_network import Here, here
@@ -90,3 +94,44 @@ def test_tables_without_networks_keep_the_metadata_rule(tmp_path):
     tables = made(tmp_path)
     assert tables["filter"].chains["nova-network-FORWARD"] == ()
     assert len(tables["nat"].chains["nova-network-PREROUTING"]) == 1
+
+
+FORBIDDEN = Forbidden(("10.0.0.0/8", "fd12::/64"), ("10.0.1.0/24", "10.200.0.53/32", "fd12::/80"))
+
+
+def test_forbidden_ranges_when_there_are_some_then_they_end_before_anything_is_let_through(tmp_path):
+    given = options(tmp_path, iptables_drop_action="LOGDROP")
+    table = firewall.tables(served(given, network(), network(2)), given, FORBIDDEN)[0]
+    assert table.chains["nova-network-FORWARD"] == (
+        "-d 10.0.0.0/8 -i br1 -j nova-network-forbidden", "-d 10.0.0.0/8 -i br2 -j nova-network-forbidden",
+        "-i br1 -j ACCEPT", "-o br1 -j ACCEPT", "-i br2 -j ACCEPT", "-o br2 -j ACCEPT")
+    assert table.chains["nova-network-forbidden"] == (
+        "-m conntrack --ctstate RELATED -j RETURN", "-m conntrack --ctstate ESTABLISHED --ctdir REPLY -j RETURN",
+        "-d 10.0.1.0/24 -j RETURN", "-d 10.200.0.53/32 -j RETURN",
+        "-d 192.0.2.9/32 -p tcp -m tcp --dport 8775 -m conntrack --ctstate DNAT -j RETURN", "-j LOGDROP")
+
+
+def test_forbidden_ranges_of_ipv6_when_there_are_some_then_they_end_there_and_know_no_metadata(tmp_path):
+    given = options(tmp_path, use_ipv6=True)
+    [table] = firewall.tables_v6(served(given, network(cidr_v6="fd12::/80")), given, FORBIDDEN)
+    assert table.chains["nova-network-FORWARD"][0] == "-d fd12::/64 -i br1 -j nova-network-forbidden"
+    assert table.chains["nova-network-forbidden"] == (
+        "-m conntrack --ctstate RELATED -j RETURN", "-m conntrack --ctstate ESTABLISHED --ctdir REPLY -j RETURN",
+        "-d fd12::/80 -j RETURN", "-j DROP")
+
+
+def test_forbidden_ranges_when_there_are_none_then_no_rule_is_about_them(tmp_path):
+    chains = made(tmp_path, network())["filter"].chains
+    assert chains["nova-network-forbidden"] == ()
+    assert not any("forbidden" in rule for rule in chains["nova-network-FORWARD"])
+
+
+@pytest.mark.parametrize("words", [("none", "auto"), (), ("intern",), ("0.0.0.0/0",)])
+def test_forbidden_ranges_when_they_are_ill_said_then_nova_network_does_not_start(tmp_path, words):
+    with pytest.raises(errors.network.Option, match="guest_forbidden_ranges"):
+        options(tmp_path, guest_forbidden_ranges=words)
+
+
+def test_dmz_when_it_has_ranges_of_ipv6_then_they_are_not_said_in_ipv4(tmp_path):
+    rules = made(tmp_path, network(), dmz_cidr=("fd12::/64",))["nat"].chains["nova-network-POSTROUTING"]
+    assert not any("fd12" in rule for rule in rules)
