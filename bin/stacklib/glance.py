@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from . import databases, gunicorn, venvs
+from . import databases, gunicorn, memcached, venvs
 from .keystone import REGION
-from .layout import PORTS, Layout, write_private
+from .layout import Layout, write_private
 from .secrets import Secrets
 from .spec import Daemon
 from .stack import SERVICE_USER, Stack
@@ -51,7 +51,7 @@ user_domain_id = default
 project_name = service
 project_domain_id = default
 region_name = {REGION}
-memcached_servers = {layout.address}:{PORTS["memcached"]}
+memcached_servers = {memcached.address(layout)}
 service_token_roles_required = true
 """
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from . import databases, gunicorn, venvs
-from .layout import PORTS, Layout, write_private
+from . import databases, gunicorn, memcached, venvs
+from .layout import Layout, write_private
 from .secrets import Secrets
 from .spec import Daemon
 from .stack import SERVICE_USER, Stack
@@ -39,7 +39,7 @@ key_repository = {keys}/credential-keys
 [cache]
 enabled = true
 backend = dogpile.cache.pymemcache
-memcache_servers = {layout.address}:{PORTS["memcached"]}
+memcache_servers = {memcached.address(layout)}
 [oslo_policy]
 enforce_scope = true
 """

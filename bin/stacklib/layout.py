@@ -35,7 +35,6 @@ PORTS = {
     "neutron": 9696,
     "mariadb": 3307,
     "postgresql": 5433,
-    "memcached": 11212,
     "epmd": 4370,
     "erlang": 25673,
 }

@@ -51,7 +51,8 @@ def host_binds(stack: Stack, room: str) -> tuple[tuple[str, str], ...]:
 
 
 def libvirtd_conf(host_uuid: str, address: str) -> str:
-    """Only the sandbox's own rooms reach the address, so that whoever comes there need not say who it is."""
+    """Only the sandbox's own rooms reach the address, so that whoever comes there need not say who it is: what guests
+    send to it ends at their host ([DEFAULT]guest_forbidden_ranges), which has that wire's network itself."""
     return f"""\
 # rooms of one machine would all report its uuid, and libvirt refuses to migrate a guest to where it came from
 host_uuid = "{host_uuid}"

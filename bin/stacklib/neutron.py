@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from . import databases, gunicorn, identity, rabbitmq, venvs
+from . import databases, gunicorn, identity, memcached, rabbitmq, venvs
 from .credentials import PROJECTS
 from .httpjson import Service
 from .keystone import REGION
-from .layout import GUEST_CIDR, GUEST_GATEWAY, PORTS, Layout, write_private
+from .layout import GUEST_CIDR, GUEST_GATEWAY, Layout, write_private
 from .secrets import Secrets
 from .spec import Daemon
 from .stack import SERVICE_USER, Stack
@@ -51,7 +51,7 @@ lock_path = {state}/locks
 [keystone_authtoken]
 www_authenticate_uri = {layout.url("keystone")}
 {_credentials(layout, secrets, "neutron")}
-memcached_servers = {layout.address}:{PORTS["memcached"]}
+memcached_servers = {memcached.address(layout)}
 service_token_roles_required = true
 [nova]
 {_credentials(layout, secrets, "neutron")}

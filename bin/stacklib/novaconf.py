@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from . import databases, neutron, plain, rabbitmq
-from .layout import BRIDGE, GUEST_GATEWAY, PORTS, PROXIES, Compute, Layout
+from . import databases, memcached, neutron, plain, rabbitmq
+from .layout import BRIDGE, GUEST_GATEWAY, PROXIES, Compute, Layout
 from .secrets import Secrets
 
 Settings = dict[str, dict[str, str]]
@@ -38,7 +38,7 @@ def control(layout: Layout, secrets: Secrets) -> Settings:
             "api": _believing(layout),
             "placement_api": {"listen": "" if layout.sandbox else layout.address},
             "neutron": _neutron(layout, secrets),
-            **_services(layout, secrets),
+            **_services(layout, secrets, {"memcached_servers": memcached.address(layout)}),
         }
     )
 
@@ -181,8 +181,9 @@ def _neutron(layout: Layout, secrets: Secrets) -> dict[str, str]:
     return {**neutron.credentials(layout, secrets, "nova"), "default_floating_pool": neutron.PUBLIC}
 
 
-def _services(layout: Layout, secrets: Secrets) -> Settings:
-    """The credentials with which tokens are checked and other services called; the catalog says where those are."""
+def _services(layout: Layout, secrets: Secrets, checked_tokens: dict[str, str] | None = None) -> Settings:
+    """The credentials with which tokens are checked and other services called; the catalog says where those are.
+    ``checked_tokens``: where they are remembered, for those who check any."""
     if layout.choices.auth == "noauth2":
         return {"glance": {"endpoint_override": layout.url("glance")}}
     return {
@@ -194,7 +195,7 @@ def _services(layout: Layout, secrets: Secrets) -> Settings:
             "password": secrets.password("nova"),
             "project_name": "service",
             "default_domain_id": "default",
-            "memcached_servers": f"{layout.address}:{PORTS['memcached']}",
+            **(checked_tokens or {}),
         },
     }
 

@@ -114,7 +114,7 @@ def _stages(stack: Stack, neighbours_only: bool) -> list[Stage]:
     found = [
         Stage("broker", lambda: _in_turn(stack, rabbitmq.daemons(stack))),
         Stage("database", database),
-        Stage("memcached", lambda: control.start(memcached.daemon(layout))),
+        Stage("memcached", lambda: control.start(memcached.daemon(stack))),
         Stage("glance", lambda: start_prepared(glance), ("database", "memcached")),
     ]
     if layout.hypervisor_rooms:

@@ -47,7 +47,9 @@ LIBRARY = (
     Library("keystone_authtoken", "project_name", "<None>", "The project it works in: service."),
     Library("keystone_authtoken", "project_domain_name", "<None>", "That project's domain: Default."),
     Library("keystone_authtoken", "memcached_servers", "<None>",
-            "Where checked tokens are remembered (HOST:PORT). Needs the extra `memcached` of our package."),
+            "Where checked tokens are remembered: unix:/path of a socket that the services' user alone may use, or "
+            "HOST:PORT, which asks nobody for a password (whoever reaches it is an administrator). Hosts need none. "
+            "Needs the extra `memcached` of our package."),
     Library("oslo_policy", "policy_file", "policy.yaml", "Changes to the access rules; see policy.yaml.sample."),
     Library("oslo_policy", "enforce_new_defaults", "true",
             "Judge by the roles reader, member and manager. false: by the former defaults, admin or owner."),

@@ -11,7 +11,20 @@ import re
 import pytest
 
 from nova.rpc import host_rights
-from stacklib import cgroups, credentials, databases, glance, keystone, nova, novaconf, plain, rabbitmq, sandbox, venvs
+from stacklib import (
+    cgroups,
+    credentials,
+    databases,
+    glance,
+    keystone,
+    memcached,
+    nova,
+    novaconf,
+    plain,
+    rabbitmq,
+    sandbox,
+    venvs,
+)
 from stacklib.layout import PORTS
 from stacklib.rooms import RoomPlan, mount_commands
 from stacklib.rotation import rotate
@@ -305,3 +318,21 @@ def test_rotation_when_a_log_is_large_then_its_text_moves_and_the_writer_goes_on
 
 def test_broker_settings_then_the_node_has_a_name_and_need_not_ask_dns_for_one_at_each_connection(make_layout):
     assert "cluster_name = nova\n" in rabbitmq.settings(make_layout())
+
+
+def test_memcached_then_it_has_a_socket_of_the_services_user_alone_and_hosts_know_nothing_of_it(
+        make_layout, secrets, monkeypatch, tmp_path):
+    layout = make_layout(sandbox=True, hosts=2)
+    made = {}
+    monkeypatch.setattr(Stack, "directory", lambda self, *parts, **how: made.update({parts: how}))  # needs root
+    daemon = memcached.daemon(Stack(layout, secrets, None))
+    socket_file = str(layout.path("run", "memcached", "memcached.sock"))
+    assert daemon.user == "nova" and daemon.probe == Probe("unix", socket_file)
+    assert made == {("run", "memcached"): {"owner": "nova", "mode": 0o700}}
+    assert daemon.argv[1:5] == ("-s", socket_file, "-a", "0700") and "-l" not in daemon.argv
+    control = parsed(novaconf.control(layout, secrets))["keystone_authtoken"]["memcached_servers"]
+    assert control == memcached.address(layout) == f"unix:{socket_file}"
+    for text in (keystone.settings(layout, secrets), glance.settings(layout, secrets)):
+        assert control in text
+    for host in layout.computes:
+        assert "memcache" not in novaconf.text(novaconf.compute(layout, secrets, host))
