@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -116,6 +117,23 @@ def test_network_host_when_a_floating_address_is_on_another_host_then_guests_rea
     for address in ("192.0.2.90", "192.0.2.91"):
         assert answers(cloud.host, address)
     assert answers(cloud.guest, "192.0.2.90") and not answers(cloud.guest, "192.0.2.91")
+
+
+@pytest.mark.skipif(not shutil.which("radvd", path="/usr/sbin:/sbin"), reason="needs radvd")
+def test_network_host_when_a_guest_calls_other_hosts_by_ipv6_then_nobody_answers_and_the_outside_does(made):
+    cloud = made(use_ipv6=True)
+    addressed(cloud.host, "out0", "fd12::9/64")
+    addressed(cloud.other, "out1", "fd12::200/64")
+    addressed(cloud.other, "beyond", f"{OUTSIDE_6}/128")
+    cloud.host("ip", "route", "add", "default", "via", "fd12::200")
+    cloud.other("ip", "route", "add", "fd20::/64", "via", "fd12::9")
+    served = {"version": 2, "cidr_v6": "fd20::/64", "gateway_v6": "fd20::1"}
+    assert cloud.serve(guest(3), **served) == "ok", cloud.log()
+    addressed(cloud.guest, "eth0", "fd20::3/64")
+    cloud.guest("ip", "-6", "route", "replace", "default", "via", "fd20::1")
+    eventually(lambda: answers(cloud.guest, f"[{OUTSIDE_6}]"), "the outside")
+    assert not answers(cloud.guest, "[fd12::200]") and not answers(cloud.guest, "[fd12::9]")
+    assert answers(cloud.host, "[fd12::200]") and answers(cloud.other, "[fd20::3]")
 
 
 # -- the compute host
