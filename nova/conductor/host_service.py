@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from nova import errors
@@ -41,13 +42,16 @@ SERVED: dict[str, type[Contract] | None] = {
     services.COMPUTE: ComputeRPC, services.NETWORK: NetworkRPC, services.METADATA: None}
 
 MOST_GUESTS = 10_000  # of one host
+RANGES_S = 2.0  # for which an answer to "where are guests" serves all hosts
 
 
 class HostService:
     """The service behind the topic ``conductor-host``."""
 
-    def __init__(self, deps: Deps, daemons: Daemons) -> None:
-        self.deps, self.daemons, self.guests = deps, daemons, GuestAnswers(deps)
+    def __init__(self, deps: Deps, daemons: Daemons, clock: Callable[[], float] = time.monotonic) -> None:
+        self.deps, self.daemons, self.guests, self._clock = deps, daemons, GuestAnswers(deps), clock
+        self._ranges: tuple[str, ...] = ()
+        self._ranges_at = float("-inf")
 
     # -- the daemon itself
 
@@ -197,9 +201,13 @@ class HostService:
         return self.deps.networking.firewall_on(host)
 
     def guest_ranges(self, host: HostName) -> tuple[str, ...]:
-        """In two statements."""
-        with self.deps.cell.reading() as tx:
-            return forbidden_ranges.collapsed((*networks.ranges(tx), *floating.addresses(tx)))
+        """In two statements, whose answer serves all hosts for some seconds."""
+        now = self._clock()
+        if now - self._ranges_at > RANGES_S:
+            with self.deps.cell.reading() as tx:
+                self._ranges = forbidden_ranges.collapsed((*networks.ranges(tx), *floating.addresses(tx)))
+            self._ranges_at = now
+        return self._ranges
 
     def networks_on_host(self, host: HostName) -> tuple[NetworkOnHost, ...]:
         """Its own, and the multi-host networks in which it has guests or an address; a single statement."""

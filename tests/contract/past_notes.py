@@ -37,9 +37,9 @@ NOTES: dict[str, Proof] = {
     "OSSN-0018": Proof(
         "Guests reach DHCP, names and metadata of their network's host, and nothing else of it.",
         (f"{UNIT}/network/test_network_firewall.py::test_tables_of_one_network_are_these",
-         f"{UNIT}/network/test_network_isolation.py::test_ipv6_rules_let_discovery_in_and_drop_the_rest"),
-        not_yet="What nova-network forwards from guests to other machines of the management network is not "
-                "restricted by default."),
+         f"{UNIT}/network/test_network_isolation.py::test_ipv6_rules_let_discovery_in_and_drop_the_rest",
+         f"{MACHINE}/test_forbidden_ranges.py"
+         "::test_network_host_when_a_guest_calls_other_hosts_then_nobody_answers_and_all_else_works")),
     "OSSN-0020": Proof(
         "Connections end with their floating address.",
         (f"{MACHINE}/test_floating_host.py::test_established_connections_end_with_the_address",)),

@@ -138,7 +138,7 @@ class SmallCloud:
         self.conductors: list[Deps] = []
         self.deps = self.conductor()
         self.daemons = Daemons(self.deps, clock=self.clock)
-        self.hosts = HostService(self.deps, self.daemons)
+        self.hosts = HostService(self.deps, self.daemons, self.clock)
         self.bus.serve(ConductorRPC, conductor_service(self.deps, self.daemons))
         self.bus.serve(ConductorHostRPC, self.hosts)
         self.control = self.bus.client(ConductorRPC)

@@ -16,7 +16,7 @@ from nova.rpc.interface import Contract, Timeout, call, cast
 class ConductorHostRPC(Contract):
     """My registration, heartbeat, inventory and guests; what my guests need; may I proceed."""
 
-    topic, version = "conductor-host", "1.6"
+    topic, version = "conductor-host", "1.5"
     with_hosts = True
 
     @call(timeout=Timeout.SHORT, sensitive=True, introduces=True)
@@ -76,7 +76,7 @@ class ConductorHostRPC(Contract):
     def host_firewall(self, host: HostName) -> HostFirewall:
         """For nova-compute: what may reach this host's guests, all of it, as it is committed now."""
 
-    @call(since="1.6", timeout=Timeout.SHORT)
+    @call(since="1.5", timeout=Timeout.SHORT)
     def guest_ranges(self, host: HostName) -> tuple[str, ...]:
         """Of all guests of the cell: their networks' ranges and the floating addresses, in as few ranges as can be.
         None with Neutron."""
