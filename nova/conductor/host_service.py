@@ -9,7 +9,6 @@ import contextlib
 import logging
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from nova import errors
 from nova.conductor.actions.create import CREATE_SERVER
@@ -19,6 +18,8 @@ from nova.conductor.hosts.guest_answers import GuestAnswers
 from nova.conductor.hosts.registration import Daemons
 from nova.db import enrolments, floating, hosts, ledger, migrations, networks, reports, servers, services, states
 from nova.db.engine import Connection
+from nova.db.server_row import ServerRow
+from nova.db.types import AnyRow
 from nova.model import forbidden_ranges
 from nova.model.base import HostName, Time
 from nova.model.guests import GuestFacts, GuestPassword, GuestQuery
@@ -153,7 +154,7 @@ class HostService:
         expected = [self._expected(row, None) for row in here]
         return (*expected, *[self._expected(row, now) for row in gone if row.host == host or row.uuid in was_here])
 
-    def _expected(self, row: Any, now: Time | None) -> ExpectedGuest:
+    def _expected(self, row: AnyRow | ServerRow, now: Time | None) -> ExpectedGuest:
         """``now``, by the database's clock, for one that is gone."""
         gone_s = int((now - row.deleted_at).total_seconds()) if now is not None and row.deleted_at else 0
         name = servers.instance_name(self.deps.settings.instance_name_template, row.id, row.uuid)

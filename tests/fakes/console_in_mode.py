@@ -36,14 +36,13 @@ def run(folder: Path) -> None:
     from tests.fakes.console_peers import Browser, exactly, handshake, serving, tcp_pair
     from tests.fakes.vnc_server import Hypervisor
 
-    authority = Authority(folder)
+    authority, pattern = Authority(folder), bytes(range(256)) * 4096
     here = way.Reach(local_hosts=frozenset(["here"])).of("here")
     mine, own = authority.issue("proxy"), authority.issue("front", server=True)
     inside, outside = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     inside.load_cert_chain(own.cert, own.key)
     outside.check_hostname = False
     outside.load_verify_locations(authority.ca)
-    pattern = bytes(range(256)) * 4096
 
     class Guest(Hypervisor):
         def talk(self, sock: ssl.SSLSocket) -> None:
@@ -60,8 +59,8 @@ def run(folder: Path) -> None:
         sock = inside.wrap_socket(theirs, server_side=True)
         front = websocket.BrowserSocket.accept(sock, handshake())
         back = way.connect(ConsoleAddress(access_url_base="", host="localhost", port=port), here)
-        back = rfb.secure(front, back, rfb.Security(("vencrypt",), vencrypt.Papers(authority.ca, mine.cert, mine.key),
-                                                      peers=("127.0.0.1",)))
+        papers = vencrypt.Papers(authority.ca, mine.cert, mine.key)
+        back = rfb.secure(front, back, rfb.Security(("vencrypt",), papers).of("127.0.0.1"))
         endings.append(relay.carry(front, back, relay.Times(), control))
 
     with serving(Guest(authority)) as port:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from typing import Any
 
 from nova import errors
 from nova.conductor.engine.deps import Deps
@@ -97,7 +96,7 @@ def may_ask_for(tx: Connection, host: str, row: ServerRow) -> bool:
     return networks.any_served(tx, host, [one.network_id for one in row.interfaces or ()])
 
 
-def facts_of(row: Any, metadata: Mapping[str, str], dedicated: tuple[int, ...] = (),
+def facts_of(row: ServerRow, metadata: Mapping[str, str], dedicated: tuple[int, ...] = (),
              places: Mapping[str, DevicePlace] | None = None) -> GuestFacts:
     """From a server's row."""
     disks = disks_of(row)
