@@ -38,8 +38,8 @@ DRIVERS = {"libvirt.LibvirtDriver": _libvirt, "nova.virt.libvirt.LibvirtDriver":
            "fake.FakeDriver": _fake, "nova.virt.fake.FakeDriver": _fake, "fake": _fake}
 
 
-def image_cache(options: Options, source: Library) -> Library:
-    """Where this host keeps images, filled from ``source``."""
+def image_cache(options: Options, source: Library, driver: Driver | None = None) -> Library:
+    """Where this host keeps images, filled from ``source``; ``driver`` knows which of them guests use."""
     from nova.compute.guests.images import CacheSettings, ImageCache
     from nova.privileged.qemu_img import QemuImg
 
@@ -48,7 +48,9 @@ def image_cache(options: Options, source: Library) -> Library:
                              force_raw=options.force_raw_images, remove_unused=group.remove_unused_base_images,
                              minimum_age_s=group.remove_unused_original_minimum_age_seconds,
                              sweep_interval_s=group.manager_interval)
-    return ImageCache(source, settings, QemuImg(timeout_s=group.convert_timeout))
+    users = driver.image_users if driver is not None else None
+    return ImageCache(source, settings, QemuImg(timeout_s=group.convert_timeout),
+                      users.images_in_use if users is not None else None)
 
 
 IPTABLES, NOOP = "IptablesFirewallDriver", "NoopFirewallDriver"
@@ -124,7 +126,7 @@ class Compute:
         self.conductor = self.bus.client(ConductorHostRPC)
         driver = make(options, options.host, state)
         store = image_proxy.of_group(options.image_proxy, options.host, secret)
-        images = image_cache(options, store) if driver.needs_images else None
+        images = image_cache(options, store, driver) if driver.needs_images else None
         self.service = ComputeService(ComputeParts(driver, self.conductor, images, options, release(),
                                                    tree_options(options), secret, store,
                                                    provider_config.load(options.compute.provider_config_location),

@@ -17,7 +17,8 @@ OPTS = [
                 deprecated_name="remove_unused_base_images", help="Whether unused images are removed at all."),
     cfg.IntOpt("remove_unused_original_minimum_age_seconds", default=86400, min=0, deprecated_group="DEFAULT",
                deprecated_name="remove_unused_original_minimum_age_seconds",
-               help="An image stays this long after its last guest went, in case it is asked for again."),
+               help="An image stays this long after its last guest went, in case it is asked for again. Where there is "
+                    "no space for another one it goes earlier, after three times manager_interval."),
     cfg.IntOpt("precache_concurrency", default=1, min=1,
                help="Hosts of an aggregate that nova-conductor asks at a time to fetch images beforehand (POST "
                     "/os-aggregates/ID/images). More is quicker, and more load on the image service."),

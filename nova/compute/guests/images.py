@@ -15,7 +15,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -31,6 +31,7 @@ LOG = logging.getLogger(__name__)
 
 PART = ".part"
 MOST_REMOVED = 100  # a sweep
+MISSED_SWEEPS = 3  # without a mark of any host an image is used by none
 FETCH_TO_USE_S = 600.0  # how long after a fetch the guest it was for may not count as using the image yet
 PATIENCE_S = 2 * 3600  # for another process of this host (or of hosts that share the directory) to finish a fetch
 
@@ -64,8 +65,11 @@ class _Flight:
 
 
 class ImageCache:
-    def __init__(self, source: ImageSource, settings: CacheSettings, tool: QemuImg) -> None:
-        self._source, self._settings, self._tool = source, settings, tool
+    """``in_use``: asks for the ids of the images that guests use; without it none goes before its time."""
+
+    def __init__(self, source: ImageSource, settings: CacheSettings, tool: QemuImg,
+                 in_use: Callable[[], Collection[str]] | None = None) -> None:
+        self._source, self._settings, self._tool, self._in_use = source, settings, tool, in_use
         self._directory = settings.directory
         self._flights: dict[str, _Flight] = {}
         self._mutex = threading.Lock()
@@ -122,16 +126,19 @@ class ImageCache:
         """
         if not self._settings.remove_unused or not self._directory.is_dir():
             return ()
+        removed: list[str] = []
+        for ready in sorted(self._unused(in_use)):
+            if len(removed) < MOST_REMOVED and self._remove_if_old(ready, self._settings.minimum_age_s):
+                removed.append(ready.name)
+        return tuple(removed)
+
+    def _unused(self, in_use: Collection[str]) -> list[Path]:
+        """Those that are ready; whoever shares the directory sees by their times that the others are used."""
         for image_id in in_use:
             self._touch(image_id)
         keep = {_key(image_id) for image_id in in_use}
-        removed: list[str] = []
-        for ready in sorted(self._directory.iterdir()):
-            key = ready.name.split(".")[0]
-            unused = len(key) == 40 and not ready.name.endswith(PART) and key not in keep
-            if unused and len(removed) < MOST_REMOVED and self._remove_if_old(ready, key):
-                removed.append(ready.name)
-        return tuple(removed)
+        return [ready for ready in self._directory.iterdir()
+                if len(key := ready.name.split(".")[0]) == 40 and not ready.name.endswith(PART) and key not in keep]
 
     # --- one fetch
 
@@ -200,9 +207,28 @@ class ImageCache:
         os.replace(part, ready)
 
     def _need_space(self, image: Image, size: int) -> None:
-        free = os.statvfs(self._directory)
-        if free.f_bavail * free.f_frsize < size + self._settings.spare_bytes:
+        wanted = size + self._settings.spare_bytes
+        if self._free_bytes() < wanted:
+            self._make_room(wanted)
+        if self._free_bytes() < wanted:
             raise errors.host.DiskFull(what=f"image {image.id}", host=os.uname().nodename)
+
+    def _free_bytes(self) -> int:
+        free = os.statvfs(self._directory)
+        return free.f_bavail * free.f_frsize
+
+    def _make_room(self, wanted: int) -> None:
+        """Many images that somebody booted once must not keep others' from coming: those that no guest uses go before
+        their time, the one first that was used last. Not what another host that shares the directory may use: each
+        marks its own with each of its sweeps."""
+        interval_s = self._settings.sweep_interval_s
+        if self._in_use is None or not self._settings.remove_unused or interval_s < 0:
+            return
+        age_s = MISSED_SWEEPS * max(interval_s, 60.0)
+        for ready in sorted(self._unused(self._in_use()), key=lambda one: one.stat().st_mtime):
+            if self._free_bytes() >= wanted:
+                return
+            self._remove_if_old(ready, age_s)
 
     # --- files
 
@@ -236,15 +262,15 @@ class ImageCache:
     def _locked(self, key: str, patience_s: float = PATIENCE_S) -> contextlib.AbstractContextManager[None]:
         return files.locked(self._directory / ".locks" / key, patience_s)
 
-    def _remove_if_old(self, ready: Path, key: str) -> bool:
+    def _remove_if_old(self, ready: Path, age_s: float) -> bool:
         """Taken away by its name first: whoever marks it as used from here on finds that it is not there, and fetches
         it; whoever did so just before gets it back."""
-        going = ready.with_name(f"{ready.name}.going{PART}")
+        going, key = ready.with_name(f"{ready.name}.going{PART}"), ready.name.split(".")[0]
         with contextlib.suppress(FileNotFoundError, errors.host.LockBusy), self._locked(key, patience_s=0):
-            if not self._is_old(ready):
+            if not self._is_old(ready, age_s):
                 return False
             os.rename(ready, going)
-            if not self._is_old(going):
+            if not self._is_old(going, age_s):
                 os.rename(going, ready)
                 return False
             LOG.info("removing the cached image %s, which no guest has used for long", ready.name)
@@ -253,8 +279,8 @@ class ImageCache:
             return True
         return False
 
-    def _is_old(self, path: Path) -> bool:
-        return time.time() - path.stat().st_mtime >= max(self._settings.minimum_age_s, FETCH_TO_USE_S)
+    def _is_old(self, path: Path, age_s: float) -> bool:
+        return time.time() - path.stat().st_mtime >= max(age_s, FETCH_TO_USE_S)
 
     @contextlib.contextmanager
     def _cleaning(self, path: Path) -> Iterator[None]:

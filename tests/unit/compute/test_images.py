@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import errno
 import hashlib
 import os
@@ -41,8 +42,8 @@ def glance(server):
 
 @pytest.fixture
 def make_cache(glance, tmp_path):
-    def make(source=None, tool=None, **settings):
-        cache = ImageCache(source or glance, CacheSettings(tmp_path / "_base", **settings), tool or QemuImg())
+    def make(source=None, tool=None, in_use=None, **settings):
+        cache = ImageCache(source or glance, CacheSettings(tmp_path / "_base", **settings), tool or QemuImg(), in_use)
         cache.open()
         return cache
     return make
@@ -192,6 +193,35 @@ def test_fetch_of_an_image_in_an_unknown_wrapping_refuses(server, glance, cache,
 def test_fetch_of_an_image_that_is_not_active_refuses(server, glance, cache):
     with pytest.raises(errors.image.NotActive, match="queued"):
         cache.fetch(glance.show(server.add(status="queued")))
+
+
+def test_fetch_when_the_disk_is_full_of_images_that_nobody_uses_then_the_oldest_go_for_it(server, glance, make_cache,
+                                                                                           monkeypatch):
+    """A tenant who boots many images once shall not keep others from booting theirs for a day."""
+    ids = [server.add(bytes([number]) * MIB) for number in range(4)]
+    used: set[str] = {ids[0]}
+    cache = make_cache(in_use=lambda: used, sweep_interval_s=60, spare_bytes=0)
+    for image_id, age_s in zip(ids[:3], (9000, 8000, 7000), strict=True):
+        cache.fetch(glance.show(image_id))
+        os.utime(cache.path(image_id), (time.time() - age_s,) * 2)
+    directory = os.path.dirname(cache.path(ids[0]))
+
+    def statvfs(_path):  # a disk of three images
+        lying = sum(os.path.getsize(os.path.join(directory, name)) for name in os.listdir(directory)
+                    if os.path.isfile(os.path.join(directory, name)))
+        return os.statvfs_result((1, 1, 0, 0, max(0, 3 * MIB - lying), 0, 0, 0, 0, 255))
+    monkeypatch.setattr(images.os, "statvfs", statvfs)
+    cache.fetch(glance.show(ids[3]))
+    assert [one for one in ids if _there(cache, one)] == [ids[0], ids[2], ids[3]]
+    used.update(ids)
+    with pytest.raises(errors.host.DiskFull):
+        cache.fetch(glance.show(server.add(bytes([9]) * MIB)))
+
+
+def _there(cache, image_id):
+    with contextlib.suppress(KeyError):
+        return bool(cache.path(image_id))
+    return False
 
 
 def test_fetch_when_the_disk_has_not_the_space_refuses_at_once(server, glance, make_cache, tmp_path):
