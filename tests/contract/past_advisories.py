@@ -138,8 +138,9 @@ ADVISORIES: dict[str, Proof] = {
     "OSSA-2013-037": Proof(
         "Users choose no name of a file in the cache, and formatted disks have no shared bases.",
         (f"{LIBVIRT}/test_disks.py::test_filesystem_outside_the_closed_set_is_refused",
-         f"{LIBVIRT}/test_disks.py::test_filesystem_is_the_requests_the_operators_or_the_systems"),
-        not_yet="The image cache has no bound of its size: images that no guest uses go by their age."),
+         f"{LIBVIRT}/test_disks.py::test_filesystem_is_the_requests_the_operators_or_the_systems",
+         f"{COMPUTE}/test_images.py"
+         "::test_fetch_when_the_disk_is_full_of_images_that_nobody_uses_then_the_oldest_go_for_it")),
     # --- 2014
     "OSSA-2014-001": Proof(
         "What a guest's disks hold is read by nobody else on the host, also while it is written.",
