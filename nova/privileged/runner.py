@@ -20,7 +20,7 @@ import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import BinaryIO, NamedTuple, Protocol
 
-from nova import concurrency, errors
+from nova import concurrency, context, errors
 
 LOG = logging.getLogger(__name__)
 
@@ -84,6 +84,7 @@ class SystemRunner:
     def _wait(self, process: Process, argv: Sequence[str], outputs: Collection[BinaryIO]) -> None:
         until, pause = time.monotonic() + self.timeout_s, FIRST_LOOK_S
         while process.poll() is None:
+            self._check_wanted()
             if time.monotonic() > until:
                 _kill(process)
                 raise _failed(argv, f"it took longer than {self.timeout_s:g} s", errors.host.CommandTooSlow)
@@ -93,11 +94,18 @@ class SystemRunner:
         _check_size(process, argv, outputs)
 
 
+    def _check_wanted(self) -> None:
+        """Most programs are quick, and some clear away what nobody wants: they run to their end."""
+
+
 class PrivateRunner(SystemRunner):
     """The same for what writes guests' disks: nobody else may read a file that a program makes, not even while it is
-    being written."""
+    being written; and a copy that nobody wants any more breaks off (``context.while_wanted``)."""
 
     umask = 0o077
+
+    def _check_wanted(self) -> None:
+        context.check_wanted()
 
 
 class Conversation:

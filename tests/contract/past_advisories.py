@@ -210,9 +210,9 @@ ADVISORIES: dict[str, Proof] = {
         "A delete ends copies under way, and what they wrote goes.",
         (f"{COMPUTE}/test_guest_moves.py::test_leave_when_a_delete_comes_then_nothing_is_left",
          f"{COMPUTE}/test_snapshots.py::test_snapshot_when_a_delete_comes_then_nothing_is_left",
-         f"{COMPUTE}/test_snapshots.py::test_upload_when_a_delete_comes_then_it_breaks_off_and_nothing_is_left"),
-        not_yet="A copy of a disk by qemu-img and an image's download go on to their end, and only then are removed: "
-                "what runs programs is to be told when its order is overtaken."),
+         f"{COMPUTE}/test_snapshots.py::test_upload_when_a_delete_comes_then_it_breaks_off_and_nothing_is_left",
+         f"{COMPUTE}/test_guest_moves.py::test_fetch_when_a_delete_comes_then_the_copy_breaks_off"),
+        not_yet="An image's download goes on to its end: others may wait for it, and the cache keeps it."),
     "OSSA-2015-017": Proof(
         "After a delete no host has a file of the server, and the quota says the same.",
         (f"{CONDUCTOR}/actions/test_overtaken_moves.py"

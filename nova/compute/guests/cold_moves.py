@@ -11,7 +11,7 @@ import logging
 
 import msgspec
 
-from nova import errors
+from nova import context, errors
 from nova.compute.abilities import able
 from nova.compute.guests.build import BuildTools, cache_images
 from nova.compute.guests.lifecycle import Guests
@@ -132,7 +132,8 @@ class Moves:
         try:
             cache_what_there_is(self._tools, order.build)
             work.check()
-            moves.fetch(order, self._tools.images)
+            with context.while_wanted(work.check):
+                moves.fetch(order, self._tools.images)
             work.check()
         except Exception:
             if order.source is not None:

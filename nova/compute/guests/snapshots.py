@@ -6,7 +6,7 @@ import contextlib
 import logging
 from typing import BinaryIO
 
-from nova import errors
+from nova import context, errors
 from nova.compute.abilities import able
 from nova.compute.guests.build import BuildTools
 from nova.compute.orders.orders import Work
@@ -40,7 +40,8 @@ class SnapshotsOfGuests:
         snapshots = self._able()
         work.check()
         try:
-            snapshot = snapshots.take_snapshot(order)
+            with context.while_wanted(work.check):
+                snapshot = snapshots.take_snapshot(order)
             work.check()
         except Exception:
             with contextlib.suppress(Exception):  # the first error is the one to tell; a destroy clears up, too

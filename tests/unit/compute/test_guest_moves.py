@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import threading
+import time
+
 import msgspec
 import pytest
 
@@ -9,6 +12,7 @@ from nova.model.flavors import Flavor
 from nova.model.orders import Disk, ExpectedGuest, MoveOrder
 from nova.model.services import Debt
 from nova.model.states import PowerState, VmState
+from nova.privileged.runner import PrivateRunner
 from tests.fakes.compute import HOST, World, beside, build_order, fence, guest_order, wait_until
 
 RUNNING, SHUTDOWN = PowerState.RUNNING, PowerState.SHUTDOWN
@@ -222,6 +226,22 @@ def test_leave_when_a_delete_comes_then_nothing_is_left(world, order):
     first.join(5)
     second.join(5)
     assert two[0].ok and world.leftovers() == []
+
+
+def test_fetch_when_a_delete_comes_then_the_copy_breaks_off(world, order, monkeypatch):
+    """OSSA-2015-015: copies of large disks went on for hours, one more with each resize and delete."""
+    copying = threading.Event()
+
+    def copy(_order, _images):
+        copying.set()
+        PrivateRunner(60).run(["sleep", "60"])
+    monkeypatch.setattr(world.driver.cold_moves, "fetch", copy)
+    first, one = beside(world.one, "fetch_guests", move_order(order, 2))
+    assert copying.wait(5)
+    began = time.monotonic()
+    assert world.one("destroy_guests", guest_order(order, 3)).ok
+    first.join(5)
+    assert one[0].error_kind == "overtaken" and time.monotonic() - began < 10 and world.leftovers() == []
 
 
 # --- taking back

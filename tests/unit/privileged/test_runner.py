@@ -6,13 +6,16 @@ import ast
 import json
 import subprocess
 import sys
+import time
 from functools import cache
 from pathlib import Path
 
 import pytest
 
 import nova
+from nova import context, errors
 from nova.concurrency import MODES
+from nova.privileged.runner import PrivateRunner, SystemRunner
 from tests.fakes.commands_in_mode import TIMEOUT_S
 
 TOP = Path(nova.__file__).parent
@@ -138,3 +141,24 @@ def test_nova_then_only_the_runner_runs_programs():
              or any(isinstance(node, ast.ImportFrom) and node.module == "subprocess"
                     for node in ast.walk(ast.parse(path.read_text())))}
     assert users == {"privileged/runner.py"}
+
+
+@pytest.mark.parametrize("runner, ends", [(PrivateRunner, True), (SystemRunner, False)])
+def test_program_when_its_work_is_not_wanted_any_more_then_a_copy_breaks_off_and_others_run_on(runner, ends, tmp_path):
+    asked = []
+
+    def check():
+        asked.append(True)
+        if len(asked) > 2:
+            raise errors.host.OrderStopped(kind="fetch", uuid="u")
+    argv = ["sh", "-c", f"sleep 0.4; touch {tmp_path}/done"]
+    with context.while_wanted(check):
+        if ends:
+            with pytest.raises(errors.Overtaken):
+                runner(5).run(argv)
+        else:
+            runner(5).run(argv)
+    time.sleep(0.6)
+    assert (tmp_path / "done").exists() is not ends
+    runner(5).run(argv)
+    assert (tmp_path / "done").exists(), "outside of the block nobody asks"
