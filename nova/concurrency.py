@@ -9,10 +9,12 @@ The switch is the environment variable ``NOVA_CONCURRENCY`` (``eventlet`` or ``t
 from __future__ import annotations
 
 import concurrent.futures
+import contextlib
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextvars import ContextVar
 from types import ModuleType
 from typing import Any, TypeVar
 
@@ -135,3 +137,22 @@ def native_threading() -> ModuleType:
 
         return patcher.original("threading")
     return threading
+
+
+_wanted: ContextVar[Callable[[], None] | None] = ContextVar("nova_wanted", default=None)
+
+
+@contextlib.contextmanager
+def while_wanted(check: Callable[[], None]) -> Iterator[None]:
+    """What takes long within the block asks now and then whether it is still wanted: ``check`` raises when not."""
+    token = _wanted.set(check)
+    try:
+        yield
+    finally:
+        _wanted.reset(token)
+
+
+def check_wanted() -> None:
+    """What ``check`` of the block around raises, if anything."""
+    if check := _wanted.get():
+        check()

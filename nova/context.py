@@ -105,22 +105,3 @@ def waited_for(seconds: float, again: bool = True, clock: Callable[[], float] | 
         yield
     finally:
         _patience.reset(token)
-
-
-_wanted: ContextVar[Callable[[], None] | None] = ContextVar("nova_wanted", default=None)
-
-
-@contextlib.contextmanager
-def while_wanted(check: Callable[[], None]) -> Iterator[None]:
-    """What takes long within the block asks now and then whether it is still wanted: ``check`` raises when not."""
-    token = _wanted.set(check)
-    try:
-        yield
-    finally:
-        _wanted.reset(token)
-
-
-def check_wanted() -> None:
-    """What ``check`` of the block around raises, if anything."""
-    if check := _wanted.get():
-        check()

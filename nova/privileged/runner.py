@@ -20,7 +20,7 @@ import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import BinaryIO, NamedTuple, Protocol
 
-from nova import concurrency, context, errors
+from nova import concurrency, errors
 
 LOG = logging.getLogger(__name__)
 
@@ -100,12 +100,12 @@ class SystemRunner:
 
 class PrivateRunner(SystemRunner):
     """The same for what writes guests' disks: nobody else may read a file that a program makes, not even while it is
-    being written; and a copy that nobody wants any more breaks off (``context.while_wanted``)."""
+    being written; and a copy that nobody wants any more breaks off (``concurrency.while_wanted``)."""
 
     umask = 0o077
 
     def _check_wanted(self) -> None:
-        context.check_wanted()
+        concurrency.check_wanted()
 
 
 class Conversation:

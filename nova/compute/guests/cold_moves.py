@@ -11,7 +11,7 @@ import logging
 
 import msgspec
 
-from nova import context, errors
+from nova import concurrency, errors
 from nova.compute.abilities import able
 from nova.compute.guests.build import BuildTools, cache_images
 from nova.compute.guests.lifecycle import Guests
@@ -132,7 +132,7 @@ class Moves:
         try:
             cache_what_there_is(self._tools, order.build)
             work.check()
-            with context.while_wanted(work.check):
+            with concurrency.while_wanted(work.check):
                 moves.fetch(order, self._tools.images)
             work.check()
         except Exception:

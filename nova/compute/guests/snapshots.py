@@ -6,7 +6,7 @@ import contextlib
 import logging
 from typing import BinaryIO
 
-from nova import context, errors
+from nova import concurrency, errors
 from nova.compute.abilities import able
 from nova.compute.guests.build import BuildTools
 from nova.compute.orders.orders import Work
@@ -40,7 +40,7 @@ class SnapshotsOfGuests:
         snapshots = self._able()
         work.check()
         try:
-            with context.while_wanted(work.check):
+            with concurrency.while_wanted(work.check):
                 snapshot = snapshots.take_snapshot(order)
             work.check()
         except Exception:

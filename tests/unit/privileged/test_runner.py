@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import nova
-from nova import context, errors
+from nova import concurrency, errors
 from nova.concurrency import MODES
 from nova.privileged.runner import PrivateRunner, SystemRunner
 from tests.fakes.commands_in_mode import TIMEOUT_S
@@ -152,7 +152,7 @@ def test_program_when_its_work_is_not_wanted_any_more_then_a_copy_breaks_off_and
         if len(asked) > 2:
             raise errors.host.OrderStopped(kind="fetch", uuid="u")
     argv = ["sh", "-c", f"sleep 0.4; touch {tmp_path}/done"]
-    with context.while_wanted(check):
+    with concurrency.while_wanted(check):
         if ends:
             with pytest.raises(errors.Overtaken):
                 runner(5).run(argv)
