@@ -92,7 +92,7 @@ class NovaNetwork:
 
     def bind_to(self, op: Op, host: str) -> None:
         self.addresses.bind_to(op, host)
-        if any(one.multi_host for one in op.server.interfaces or ()):  # whom it may take DHCP's answers from is new
+        if op.server.interfaces:  # what changed while the guest was on its way, only its old host was told
             self.groups.firewall_updates.send({host})
 
     def prepare_arrival(self, op: Op, host: str) -> tuple[Interface, ...]:
