@@ -40,6 +40,8 @@ class Guests:
         self.group = self.demo.ask("POST", "/os-server-groups", 15, {
             "server_group": {"name": "apart", "policies": ["anti-affinity"]}}).json()["server_group"]["id"]
         self.mine, self.mate = (self._boot(name) for name in ("mine", "mate"))
+        for uuid in (self.mine, self.mate):  # which have a host by then
+            self.demo.settled(uuid, "ACTIVE", seconds=120)
         taken = {sandbox.footprint(uuid).host for uuid in (self.mine, self.mate)}
         [free] = set(sandbox.hosts) - taken
         self.key = self._other_key()
