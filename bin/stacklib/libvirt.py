@@ -21,7 +21,6 @@ PRIVATE = {
     "/var/log/libvirt": "log-libvirt",
 }
 CONF_FILES = ("libvirtd.conf", "qemu.conf")
-TCP_PORT = 16509
 # Inside a room nobody but root goes in and out, and its files lie in directories that only root may enter.
 QEMU_CONF = """\
 user = "root"
@@ -30,8 +29,6 @@ dynamic_ownership = 0
 security_driver = "none"
 namespaces = []
 stdio_handler = "logd"
-migration_address = "{address}"
-migration_host = "{address}"
 """
 
 
@@ -44,15 +41,12 @@ def host_binds(stack: Stack, room: str) -> tuple[tuple[str, str], ...]:
     etc = top / "etc-libvirt"
     if Path("/etc/libvirt/nwfilter").is_dir():
         shutil.copytree("/etc/libvirt/nwfilter", etc / "nwfilter", dirs_exist_ok=True)
-    address = stack.layout.addresses[room]
-    (etc / "qemu.conf").write_text(QEMU_CONF.format(address=address))
-    (etc / "libvirtd.conf").write_text(libvirtd_conf(stack.secrets.uuid(f"host-uuid-{room}"), address))
+    (etc / "qemu.conf").write_text(QEMU_CONF)
+    (etc / "libvirtd.conf").write_text(libvirtd_conf(stack.secrets.uuid(f"host-uuid-{room}")))
     return tuple((str(top / name), target) for target, name in PRIVATE.items())
 
 
-def libvirtd_conf(host_uuid: str, address: str) -> str:
-    """Only the sandbox's own rooms reach the address, so that whoever comes there need not say who it is: what guests
-    send to it ends at their host ([DEFAULT]guest_forbidden_ranges), which has that wire's network itself."""
+def libvirtd_conf(host_uuid: str) -> str:
     return f"""\
 # rooms of one machine would all report its uuid, and libvirt refuses to migrate a guest to where it came from
 host_uuid = "{host_uuid}"
@@ -61,11 +55,6 @@ unix_sock_rw_perms = "0700"
 auth_unix_ro = "none"
 auth_unix_rw = "none"
 log_outputs = "3:stderr"
-listen_tls = 0
-listen_tcp = 1
-listen_addr = "{address}"
-tcp_port = "{TCP_PORT}"
-auth_tcp = "none"
 """
 
 
@@ -79,7 +68,7 @@ def daemons(stack: Stack, room: str | None) -> list[Daemon]:
     virtlogd = Daemon(
         name=f"{prefix}virtlogd", argv=("/usr/sbin/virtlogd",), room=room, tier=STORES, probe=Probe("unix", LOG_SOCKET)
     )
-    argv: tuple[str, ...] = ("/usr/sbin/libvirtd", *(("--listen",) if room else ()))  # for the other rooms
+    argv: tuple[str, ...] = ("/usr/sbin/libvirtd",)
     if room is None and kvm.must_be_hidden(stack.layout):
         argv = _without_kvm(stack)
     libvirtd = Daemon(name=f"{prefix}libvirtd", argv=argv, room=room, tier=STORES, probe=Probe("unix", SOCKET))

@@ -101,7 +101,6 @@ def _migrations(layout: Layout, host: Compute) -> dict[str, str]:
         return {}
     return {
         "live_migration_inbound_addr": host.address,
-        "live_migration_scheme": "tcp",  # the rooms have no certificates, and a wire that nobody else is on
         "live_migration_permit_post_copy": "true",
         "live_migration_permit_auto_converge": "true",
     }

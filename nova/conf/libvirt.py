@@ -83,15 +83,16 @@ _MOVES = [
     cfg.HostAddressOpt("live_migration_inbound_addr",
                        help="This host's address, or a name that other hosts know, for guests that come and for disks "
                             "that other hosts fetch. Unset: my_ip."),
-    cfg.StrOpt("live_migration_scheme", default="tls",
-               help="How another libvirtd is reached: tls, ssh, tcp, ... With tcp whoever reaches a libvirtd is root on "
-                    "its host. (Nova's default is tcp, unless live_migration_with_native_tls is set.)"),
-    cfg.StrOpt("live_migration_uri", help="This host's libvirt as other hosts reach it, %s in place of its address; "
-                                          "stands above live_migration_scheme.", deprecated_for_removal=True),
-    cfg.BoolOpt("live_migration_with_native_tls", default=False,
-                help="Encrypt memory and disks on their way, and let in only hosts with a certificate of the same CA. "
-                     "The certificates lie in /etc/pki/qemu (ca-cert.pem, server-cert.pem, server-key.pem, "
-                     "client-cert.pem, client-key.pem) on each host."),
+    cfg.StrOpt("live_migration_scheme", deprecated_for_removal=True,
+               help="Accepted for older files: no libvirtd is reached over the network. A guest comes through a gate "
+                    "that is there for its one migration, and is always encrypted."),
+    cfg.StrOpt("live_migration_uri", deprecated_for_removal=True,
+               help="Accepted for older files; see live_migration_scheme."),
+    cfg.BoolOpt("live_migration_with_native_tls", default=False, deprecated_for_removal=True,
+                help="Accepted for older files: memory and disks are always encrypted on their way."),
+    cfg.StrOpt("live_migration_ports", default="49152-49215",
+               help="TCP ports on which this host takes guests that run, one a migration (a firewall must let other "
+                    "hosts in)."),
     cfg.BoolOpt("live_migration_permit_post_copy", default=False,
                 help="A migration that is forced to its end, or whose time is over, goes on in post-copy: the guest "
                      "runs at its destination at once. It is lost if a host or the network fails just then."),
@@ -111,10 +112,10 @@ _MOVES = [
                help="What follows when that time is over. force_complete: post-copy where it may, else a pause. "
                     "Changed by SIGHUP, too: for migrations that begin after it."),
     cfg.BoolOpt("live_migration_tunnelled", default=False, deprecated_for_removal=True,
-                help="Accepted for older files: nothing is tunnelled; see live_migration_with_native_tls."),
+                help="Accepted for older files: all is encrypted; see live_migration_scheme."),
     cfg.StrOpt("disk_export_ports", default="49216-49279",
                help="TCP ports on which this host offers the disks of guests that leave it (a firewall must let other "
-                    "hosts in). libvirt's own for live migrations are 49152 to 49215."),
+                    "hosts in)."),
     cfg.IntOpt("disk_copy_timeout", default=6 * 3600, min=60, help="Seconds that the copy of one disk may take."),
 ]
 

@@ -6,7 +6,7 @@ from nova.errors import kinds
 
 BadDestination = kinds.HostRefused.row("move.bad_destination",
     "Where the destination is to be reached can not be: {reason}",
-    "Give both hosts the same [libvirt]live_migration_scheme and live_migration_uri.")
+    "Bring both hosts to the same release, and look at the destination's [libvirt]live_migration_inbound_addr.")
 BadOffer = kinds.HostRefused.row("move.bad_offer", "What the guest's source tells of its files can not be: {reason}")
 Cancelled = kinds.Conflict.row("move.cancelled", "The move of {server} was cancelled.")
 ChecksFailed = kinds.Invalid.row("move.checks_failed", "Migration pre-check error: {why}")
@@ -37,6 +37,8 @@ OtherFiles = kinds.HostRefused.row("move.other_files",
     "This host has files of guest {uuid} from another time; they must be removed before it can come here.",
     "Look at what is left under [DEFAULT]instances_path of that host, and remove it if it is nobody's.")
 OwnHost = kinds.Invalid.row("move.own_host", "The target host can't be the same one.")
+Proxy = kinds.HostRefused.row("move.proxy", "The live migration has no way through this host: {reason}",
+    "Look at [libvirt]live_migration_inbound_addr and live_migration_ports of this host.")
 SharedStorage = kinds.HostRefused.row("move.shared_storage",
     "Source and destination share the guest's storage: a block migration has nothing to copy.",
     "Ask for a live migration without --block-migration.")

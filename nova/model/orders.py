@@ -198,15 +198,28 @@ class GuestOnSource(Value):
     facts: Mapping[str, str] = {}
 
 
+class MigrationGate(Value):
+    """Where a destination lets one migration in (``nova.migrationproxy``). ``certificate``: the only one that is to be
+    taken there, as PEM; ``secret``: what the source must know, 64 hexadecimal digits."""
+
+    address: str
+    port: int
+    certificate: str
+    secret: str
+
+
 class GuestArrival(Value):
-    """What a destination that is ready for a live migration tells the source. ``uri``: the hypervisor's address there;
-    ``address``: where memory and disks are sent. ``shared``: the disks lie on storage that both see.
+    """What a destination that is ready for a live migration tells the source. ``gate`` None: it is of a release that
+    let libvirtd listen, and can not be reached. ``shared``: the disks lie on storage that both see.
+
+    ``uri``, ``address``: of such releases; empty.
     """
 
     uri: str = ""
     address: str = ""
     shared: bool = False
     facts: Mapping[str, str] = {}
+    gate: MigrationGate | None = None
 
 
 class MoveOrder(Value):

@@ -19,8 +19,10 @@ from tests.contract.proofs import (
 NOTES: dict[str, Proof] = {
     "OSSN-0001": Proof("Root in a container is nobody on its host.", not_yet="There are no containers."),
     "OSSN-0007": Proof(
-        "Live migrations are authenticated and encrypted unless the operator says otherwise.",
-        (f"{LIBVIRT}/test_libvirt_moves.py::test_settings_say_where_others_reach_this_host",)),
+        "Live migrations are authenticated and encrypted, and there is no other way.",
+        (f"{LIBVIRT}/test_libvirt_moves.py::test_settings_say_where_others_reach_this_host",
+         f"{LIBVIRT}/test_migration_proxies.py"
+         "::test_gate_when_the_secret_or_the_channel_is_wrong_then_nothing_reaches_libvirtd")),
     "OSSN-0008": Proof(
         "Consoles are limited in number, for each user and each server.",
         (f"{CONSOLE}/test_console_sessions.py"
@@ -99,11 +101,9 @@ NOTES: dict[str, Proof] = {
         (f"{LIBVIRT}/test_libvirt_moves.py::test_secret_of_an_export_is_in_no_command_line",
          f"{LIBVIRT}/test_backends.py::test_address_of_an_image_keeps_its_characters_apart")),
     "OSSN-0089": Proof(
-        "Where TLS is set, a migration has it or fails.",
-        (f"{LIBVIRT}/test_libvirt_moves.py"
-         "::test_destination_may_say_its_host_and_nothing_else_of_how_it_is_reached",
-         f"{LIBVIRT}/test_libvirt_moves.py"
-         "::test_offer_with_tls_is_read_by_those_with_a_certificate_alone")),
+        "A migration is encrypted, with the certificate of its own gate, or fails.",
+        (f"{LIBVIRT}/test_libvirt_moves.py::test_source_does_not_open_what_a_destination_makes_up",
+         f"{LIBVIRT}/test_migration_proxies.py::test_tunnel_when_the_gate_is_another_one_then_it_tells_no_secret")),
     "OSSN-0094": Proof("An attachment changes as part of a volume's migration alone.", not_yet=VOLUMES),
     "OSSN-0101": Proof(
         "No request changes what the next one may.",

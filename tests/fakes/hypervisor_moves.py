@@ -1,4 +1,4 @@
-"""The part of the fake hypervisor whose guests go to others of its kind, ``peers`` by their address."""
+"""The part of the fake hypervisor whose guests go to others of its kind, through the gates that these have open."""
 
 from __future__ import annotations
 
@@ -7,24 +7,32 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from nova import errors
+from nova.migrationproxy import GatePlan, Ready, TunnelPlan, references
 from nova.model.migrations import MigrationProgress
 from nova.model.states import PowerState
 from nova.virt.libvirt.hypervisor import CpuQuestion, Departure, RunningMigration
+from nova.virt.libvirt.moves.proxies import PLAN_FILE, READY_FILE
 
 AMOUNTS = MigrationProgress(memory_total_bytes=100, memory_processed_bytes=60, memory_remaining_bytes=40)
+
+
+def _decoded(path: Path, kind: Any) -> Any:
+    return msgspec.json.decode(path.read_bytes(), type=kind)
 
 
 class Migrations:
     """``migration_hangs``: it ends only by an abort or a force. ``migration_fails``: why the next one does, at its end.
     ``migration_lost``: the next call is lost with the connection, though the guest goes. ``flags``: the processor's.
-    ``downtimes``: what was set; ``forced``: how."""
+    ``downtimes``: what was set; ``forced``: how. ``peers``: other hosts, by the directory of their gates."""
 
     xml: dict[str, str]
     power: dict[str, PowerState]
 
     def __init__(self) -> None:
-        self.peers: dict[str, Any] = {}
+        self.peers: dict[Path, Any] = {}
         self.migration_hangs, self.migration_fails, self.migration_lost, self.no_post_copy = False, "", False, False
         self.flags: frozenset[str] = frozenset({"aes", "sse4.2"})
         self.departures: list[Departure] = []
@@ -44,7 +52,7 @@ class Migrations:
 
     def migrate(self, server_uuid: str, departure: Departure) -> None:
         state = self._known(server_uuid)  # type: ignore[attr-defined]
-        peer = self.peers.get(departure.uri)
+        peer = self._let_in(server_uuid, departure)
         files = [one.get("file", "") for one in ET.fromstring(departure.xml).iterfind("devices/disk//source")]
         missing = [file for file in files if not Path(file).exists()]
         if peer is None or missing:
@@ -68,6 +76,20 @@ class Migrations:
         self.forget_screens(server_uuid)  # type: ignore[attr-defined]
         if self.migration_lost:
             raise errors.host.LibvirtDown(host="host1", uri="fake:///", reason="it went away")
+
+    def _let_in(self, server_uuid: str, departure: Departure) -> Any:
+        """The host whose gate the tunnel at ``departure`` leads to; none where it would not let this definition in."""
+        socket = Path(departure.uri.partition("socket=")[2])
+        try:
+            tunnel = msgspec.json.decode((socket.parent.parent / PLAN_FILE).read_bytes(), type=TunnelPlan)
+            for directory, peer in self.peers.items():
+                gate = directory / server_uuid
+                if socket.exists() and gate.exists() and tunnel.port == _decoded(gate / READY_FILE, Ready).port:
+                    references.check(departure.xml, _decoded(gate / PLAN_FILE, GatePlan).definition)
+                    return peer
+        except references.Refused as error:
+            raise errors.host.LibvirtRefused(task="migrate the guest", reason=str(error)) from error
+        return None
 
     def job(self, server_uuid: str) -> RunningMigration | None:
         return self.jobs.get(server_uuid)

@@ -30,9 +30,10 @@ from nova.rpc.interface import Contract, Timeout, call, cast
 
 class ComputeRPC(Contract):
     """Each order carries its fence: a host refuses what is older than what it has seen, or too late to start. An order
-    that may need an image has tickets for it (since 1.4), good for this host alone."""
+    that may need an image has tickets for it (since 1.4), good for this host alone. A guest that runs comes through
+    a gate (since 1.5)."""
 
-    topic, version, addressed_by = "compute", "1.4", "host"
+    topic, version, addressed_by = "compute", "1.5", "host"
     with_hosts = True
 
     @call(timeout=Timeout.LONG, sensitive=True)

@@ -16,7 +16,7 @@ from nova.rpc.interface import Contract, Timeout, call, cast
 class ConductorHostRPC(Contract):
     """My registration, heartbeat, inventory and guests; what my guests need; may I proceed."""
 
-    topic, version = "conductor-host", "1.5"
+    topic, version = "conductor-host", "1.6"
     with_hosts = True
 
     @call(timeout=Timeout.SHORT, sensitive=True, introduces=True)

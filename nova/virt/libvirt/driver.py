@@ -38,6 +38,7 @@ from nova.virt.libvirt.hypervisor import LibvirtHypervisor
 from nova.virt.libvirt.moves.cold import LibvirtColdMoves
 from nova.virt.libvirt.moves.file_transfer import Carrier
 from nova.virt.libvirt.moves.live import LibvirtLiveMoves
+from nova.virt.libvirt.moves.proxies import MigrationProxies
 from nova.virt.libvirt.settings import LibvirtSettings, settings_of
 from nova.virt.libvirt.settings.consoles import console_settings_of
 from nova.virt.libvirt.vifs import PlugTools
@@ -119,11 +120,13 @@ class LibvirtDriver(interface.Driver):
         interfaces = LibvirtInterfaces(settings=settings, folders=folders, tools=tools.plug_tools)
         definer = Definer(hypervisor=hypervisor, settings=settings, folders=folders, disks=tools.disks,
                           tpms=tools.tpms, lines=tools.lines, facts=facts)
+        proxies = MigrationProxies(settings=settings.moves, owner=lambda: facts().qemu_owner,
+                                   libvirt_uri=settings.uri)
         self.disks = LibvirtDisks(settings=settings, folders=folders, maker=tools.disks,
                                   config_drive=tools.config_drive, tpms=tools.tpms)
         self.interfaces = interfaces
         self.lifecycle = LibvirtLifecycle(hypervisor=hypervisor, definer=definer, lines=tools.lines,
-                                          clock=tools.clock, retry_s=settings.shutdown_retry_s)
+                                          clock=tools.clock, retry_s=settings.shutdown_retry_s, let_go=proxies.close)
         pausing = LibvirtPausing(hypervisor=hypervisor, definer=definer, interfaces=interfaces)
         self.pausing = self.suspending = self.held_starts = self.crash_dumps = pausing
         self.rescuing = LibvirtRescuing(hypervisor=hypervisor, definer=definer, settings=settings, folders=folders,
@@ -138,7 +141,8 @@ class LibvirtDriver(interface.Driver):
             carrier=tools.carrier, interfaces=interfaces)
         self.live_moves = LibvirtLiveMoves(
             hypervisor=hypervisor, settings=settings, folders=folders, facts=facts, definer=definer,
-            interfaces=interfaces, images=tools.images, tpms=tools.tpms, carrier=tools.carrier, lines=tools.lines)
+            interfaces=interfaces, images=tools.images, tpms=tools.tpms, carrier=tools.carrier, lines=tools.lines,
+            proxies=proxies)
         self.consoles = LibvirtConsoles(hypervisor, folders)
         self.remote_consoles = LibvirtRemoteConsoles(hypervisor, settings.consoles.spice)
         self.diagnosis = self.device_places = LibvirtDiagnosis(hypervisor, folders, facts)

@@ -35,18 +35,18 @@ class Definitions(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Departure:
-    """How a guest is sent. ``uri``: the hypervisor's there; ``address``: where memory and disks are sent (its port is
-    chosen there); ``xml``: the guest as it will be there; ``disks``: targets (vda) of those to copy; ``shared``: the
+    """How a guest is sent. ``uri``: the hypervisor's there; ``memory_uri``, ``disks_uri``: where memory and disks are
+    sent; ``xml``: the guest as it will be there; ``disks``: targets (vda) of those to copy; ``shared``: the
     disks are known to lie on storage that both see; ``bandwidth_mib`` a second, 0: no bound."""
 
     uri: str
-    address: str
+    memory_uri: str
+    disks_uri: str
     xml: str
     disks: tuple[str, ...] = ()
     shared: bool = False
     auto_converge: bool = False
     post_copy: bool = False
-    tls: bool = False
     bandwidth_mib: int = 0
 
 

@@ -73,12 +73,13 @@ def _migrate(domain: Library, departure: Departure) -> None:
                          # libvirt knows shared storage by the file system's type, and not all that are shared
                          (departure.shared, libvirt.VIR_MIGRATE_UNSAFE),
                          (departure.auto_converge, libvirt.VIR_MIGRATE_AUTO_CONVERGE),
-                         (departure.post_copy, libvirt.VIR_MIGRATE_POSTCOPY), (departure.tls, libvirt.VIR_MIGRATE_TLS)):
+                         (departure.post_copy, libvirt.VIR_MIGRATE_POSTCOPY)):
         flags |= flag if wanted else 0
     given: dict[str, Any] = {libvirt.VIR_MIGRATE_PARAM_DEST_XML: departure.xml,
                              libvirt.VIR_MIGRATE_PARAM_PERSIST_XML: departure.xml,
-                             libvirt.VIR_MIGRATE_PARAM_URI: departure.address}
+                             libvirt.VIR_MIGRATE_PARAM_URI: departure.memory_uri}
     if departure.disks:
+        given[libvirt.VIR_MIGRATE_PARAM_DISKS_URI] = departure.disks_uri
         given[libvirt.VIR_MIGRATE_PARAM_MIGRATE_DISKS] = list(departure.disks)
     if departure.bandwidth_mib:
         given[libvirt.VIR_MIGRATE_PARAM_BANDWIDTH] = departure.bandwidth_mib

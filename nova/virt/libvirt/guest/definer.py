@@ -41,14 +41,23 @@ class Definer:
         folder.own()
         folder.keep_copy_of(None)
         folder.keep_order(order)
-        spec = guest_spec(order, disks, folder.path, self.facts(), self.settings)
+        spec = self._spec(order, disks, folder)
         if spec.devices.tpm is not None:
             self.tpms.prepare(order.server_uuid, folder)
         with self.lines.choose(order.server_uuid, spec.devices.serial_ports) as lines:
-            spec = replace(spec, devices=replace(spec.devices, lines=lines))
-            self.hypervisor.define(domain_xml(_rescued(spec, folder)))
+            self.hypervisor.define(_xml(spec, folder, lines))
         folder.reserve_ports(())
         self.hypervisor.drop_saved(order.server_uuid)  # or its next start would go on from there
+
+    def arriving(self, order: BuildOrder, lines: tuple[specs.SerialLine, ...]) -> str:
+        """The guest as it would be defined here, for what comes of it from elsewhere to be compared with."""
+        folder = self.folders.of(order.server_uuid)
+        spec = self._spec(order, folder.shown_disks(), folder)
+        ports = max(spec.devices.serial_ports, len(lines))  # a guest keeps those that it has
+        return _xml(replace(spec, devices=replace(spec.devices, serial_ports=ports)), folder, lines)
+
+    def _spec(self, order: BuildOrder, disks: tuple[DiskRecord, ...], folder: Folder) -> specs.GuestSpec:
+        return guest_spec(order, disks, folder.path, self.facts(), self.settings)
 
     def _check_disks(self, order: BuildOrder, folder: Folder, disks: tuple[DiskRecord, ...]) -> None:
         """Those that the order asks for are in the record, and all of the record are there: a guest without its disks
@@ -58,6 +67,10 @@ class Definer:
         missing = (wanted - recorded) | {disk.name for disk in disks if not self.disks.exists(folder, disk)}
         if not folder.exists() or missing:
             raise errors.guest.NoDisks(uuid=order.server_uuid, names=", ".join(sorted(missing)) or "all")
+
+
+def _xml(spec: specs.GuestSpec, folder: Folder, lines: tuple[specs.SerialLine, ...]) -> str:
+    return domain_xml(_rescued(replace(spec, devices=replace(spec.devices, lines=lines)), folder))
 
 
 def _rescued(spec: specs.GuestSpec, folder: Folder) -> specs.GuestSpec:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from nova import errors
@@ -26,13 +27,15 @@ POLL_S = 0.2
 
 @dataclass(frozen=True, kw_only=True)
 class LibvirtLifecycle:
-    """``retry_s``: how often a guest is asked to stop."""
+    """``retry_s``: how often a guest is asked to stop. ``let_go``: ends what a live migration of a guest goes
+    through."""
 
     hypervisor: LibvirtHypervisor
     definer: Definer
     lines: SerialLines
     clock: Clock
     retry_s: float
+    let_go: Callable[[str], None]
 
     def start_new(self, order: BuildOrder) -> PowerState:
         if self.define(order) in OFF:
@@ -48,6 +51,7 @@ class LibvirtLifecycle:
         self.hypervisor.stop_now(server_uuid)
         self.hypervisor.undefine(server_uuid)
         self.lines.clear(server_uuid)
+        self.let_go(server_uuid)
 
     def start(self, server_uuid: str) -> PowerState:
         self.hypervisor.start(server_uuid)

@@ -32,4 +32,5 @@ class HypervisorFacts:
     stateless_firmware: bool = False
     floating: tuple[int, ...] = ()  # processors for guests that are not pinned; () where they may run on all
     page_kb: int = 4  # a small page's size
+    qemu_owner: tuple[int, int] = (0, 0)  # the user and group that guests' programs run as
     cpu_features: Mapping[str, frozenset[str]] = field(default_factory=dict)  # by model

@@ -73,7 +73,9 @@ class LibvirtHost:
             serial_of=serial_of(self._settings.sysinfo_serial), abilities=self.abilities,
             machines=machines, floating=self._layout.floating, page_kb=page_kb(),
             tpm=self._settings.swtpm and "emulator" in can.tpm_backends and tpm.installed(),
-            stateless_firmware=has_stateless(), cpu_features=model_features(self._settings.cpu_models),
+            stateless_firmware=has_stateless(),
+            qemu_owner=capabilities.qemu_owner(text) or (os.geteuid(), os.getegid()),
+            cpu_features=model_features(self._settings.cpu_models),
             cache_mode=self._settings.cache_mode or cache_mode(self._settings.instances_path))
 
     def abilities(self, machine: str | None) -> capabilities.DomainCapabilities:

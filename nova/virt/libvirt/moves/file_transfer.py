@@ -55,7 +55,6 @@ class FromHost:
     source: GuestOnSource
     source_files: SourceInfo
     tool: QemuImg
-    certificates: str
 
     def get(self, name: str, target: Path) -> None:
         if not self.source.port:
@@ -63,8 +62,7 @@ class FromHost:
         if not is_host(self.source.address) or not 0 < self.source.port < 65536:
             raise errors.move.BadOffer(reason=f"they are said to be at {self.source.address[:100]!r} port "
                                        f"{self.source.port}")
-        source = disk_exports.ExportSource(self.source.address, self.source.port, self.source_files.export(name),
-                                           self.certificates)
+        source = disk_exports.ExportSource(self.source.address, self.source.port, self.source_files.export(name))
         with disk_exports.reading(source, target.parent) as (objects, options):
             self.tool.fetch(objects, options, str(target), _sectors(self.source_files.length(name)))
 
@@ -108,7 +106,7 @@ class Carrier:
     def from_host(self, source: GuestOnSource, source_files: SourceInfo) -> Origin:
         """Files are read over the network, as the source offers them; by TLS where the settings say so. It does not
         connect yet."""
-        return FromHost(source, source_files, self._tool, self._settings.certificates if self._settings.tls else "")
+        return FromHost(source, source_files, self._tool)
 
     def open(self, folder: Folder, probe: str, uuid: str) -> None:
         """Make the folder, for copies of what ``probe`` stands for. move.OtherFiles."""

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import msgspec
 
 from nova import errors
+from nova.migrationproxy import Channel, libvirt_uri, socket_uri
 from nova.model.base import Library
 from nova.model.orders import BuildOrder, GuestArrival, GuestOnSource, LiveOrder, MoveOrder
 from nova.model.states import PowerState
@@ -32,11 +33,11 @@ from nova.virt.libvirt.hypervisor import OFF, CpuQuestion, Departure, LibvirtHyp
 from nova.virt.libvirt.moves import source_info, tpm_transfer
 from nova.virt.libvirt.moves.file_transfer import Carrier, only
 from nova.virt.libvirt.moves.job import MigrationJob, MigrationJobs, MigrationListeners
+from nova.virt.libvirt.moves.proxies import MigrationProxies
 from nova.virt.libvirt.moves.source_info import SourceInfo
 from nova.virt.libvirt.moves.watch import MigrationWatch
 from nova.virt.libvirt.properties import requested_properties
 from nova.virt.libvirt.settings import LibvirtSettings
-from nova.virt.libvirt.settings.moves import bracketed, check_destination
 from nova.virt.libvirt.vifs.interfaces import LibvirtInterfaces
 from nova.virt.libvirt.xml.arrival import (
     ArrivalPaths,
@@ -67,6 +68,7 @@ class LibvirtLiveMoves:
     tpms: Tpms
     carrier: Carrier
     lines: SerialLines
+    proxies: MigrationProxies
     migrations: MigrationJobs = field(default_factory=MigrationJobs)
 
     # --- the source
@@ -96,7 +98,12 @@ class LibvirtLiveMoves:
         if self.hypervisor.migrated(uuid):
             self.hypervisor.undefine(uuid)
         else:
-            self.migrations.run(uuid, lambda: self._departing(order), MigrationListeners(listener, stopped))
+            try:
+                self.migrations.run(uuid, lambda: self._departing(order), MigrationListeners(listener, stopped))
+            except errors.move.MigrationFailed:  # the guest is here; otherwise it may still be on its way
+                self.proxies.close(uuid)
+                raise
+        self.proxies.close(uuid)
         disk_exports.withdraw(folder.path)
         tpm_transfer.drop(folder)
 
@@ -143,6 +150,7 @@ class LibvirtLiveMoves:
             LOG.warning("the guest is off after its migration", extra={"server": uuid})
         self.definer.define(order.build)
         folder.keep_copy_of(None)
+        self.proxies.close(uuid)
         return state_of(self.hypervisor, uuid)
 
     # --- inside: the source
@@ -164,13 +172,16 @@ class LibvirtLiveMoves:
             return self._watched(uuid, None, found.progress.memory_total_bytes + found.progress.disk_total_bytes)
         if state in OFF:
             raise errors.guest.NotRunning(uuid=uuid)
-        moves, text = self.settings.moves, hypervisor.moving_xml(uuid)
-        check_destination(moves.uri, there.uri, there.address)
+        if there.gate is None:
+            raise errors.move.BadDestination(reason="it names no gate: its nova-compute is of an older release")
+        moves, text, directory = self.settings.moves, hypervisor.moving_xml(uuid), self.proxies.directory(uuid)
+        self.proxies.open_tunnel(uuid, there.gate)
         disks = () if there.shared else copied_disks(text)
         folder = self.folders.of(uuid)
         departure = Departure(
-            uri=there.uri, address=there.address, disks=disks, shared=there.shared,
-            auto_converge=moves.auto_converge, post_copy=moves.post_copy and state == PowerState.RUNNING, tls=moves.tls,
+            uri=libvirt_uri(directory), memory_uri=socket_uri(directory, Channel.MEMORY),
+            disks_uri=socket_uri(directory, Channel.DISKS), disks=disks, shared=there.shared,
+            auto_converge=moves.auto_converge, post_copy=moves.post_copy and state == PowerState.RUNNING,
             bandwidth_mib=moves.bandwidth_mib, xml=arrival_xml(text, str(folder.path), _places(there)))
         kept = folder.order()
         amount = kept.flavor.memory_mb * MIB if kept else 0
@@ -252,8 +263,9 @@ class LibvirtLiveMoves:
         plugs = {one.mac: vifs.record(one) for one in build.interfaces}
         pairs = {mac: [plug.bridge, plug.device] for mac, plug in plugs.items()}
         wires = wires_of(build, settings)
+        gate = self.proxies.open_gate(build.server_uuid, self.definer.arriving(build, place.lines))
         return GuestArrival(
-            uri=settings.moves.uri, address=f"tcp://{bracketed(settings.moves.address)}", shared=shared,
+            gate=gate, shared=shared,
             facts={"folder": str(folder.path), "vnc_listen": settings.vnc_listen or "",
                    "bases": json.dumps(bases), "vifs": json.dumps(pairs), "wires": _encoded(wires),
                    "placement": _encoded(place.placement),

@@ -76,7 +76,7 @@ def files_of(folder: Folder, live: bool = False) -> dict[str, Path]:
 
 def offer_of(folder: Folder, moves: MoveSettings, live: bool = False) -> disk_exports.ExportOffer:
     """Those files, for another host to read."""
-    listen = disk_exports.Listen(moves.address, moves.ports, moves.certificates if moves.tls else "")
+    listen = disk_exports.Listen(moves.address, moves.ports)
     return disk_exports.offer(folder.path, files_of(folder, live), listen)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import xml.etree.ElementTree as ET
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -63,6 +64,18 @@ class DomainCapabilities:
     sev_es_guests: int = 0
     sev_cbit: int = 0
     sev_reduced_bits: int = 0
+
+
+def qemu_owner(capabilities: str) -> tuple[int, int] | None:
+    """User and group that guests' programs run as: the base label of the security model ``dac``. None where there is
+    none: then they run as libvirtd does."""
+    for model in ET.fromstring(capabilities).iterfind("host/secmodel"):
+        if model.findtext("model") == "dac":
+            for label in model.iterfind("baselabel"):
+                found = re.fullmatch(r"\+(\d+):\+(\d+)", label.text or "")
+                if found:
+                    return int(found[1]), int(found[2])
+    return None
 
 
 def host_cpu(capabilities: str) -> HostCpu:

@@ -1,0 +1,324 @@
+"""The process of one migration on one host: the gate at its destination, the tunnel at its source.
+
+Native threads, one a connection, and blocking calls: nothing here is of nova-compute's process. A connection to the
+gate is TLS 1.3; it begins with the move's secret and one letter for the channel.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import hmac
+import os
+import random
+import select
+import socket
+import ssl
+import struct
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import msgspec
+
+from nova.migrationproxy import (
+    NOTES_FILE,
+    PID_FILE,
+    SOCKETS,
+    Channel,
+    GatePlan,
+    Ready,
+    TunnelPlan,
+    socket_path,
+    socket_uri,
+)
+from nova.migrationproxy.calls import GateFilter, Move, Passed, TunnelFilter
+from nova.migrationproxy.references import Refused
+from nova.migrationproxy.relay import relay
+from nova.migrationproxy.wire import BadMessage
+
+LONGEST_S = 24 * 3600.0
+AFTER_FINISH_S = 1.0
+HANDSHAKE_S = 10.0
+LOOK_S = 0.5
+MAX_CONNECTIONS = 64
+MAX_NOTES = 50
+LETTERS = {b"l": Channel.LIBVIRT, b"m": Channel.MEMORY, b"d": Channel.DISKS}
+ENDED = (OSError, ssl.SSLError, BadMessage, Refused)
+
+
+class Notes:
+    """What nova-compute is to read in its log: in a file of the move's directory, some lines at most."""
+
+    def __init__(self, directory: Path) -> None:
+        self._path, self._left, self._lock = directory / NOTES_FILE, MAX_NOTES, threading.Lock()
+
+    def add(self, text: str) -> None:
+        with self._lock:
+            if self._left > 0:
+                self._left -= 1
+                with contextlib.suppress(OSError), open(self._path, "a") as target:
+                    target.write(" ".join(text.split())[:500] + "\n")
+
+
+class Proxy:
+    """What a gate and a tunnel have in common: sockets that are listened on, until it is over."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory, self.notes = directory, Notes(directory)
+        self._places = threading.BoundedSemaphore(MAX_CONNECTIONS)
+        self._begun, self._over_at = time.monotonic(), float("inf")
+        self._keep_pid()
+
+    def serve(self, sockets: list[socket.socket], handle: Callable[[socket.socket, socket.socket], None]) -> None:
+        """Each connection in a thread of its own: ``handle(listening socket, connection)``."""
+        while not self.over():
+            for listening in select.select(sockets, [], [], LOOK_S)[0]:
+                connection, _ = listening.accept()
+                if self._places.acquire(blocking=False):
+                    threading.Thread(target=self._handled, args=(handle, listening, connection), daemon=True).start()
+                else:
+                    connection.close()
+
+    def end_soon(self) -> None:
+        """Its work is done: let what is on its way arrive, and end."""
+        self._over_at = min(self._over_at, time.monotonic() + AFTER_FINISH_S)
+
+    def over(self) -> bool:
+        """The migration has ended, somebody has withdrawn it, or it was forgotten."""
+        now = time.monotonic()
+        return now >= self._over_at or now - self._begun > LONGEST_S or not self._is_wanted()
+
+    def _handled(self, handle: Callable[[socket.socket, socket.socket], None], listening: socket.socket,
+                 connection: socket.socket) -> None:
+        try:
+            with connection:
+                handle(listening, connection)
+        except ENDED:
+            return  # its end is all that is to be seen of it; what matters was noted
+        finally:
+            self._places.release()
+
+    def _keep_pid(self) -> None:
+        """Open for as long as we live: so a pid that another program has by now is not taken for ours."""
+        self._pid = os.open(self.directory / PID_FILE, os.O_CREAT | os.O_RDWR | os.O_EXCL, 0o600)
+        os.write(self._pid, str(os.getpid()).encode())
+
+    def _is_wanted(self) -> bool:
+        try:
+            return os.path.samestat(os.stat(self.directory / PID_FILE), os.fstat(self._pid))
+        except OSError:
+            return False
+
+
+# --- the destination
+
+class Gate(Proxy):
+    def __init__(self, plan: GatePlan) -> None:
+        super().__init__(Path(plan.directory))
+        self._plan, self._secret = plan, plan.secret.encode()
+        sockets = self.directory / SOCKETS
+        sockets.mkdir(mode=0o700)
+        os.chown(sockets, *plan.owner)  # QEMU, which has no privileges, makes its sockets there
+        move = Move(plan.definition, *(socket_uri(self.directory, one) for one in (Channel.MEMORY, Channel.DISKS)))
+        self._move, self._prepared = move, threading.Event()
+        self._one_libvirt = threading.Lock()
+        certificate, key = own_certificate()
+        self._tls = server_context(self.directory, certificate, key)
+        self._socket = listening_socket(plan.address, plan.ports)
+        self.ready = Ready(port=self._socket.getsockname()[1], certificate=certificate)
+
+    def run(self) -> None:
+        """Until the migration has ended."""
+        self.serve([self._socket], self._let_in)
+
+    def _let_in(self, _listening: socket.socket, connection: socket.socket) -> None:
+        connection.settimeout(HANDSHAKE_S)
+        keep_alive(connection)
+        with self._tls.wrap_socket(connection, server_side=True) as tls:
+            given = received(tls, len(self._secret) + 1)
+            if not hmac.compare_digest(given[:-1], self._secret):
+                self.notes.add(f"{tls.getpeername()[0]} does not know the secret of the migration")
+                return
+            channel = LETTERS.get(given[-1:])
+            if channel == Channel.LIBVIRT:
+                self._to_libvirt(tls)
+            elif channel is not None and self._prepared.wait(HANDSHAKE_S):
+                with connected(str(socket_path(self.directory, channel))) as there:
+                    self._check_qemu(there)
+                    relay(tls, there)
+
+    def _check_qemu(self, there: socket.socket) -> None:
+        """QEMU's directory is QEMU's to write: what is behind a name there may be another daemon's socket."""
+        _, user, _ = struct.unpack("3i", there.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+        if user != self._plan.owner[0]:
+            self.notes.add(f"a socket of the guest is served by user {user}, and QEMU's is {self._plan.owner[0]}")
+            raise ConnectionError("not QEMU's socket")
+
+    def _to_libvirt(self, tls: ssl.SSLSocket) -> None:
+        """One connection at a time: a migration needs no second one."""
+        if not self._one_libvirt.acquire(timeout=HANDSHAKE_S):
+            self.notes.add("a second connection to libvirtd was asked for")
+            return
+        try:
+            calls = _Watched(GateFilter(self._move, self.notes.add), self._prepared)
+            with connected(self._plan.libvirt) as there:
+                relay(tls, there, towards_b=calls)
+            if calls.filter.finished:
+                self.end_soon()
+        finally:
+            self._one_libvirt.release()
+
+
+class _Watched:
+    """A filter whose success others wait for."""
+
+    def __init__(self, filter_: GateFilter, prepared: threading.Event) -> None:
+        self.filter, self._prepared = filter_, prepared
+
+    def pass_(self, data: bytes) -> Passed:
+        """As the filter; BadMessage."""
+        passed = self.filter.pass_(data)
+        if self.filter.prepared:
+            self._prepared.set()
+        return passed
+
+
+def own_certificate() -> tuple[str, str]:
+    """A certificate for one move, and its key, as PEM. The conductor tells the source, which takes no other."""
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+    key, now = ec.generate_private_key(ec.SECP256R1()), datetime.datetime.now(datetime.UTC)
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "one migration")])
+    made = (x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key())
+            .serial_number(x509.random_serial_number())
+            .not_valid_before(now - datetime.timedelta(days=1)).not_valid_after(now + datetime.timedelta(days=2))
+            .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+            .sign(key, hashes.SHA256()))
+    private = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8,
+                                serialization.NoEncryption())
+    return made.public_bytes(serialization.Encoding.PEM).decode(), private.decode()
+
+
+def server_context(directory: Path, certificate: str, key: str) -> ssl.SSLContext:
+    """The library reads a key from a file alone: one that is there for a moment, for root."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version, context.num_tickets = ssl.TLSVersion.TLSv1_3, 0
+    path = directory / "certificate.pem"
+    try:
+        with open(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_EXCL, 0o600), "w") as target:
+            target.write(certificate + key)
+        context.load_cert_chain(path)
+    finally:
+        path.unlink(missing_ok=True)
+    return context
+
+
+def listening_socket(address: str, ports: tuple[int, int]) -> socket.socket:
+    """On a port that is free. OSError."""
+    first, last = ports
+    for port in random.sample(range(first, last + 1), last - first + 1):
+        try:
+            return socket.create_server((address, port), backlog=16,
+                                        family=socket.AF_INET6 if ":" in address else socket.AF_INET)
+        except OSError as error:
+            problem = error
+    raise OSError(f"no port of {first} to {last} is free on {address} ({problem})")
+
+
+# --- the source
+
+class Tunnel(Proxy):
+    def __init__(self, plan: TunnelPlan) -> None:
+        super().__init__(Path(plan.directory))
+        self._plan, self.ready = plan, Ready()
+        self._tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        self._tls.minimum_version, self._tls.check_hostname = ssl.TLSVersion.TLSv1_3, False
+        self._tls.load_verify_locations(cadata=plan.certificate)
+        (self.directory / SOCKETS).mkdir(mode=0o711)
+        self._sockets = {self._listening(channel): channel for channel in Channel}
+
+    def run(self) -> None:
+        """Until the migration has ended."""
+        self.serve(list(self._sockets), self._carry)
+
+    def _listening(self, channel: Channel) -> socket.socket:
+        made, path = socket.socket(socket.AF_UNIX), socket_path(self.directory, channel)
+        made.bind(str(path))
+        os.chmod(path, 0o600)
+        os.chown(path, *self._plan.owner)
+        made.listen(16)
+        return made
+
+    def _carry(self, listening: socket.socket, connection: socket.socket) -> None:
+        channel, plan = self._sockets[listening], self._plan
+        letter = next(one for one, name in LETTERS.items() if name == channel)
+        try:
+            there = socket.create_connection((plan.address, plan.port), HANDSHAKE_S)
+            keep_alive(there)
+            tls = self._tls.wrap_socket(there)
+        except OSError as error:
+            self.notes.add(f"the destination is not reached at {plan.address} port {plan.port}: {error}")
+            return
+        with tls:
+            tls.sendall(plan.secret.encode() + letter)
+            if channel != Channel.LIBVIRT:
+                return relay(tls, connection)
+            try:
+                relay(tls, connection, TunnelFilter(socket_uri(self.directory, Channel.MEMORY), self.notes.add))
+            finally:  # libvirtd keeps it for as long as the migration lasts
+                self.end_soon()
+
+
+# --- both
+
+@contextlib.contextmanager
+def connected(path: str) -> Iterator[socket.socket]:
+    """A connection to a Unix socket. OSError."""
+    with socket.socket(socket.AF_UNIX) as made:
+        made.settimeout(HANDSHAKE_S)
+        made.connect(path)
+        yield made
+
+
+def keep_alive(connection: socket.socket) -> None:
+    """A peer that is gone is noticed within half a minute."""
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for option, value in ((socket.TCP_KEEPIDLE, 10), (socket.TCP_KEEPINTVL, 5), (socket.TCP_KEEPCNT, 4),
+                          (socket.TCP_USER_TIMEOUT, 30_000), (socket.TCP_NODELAY, 1)):
+        connection.setsockopt(socket.IPPROTO_TCP, option, value)
+
+
+def received(source: socket.socket, length: int) -> bytes:
+    """So many bytes. OSError: it ends before."""
+    found = b""
+    while len(found) < length:
+        part = source.recv(length - len(found))
+        if not part:
+            raise ConnectionError("it ended too early")
+        found += part
+    return found
+
+
+def main() -> None:
+    """Reads the plan, answers, and lets go of who started it."""
+    kind = {"gate": (GatePlan, Gate), "tunnel": (TunnelPlan, Tunnel)}[sys.argv[1]]
+    line = sys.stdin.buffer.readline()
+    try:
+        proxy = kind[1](msgspec.json.decode(line, type=kind[0]))
+    except (OSError, msgspec.DecodeError, ssl.SSLError) as error:
+        _answer(Ready(error=str(error) or type(error).__name__))
+        return
+    _answer(proxy.ready)
+    null = os.open(os.devnull, os.O_RDWR)
+    for number in (0, 1):
+        os.dup2(null, number)
+    proxy.run()
+
+
+def _answer(ready: Ready) -> None:
+    sys.stdout.buffer.write(msgspec.json.encode(ready) + b"\n")
+    sys.stdout.buffer.flush()

@@ -1,0 +1,142 @@
+"""The processes that a live migration goes through on this host (``nova.migrationproxy``): started, found again, ended.
+
+Like a disk export, such a process outlives nova-compute, and is found by the pid file that it keeps open.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import secrets
+import shutil
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+from urllib.parse import parse_qs, urlsplit
+
+import msgspec
+
+import nova
+from nova import errors
+from nova.migrationproxy import (
+    LIBVIRT_URI,
+    NOTES_FILE,
+    PID_FILE,
+    SECRET_DIGITS,
+    GatePlan,
+    Ready,
+    TunnelPlan,
+)
+from nova.model.orders import MigrationGate
+from nova.privileged import pid_files
+from nova.privileged.runner import conversation
+from nova.virt.libvirt.settings.moves import MoveSettings, is_host
+
+LOG = logging.getLogger(__name__)
+
+PLAN_FILE, READY_FILE = "plan.json", "ready.json"
+ANSWER_S = 30.0
+#: Where a libvirtd listens on its own machine: one for QEMU alone, or one for all.
+LIBVIRT_SOCKETS = ("/run/libvirt/virtqemud-sock", "/run/libvirt/libvirt-sock")
+LONGEST_CERTIFICATE = 4096  # characters of PEM
+
+Kept = TypeVar("Kept", bound=msgspec.Struct)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MigrationProxies:
+    """``owner()``: QEMU's user and group on this host; ``libvirt_uri``: how nova-compute reaches its libvirtd."""
+
+    settings: MoveSettings
+    owner: Callable[[], tuple[int, int]]
+    libvirt_uri: str = LIBVIRT_URI
+
+    def directory(self, server_uuid: str) -> Path:
+        return self.settings.migrations_path / server_uuid
+
+    def open_gate(self, server_uuid: str, definition: str) -> MigrationGate:
+        """Let the guest come: the same gate for as long as its process lives and is for that definition.
+        move.Proxy."""
+        directory, moves = self.directory(server_uuid), self.settings
+        there, ready = _read(directory / PLAN_FILE, GatePlan), _read(directory / READY_FILE, Ready)
+        lives = pid_files.running(directory / PID_FILE) is not None
+        if there is None or ready is None or not lives or there.definition != definition:
+            there = GatePlan(directory=str(directory), address=moves.address, ports=moves.migration_ports,
+                             secret=secrets.token_hex(SECRET_DIGITS // 2), definition=definition, owner=self.owner(),
+                             libvirt=_socket_of(self.libvirt_uri))
+            ready = self._start("gate", server_uuid, there)
+        return MigrationGate(address=there.address, port=ready.port, certificate=ready.certificate,
+                             secret=there.secret)
+
+    def open_tunnel(self, server_uuid: str, gate: MigrationGate) -> None:
+        """Let the guest go through ``gate``, which another host told. move.BadDestination, move.Proxy."""
+        _check(gate)
+        directory = self.directory(server_uuid)
+        plan = TunnelPlan(directory=str(directory), address=gate.address, port=gate.port, secret=gate.secret,
+                          certificate=gate.certificate, owner=self.owner())
+        if _read(directory / PLAN_FILE, TunnelPlan) != plan or pid_files.running(directory / PID_FILE) is None:
+            self._start("tunnel", server_uuid, plan)
+
+    def close(self, server_uuid: str) -> None:
+        """Nothing of a migration of the guest passes any more. What was refused is told in the log. Nothing when there
+        is none."""
+        directory = self.directory(server_uuid)
+        pid_files.end(directory / PID_FILE)
+        for note in self.notes(server_uuid):
+            LOG.warning("refused in a live migration: %s", note, extra={"server": server_uuid})
+        shutil.rmtree(directory, ignore_errors=True)
+
+    def notes(self, server_uuid: str) -> list[str]:
+        """What the process refused, or could not do."""
+        try:
+            return (self.directory(server_uuid) / NOTES_FILE).read_text().splitlines()
+        except OSError:
+            return []
+
+    def _start(self, kind: str, server_uuid: str, plan: GatePlan | TunnelPlan) -> Ready:
+        self.close(server_uuid)
+        directory = self.directory(server_uuid)
+        directory.parent.mkdir(mode=0o711, parents=True, exist_ok=True)
+        directory.mkdir(mode=0o711)
+        argv = ["env", f"PYTHONPATH={Path(nova.__file__).parent.parent}", sys.executable, "-m", "nova.migrationproxy",
+                kind]
+        try:
+            with conversation(argv, ANSWER_S) as talk:
+                talk.say(msgspec.json.encode(plan) + b"\n")
+                ready = msgspec.json.decode(talk.hear() or b"null", type=Ready)
+        except (OSError, msgspec.DecodeError, errors.host.CommandFailed) as error:
+            raise errors.move.Proxy(reason=f"its process did not start ({error})") from error
+        if ready.error:
+            raise errors.move.Proxy(reason=ready.error)
+        for name, value in ((PLAN_FILE, plan), (READY_FILE, ready)):
+            _keep(directory / name, value)
+        return ready
+
+
+def _socket_of(uri: str) -> str:
+    """The one that ``uri`` names, or the one that is there."""
+    named = parse_qs(urlsplit(uri).query).get("socket")
+    return named[0] if named else next((path for path in LIBVIRT_SOCKETS if Path(path).exists()), LIBVIRT_SOCKETS[-1])
+
+
+def _check(gate: MigrationGate) -> None:
+    if not is_host(gate.address) or not 0 < gate.port < 65536:
+        raise errors.move.BadDestination(reason=f"it takes guests at {gate.address[:200]!r} port {gate.port}")
+    if not re.fullmatch(f"[0-9a-f]{{{SECRET_DIGITS}}}", gate.secret) or len(gate.certificate) > LONGEST_CERTIFICATE:
+        raise errors.move.BadDestination(reason="its secret or its certificate is none")
+
+
+def _keep(path: Path, value: msgspec.Struct) -> None:
+    """With the secret of the move in it."""
+    with open(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600), "wb") as target:
+        target.write(msgspec.json.encode(value))
+
+
+def _read(path: Path, kind: type[Kept]) -> Kept | None:
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=kind)
+    except (OSError, msgspec.DecodeError):
+        return None
