@@ -7,7 +7,6 @@ definition that points to nothing on this host but what this host gives the gues
 from __future__ import annotations
 
 import re
-import xml.etree.ElementTree as ET
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
@@ -20,9 +19,9 @@ from nova.migrationproxy.wire import (
     Message,
     Messages,
     Procedure,
-    Reader,
     Status,
     Type,
+    XdrReader,
     refusal,
 )
 
@@ -39,7 +38,7 @@ PLAIN = frozenset({Procedure.AUTH_LIST, Procedure.SUPPORTS_FEATURE, Procedure.RE
 TARGET = re.compile(r"[a-z]{2,3}")
 
 
-class Move(NamedTuple):
+class AllowedMove(NamedTuple):
     """The migration that a gate is for. URIs as libvirt is told of them."""
 
     definition: str
@@ -57,7 +56,7 @@ class Passed(NamedTuple):
 class GateFilter:
     """Between a source's libvirtd and ours. ``refused`` is told what was not passed on."""
 
-    def __init__(self, move: Move, refused: Callable[[str], object]) -> None:
+    def __init__(self, move: AllowedMove, refused: Callable[[str], object]) -> None:
         self._move, self._refused, self._messages = move, refused, Messages()
         self.prepared = self.finished = False
 
@@ -84,22 +83,22 @@ class GateFilter:
                  Procedure.FINISH: self._check_finish}.get(message.procedure)  # type: ignore[call-overload]
         if check is None:
             raise Refused(f"libvirt's procedure {message.procedure}, which belongs to no migration")
-        check(Reader(message.payload))
+        check(XdrReader(message.payload))
 
-    def _check_open(self, call: Reader) -> None:
+    def _check_open(self, call: XdrReader) -> None:
         name, flags = call.optional_text(), call.number()
         call.end()
         if name != LIBVIRT_URI or flags:
             raise Refused(f"a connection to {name!r}")
 
-    def _check_prepare(self, call: Reader) -> None:
+    def _check_prepare(self, call: XdrReader) -> None:
         self._check_parameters(call)
         self._check_cookie(call.opaque())
         self._check_flags(call.number())
         call.end()
         self.prepared = True
 
-    def _check_finish(self, call: Reader) -> None:
+    def _check_finish(self, call: XdrReader) -> None:
         self._check_parameters(call)
         self._check_cookie(call.opaque())
         self._check_flags(call.number())
@@ -107,7 +106,7 @@ class GateFilter:
         call.end()
         self.finished = True
 
-    def _check_parameters(self, call: Reader) -> None:
+    def _check_parameters(self, call: XdrReader) -> None:
         """Those of virDomainMigrateParam... that name something of this host must name what it prepared."""
         move, given = self._move, call.parameters()
         name = references.name_of(move.definition)
@@ -131,7 +130,7 @@ class GateFilter:
         root = references.parsed(cookie.rstrip(b"\0").decode(errors="replace"))
         for part in root:
             if part.tag == "domain":
-                references.check(ET.tostring(part, encoding="unicode"), self._move.definition)
+                references.check_domain(part, self._move.definition)
             elif part.tag not in COOKIE_PARTS:
                 raise Refused(f"a cookie with {part.tag}")
 
@@ -164,7 +163,7 @@ class TunnelFilter:
         if (message.program, message.version, message.type) != (REMOTE_PROGRAM, REMOTE_VERSION, Type.REPLY):
             raise Refused(f"the destination's libvirtd sent message {message.type} of program {message.program:#x}")
         if message.procedure == Procedure.PREPARE and message.status == Status.OK:
-            answer = Reader(message.payload)
+            answer = XdrReader(message.payload)
             answer.opaque()
             uri = answer.optional_text()
             if uri is not None and uri != self._memory_uri:

@@ -34,7 +34,7 @@ from nova.migrationproxy import (
     socket_path,
     socket_uri,
 )
-from nova.migrationproxy.calls import GateFilter, Move, Passed, TunnelFilter
+from nova.migrationproxy.calls import AllowedMove, GateFilter, Passed, TunnelFilter
 from nova.migrationproxy.references import Refused
 from nova.migrationproxy.relay import relay
 from nova.migrationproxy.wire import BadMessage
@@ -49,13 +49,14 @@ LETTERS = {b"l": Channel.LIBVIRT, b"m": Channel.MEMORY, b"d": Channel.DISKS}
 ENDED = (OSError, ssl.SSLError, BadMessage, Refused)
 
 
-class Notes:
+class RefusalNotes:
     """What nova-compute is to read in its log: in a file of the move's directory, some lines at most."""
 
     def __init__(self, directory: Path) -> None:
         self._path, self._left, self._lock = directory / NOTES_FILE, MAX_NOTES, threading.Lock()
 
     def add(self, text: str) -> None:
+        """One more line."""
         with self._lock:
             if self._left > 0:
                 self._left -= 1
@@ -63,11 +64,11 @@ class Notes:
                     target.write(" ".join(text.split())[:500] + "\n")
 
 
-class Proxy:
+class MigrationProcess:
     """What a gate and a tunnel have in common: sockets that are listened on, until it is over."""
 
     def __init__(self, directory: Path) -> None:
-        self.directory, self.notes = directory, Notes(directory)
+        self.directory, self.notes = directory, RefusalNotes(directory)
         self._places = threading.BoundedSemaphore(MAX_CONNECTIONS)
         self._begun, self._over_at = time.monotonic(), float("inf")
         self._keep_pid()
@@ -115,16 +116,16 @@ class Proxy:
 
 # --- the destination
 
-class Gate(Proxy):
+class GateProcess(MigrationProcess):
     def __init__(self, plan: GatePlan) -> None:
         super().__init__(Path(plan.directory))
         self._plan, self._secret = plan, plan.secret.encode()
         sockets = self.directory / SOCKETS
         sockets.mkdir(mode=0o700)
         os.chown(sockets, *plan.owner)  # QEMU, which has no privileges, makes its sockets there
-        move = Move(plan.definition, *(socket_uri(self.directory, one) for one in (Channel.MEMORY, Channel.DISKS)))
-        self._move, self._prepared = move, threading.Event()
-        self._one_libvirt = threading.Lock()
+        self._move = AllowedMove(plan.definition, socket_uri(self.directory, Channel.MEMORY),
+                                 socket_uri(self.directory, Channel.DISKS))
+        self._prepared, self._one_libvirt = threading.Event(), threading.Lock()
         certificate, key = own_certificate()
         self._tls = server_context(self.directory, certificate, key)
         self._socket = listening_socket(plan.address, plan.ports)
@@ -231,7 +232,7 @@ def listening_socket(address: str, ports: tuple[int, int]) -> socket.socket:
 
 # --- the source
 
-class Tunnel(Proxy):
+class TunnelProcess(MigrationProcess):
     def __init__(self, plan: TunnelPlan) -> None:
         super().__init__(Path(plan.directory))
         self._plan, self.ready = plan, Ready()
@@ -305,7 +306,7 @@ def received(source: socket.socket, length: int) -> bytes:
 
 def main() -> None:
     """Reads the plan, answers, and lets go of who started it."""
-    kind = {"gate": (GatePlan, Gate), "tunnel": (TunnelPlan, Tunnel)}[sys.argv[1]]
+    kind = {"gate": (GatePlan, GateProcess), "tunnel": (TunnelPlan, TunnelProcess)}[sys.argv[1]]
     line = sys.stdin.buffer.readline()
     try:
         proxy = kind[1](msgspec.json.decode(line, type=kind[0]))

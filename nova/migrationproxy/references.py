@@ -81,7 +81,12 @@ def name_of(text: str) -> str:
 
 def check(given: str, ours: str) -> None:
     """Refused, which names what of ``given`` this host does not give the guest. ``ours``: as it would define it."""
-    domain, own = parsed(given), parsed(ours)
+    check_domain(parsed(given), ours)
+
+
+def check_domain(domain: Element, ours: str) -> None:
+    """The same for what was read already."""
+    own = parsed(ours)
     for name in ("uuid", "name"):
         if domain.findtext(name) != own.findtext(name):
             raise Refused(f"the {name} is {str(domain.findtext(name))[:100]!r}")

@@ -13,7 +13,7 @@ CHUNK = 1 << 18
 RECORD = 1 << 14  # the most that TLS hands out at once
 
 
-class Filter(Protocol):
+class StreamFilter(Protocol):
     """Decides what of a stream goes on."""
 
     def pass_(self, data: bytes) -> Passed:
@@ -24,7 +24,7 @@ class Filter(Protocol):
 class _End:
     """One end of a relay: a socket that does not block, and what is still to be written to it."""
 
-    def __init__(self, connection: socket.socket, filter_: Filter | None) -> None:
+    def __init__(self, connection: socket.socket, filter_: StreamFilter | None) -> None:
         connection.setblocking(False)
         self.socket, self._filter = connection, filter_
         self._out: list[memoryview] = []
@@ -99,7 +99,7 @@ class _End:
         return (select.POLLIN if reads else 0) | (select.POLLOUT if self._out or self.waits_to_write else 0)
 
 
-def relay(a: socket.socket, b: socket.socket, towards_b: Filter | None = None) -> None:
+def relay(a: socket.socket, b: socket.socket, towards_b: StreamFilter | None = None) -> None:
     """Both ways until one of them ends, and all of it has reached the other. ``towards_b`` sees what ``a`` says. One
     thread: a TLS connection can not be read and written at the same time."""
     ends = _End(a, towards_b), _End(b, None)

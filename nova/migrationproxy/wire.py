@@ -85,7 +85,7 @@ class Messages:
         return found
 
 
-class Reader:
+class XdrReader:
     """XDR read from the front. BadMessage at whatever does not fit."""
 
     def __init__(self, data: bytes) -> None:

@@ -19,6 +19,7 @@ from oslo_config import cfg
 
 from nova import concurrency, errors
 from nova import conf as nova_conf
+from nova.migrationproxy import libvirt_uri
 from nova.model.orders import BuildOrder, LiveOrder, MoveOrder
 from nova.virt.libvirt import LibvirtDriver, from_conf
 
@@ -75,6 +76,15 @@ class Calls:
         self._driver.live_moves.migrate(order, lambda percent, progress: reported.append(percent), lambda: False)
         return reported
 
+    def open_tunnel(self, order: LiveOrder) -> str:
+        """As far as a migration goes before libvirtd is told: where that would find the other one."""
+        proxies = self._driver.live_moves.proxies
+        proxies.open_tunnel(order.server_uuid, order.arrival.gate)
+        return libvirt_uri(proxies.directory(order.server_uuid))
+
+    def close_tunnel(self, uuid: str) -> None:
+        self._driver.live_moves.proxies.close(uuid)
+
     def abort(self, uuid: str) -> None:
         self._driver.live_moves.abort(uuid)
 
@@ -116,6 +126,7 @@ class Calls:
 
 
 TYPES: dict[str, Any] = {"fetch": MoveOrder, "prepare_arrival": MoveOrder, "land": MoveOrder, "migrate": LiveOrder,
+                         "open_tunnel": LiveOrder,
                          "start": BuildOrder, "guests": None, "kept_sources": None}
 
 

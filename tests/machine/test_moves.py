@@ -281,6 +281,38 @@ def test_live_migration_when_the_source_is_killed_then_a_repeated_order_joins_it
         assert guest.uptime_s() > before
 
 
+def test_thief_of_a_source_when_it_is_let_in_for_a_guest_then_it_can_do_nothing_else_there(guest: Mover) -> None:
+    """All that a host can be which takes part in a migration: it has the gate's secret, and libvirt's own client."""
+    def on(host: MoveHost, *argv: str, code: int | None = 0) -> str:
+        return guest.sandbox.run(*argv, host=host.name, code=code)
+
+    def refused(*argv: str) -> str:
+        return on(guest.here, "sh", "-c", '"$@" 2>&1', "sh", *argv, code=1)
+    assert "libvirtd" not in on(guest.there, "ss", "-Hltnp")
+    order = guest.prepare()
+    assert order.arrival and order.arrival.gate
+    port = f":{order.arrival.gate.port} "
+    assert port in on(guest.there, "ss", "-Hltn")
+    uri = guest.here.do("open_tunnel", order)
+    memory = uri.partition("socket=")[2].replace("/libvirt", "/memory")
+    definition = on(guest.here, "virsh", "dumpxml", "--migratable", "--security-info", guest.uuid)
+    told = guest.sandbox.state / "thief.xml"
+    for before, after, said in (
+            ("/disk'", "/../other/disk'", "disk/vda"), ("/usr/bin/qemu-system-x86_64", "/usr/bin/env", "emulator"),
+            ("<devices>", "<devices><filesystem type='mount'><source dir='/'/><target dir='x'/></filesystem>",
+             "filesystem")):
+        assert before in definition
+        told.write_text(definition.replace(before, after, 1))
+        assert said in refused("virsh", "migrate", "--live", "--p2p", "--unsafe", guest.uuid, "--desturi", uri,
+                               "--migrateuri", f"unix://{memory}", "--xml", str(told))
+    for command in (("list",), ("define", str(told)), ("secret-list",), ("nodedev-list",)):
+        assert "the destination does not allow it" in refused("virsh", "-c", uri, *command)
+    guest.there.do("clean", guest.uuid)
+    guest.here.do("close_tunnel", guest.uuid)
+    assert port not in on(guest.there, "ss", "-Hltn") and guest.uuid not in guest.there.do("guests")
+    assert guest.ssh("cat /root/mark") == "kept\n"
+
+
 def test_migrate_when_the_guest_is_gone_then_it_is_done(guest: Mover) -> None:
     order = guest.prepare()
     guest.here.do("migrate", order)

@@ -55,6 +55,7 @@ class MigrationProxies:
     libvirt_uri: str = LIBVIRT_URI
 
     def directory(self, server_uuid: str) -> Path:
+        """Where the process of a server's migration has its files and sockets."""
         return self.settings.migrations_path / server_uuid
 
     def open_gate(self, server_uuid: str, definition: str) -> MigrationGate:
