@@ -8,6 +8,7 @@ The image service is a real Glance, with its files in FOLDER and served by gunic
 *download* is what a host does: written to a file of FOLDER, synced, checked against the hash; so is *upload*. Their
 goal is a ratio of 0.90. *read* throws the bytes away. From page cache over loopback that is as fast as memory: with no
 more processors than ends, whatever stands between must take of theirs, and the row shows how much. CPU is the proxy's.
+(splice(2) from socket to socket, tried in place of the copy, took as much: 0.27 s a GiB against 0.30, Linux 6.18.)
 """
 
 from __future__ import annotations
