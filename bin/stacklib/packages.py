@@ -22,6 +22,7 @@ PACKAGES: dict[str, tuple[str, ...]] = {
     "hypervisor": (
         "qemu-system-x86",
         "qemu-utils",
+        "bubblewrap",
         "libvirt-daemon",
         "libvirt-daemon-driver-qemu",
         "libvirt-daemon-system",
@@ -54,6 +55,7 @@ PACKAGES: dict[str, tuple[str, ...]] = {
         "radvd",
         "conntrack",
         "qemu-utils",
+        "bubblewrap",
         "genisoimage",
         "novnc",
         "spice-html5",
@@ -63,8 +65,8 @@ PACKAGES: dict[str, tuple[str, ...]] = {
     "browser": ("chromium",),
     "switch": ("openvswitch-switch",),
     "fresh": ("debootstrap", "systemd-container", "slirp4netns", "iproute2", "procps"),
-    "tests": ("curl", "dosfstools", "git", "iputils-ping", "libxml2-utils", "lvm2", "mtools", "qemu-system-common",
-              "udhcpc", "xorriso"),
+    "tests": ("bubblewrap", "curl", "dosfstools", "git", "iputils-ping", "libxml2-utils", "lvm2", "mtools",
+              "qemu-system-common", "udhcpc", "xorriso"),
 }
 # What a stack is made of; the tests' own tools are `bin/test`'s to ask for.
 PARTS = tuple(name for name in PACKAGES if name not in ("browser", "switch", "fresh", "tests"))

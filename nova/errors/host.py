@@ -83,6 +83,9 @@ NoSuchGuest = kinds.HostRefused.row("host.no_such_guest", "This host can not giv
 NoUplink = kinds.HostRefused.row("host.no_uplink",
     "Network {network} has VLAN {vlan}, and this host no interface to carry it: set [DEFAULT]vlan_interface in "
     "nova.conf, or the network's bridge_interface.")
+NoSandbox = kinds.Unavailable.row("host.no_sandbox",
+    "Tools that read images have no sandbox on this host: {reason}",
+    "Install bubblewrap; in a container, let it make namespaces.")
 NoSecret = kinds.Unavailable.row("host.no_secret", "No secret of host {host} is known: it has not registered yet.",
     "Start nova-compute there, and look at its log.")
 NoUptime = kinds.NotSupported.row("host.no_uptime", "The hypervisor driver of host {host} does not tell the uptime.")

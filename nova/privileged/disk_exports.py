@@ -1,9 +1,9 @@
 """Files of a host offered to other hosts, read-only, by NBD: one process of qemu-storage-daemon for each guest.
 
-Who fetches a file must know its secret, of 128 random bits. An export's name is none: NBD tells it to whoever asks. So
-the secret is a TLS key that both ends have, which encrypts what is sent, too; where hosts have certificates, these are
-asked for instead. The process outlives us, and is found again by its pid file, which it writes itself and keeps open as
-long as it lives. It ends by itself after a day, should nobody end it before.
+Who fetches a file must know its secret, of 128 random bits. An export's name is none: NBD tells it to whoever asks.
+So the secret is a TLS key that both ends have, which encrypts what is sent, too. The process outlives us, and is
+found again by its pid file, which it writes itself and keeps open as long as it lives. It ends by itself after a day,
+should nobody end it before.
 """
 
 from __future__ import annotations
@@ -15,9 +15,7 @@ import os
 import random
 import secrets
 import shutil
-import signal
 import tempfile
-import time
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -25,6 +23,7 @@ from typing import NamedTuple
 import msgspec
 
 from nova import errors
+from nova.privileged import pid_files
 from nova.privileged.runner import Conversation, conversation
 
 PROGRAM = "qemu-storage-daemon"
@@ -45,17 +44,13 @@ ssbzSibBsu/6iGtCOGEoXJf//////////wIBAg==
 -----END DH PARAMETERS-----
 """
 LONGEST_S = 24 * 3600
-STOP_S = 5.0
 ANSWER_S = 30.0  # for all that is asked of it at its start
 BUSY = ("Address already in use", "Failed to bind")
 
 
 class Listen(NamedTuple):
-    """Where. ``certificates``: the directory of TLS' certificates; empty: TLS with keys of our own."""
-
     address: str
     ports: tuple[int, int]
-    certificates: str = ""
 
 
 class ExportOffer(msgspec.Struct, frozen=True):
@@ -75,7 +70,7 @@ def offer(folder: Path, files: Mapping[str, Path], listen: Listen) -> ExportOffe
     """Have ``files`` offered; the same offer for as long as its process lives. host.Export."""
     paths = {name: str(path) for name, path in files.items()}
     there = _read(folder)
-    if there is not None and there.paths == paths and _pid(folder) is not None:
+    if there is not None and there.paths == paths and pid_files.running(folder / PID_FILE) is not None:
         return there
     withdraw(folder)
     made = _start(folder, paths, listen)
@@ -89,9 +84,7 @@ def offer(folder: Path, files: Mapping[str, Path], listen: Listen) -> ExportOffe
 
 def withdraw(folder: Path) -> None:
     """End what is offered from ``folder``. Nothing when nothing is."""
-    pid = _pid(folder)
-    if pid is not None:
-        _end(pid, folder)
+    pid_files.end(folder / PID_FILE)
     for name in (OFFER_FILE, PID_FILE):
         (folder / name).unlink(missing_ok=True)
     shutil.rmtree(folder / KEYS, ignore_errors=True)
@@ -102,36 +95,6 @@ def _read(folder: Path) -> ExportOffer | None:
         return msgspec.json.decode((folder / OFFER_FILE).read_bytes(), type=ExportOffer)
     except (OSError, msgspec.DecodeError):
         return None
-
-
-def _pid(folder: Path) -> int | None:
-    """Of the process, if it lives: one that has our pid file open, whatever its number says, and whatever the folder
-    was called when it began (a guest's is renamed when it leaves its host)."""
-    path = folder / PID_FILE
-    try:
-        pid = int(path.read_text())
-        program = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[0]
-        return pid if program == PROGRAM.encode() and _has_open(pid, path) else None
-    except (OSError, ValueError):
-        return None
-
-
-def _has_open(pid: int, path: Path) -> bool:
-    wanted = path.stat()
-    for opened in Path(f"/proc/{pid}/fd").iterdir():
-        with contextlib.suppress(OSError):  # closed meanwhile
-            if os.path.samestat(opened.stat(), wanted):
-                return True
-    return False
-
-
-def _end(pid: int, folder: Path) -> None:
-    for number in (signal.SIGTERM, signal.SIGKILL):
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, number)
-        until = time.monotonic() + STOP_S
-        while _pid(folder) is not None and time.monotonic() < until:
-            time.sleep(0.02)
 
 
 def _start(folder: Path, paths: Mapping[str, str], listen: Listen) -> ExportOffer:
@@ -154,13 +117,9 @@ def _serve(talk: Conversation, paths: Mapping[str, str], listen: Listen, keys: P
     talk.hear()  # its greeting
     _ask(talk, "qmp_capabilities")
     names = {name: secrets.token_hex(16) for name in paths}
-    if listen.certificates:
-        asked = {"qom-type": "tls-creds-x509", "dir": listen.certificates, "verify-peer": True}
-    else:
-        _keep_keys(keys, names.values())
-        (keys / DH_FILE).write_text(DH_PARAMETERS)
-        asked = {"qom-type": "tls-creds-psk", "dir": str(keys)}
-    _ask(talk, "object-add", **{"id": "tls", "endpoint": "server", **asked})
+    _keep_keys(keys, names.values())
+    (keys / DH_FILE).write_text(DH_PARAMETERS)
+    _ask(talk, "object-add", **{"id": "tls", "endpoint": "server", "qom-type": "tls-creds-psk", "dir": str(keys)})
     port = _listen(talk, listen)
     for number, (name, path) in enumerate(paths.items()):
         _ask(talk, "blockdev-add", **{"driver": "file", "node-name": f"file{number}", "filename": path,
@@ -221,25 +180,30 @@ class ExportSource(NamedTuple):
     address: str
     port: int
     secret: str
-    certificates: str = ""
+
+
+class ReadExport(NamedTuple):
+    """What qemu-img is told of an export: objects, image options, and the directory that has its key."""
+
+    objects: tuple[str, ...]
+    options: str
+    keys: str
 
 
 @contextlib.contextmanager
-def reading(source: ExportSource, beside: Path) -> Iterator[tuple[list[str], str]]:
-    """What qemu-img is told of an export, objects and image options; the key lies in a directory in ``beside`` as long.
-    Nobody else reads into ``beside`` at the same time: what a kill left there goes.
+def reading(source: ExportSource, beside: Path) -> Iterator[ReadExport]:
+    """An export that is to be read; its key lies in a directory in ``beside`` as long. Nobody else reads into
+    ``beside`` at the same time: what a kill left there goes.
     """
     for left in beside.glob(f"{KEY_PREFIX}*"):
         shutil.rmtree(left, ignore_errors=True)
     with tempfile.TemporaryDirectory(prefix=KEY_PREFIX, dir=beside) as made:
         keys = Path(made) / KEYS
-        if source.certificates:
-            creds = f"tls-creds-x509,id=tls,dir={_escaped(source.certificates)},endpoint=client,verify-peer=on"
-        else:
-            _keep_keys(keys, [source.secret])
-            creds = f"tls-creds-psk,id=tls,dir={_escaped(str(keys))},endpoint=client,username={_shown(source.secret)}"
-        yield [creds], (f"driver=raw,file.driver=nbd,file.server.type=inet,file.server.host={_escaped(source.address)},"
-                        f"file.server.port={source.port},file.export={_shown(source.secret)},file.tls-creds=tls")
+        _keep_keys(keys, [source.secret])
+        creds = f"tls-creds-psk,id=tls,dir={_escaped(str(keys))},endpoint=client,username={_shown(source.secret)}"
+        options = (f"driver=raw,file.driver=nbd,file.server.type=inet,file.server.host={_escaped(source.address)},"
+                   f"file.server.port={source.port},file.export={_shown(source.secret)},file.tls-creds=tls")
+        yield ReadExport((creds,), options, str(keys))
 
 
 def _escaped(value: str) -> str:

@@ -14,15 +14,19 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from nova import errors
+from nova.privileged import sandbox
+from nova.privileged.disk_exports import ReadExport
 from nova.privileged.runner import CommandRunner, Completed, PrivateRunner, hide
+from nova.privileged.sandbox import ToolFiles
 
 #: Our name of a format -> qemu-img's.
 TOOL_NAMES = {"raw": "raw", "qcow2": "qcow2", "vhd": "vpc", "vhdx": "vhdx", "vdi": "vdi", "vmdk": "vmdk", "iso": "raw",
               "ami": "raw", "ari": "raw", "aki": "raw"}
 #: Under load the tool aborts once in some hundred runs, whatever its limits; the next run of the same works.
 ABORT_TRIES = 3
-#: Ends with who started it: a tool left behind would keep its lock on a guest's disk, and the guest from starting.
-WITH_US = ("setpriv", "--pdeathsig", "KILL")
+#: What librbd reads, beside the configuration that an address names.
+CEPH = ("/etc/ceph",)
+RBD = "rbd:"
 NO_SPACE = (os.strerror(errno.ENOSPC), os.strerror(errno.EDQUOT))
 
 
@@ -34,12 +38,20 @@ class ToolLimits(NamedTuple):
     file_bytes: int | None = None
 
     def argv(self) -> list[str]:
-        """The words to put before a tool's own: it runs within the limits (prlimit(1)), and is killed when its parent
-        ends."""
+        """The words to put before a tool's own: it runs within the limits (prlimit(1))."""
         limits = [f"--cpu={self.cpu_s}", f"--as={self.memory_mb << 20}", "--core=0"]
         if self.file_bytes is not None:
             limits.append(f"--fsize={self.file_bytes}")
-        return [*WITH_US, "prlimit", *limits, "--"]
+        return ["prlimit", *limits, "--"]
+
+
+class ImageFile(NamedTuple):
+    """A file that holds a disk (or a device; or Ceph's image, by its address). ``over``: what a qcow2 file lies over;
+    it can not be read without."""
+
+    path: str
+    format: str
+    over: str = ""
 
 
 @dataclass(frozen=True)
@@ -59,49 +71,68 @@ class QemuImg:
                          runner_of: Callable[[float], CommandRunner] = PrivateRunner) -> None:
         self._limits, self._runner = limits, runner_of(timeout_s)
 
-    def convert(self, source: str, source_format: str, target: str, target_format: str,
-                max_bytes: int | None = None) -> None:
+    def convert(self, source: ImageFile, target: ImageFile, max_bytes: int | None = None) -> None:
         """Copy ``source`` as ``target``, sparse. ``max_bytes``: the longest the result may get."""
-        argv = ["qemu-img", "convert", "-f", TOOL_NAMES[source_format], "-O", TOOL_NAMES[target_format],
-                "-S", "64k", source, target]
-        self._run("convert an image", argv, self._limits._replace(file_bytes=max_bytes))
+        argv = ["qemu-img", "convert", "-f", TOOL_NAMES[source.format], "-O", TOOL_NAMES[target.format],
+                "-S", "64k", source.path, target.path]
+        sandbox.make_empty(target.path)
+        self._run("convert an image", argv, _seen(source)._replace(write=(target.path,)),
+                  self._limits._replace(file_bytes=max_bytes))
 
-    def fetch(self, objects: Sequence[str], source: str, target: str, max_bytes: int | None = None) -> None:
-        """Copy an export of another host (``disk_exports.reading``) as it is, sparse, and no more than was told."""
-        argv = ["qemu-img", "convert", *(word for one in objects for word in ("--object", one)), "--image-opts",
-                "-O", "raw", "-S", "64k", source, target]
-        self._run("fetch a disk", argv, self._limits._replace(file_bytes=max_bytes))
+    def fetch(self, export: ReadExport, target: str, max_bytes: int | None = None) -> None:
+        """Copy an export of another host (``disk_exports.reading``) as it is, sparse, and no more than was told. It is
+        the one call that speaks with other hosts."""
+        argv = ["qemu-img", "convert", *(word for one in export.objects for word in ("--object", one)),
+                "--image-opts", "-O", "raw", "-S", "64k", export.options, target]
+        sandbox.make_empty(target)
+        self._run("fetch a disk", argv, ToolFiles(read=(export.keys,), write=(target,), network=True),
+                  self._limits._replace(file_bytes=max_bytes))
 
     def rebase(self, path: str, base: str, base_format: str) -> None:
         """Let an overlay show ``base``, which has the same content as the one it showed."""
         self._run("give a disk its base", ["qemu-img", "rebase", "-q", "-u", "-f", "qcow2", "-F", base_format,
-                                           "-b", base, path])
+                                           "-b", base, path], ToolFiles(read=(base,), write=(path,)))
 
-    def fill(self, source: str, source_format: str, target: str, target_format: str) -> None:
+    def fill(self, source: ImageFile, target: ImageFile) -> None:
         """Copy ``source`` over a ``target`` that is there (a device) and may hold anything: its holes become zeros."""
-        self._run("copy an image", ["qemu-img", "convert", "-n", "-f", TOOL_NAMES[source_format],
-                                    "-O", TOOL_NAMES[target_format], source, target])
+        self._run("copy an image", ["qemu-img", "convert", "-n", "-f", TOOL_NAMES[source.format],
+                                    "-O", TOOL_NAMES[target.format], source.path, target.path],
+                  _seen(source)._replace(write=(target.path,)))
 
     def create(self, path: str, image_format: str, size_bytes: int) -> None:
         """An empty disk."""
-        self._run("create a disk", ["qemu-img", "create", "-q", "-f", image_format, path, str(size_bytes)])
+        sandbox.make_empty(path)
+        self._run("create a disk", ["qemu-img", "create", "-q", "-f", image_format, path, str(size_bytes)],
+                  ToolFiles(write=(path,)))
 
     def create_overlay(self, overlay: Overlay) -> None:
         """The base is not opened for writing, and must be there. host.DiskFull, host.ImageTool."""
+        sandbox.make_empty(overlay.path)
         self._run("create a disk", ["qemu-img", "create", "-q", "-f", "qcow2", "-F", overlay.base_format,
-                                    "-b", overlay.base, overlay.path, str(overlay.size_bytes)])
+                                    "-b", overlay.base, overlay.path, str(overlay.size_bytes)],
+                  ToolFiles(read=(overlay.base,), write=(overlay.path,)))
 
-    def resize(self, path: str, image_format: str, size_bytes: int) -> None:
+    def resize(self, disk: ImageFile, size_bytes: int) -> None:
         """Let a disk grow to ``size_bytes``."""
-        self._run("resize a disk", ["qemu-img", "resize", "-q", "-f", image_format, path, str(size_bytes)])
+        self._run("resize a disk", ["qemu-img", "resize", "-q", "-f", disk.format, disk.path, str(size_bytes)],
+                  ToolFiles(read=(disk.over,) if disk.over else (), write=(disk.path,)))
 
-    def _run(self, task: str, argv: Sequence[str], limits: ToolLimits | None = None) -> None:
+    def _run(self, task: str, argv: Sequence[str], files: ToolFiles, limits: ToolLimits | None = None) -> None:
         for _ in range(ABORT_TRIES):
-            done = self._runner.run([*(limits or self._limits).argv(), *argv], ok=range(-64, 256))
+            done = self._runner.run(sandbox.sandboxed([*(limits or self._limits).argv(), *argv], files),
+                                    ok=range(-64, 256))
+            done = done._replace(code=sandbox.exit_code(done.code))
             if done.code != -signal.SIGABRT:
                 break
         if done.code:
             raise _failure(task, done)
+
+
+def _seen(source: ImageFile) -> ToolFiles:
+    if source.path.startswith(RBD):
+        conf = [part.removeprefix("conf=").replace("\\", "") for part in source.path.split(":") if part[:5] == "conf="]
+        return ToolFiles(optional=(*CEPH, *conf), network=True)
+    return ToolFiles(read=(source.path, source.over) if source.over else (source.path,))
 
 
 def _failure(task: str, done: Completed) -> errors.NovaError:

@@ -1,20 +1,28 @@
 """Looks at an image before any other tool opens it: it must be what it is declared to be, and harmless.
 
 Harmful is what makes a tool read other files of the host (backing files, data files, extents), or what hides one
-format in another. The look is ``oslo_utils.imageutils.format_inspector``'s, which parses headers in Python and opens
-nothing else. Past attacks: CVE-2015-5162, CVE-2024-32498, CVE-2024-40767.
+format in another. The look is :mod:`nova.imageinspector`'s. Past attacks: CVE-2015-5162, CVE-2024-32498,
+CVE-2024-40767.
 """
 
 from __future__ import annotations
 
 import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
 from typing import NamedTuple
 
-from oslo_utils.imageutils import format_inspector
+import msgspec
 
+import nova
 from nova import errors
+from nova.imageinspector import Inspected
+from nova.privileged.runner import CommandRunner, PrivateRunner
+from nova.privileged.sandbox import ToolFiles, exit_code, sandboxed
 
-CHUNK_BYTES = 1 << 16
+LIMITS = ("prlimit", "--cpu=120", f"--as={2 << 30}", "--core=0", "--nofile=64", "--")
+LONGEST_S = 600.0  # for a whole file, on slow storage
 RAW = frozenset({"raw"})
 PARTITIONED = frozenset({"gpt"})  # a raw disk with a partition table, old (MBR) or new (GPT)
 
@@ -44,50 +52,35 @@ class Looked(NamedTuple):
     virtual_bytes: int
 
 
-def look(path: str, declared: str | None, image_id: str) -> Looked:
+def look(path: str, declared: str | None, image_id: str,
+         inspector: Callable[[str], Inspected] | None = None) -> Looked:
     """Check the file ``path`` of an image whose record says it is ``declared``. image.Unacceptable says why it isn't
-    used."""
+    used. ``inspector``: who looks into it; None: one in a sandbox."""
     if declared not in ACCEPTED:
         raise errors.image.Unacceptable(image_id=image_id, reason=f"the disk format {declared!r} is not supported here")
-    inspectors = _inspect(path, image_id)
-    found = frozenset(str(inspector) for inspector in inspectors)
-    if found not in ACCEPTED[declared]:
+    found = (inspector or inspect_in_sandbox)(path)
+    if found.problem:
+        raise errors.image.Unacceptable(image_id=image_id, reason=found.problem)
+    if frozenset(found.formats) not in ACCEPTED[declared]:
         raise errors.image.Unacceptable(image_id=image_id, reason=f"it is declared as {declared}, but its content is "
-                                        f"{' and '.join(sorted(found)) or 'of no known format'}")
+                                        f"{' and '.join(found.formats) or 'of no known format'}")
     if declared not in INTERPRETED:
         return Looked(declared, os.path.getsize(path))
-    (inspector,) = inspectors
-    _check_inside(inspector, image_id)
-    return Looked(declared, _virtual_bytes(inspector, image_id))
+    if found.unsafe or found.virtual_bytes is None:
+        raise errors.image.Unacceptable(image_id=image_id, reason=found.unsafe or "its size can not be told")
+    return Looked(declared, found.virtual_bytes)
 
 
-def _inspect(path: str, image_id: str) -> list[format_inspector.FileInspector]:
-    with open(path, "rb") as source:
-        wrapper = format_inspector.InspectWrapper(source)
-        try:
-            while wrapper.read(CHUNK_BYTES):
-                if (found := wrapper.formats) is not None:
-                    return found
-            wrapper.close()
-            return wrapper.formats or []
-        except Exception as error:  # an inspector that chokes on a file has looked at a harmful one
-            raise errors.image.Unacceptable(image_id=image_id,
-                                            reason=f"its format can not be told ({error})") from error
-
-
-def _check_inside(inspector: format_inspector.FileInspector, image_id: str) -> None:
+def inspect_in_sandbox(path: str, runner: CommandRunner | None = None) -> Inspected:
+    """By a process that sees this file alone. host.CommandFailed: it can not be started."""
+    package = Path(nova.__file__).parent
+    argv = [*LIMITS, "env", f"PYTHONPATH={package.parent}", sys.executable, "-m", "nova.imageinspector", path]
+    seen = ToolFiles(read=tuple(dict.fromkeys([sys.base_prefix, sys.prefix, str(package), path])))
     try:
-        inspector.safety_check()
-    except format_inspector.SafetyCheckFailed as error:
-        reasons = "; ".join(str(failure) for failure in error.failures.values())
-        raise errors.image.Unacceptable(image_id=image_id,
-                                        reason=f"it may not be opened safely ({reasons or error})") from error
-    except format_inspector.ImageFormatError as error:
-        raise errors.image.Unacceptable(image_id=image_id, reason=f"its header is damaged ({error})") from error
-
-
-def _virtual_bytes(inspector: format_inspector.FileInspector, image_id: str) -> int:
-    try:
-        return int(inspector.virtual_size)
-    except Exception as error:
-        raise errors.image.Unacceptable(image_id=image_id, reason=f"its size can not be told ({error})") from error
+        done = (runner or PrivateRunner(LONGEST_S)).run(sandboxed(argv, seen), ok=range(-64, 256))
+        return msgspec.json.decode(done.stdout, type=Inspected)
+    except errors.host.CommandTooSlow:
+        return Inspected(problem=f"its format can not be told within {LONGEST_S:g} s")
+    except msgspec.MsgspecError:  # the file had it ended, by its bounds of memory and time, or worse
+        last = (done.stderr.strip().splitlines() or [""])[-1][:200]
+        return Inspected(problem=f"its format can not be told (exit {exit_code(done.code)} {last})")

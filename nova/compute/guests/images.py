@@ -24,7 +24,7 @@ from nova import concurrency, errors
 from nova.compute.guests import image_format
 from nova.model.images import Image
 from nova.privileged import files
-from nova.privileged.qemu_img import QemuImg
+from nova.privileged.qemu_img import ImageFile, QemuImg
 from nova.virt.image_files import KEPT_SUFFIX, check_size, virtual_bytes
 
 LOG = logging.getLogger(__name__)
@@ -179,7 +179,7 @@ class ImageCache:
         with self._cleaning(part), _disk_errors(f"image {image.id}"):
             self._need_space(image, image.size_bytes)
             self._source.download(image, str(part))
-            looked = concurrency.run_in_thread(image_format.look, str(part), image.disk_format, image.id)
+            looked = image_format.look(str(part), image.disk_format, image.id)
             if max_gb:
                 check_size(image, looked.virtual_bytes, max_gb)
             self._make_ready(image, part, looked)
@@ -195,7 +195,7 @@ class ImageCache:
             converted = raw.with_name(f"{raw.name}.raw{PART}")
             converted.unlink(missing_ok=True)
             with self._cleaning(converted):
-                self._tool.convert(str(part), looked.disk_format, str(converted), "raw",
+                self._tool.convert(ImageFile(str(part), looked.disk_format), ImageFile(str(converted), "raw"),
                                    max_bytes=looked.virtual_bytes + (1 << 20))
                 converted.chmod(0o600)
                 concurrency.run_in_thread(_sync, str(converted))

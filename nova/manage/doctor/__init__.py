@@ -11,7 +11,7 @@ from nova.conf.base import Options
 from nova.manage.doctor.cloud import capacity, cleanups, clock, failures, hosts, tasks
 from nova.manage.doctor.finding import BAD, OK, WARN, Check, Finding, is_compute
 from nova.manage.doctor.firewall import packet_filter
-from nova.manage.doctor.host import bridge_tools, consoles, credentials, disk, kvm, libvirt
+from nova.manage.doctor.host import bridge_tools, consoles, credentials, disk, image_sandbox, kvm, libvirt
 from nova.manage.doctor.neutron_service import neutron
 from nova.manage.doctor.nova_network import networks
 from nova.manage.doctor.services import broker, databases, glance, image_proxy, keystone, placement
@@ -60,7 +60,8 @@ CHECKS: tuple[tuple[str, Check], ...] = (
     ("clock", clock), ("cleanups", cleanups),
     ("hosts", hosts), ("capacity", capacity), ("tasks", tasks), ("failures", failures),
     ("consoles", consoles),
-    ("disk", disk), ("kvm", kvm))
+    ("disk", disk), ("kvm", kvm),
+    ("sandbox", image_sandbox))
 
 
 def run(options: Options, say: Callable[[str], None]) -> int:

@@ -12,6 +12,7 @@ from nova import errors
 from nova.conf.base import Options
 from nova.manage.doctor.finding import BAD, OK, WARN, Finding, asked, is_compute, some
 from nova.manage.doctor.services import broker_address
+from nova.privileged import sandbox
 from nova.privileged.runner import SYSTEM_PATH, SystemRunner
 
 FREE_GIB = 5
@@ -39,6 +40,17 @@ def libvirt(options: Options) -> Finding:
         return Finding(BAD, f"libvirt at {uri} does not answer: {str(error.data['reason']).splitlines()[-1]}",
                        "start libvirtd, or correct [libvirt]connection_uri")
     return Finding(OK, done.stdout.strip().splitlines()[-1])
+
+
+def image_sandbox(options: Options) -> Finding:
+    """Whether the tools that read images can be shut in on this compute host."""
+    if not is_compute(options) or not (options.compute_driver or "").endswith("LibvirtDriver"):
+        return Finding(OK, "no tools read images here")
+    try:
+        sandbox.check(SystemRunner(15))
+    except errors.host.NoSandbox as error:
+        return Finding(BAD, error.message, "apt install bubblewrap; in a container, let it make namespaces")
+    return Finding(OK, "tools that read images run in a sandbox")
 
 
 def credentials(options: Options) -> Finding:

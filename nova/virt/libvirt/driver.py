@@ -12,6 +12,7 @@ from nova.conf.base import Options
 from nova.model.hosts import Node
 from nova.model.orders import GuestState
 from nova.model.states import PowerState
+from nova.privileged import sandbox
 from nova.privileged.ovs import OpenVSwitch
 from nova.privileged.qemu_img import QemuImg, ToolLimits
 from nova.privileged.runner import CommandRunner, PrivateRunner
@@ -78,6 +79,7 @@ class DriverTools:
     carrier: Carrier
     lines: SerialLines
     plug_tools: PlugTools
+    runner: CommandRunner
     clock: concurrency.Clock
 
 
@@ -89,6 +91,7 @@ def tools_of(settings: LibvirtSettings, hypervisor: LibvirtHypervisor, runner_of
     disks = DiskMaker(settings, images, runner_of(DISK_TOOL_TIMEOUT_S))
     return DriverTools(
         hypervisor=hypervisor, settings=settings, folders=folders, disks=disks, images=images, clock=clock,
+        runner=runner_of(30.0),
         host=LibvirtHost(hypervisor, settings, folders, runner_of(settings.kvm_probe_timeout_s), disks.space),
         config_drive=ConfigDrive(settings.config_drive_format, settings.config_drive_limit_mb, runner_of(120.0)),
         tpms=Tpms(hypervisor, settings.tpm_path),
@@ -150,6 +153,7 @@ class LibvirtDriver(interface.Driver):
         self.host_uptime = tools.host
 
     def connect(self) -> None:
+        sandbox.check(self.tools.runner)
         root = self.tools.folders.root
         root.mkdir(parents=True, exist_ok=True)
         root.chmod(0o711)

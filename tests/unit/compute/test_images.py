@@ -19,7 +19,7 @@ from nova.clients.glance import Glance
 from nova.compute.guests import images
 from nova.compute.guests.images import CacheSettings, ImageCache
 from nova.model.images import Image
-from nova.privileged.qemu_img import QemuImg, ToolLimits
+from nova.privileged.qemu_img import ImageFile, QemuImg, ToolLimits
 from nova.virt import image_files
 from tests.fakes.glance import DirectImages, FakeGlance
 from tests.unit.compute import crafted
@@ -251,7 +251,7 @@ from nova.clients.glance import Glance
 from nova.compute.guests.images import CacheSettings, ImageCache
 from nova import errors
 from tests.fakes.glance import DirectImages
-from nova.privileged.qemu_img import QemuImg
+from nova.privileged.qemu_img import ImageFile, QemuImg
 from pathlib import Path
 url, image_id, folder = sys.argv[1:]
 service = session.ServiceEndpoint("image", "image", (url,), retries=0)
@@ -414,6 +414,7 @@ def test_convert_beyond_its_limits_fails_and_says_so(tmp_path):
     source = crafted.qcow2(tmp_path / "q", 8 * MIB)
     subprocess.run(["qemu-io", "-f", "qcow2", "-c", "write -P 7 0 8M", str(source)], check=True, capture_output=True)
     with pytest.raises(errors.host.ImageTool, match="exceeded its limits|File too large"):
-        QemuImg().convert(str(source), "qcow2", str(tmp_path / "r"), "raw", max_bytes=MIB)
+        QemuImg().convert(ImageFile(str(source), "qcow2"), ImageFile(str(tmp_path / "r"), "raw"), max_bytes=MIB)
     with pytest.raises(errors.NovaError):
-        QemuImg(ToolLimits(memory_mb=16)).convert(str(source), "qcow2", str(tmp_path / "r2"), "raw")
+        QemuImg(ToolLimits(memory_mb=16)).convert(ImageFile(str(source), "qcow2"),
+                                                  ImageFile(str(tmp_path / "r2"), "raw"))

@@ -5,27 +5,35 @@ from __future__ import annotations
 import inspect
 import signal
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from nova import errors
-from nova.privileged.qemu_img import Overlay, QemuImg, ToolLimits
+from nova.privileged.disk_exports import ReadExport
+from nova.privileged.qemu_img import ImageFile, Overlay, QemuImg, ToolLimits
 from nova.privileged.runner import Completed, SystemRunner
 
 #: What each sort of call must say, beside what each of its files is.
 STATED = {"convert": ("-f", "-O"), "rebase": ("-f", "-F"), "create": ("-f",), "resize": ("-f",)}
 CALLS: dict[str, Callable[[QemuImg], None]] = {
-    "convert": lambda tool: tool.convert("a", "qcow2", "b", "raw"),
-    "fetch": lambda tool: tool.fetch(["tls-creds-psk,id=tls"], "driver=raw,file.driver=nbd", "b"),
+    "convert": lambda tool: tool.convert(ImageFile("a", "qcow2"), ImageFile("b", "raw")),
+    "fetch": lambda tool: tool.fetch(ReadExport(("tls-creds-psk,id=tls",), "driver=raw,file.driver=nbd", "k"), "b"),
     "rebase": lambda tool: tool.rebase("a", "b", "raw"),
-    "fill": lambda tool: tool.fill("a", "qcow2", "b", "raw"),
+    "fill": lambda tool: tool.fill(ImageFile("a", "qcow2"), ImageFile("b", "raw")),
     "create": lambda tool: tool.create("a", "raw", 1),
     "create_overlay": lambda tool: tool.create_overlay(Overlay("a", "b", "raw", 1)),
-    "resize": lambda tool: tool.resize("a", "raw", 1)}
+    "resize": lambda tool: tool.resize(ImageFile("a", "raw"), 1)}
 #: Eats a processor, or memory, as a crafted image would have the tool do.
 SPIN = "while :; do :; done"
 SWELL = 'a=x; while :; do a="$a$a"; done'
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the files of these calls are."""
+    monkeypatch.chdir(tmp_path)
 
 
 class Scripted:
@@ -45,16 +53,16 @@ def tool(runner: Scripted) -> QemuImg:
 
 
 def test_convert_when_the_tool_aborts_once_then_it_is_run_again() -> None:
-    runner = Scripted(-signal.SIGABRT, 0)
-    tool(runner).convert("a", "raw", "b", "qcow2")
+    runner = Scripted(128 + signal.SIGABRT, 0)
+    tool(runner).convert(ImageFile("a", "raw"), ImageFile("b", "qcow2"))
     assert runner.codes == []
 
 
-@pytest.mark.parametrize("codes", [(-signal.SIGABRT,) * 3, (-signal.SIGXCPU,)])
+@pytest.mark.parametrize("codes", [(128 + signal.SIGABRT,) * 3, (128 + signal.SIGXCPU,)])
 def test_convert_when_the_tool_keeps_dying_then_the_host_refuses(codes: tuple[int, ...]) -> None:
     runner = Scripted(*codes)
     with pytest.raises(errors.host.ImageTool, match="exceeded its limits"):
-        tool(runner).convert("a", "raw", "b", "qcow2")
+        tool(runner).convert(ImageFile("a", "raw"), ImageFile("b", "qcow2"))
     assert runner.codes == []
 
 

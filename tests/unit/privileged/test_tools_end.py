@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,16 +16,16 @@ import pytest
 ROOT = Path(__file__).parents[3]
 STARTER = """\
 import subprocess
-from nova.privileged.qemu_img import ToolLimits
-subprocess.run([*ToolLimits().argv(), "sleep", "61"])
+from nova.privileged.sandbox import ToolFiles, sandboxed
+subprocess.run(sandboxed(["sleep", "61"], ToolFiles()))
 """
 
 
-@pytest.mark.skipif(not shutil.which("setpriv") or not shutil.which("prlimit"), reason="needs setpriv and prlimit")
+@pytest.mark.skipif(not shutil.which("bwrap"), reason="needs bubblewrap")
 def test_tool_whose_starter_is_killed_ends_too():
     starter = subprocess.Popen([sys.executable, "-c", STARTER], cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)})
     try:
-        tool = awaited(lambda: sleeping_child(starter.pid))
+        tool = awaited(lambda: next(iter(sleeping_below(starter.pid)), 0))
         assert tool
     finally:
         starter.send_signal(signal.SIGKILL)
@@ -32,12 +33,12 @@ def test_tool_whose_starter_is_killed_ends_too():
     assert awaited(lambda: not Path(f"/proc/{tool}/exe").exists())
 
 
-def sleeping_child(pid: int) -> int:
-    """The child that has become the tool itself; 0 when there is none yet."""
+def sleeping_below(pid: int) -> Iterator[int]:
+    """The descendant that has become the tool itself; none as long as there is none yet."""
     for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
         if Path(f"/proc/{child}/cmdline").read_bytes().startswith(b"sleep"):
-            return int(child)
-    return 0
+            yield int(child)
+        yield from sleeping_below(int(child))
 
 
 def awaited(condition):

@@ -10,6 +10,7 @@ from pathlib import Path, PurePosixPath
 
 from nova import errors
 from nova.privileged.runner import CommandRunner
+from nova.privileged.sandbox import ToolFiles, make_empty, sandboxed
 
 LABEL = "config-2"
 VFAT_BYTES = 64 << 20
@@ -48,12 +49,18 @@ class ConfigDrive:
         maker = next((program for program in ISO_MAKERS if shutil.which(program)), None)
         if maker is None:
             raise errors.host.NoIsoMaker(programs=", ".join(ISO_MAKERS))
-        self._runner.run(iso_argv(maker, tree, part))
+        self._sandboxed(iso_argv(maker, tree, part), tree, part)
 
     def _make_vfat(self, tree: str, part: str) -> None:
         for argv in vfat_argvs(sorted(os.listdir(tree)), tree, part):
-            self._runner.run(argv)
+            self._sandboxed(argv, tree, part)
         _label_in_small_letters(Path(part))
+
+
+    def _sandboxed(self, argv: list[str], tree: str, part: str) -> None:
+        """Names and contents are a user's."""
+        make_empty(part)
+        self._runner.run(sandboxed(argv, ToolFiles(read=(tree,), write=(part,))))
 
 
 def iso_argv(maker: str, tree: str, target: str) -> list[str]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from nova import errors
+from nova.privileged.runner import CommandRunner
+from nova.privileged.sandbox import ToolFiles, sandboxed
 
 COMMANDS: dict[str, tuple[str, ...]] = {
     "ext2": ("mkfs.ext2", "-q", "-F", "-L"),
@@ -26,6 +28,11 @@ def choose(kind: str, asked: str | None, configured: str | None, os_type: str | 
 def label(kind: str, index: int) -> str:
     """The volume label by which a guest finds the disk: swap, ephemeral0, ephemeral1 and so on."""
     return "swap" if kind == "swap" else f"ephemeral{index}"
+
+
+def make(runner: CommandRunner, filesystem: str, label_: str, path: str) -> None:
+    """The file system in a file or device that is there. guest.DiskFilesystem; host.CommandFailed."""
+    runner.run(sandboxed(argv(filesystem, label_, path), ToolFiles(write=(path,))))
 
 
 def argv(filesystem: str, label_: str, path: str) -> list[str]:

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from nova import concurrency, errors
 from nova.model.orders import DiskSnapshot, SnapshotOrder
-from nova.privileged.qemu_img import QemuImg
+from nova.privileged.qemu_img import ImageFile, QemuImg
 from nova.virt.libvirt.disks.backends.files import PART
 from nova.virt.libvirt.disks.folders import DiskRecord, Folder, Folders
 from nova.virt.libvirt.disks.maker import DiskMaker
@@ -120,7 +120,8 @@ class LibvirtSnapshots:
         if state is None or state in OFF:
             with as_refusals():
                 source = self.disks.source(plan.folder, plan.root)
-                self.images.convert(source, plan.root.format, str(plan.part), plan.format)
+                self.images.convert(ImageFile(source, plan.root.format, plan.root.backing or ""),
+                                    ImageFile(str(plan.part), plan.format))
             return self.hypervisor.state(plan.uuid) in OFF | {None}
         if plan.format == LIVE_FORMAT:
             return self._copy_live(plan, order, plan.part)
@@ -129,7 +130,7 @@ class LibvirtSnapshots:
             if not self._copy_live(plan, order, live):
                 return False
             with as_refusals():
-                self.images.convert(str(live), LIVE_FORMAT, str(plan.part), plan.format)
+                self.images.convert(ImageFile(str(live), LIVE_FORMAT), ImageFile(str(plan.part), plan.format))
             return True
         finally:
             live.unlink(missing_ok=True)

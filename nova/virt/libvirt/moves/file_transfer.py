@@ -17,7 +17,7 @@ import msgspec
 from nova import errors
 from nova.model.orders import BuildOrder, GuestOnSource
 from nova.privileged import disk_exports
-from nova.privileged.qemu_img import QemuImg, ToolLimits
+from nova.privileged.qemu_img import ImageFile, QemuImg, ToolLimits
 from nova.privileged.runner import CommandRunner
 from nova.virt import image_files
 from nova.virt.interface import LocalImages
@@ -63,8 +63,8 @@ class FromHost:
             raise errors.move.BadOffer(reason=f"they are said to be at {self.source.address[:100]!r} port "
                                        f"{self.source.port}")
         source = disk_exports.ExportSource(self.source.address, self.source.port, self.source_files.export(name))
-        with disk_exports.reading(source, target.parent) as (objects, options):
-            self.tool.fetch(objects, options, str(target), _sectors(self.source_files.length(name)))
+        with disk_exports.reading(source, target.parent) as export:
+            self.tool.fetch(export, str(target), _sectors(self.source_files.length(name)))
 
 
 class OnlyImage(NamedTuple):
@@ -142,7 +142,7 @@ class Carrier:
                 if here.backing:
                     self._tool.rebase(str(part), here.backing, here.backing_format or "raw")
             if wanted.size_bytes > size:
-                self._tool.resize(str(part), disk.format, wanted.size_bytes)
+                self._tool.resize(ImageFile(str(part), disk.format, here.backing or ""), wanted.size_bytes)
         return _sized(here, max(size, wanted.size_bytes))
 
     def over_base_here(self, origin: Origin, folder: Folder, source_files: SourceInfo, disk: DiskRecord,

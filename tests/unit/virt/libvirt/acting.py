@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import xml.etree.ElementTree as ET
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,12 @@ RESCUE_ID, KERNEL_ID = "0d7f7c1e-51d3-4fb6-8a1e-2b7b7a0f9c01", "0d7f7c1e-51d3-4f
 SNAPSHOT_ID = "1d0c2b9e-6a1f-4d55-8f2b-0c7e3f1a5b66"
 FENCE = Fence(operation_id=7, epoch=3)
 AGENT = {"hw_qemu_guest_agent": "yes"}
+
+
+def tool_of(argv: Sequence[str]) -> list[str]:
+    """A command without its sandbox and limits."""
+    last = len(argv) - 1 - list(reversed(argv)).index("--") if "--" in argv else -1
+    return list(argv[last + 1:])
 
 
 def with_properties(rig, **properties: str) -> BuildOrder:

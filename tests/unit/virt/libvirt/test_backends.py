@@ -26,6 +26,7 @@ from nova.virt.libvirt.vifs import bridge
 from nova.virt.libvirt.xml import running
 from tests.contract.driver_conformance import build, make_order, unbuild
 from tests.fakes.hypervisor import FakeHypervisor
+from tests.unit.virt.libvirt.acting import tool_of
 from tests.unit.virt.libvirt.orders import FOLDER, UUID, order, settings
 
 GIB, MIB = 1 << 30, 1 << 20
@@ -44,7 +45,7 @@ class FakeLvm:
         self.free = free
 
     def run(self, argv, *, stdin=None, ok=(0,), environment=None):
-        words = argv[argv.index("--") + 1:] if "--" in argv else list(argv)
+        words = tool_of(argv)
         tool, last = words[0], words[-1].rpartition("/")[2]
         if tool not in ("lvs", "vgs"):
             self.ran.append(" ".join(words))
@@ -80,7 +81,7 @@ class FakeCeph:
             return Completed(0, json.dumps({"pools": [{"name": "vms", "stats": {"max_avail": 70, "stored": 30}}]}))
         if argv[0] != "rbd":
             self.ran.append(" ".join(Path(word).name if word.startswith("/") else word
-                                     for word in (argv[argv.index("--") + 1:] if "--" in argv else argv)))
+                                     for word in (tool_of(argv))))
             return Completed(0)
         assert argv[1:5] == ["--id", "nova", "--conf", "/etc/ceph/c.conf"]
         words = [word for word in argv[5:] if word != "--no-progress"]

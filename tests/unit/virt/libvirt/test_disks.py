@@ -9,12 +9,13 @@ import pytest
 from nova import errors
 from nova.model.images import Image
 from nova.model.orders import Disk
-from nova.privileged.qemu_img import QemuImg, ToolLimits
+from nova.privileged.qemu_img import ImageFile, QemuImg, ToolLimits
 from nova.privileged.runner import Completed, SystemRunner
 from nova.virt import image_files
 from nova.virt.libvirt.disks import config_drive, filesystems, plan
 from nova.virt.libvirt.disks.folders import Folder
 from nova.virt.libvirt.disks.maker import DiskMaker
+from tests.unit.virt.libvirt.acting import tool_of
 from tests.unit.virt.libvirt.orders import flavor, order, settings
 
 GIB, MIB = 1 << 30, 1 << 20
@@ -45,7 +46,7 @@ def words(recorder: Recorder) -> list[str]:
     """Each command without its limits and folders."""
     found = []
     for argv in recorder.ran:
-        rest = argv[argv.index("--") + 1:] if "--" in argv else argv
+        rest = tool_of(argv)
         found.append(" ".join(word.rsplit("/", 1)[-1] if word.startswith("/") else word for word in rest))
     return found
 
@@ -111,12 +112,13 @@ def test_commands_for_raw_disks_copy_and_grow(tmp_path):
                                f"qemu-img resize -q -f raw disk.part {GIB}", f"fallocate -l {GIB} disk.part"]
 
 
-def test_commands_of_the_image_tool_are_limited():
-    recorder = Recorder()
-    tool(recorder).convert("/a", "vhd", "/b", "raw", max_bytes=1000)
-    assert recorder.ran == [["setpriv", "--pdeathsig", "KILL", "prlimit", "--cpu=600", f"--as={4096 << 20}", "--core=0",
-                             "--fsize=1000", "--", "qemu-img", "convert", "-f", "vpc", "-O", "raw", "-S", "64k", "/a",
-                             "/b"]]
+def test_commands_of_the_image_tool_are_limited(tmp_path):
+    recorder, target = Recorder(), str(tmp_path / "b")
+    tool(recorder).convert(ImageFile("/a", "vhd"), ImageFile(target, "raw"), max_bytes=1000)
+    [argv] = recorder.ran
+    assert argv[0] == "bwrap" and argv[argv.index("prlimit"):] == [
+        "prlimit", "--cpu=600", f"--as={4096 << 20}", "--core=0", "--fsize=1000", "--", "qemu-img", "convert", "-f",
+        "vpc", "-O", "raw", "-S", "64k", "/a", target]
 
 
 def test_disks_that_are_there_are_not_made_again(tmp_path):

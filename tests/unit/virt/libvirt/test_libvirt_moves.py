@@ -20,7 +20,7 @@ from nova import conf as nova_conf
 from nova import errors
 from nova.model.orders import Disk
 from nova.model.states import PowerState
-from nova.privileged import disk_exports
+from nova.privileged import disk_exports, pid_files
 from nova.privileged.qemu_img import QemuImg
 from nova.virt.libvirt import LibvirtDriver
 from nova.virt.libvirt.disks import header
@@ -303,7 +303,8 @@ def test_offer_whose_process_died_is_made_again(rig, order):
 
 def test_process_that_offers_when_it_starts_then_its_group_for_the_keys_is_there_and_not_made(rig, order):
     off(rig, order)
-    folder = next(folder.path for folder in rig.driver.tools.folders.all() if disk_exports._pid(folder.path))
+    folder = next(folder.path for folder in rig.driver.tools.folders.all()
+                  if pid_files.running(folder.path / disk_exports.PID_FILE))
     assert (folder / disk_exports.KEYS / disk_exports.DH_FILE).read_text() == disk_exports.DH_PARAMETERS
     checked = subprocess.run(["openssl", "dhparam", "-check", "-noout"], input=disk_exports.DH_PARAMETERS, text=True,
                              capture_output=True, check=True)
@@ -388,16 +389,16 @@ def test_offer_is_read_by_those_who_know_its_secret_alone(tmp_path):
         assert asked.returncode and "export" not in asked.stdout
         with disk_exports.reading(disk_exports.ExportSource(offer.address, offer.port, "0" * 32), tmp_path) as wrong, \
                 pytest.raises(errors.HostRefused):
-            QemuImg().fetch(*wrong, str(got))
+            QemuImg().fetch(wrong, str(got))
         source = disk_exports.ExportSource(offer.address, offer.port, offer.names["disk"])
-        with disk_exports.reading(source, tmp_path) as (objects, options):
-            without = options.removesuffix(",file.tls-creds=tls")
-            assert without != options
+        with disk_exports.reading(source, tmp_path) as export:
+            without = export._replace(objects=(), options=export.options.removesuffix(",file.tls-creds=tls"))
+            assert without.options != export.options
             with pytest.raises(errors.HostRefused):
-                QemuImg().fetch([], without, str(got))
+                QemuImg().fetch(without, str(got))
             with pytest.raises(errors.HostRefused, match="limits"):
-                QemuImg().fetch(objects, options, str(got), 2048)
-            QemuImg().fetch(objects, options, str(got), 4096)
+                QemuImg().fetch(export, str(got), 2048)
+            QemuImg().fetch(export, str(got), 4096)
         assert got.read_bytes() == file.read_bytes()
     finally:
         disk_exports.withdraw(tmp_path / "there")

@@ -114,8 +114,8 @@ class Caller:
         self._socket.connect(str(socket_path(ends.here.directory(UUID), channel)))
 
     def say(self, data: bytes) -> bytes:
-        self._socket.sendall(data)
         with contextlib.suppress(ConnectionError):
+            self._socket.sendall(data)
             return self._socket.recv(1 << 16)
         return b""
 

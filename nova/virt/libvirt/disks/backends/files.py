@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from nova import errors
-from nova.privileged.qemu_img import Overlay, QemuImg
+from nova.privileged.qemu_img import ImageFile, Overlay, QemuImg
 from nova.privileged.runner import CommandRunner
 from nova.virt.libvirt.disks import filesystems
 from nova.virt.libvirt.disks.backends.interface import Format, Space
@@ -35,7 +35,7 @@ class FileDisks:
         """No other host sees it (or its folder says whose it is)."""
 
     def grow(self, folder: Folder, disk: DiskRecord) -> None:
-        self._tool.resize(str(folder.file(disk.name)), disk.format, disk.size_bytes)
+        self._tool.resize(ImageFile(str(folder.file(disk.name)), disk.format, disk.backing or ""), disk.size_bytes)
 
     def source(self, folder: Folder, disk: DiskRecord) -> str:
         return str(folder.file(disk.name))
@@ -69,9 +69,10 @@ class RawFiles(FileDisks):
             if base is None:
                 self._tool.create(str(part), disk.format, disk.size_bytes)
             else:
-                self._tool.convert(base.path, base.format, str(part), disk.format)
+                made = ImageFile(str(part), disk.format)
+                self._tool.convert(ImageFile(base.path, base.format), made)
                 if disk.size_bytes > base.size_bytes:
-                    self._tool.resize(str(part), disk.format, disk.size_bytes)
+                    self._tool.resize(made, disk.size_bytes)
             self._take_space(part, disk)
 
     def create_empty(self, folder: Folder, disk: DiskRecord, wanted: Format) -> None:
@@ -95,7 +96,7 @@ class Qcow2Files(RawFiles):
         """Formatted as a raw file, then brought into its format (both are holes but for the file system's tables)."""
         with whole(folder.file(disk.name)) as part, scratch(folder, f"{disk.name}.raw{PART}") as raw:
             format_file(self._runner, raw, disk.size_bytes, wanted)
-            self._tool.convert(str(raw), "raw", str(part), disk.format)
+            self._tool.convert(ImageFile(str(raw), "raw"), ImageFile(str(part), disk.format))
             self._take_space(part, disk)
 
 
@@ -103,7 +104,7 @@ def format_file(runner: CommandRunner, path: Path, size_bytes: int, wanted: Form
     """A new sparse file with a file system in it."""
     with open(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600), "wb") as target:
         target.truncate(size_bytes)
-    runner.run(filesystems.argv(wanted.name, wanted.label, str(path)))
+    filesystems.make(runner, wanted.name, wanted.label, str(path))
 
 
 @contextlib.contextmanager

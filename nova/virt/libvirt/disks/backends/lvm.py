@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nova.privileged.lvm import Lvm
-from nova.privileged.qemu_img import QemuImg
+from nova.privileged.qemu_img import ImageFile, QemuImg
 from nova.privileged.runner import CommandRunner
 from nova.virt.libvirt.disks import filesystems
 from nova.virt.libvirt.disks.backends.interface import Format, Space
@@ -25,12 +25,12 @@ class Volumes:
     def create_root(self, folder: Folder, disk: DiskRecord, base: Base | None) -> None:
         part = self._new_part(disk, max(disk.size_bytes, base.size_bytes if base else 0))
         if base is not None:
-            self._tool.fill(base.path, base.format, self._lvm.device(part), "raw")
+            self._tool.fill(ImageFile(base.path, base.format), ImageFile(self._lvm.device(part), "raw"))
         self._lvm.rename(part, _name(disk))
 
     def create_empty(self, folder: Folder, disk: DiskRecord, wanted: Format) -> None:
         part = self._new_part(disk, disk.size_bytes)
-        self._runner.run(filesystems.argv(wanted.name, wanted.label, self._lvm.device(part)))
+        filesystems.make(self._runner, wanted.name, wanted.label, self._lvm.device(part))
         self._lvm.rename(part, _name(disk))
 
     def own(self, folder: Folder, disk: DiskRecord) -> None:

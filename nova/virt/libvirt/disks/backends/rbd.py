@@ -6,7 +6,7 @@ from __future__ import annotations
 import contextlib
 from pathlib import Path
 
-from nova.privileged.qemu_img import QemuImg
+from nova.privileged.qemu_img import ImageFile, QemuImg
 from nova.privileged.rbd import Rbd
 from nova.privileged.runner import CommandRunner
 from nova.virt.libvirt.disks.backends.files import format_file, scratch
@@ -93,7 +93,7 @@ class RbdDisks:
             path = Path(base.path)
             if base.format != "raw":
                 path = stack.enter_context(scratch(folder, f"base.raw{PART}"))
-                self._tool.convert(base.path, base.format, str(path), "raw")
+                self._tool.convert(ImageFile(base.path, base.format), ImageFile(str(path), "raw"))
             self._rbd.bring(str(path), part)
         if not self._rbd.rename(part, name):
             self._rbd.remove(part)
