@@ -38,6 +38,10 @@ RpcNotProven = RpcForged.row("rpc.not_proven",
 RpcOrderNotProven = kinds.Unavailable.row("rpc.order_not_proven",
     "The host does not take this conductor's order: {reason}",
     "See whether the conductors run with one database, and the host with its own state_path/host_secret.")
+#: It was not carried out: whoever asked waits a little and asks again.
+RpcProjectBusy = kinds.Unavailable.row("rpc.project_busy",
+    "Project {sender} has {most} requests under way already, as many as one project may have at a time.",
+    "Try again when some of them have ended.")
 RpcReplayed = RpcForged.row("rpc.replayed", "A message that says it is from or for '{host}' came a second time.")
 RpcTooManyCalls = kinds.Unavailable.row("rpc.too_many_calls",
     "'{sender}' has {most} calls under way already, as many as one host may have.",

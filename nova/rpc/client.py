@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import functools
+import random
 import threading
+import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import msgspec
 
-from nova import context, errors
+from nova import concurrency, context, errors
 from nova.model.base import Json
 from nova.rpc import codec
 from nova.rpc.interface import Contract, Method, parse_version
+
+BUSY_S = 20.0  # for which a project that has its share under way is waited with
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.02, 0.5
 
 Send = Callable[[type[Contract], Method, str | None, dict[str, Any]], Any]
 
@@ -89,12 +94,26 @@ def _function(contract: type[Contract], method: Method) -> object:
         who = context.current() if contract.carries_token else context.current().without_token()
         body = codec.to_text(codec.pack(codec.CallMessage(who, msgspec.Raw(packed))))
         envelope = {"contract": version, "sender": sender.host, "body": body}
-        text = sender.send(contract, method, server, envelope)
-        return read_answer(method, text) if method.wants_answer else None
+        return _patiently(method, lambda: sender.send(contract, method, server, envelope))
 
     ask.__name__ = method.name
     ask.__doc__ = getattr(contract, method.name).__doc__
     return ask
+
+
+def _patiently(method: Method, send: Callable[[], Json]) -> object:
+    """The answer; asked for again while the caller's project has its share of those who answer under way: who waits
+    here keeps none of them. daemon.RpcProjectBusy after a while."""
+    until, pause = time.monotonic() + BUSY_S, FIRST_PAUSE_S
+    while True:
+        try:
+            text = send()
+            return read_answer(method, text) if method.wants_answer else None
+        except errors.Unavailable as error:
+            if error.code != errors.daemon.RpcProjectBusy.code or time.monotonic() > until:
+                raise
+        concurrency.sleep(pause * random.uniform(0.5, 1.5))
+        pause = min(2 * pause, LONGEST_PAUSE_S)
 
 
 def read_answer(method: Method, text: object) -> object:

@@ -31,7 +31,8 @@ class Receiver:
     """Turns envelopes into calls of an implementation.
 
     ``proofs``: each message must bear a host's, and its answer bears that host's. ``waits_s(method)``: how long callers
-    wait for an answer. ``at_once``: calls of one sender that are answered at a time; more are refused.
+    wait for an answer. ``at_once``: calls that are answered at a time of one host, or among control daemons of one
+    project; more are refused, and 0 is no bound.
     """
 
     def __init__(self, contract: type[Contract], implementation: object, proofs: Proofs | None = None,
@@ -46,8 +47,7 @@ class Receiver:
         method, key, sender = self.contract.methods[name], "", str(envelope.get("sender", ""))
         try:
             key = self._check_proof(method, sender, envelope)
-            with self._one_of(sender):
-                answer = codec.CallReply(result=msgspec.Raw(codec.pack(self._call(method, sender, envelope))))
+            answer = codec.CallReply(result=msgspec.Raw(codec.pack(self._call(method, sender, envelope))))
         except errors.NovaError as error:
             if isinstance(error, LOGGED) or self.proofs and isinstance(error, errors.Forbidden):
                 LOG.error("%s from %s refused: %s", name, sender, error)
@@ -64,7 +64,8 @@ class Receiver:
         arguments = codec.unpack(message.arguments, method.arguments)
         values = {field: getattr(arguments, field) for field in arguments.__struct_fields__}
         self._check_host(values, sender)
-        with context.entered(message.context), context.waited_for(PART * self._waits_s(method)):
+        with (self._one_of(self._sharer(method, sender, message.context)),
+              context.entered(message.context), context.waited_for(PART * self._waits_s(method))):
             started = time.monotonic()
             result = getattr(self.implementation, method.name)(**values)
             LOG.debug("%s from %s took %.1f ms", method.name, sender, 1000 * (time.monotonic() - started))
@@ -82,21 +83,32 @@ class Receiver:
         except errors.NovaError as error:
             raise errors.daemon.RpcOrderNotProven(reason=error.message) from None
 
+    def _sharer(self, method: Method, sender: str, who: context.RequestContext) -> str:
+        """Whose share a call takes; nobody's where it would be lost: a cast is not sent again."""
+        if self.proofs:
+            return sender
+        return who.project_id or "" if method.wants_answer else ""
+
     @contextlib.contextmanager
-    def _one_of(self, sender: str) -> Iterator[None]:
-        """A sender has its share of those who answer. daemon.RpcTooManyCalls."""
+    def _one_of(self, sharer: str) -> Iterator[None]:
+        """A host, or a project, has its share of those who answer; calls for nobody are the cloud's own, and have no
+        bound. daemon.RpcTooManyCalls; daemon.RpcProjectBusy, after which clients ask again."""
+        if not (self._at_once and sharer):
+            yield
+            return
         with self._lock:
-            self._under_way[sender] += 1
-            count = self._under_way[sender]
+            self._under_way[sharer] += 1
+            count = self._under_way[sharer]
         try:
-            if 0 < self._at_once < count:
-                raise errors.daemon.RpcTooManyCalls(sender=sender, most=self._at_once)
+            if count > self._at_once:
+                busy = errors.daemon.RpcTooManyCalls if self.proofs else errors.daemon.RpcProjectBusy
+                raise busy(sender=sharer, most=self._at_once)
             yield
         finally:
             with self._lock:
-                self._under_way[sender] -= 1
-                if not self._under_way[sender]:
-                    del self._under_way[sender]
+                self._under_way[sharer] -= 1
+                if not self._under_way[sharer]:
+                    del self._under_way[sharer]
 
     def _check_version(self, version: str) -> None:
         try:

@@ -37,7 +37,9 @@ LOOK_AGAIN_S = 0.25
 PROBE_S = 1.0
 AMQP_PORT = 5672
 RABBIT = "oslo_messaging_rabbit"
-SHARE = 2  # one host has at most one part in so many of those who answer hosts
+#: Of those who answer, one host has at most one part in so many, and so has one project of those who answer the control
+#: daemons.
+SHARE = 2
 
 #: Our defaults where the library's suit many hosts less: reconnects spread out, so that a broker's return is no storm.
 #: A listener sees that it was told to stop after heartbeat_timeout_threshold / heartbeat_rate / 2 = 1 s; the library's
@@ -135,7 +137,7 @@ class Bus:
                pool_size: int = 64) -> oslo_messaging.MessageHandlingServer:
         """A server, not yet started. Refuses (TypeError) an implementation whose signatures differ."""
         self._check_carries(contract)
-        share = pool_size // SHARE if self.proofs and not contract.addressed_by else 0
+        share = 0 if contract.addressed_by else pool_size // SHARE
         receiver = Receiver(contract, implementation, self.proofs, self._callers_wait_s, at_once=share)
         target = oslo_messaging.Target(exchange=exchange_of(contract, self.host), topic=contract.topic,
                                        server=self.host)

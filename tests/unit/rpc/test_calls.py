@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+import threading
 from typing import Any
 
 import pytest
@@ -251,3 +252,84 @@ class OtherNames(WithoutFreeze):
 def test_server_when_it_does_not_keep_the_contract_then_it_refuses_to_start(implementation, words):
     with pytest.raises(TypeError, match=words):
         Receiver(KitchenRPC, implementation)
+
+
+# --- one project's share
+
+class Oven(Kitchen):
+    """Each cake takes until ``done``; ``smell`` is over at once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.done, self.inside, self.most = threading.Event(), 0, 0
+        self._lock = threading.Lock()
+
+    def freeze(self, host):
+        with self._lock:
+            self.inside += 1
+            self.most = max(self.most, self.inside)
+        self.done.wait(20)
+        with self._lock:
+            self.inside -= 1
+        return host
+
+    def smell(self, host):
+        self.seen.append(host)
+
+
+@pytest.fixture
+def oven(monkeypatch):
+    made, bus = Oven(), LocalBus()
+    bus.serve(KitchenRPC, made, at_once=2)
+    made.client = bus.client(KitchenRPC)
+    yield made
+    made.done.set()
+
+
+def of_project(project: str | None, work, results: list) -> threading.Thread:
+    def run() -> None:
+        with context.entered(RequestContext(request_id="req-1", project_id=project)):
+            try:
+                results.append(work())
+            except errors.NovaError as error:
+                results.append(error.code)
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    return thread
+
+
+def until(condition) -> None:
+    for _ in range(400):
+        if condition():
+            return
+        threading.Event().wait(0.01)
+    raise AssertionError("it never came")
+
+
+def test_calls_when_one_project_has_its_share_under_way_then_others_are_answered_and_it_waits(oven):
+    results, busy = [], []
+    threads = [of_project("loud", lambda: oven.client.freeze("h"), busy) for _ in range(5)]
+    until(lambda: oven.inside == 2)
+    quiet = of_project("quiet", lambda: oven.client.freeze("h"), results)
+    until(lambda: oven.inside == 3)
+    nobody = of_project(None, lambda: oven.client.freeze("h"), results)
+    until(lambda: oven.inside == 4)
+    assert oven.most == 4 and busy == []
+    oven.done.set()
+    for thread in (*threads, quiet, nobody):
+        thread.join(20)
+    assert busy == ["h"] * 5 and results == ["h", "h"], "those that waited were answered, too"
+
+
+def test_call_when_its_project_is_busy_for_long_then_it_is_told_so(oven, monkeypatch):
+    monkeypatch.setattr("nova.rpc.client.BUSY_S", 0.1)
+    results = []
+    held = [of_project("loud", lambda: oven.client.freeze("h"), []) for _ in range(2)]
+    until(lambda: oven.inside == 2)
+    of_project("loud", lambda: oven.client.freeze("h"), results).join(20)
+    assert results == ["rpc.project_busy"]
+    of_project("loud", lambda: oven.client.smell("h"), results).join(20)
+    assert oven.seen == ["h"], "what is not answered is never refused: it would be lost"
+    oven.done.set()
+    for thread in held:
+        thread.join(20)
