@@ -1,8 +1,9 @@
 """The configuration of our own daemons, as tables: section to option to value.
 
-`nova.conf` serves the control daemons, `nova-conductor.conf` beside it has the database URLs and the key of image
-tickets, `nova-imageproxy.conf` that key, `console-proxies.conf` where console proxies listen and may go. Each compute
-host has a `nova.conf` of its own: with its own broker user, and with no other password.
+`nova.conf` serves the control daemons, `nova-conductor.conf` beside it has the database URLs and the keys of image
+tickets and of hosts' secrets, `nova-imageproxy.conf` the first of these keys, `console-proxies.conf` where console
+proxies listen and may go. Each compute host has a `nova.conf` of its own: with its own broker user, and with no other
+password.
 """
 
 from __future__ import annotations
@@ -69,6 +70,7 @@ def conductor(layout: Layout, secrets: Secrets) -> Settings:
         "api_database": {"connection": databases.url(layout, secrets, "nova_api")},
         "database": {"connection": databases.url(layout, secrets, "nova")},
         "image_proxy": {"key": secrets.ticket_key()},
+        "conductor": {"host_secret_key": secrets.host_secret_key()},
     }
 
 

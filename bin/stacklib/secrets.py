@@ -26,7 +26,11 @@ class Secrets:
 
     def ticket_key(self) -> str:
         """What seals image tickets: 32 bytes in URL-safe base64."""
-        return self._get("image-tickets", lambda: base64.urlsafe_b64encode(random_source.token_bytes(32)).decode())
+        return self._get("image-tickets", _key)
+
+    def host_secret_key(self) -> str:
+        """What wraps hosts' secrets in the database: as above."""
+        return self._get("host-secrets", _key)
 
     def uuid(self, name: str) -> str:
         return self._get(name, lambda: str(uuid.uuid4()))
@@ -37,3 +41,7 @@ class Secrets:
                 self._values[name] = make()
                 write_private(self._path, json.dumps(self._values, indent=1, sort_keys=True) + "\n")
             return self._values[name]
+
+
+def _key() -> str:
+    return base64.urlsafe_b64encode(random_source.token_bytes(32)).decode()

@@ -108,6 +108,16 @@ def ticket_maker(options: Options, host_secret: Callable[[str], str]) -> Library
     return TicketMaker(imageproxy.seal(options), settings, host_secret)
 
 
+def secret_wrap(options: Options) -> Library:
+    """What wraps hosts' secrets. service.CanNotStart: ``[conductor]host_secret_key`` is missing or malformed."""
+    from nova.model.secret_wrap import SecretWrap
+
+    try:
+        return SecretWrap(options.conductor.host_secret_key)
+    except errors.config.HostSecretKey as error:
+        raise errors.service.CanNotStart(reason=error.message) from None
+
+
 def proxy_servers(options: Options) -> tuple[str, ...]:
     """Where hosts find the image proxies: as ``[image_proxy]servers`` says, else beside this conductor."""
     group, scheme = options.image_proxy, "https" if options.wsgi.ssl_cert_file else "http"
@@ -205,7 +215,8 @@ class Conductor:
         self.options, self.index = options, index
         api, cell = databases(options)
         self.bus = Bus(options, options.host)
-        self.keys = EnrolledKeys(cell)
+        wrap = secret_wrap(options)
+        self.keys = EnrolledKeys(cell, wrap)
         self.hosts = HostsBus(options, options.host, self.keys, conductor=True, peers=self.bus.peers)
         self.exchanges = HostExchanges(cell, self.hosts.declare_hosts, lambda: self.hosts.driver.connected)
         tickets = ticket_maker(options, first_secret(self.keys))
@@ -217,7 +228,7 @@ class Conductor:
                          network=self.hosts.client(NetworkRPC), certs=self.bus.client(CertRPC),
                          images=glance.of_groups(options.glance, session.load(options, "glance")),
                          notifier=oslo.make(options, options.host), quotas=quotas(options))
-        self.deps.feed = Feed(self.deps)
+        self.deps.secret_wrap, self.deps.feed = wrap, Feed(self.deps)
         self.deps.network_updates = NetworkUpdates(cell, self.deps.network, options.service_down_time)
         self.deps.networking = networking(options, self.deps)
         self.deps.journal = Journal(cell, f"{options.host}:{os.getpid()}", options.conductor.lease_seconds,

@@ -68,7 +68,8 @@ class HostService:
                 raise errors.host.NotEnrolledFor(host=host, binary=registration.binary,
                                                  runs=", ".join(runs) or "nothing")
             if registration.secret:
-                enrolments.keep_secret(tx, host, registration.secret, keep_former=False)
+                enrolments.keep_secret(tx, host, registration.secret, self.deps.secret_wrap,
+                                       keep_former=False)
                 LOG.info("%s brought its secret", host)
             enrolments.keep_addresses(tx, host, registration.addresses)
         self.deps.cell.transact(write)
@@ -78,7 +79,8 @@ class HostService:
         """host.WeakSecret."""
         if len(secret) != SECRET_LENGTH:
             raise errors.host.WeakSecret(host=host, length=SECRET_LENGTH)
-        self.deps.cell.transact(lambda tx: enrolments.keep_secret(tx, host, secret, keep_former=True))
+        self.deps.cell.transact(lambda tx: enrolments.keep_secret(tx, host, secret, self.deps.secret_wrap,
+                                                                  keep_former=True))
         LOG.info("%s has a new secret; the one before is good for an hour", host)
 
     def heartbeat(self, host: HostName, beat: Heartbeat) -> Alive:

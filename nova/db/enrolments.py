@@ -13,9 +13,11 @@ from nova import errors
 from nova.db.models.cell import enrolments, services
 from nova.db.statements import insert_ignoring
 from nova.db.types import later, utc_now
+from nova.model.secret_wrap import MARK, SecretWrap
 from nova.model.services import EnrolledHost
 
 TOKEN_S = 86_400  # for which a token is good
+_WRAPPED = (enrolments.c.token, enrolments.c.secret, enrolments.c.former)
 FORMER_S = 3_600  # for which the secret before a new one is good: a host's daemons read it at their own time
 
 
@@ -35,9 +37,9 @@ class Keys(NamedTuple):
 
 
 def enroll(tx: Connection, host: str, runs: Collection[str], token: str, addresses: Collection[str] = ()) -> None:
-    """Let a host in, by a token that is good once, for a day. Done again for a host that is known: what it runs and
-    where it is (nowhere: as it will say itself) is what is said now, and its secret stays good until the token brings a
-    new one. One that was expelled is up again once it reports."""
+    """Let a host in, by a token (wrapped) that is good once, for a day. Done again for a host that is known: what it
+    runs and where it is (nowhere: as it will say itself) is what is said now, and its secret stays good until the token
+    brings a new one. One that was expelled is up again once it reports."""
     insert_ignoring(tx, enrolments, [{"host": host, "runs": (), "addresses": (), "token": "", "secret": "",
                                       "former": "", "version": 0, "enrolled_at": utc_now()}])
     expelled = sa.select(enrolments.c.id).where(enrolments.c.host == host, enrolments.c.expelled_at.is_not(None))
@@ -59,14 +61,21 @@ def _force_down(tx: Connection, host: str, down: bool) -> None:
         forced_down=down, version=services.c.version + 1, updated_at=utc_now()))
 
 
-def keep_secret(tx: Connection, host: str, secret: str, keep_former: bool) -> None:
+def keep_secret(tx: Connection, host: str, secret: str, wrap: SecretWrap, keep_former: bool) -> None:
     """The host's new secret, instead of its token. ``keep_former``: the one before is good for an hour more."""
     row = tx.execute(sa.select(enrolments.c.secret).where(enrolments.c.host == host).with_for_update()).one_or_none()
     if row is None:
         raise errors.daemon.RpcNotEnrolled(host=host)
-    former = {} if hmac.compare_digest(row.secret, secret) else {"former": row.secret if keep_former else "",
-                                              "former_until": later(FORMER_S)}
-    _change(tx, host, secret=secret, token="", joined_at=utc_now(), **former)
+    former = {} if _same(wrap, host, row.secret, secret) else {"former": row.secret if keep_former else "",
+                                                               "former_until": later(FORMER_S)}
+    _change(tx, host, secret=wrap.wrapped(host, secret), token="", joined_at=utc_now(), **former)
+
+
+def _same(wrap: SecretWrap, host: str, kept: str, secret: str) -> bool:
+    try:
+        return hmac.compare_digest(wrap.opened(host, kept), secret)
+    except errors.host.SecretSealed:  # its key is lost: this is how the host comes back
+        return False
 
 
 def keep_addresses(tx: Connection, host: str, given: Collection[str]) -> None:
@@ -87,7 +96,7 @@ def _change(tx: Connection, host: str, **values: object) -> bool:
 
 
 def keys(tx: Connection, host: str) -> Keys:
-    """What proves this host's messages now."""
+    """What proves this host's messages now, wrapped."""
     table = enrolments.c
 
     def still(column: sa.Column[str], until: sa.Column[object]) -> sa.Label[str]:
@@ -95,6 +104,27 @@ def keys(tx: Connection, host: str) -> Keys:
     row = tx.execute(sa.select(table.secret, still(table.former, table.former_until), still(
         table.token, table.token_until)).where(table.host == host)).one_or_none()
     return Keys("", "", "") if row is None else Keys(row.secret, row.former, row.token)
+
+
+def in_clear(tx: Connection) -> tuple[str, ...]:
+    """Hosts with a secret that an earlier release kept as it is."""
+    clear = [sa.and_(column != "", column.not_like(f"{MARK}%")) for column in _WRAPPED]
+    return tuple(tx.execute(sa.select(enrolments.c.host).where(sa.or_(*clear)).order_by(enrolments.c.host)).scalars())
+
+
+def with_secrets(tx: Connection) -> tuple[str, ...]:
+    """Hosts that have anything to be wrapped."""
+    some = [column != "" for column in _WRAPPED]
+    return tuple(tx.execute(sa.select(enrolments.c.host).where(sa.or_(*some)).order_by(enrolments.c.host)).scalars())
+
+
+def wrap_anew(tx: Connection, host: str, wrap: SecretWrap) -> None:
+    """What the host's row has, in clear or wrapped by any key, wrapped by the first one. The secrets stay what they
+    are, so no conductor need read them again. host.SecretSealed."""
+    row = tx.execute(sa.select(*_WRAPPED).where(enrolments.c.host == host).with_for_update()).one_or_none()
+    if row is not None:
+        anew = {name: wrap.wrapped(host, wrap.opened(host, kept)) for name, kept in row._mapping.items()}
+        tx.execute(sa.update(enrolments).where(enrolments.c.host == host).values(anew))
 
 
 def runs(tx: Connection, host: str) -> tuple[str, ...]:
@@ -116,11 +146,19 @@ def names(tx: Connection) -> tuple[str, ...]:
                             .order_by(enrolments.c.host)).scalars())
 
 
-def listed(tx: Connection) -> tuple[EnrolledHost, ...]:
-    """All that were ever enrolled, by name; without their secrets."""
+def listed(tx: Connection, wrap: SecretWrap) -> tuple[EnrolledHost, ...]:
+    """All that were ever enrolled, by name; without their secrets, but whether the wrap opens them."""
     table = enrolments.c
     waits = sa.and_(table.token != "", table.token_until > utc_now()).label("waits")
     shown = (table.host, table.runs, table.addresses, table.enrolled_at, table.joined_at, table.expelled_at)
-    rows = tx.execute(sa.select(*shown, waits).order_by(table.host))
-    return tuple(EnrolledHost(**{column.name: getattr(row, column.name) for column in shown}, waits=bool(row.waits))
-                 for row in rows)
+    rows = tx.execute(sa.select(*shown, table.secret, waits).order_by(table.host))
+    return tuple(EnrolledHost(**{column.name: getattr(row, column.name) for column in shown}, waits=bool(row.waits),
+                              readable=_opens(wrap, row.host, row.secret)) for row in rows)
+
+
+def _opens(wrap: SecretWrap, host: str, kept: str) -> bool:
+    try:
+        wrap.opened(host, kept)
+    except errors.host.SecretSealed:
+        return False
+    return True

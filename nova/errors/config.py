@@ -10,6 +10,9 @@ DeviceSpec = kinds.Invalid.row("config.device_spec",
     "nova-compute can not run with [pci]device_spec = {text}: {reason}.")
 FakeTopology = kinds.Invalid.row("config.fake_topology",
     "nova-compute can not run with [fake]topology = {text}: {reason}.")
+HostSecretKey = kinds.Invalid.row("config.host_secret_key",
+    "[conductor]host_secret_key {reason}: conductors need the same one, in nova-conductor.conf. Make it with: "
+    "nova-manage host new-key")
 ImageProxyKey = kinds.Invalid.row("config.image_proxy_key",
     "[image_proxy]key {reason}: conductors and image proxies need the same one. Make it with: openssl rand -base64 32 "
     "| tr '+/' '-_'")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import functools
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -12,6 +13,7 @@ from typing import Any
 from nova import errors
 from nova.conf.base import Options
 from nova.manage.command import Command, ConductorOf, argument
+from nova.manage.database_commands import database_of
 from nova.model.services import EnrolledHost, ServiceQuery
 from nova.rpc import host_rights
 from nova.rpc.contracts.conductor import ConductorRPC
@@ -73,9 +75,39 @@ def _of(host: EnrolledHost | None) -> tuple[str, object, str]:
         return "", None, "control daemons only"
     if host.expelled_at is not None:
         return "", host.enrolled_at, f"expelled {host.expelled_at}"
+    if not host.readable:
+        return ", ".join(host.runs), host.enrolled_at, "no key of [conductor]host_secret_key opens its secret"
     if host.joined_at is None:
         return ", ".join(host.runs), host.enrolled_at, "waits for its token" if host.waits else "its token is over"
     return ", ".join(host.runs), host.enrolled_at, f"has its secret since {host.joined_at}"
+
+
+def new_key(say: Say) -> int:
+    """For ``[conductor]host_secret_key``."""
+    from nova.model import secret_wrap
+
+    say(secret_wrap.new_key())
+    return 0
+
+
+def wrap_secrets(options: Options, say: Say) -> int:
+    """In the database itself, one host at a time: cut off, say it again. 1: some secret is opened by no key.
+    service.CanNotStart: there is no key."""
+    from nova.cmd.conductor import secret_wrap
+    from nova.db import enrolments
+
+    wrap, cell, sealed = secret_wrap(options), database_of(options, "cell"), []
+    with cell.reading() as tx:
+        hosts = enrolments.with_secrets(tx)
+    for host in hosts:
+        try:
+            cell.transact(functools.partial(enrolments.wrap_anew, host=host, wrap=wrap))
+        except errors.host.SecretSealed as error:
+            sealed.append(host)
+            say(f"{error.message} {error.cure}")
+    say(f"The secrets of {len(hosts) - len(sealed)} hosts are wrapped by the first key."
+        + ("" if sealed else " The other keys can go."))
+    return int(bool(sealed))
 
 
 def change_secret(options: Options, say: Say) -> int:
@@ -116,6 +148,10 @@ def actions(conductor: ConductorOf, say: Say, table: Table) -> dict[str, Command
                           "print the rights of a host's broker user, as a command for the broker", (
             host, argument("--vhost", default=host_rights.VHOST,
                            help=f"the hosts' vhost ({host_rights.VHOST})"))),
+        "new-key": Command(lambda options, given: new_key(say),
+                           "print a key for [conductor]host_secret_key, which wraps hosts' secrets in the database"),
+        "wrap-secrets": Command(lambda options, given: wrap_secrets(options, say),
+                                "wrap all hosts' secrets anew, by the first key of [conductor]host_secret_key"),
         "change-secret": Command(lambda options, given: change_secret(options, say),
                                  "on a host: take a new secret, while its daemons run"),
     }

@@ -187,7 +187,7 @@ class Registered(Value):
 
 class EnrolledHost(Value):
     """A host that was let in. ``addresses``: where alone its consoles may be; ``joined_at``: when it brought its
-    secret; ``waits``: its token is good still."""
+    secret; ``waits``: its token is good still; ``readable``: the conductors' key opens its secret."""
 
     host: str
     runs: tuple[str, ...] = ()
@@ -196,6 +196,7 @@ class EnrolledHost(Value):
     joined_at: Time | None = None
     expelled_at: Time | None = None
     waits: bool = False
+    readable: bool = True
 
 
 class Debt(Value):

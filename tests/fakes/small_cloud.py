@@ -32,13 +32,14 @@ from nova.conductor.service import conductor_service
 from nova.db import enrolments, flavors, hosts, migrate, services
 from nova.db.models import api as api_tables
 from nova.db.models import cell as cell_tables
-from nova.model import addressing
+from nova.model import addressing, secret_wrap
 from nova.model.flavors import NewFlavor
 from nova.model.hosts import Inventory, Node
 from nova.model.image_seal import TicketSeal
 from nova.model.networks import NewNetwork
 from nova.model.quotas import NETWORK_RESOURCES, RESOURCES
 from nova.model.scheduling import HostChoice
+from nova.model.secret_wrap import SecretWrap
 from nova.model.servers import NewServer, ServerOrder
 from nova.model.services import Registration
 from nova.rpc.contracts.compute import ComputeRPC
@@ -91,6 +92,7 @@ class Networks:
 NOVA_NETWORK, NEUTRON = Networks(), Networks(neutron=True)
 
 
+WRAP = SecretWrap((secret_wrap.new_key(),))  # of hosts' secrets
 KEYS = ("bm92YSdzIHRlc3RzIHNlYWwgdGlja2V0cyB3aXRoLi4=",)  # of image tickets
 
 
@@ -188,6 +190,7 @@ class SmallCloud:
                                                network_defaults=self.networks.defaults),
                     scheduler=self.bus.client(SchedulerRPC, name), compute=ticketed(self.bus.client(ComputeRPC, name)),
                     network=self.bus.client(NetworkRPC, name))
+        deps.secret_wrap = WRAP
         deps.feed, deps.network_updates = Feed(deps), NetworkUpdates(self.cell, deps.network)
         deps.networking = self.make_back_end(deps)
         deps.journal = Journal(self.cell, name, clock=self.clock)

@@ -20,6 +20,7 @@ from typing import Any
 
 from nova.conductor.hosts.enrolment import HOST_DAEMONS
 from nova.db import enrolments
+from nova.model.secret_wrap import SecretWrap
 from nova.rpc.host_secret import HostSecret
 from tests.fakes.glance import FakeGlance
 from tests.functional import planted
@@ -32,6 +33,7 @@ READY_S = 40.0
 ADMIN = "admin"
 MANAGE_S = 60.0
 TICKET_KEY = "bm92YSdzIHRlc3RzIHNlYWwgdGlja2V0cyB3aXRoLi4="
+HOST_SECRET_KEY = "a2V5IG9mIHRoZSBob3N0cycgc2VjcmV0cywgMzIgYi4="
 SEALED = "gAAAAAB"  # how each ticket begins, whatever is in it
 
 
@@ -156,7 +158,7 @@ class Cloud:
 
             def write(tx: Any, host: str = host, secret: str = secret, runs: Any = runs) -> None:
                 enrolments.enroll(tx, host, runs, "")
-                enrolments.keep_secret(tx, host, secret, keep_former=False)
+                enrolments.keep_secret(tx, host, secret, SecretWrap((HOST_SECRET_KEY,)), keep_former=False)
             self.stores.cell.transact(write)
 
     def configure(self, host: str, **default: Any) -> Path:
@@ -183,7 +185,8 @@ class Cloud:
         if host.startswith("ctl"):
             secret = folder / "nova-conductor.conf"
             secret.touch(0o600)
-            secret.write_text(render({name: {"connection": url} for name, url in self.database_urls.items()}))
+            urls = {name: {"connection": url} for name, url in self.database_urls.items()}
+            secret.write_text(render({**urls, "conductor": {"host_secret_key": HOST_SECRET_KEY}}))
         return folder / "nova.conf"
 
     def _add(self, name: str, module: str, host: str) -> None:
@@ -317,7 +320,7 @@ class Cloud:
     def secrets_in_logs(self) -> list[str]:
         """Lines of its daemons' logs with a secret of a request or of its own."""
         return planted.seen_in(self.root / "log", {
-            TICKET_KEY, SEALED, *planted.of_cloud(self.broker_url, self.database_urls, self.root)})
+            TICKET_KEY, HOST_SECRET_KEY, SEALED, *planted.of_cloud(self.broker_url, self.database_urls, self.root)})
 
     def remove_files(self) -> None:
         shutil.rmtree(self.root, ignore_errors=True)

@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from nova.db import enrolments, migrate
 from nova.db.engine import Database
 from nova.db.models import cell
+from nova.model.secret_wrap import SecretWrap, new_key
 from tests.functional.backends import KINDS, Absent
 
 pytestmark = pytest.mark.in_turn(2, 3)
@@ -38,9 +39,26 @@ def test_sync_when_hosts_told_secrets_then_they_are_enrolled_for_what_they_run(b
     for _twice in range(2):  # a sync that died may come again
         migrate.sync("cell", database)
         with database.reading() as tx:
-            listed = {one.host: one for one in enrolments.listed(tx)}
+            listed = {one.host: one for one in enrolments.listed(tx, SecretWrap((new_key(),)))}
+            assert enrolments.in_clear(tx) == ("c1", "c2")
             assert {host: one.runs for host, one in listed.items()} == {
                 "c1": ("nova-compute", "nova-network"), "c2": ("nova-compute",)}
             assert all(one.joined_at and not one.waits and not one.expelled_at for one in listed.values())
             assert enrolments.keys(tx, "c1").secret == "1" * 64 and enrolments.keys(tx, "gone").secret == ""
+    _wrapped(database)
     database.dispose()
+
+
+def _wrapped(database: Database) -> None:
+    """What stood in clear has room to be wrapped, and is the same secret then; by one key and by the next."""
+    old, new = new_key(), new_key()
+    for wrap in (SecretWrap((old,)), SecretWrap((new, old)), SecretWrap((new,))):
+        for host in ("c1", "c2"):
+            database.transact(lambda tx, host=host, wrap=wrap: enrolments.wrap_anew(tx, host, wrap))
+        with database.reading() as tx:
+            assert enrolments.in_clear(tx) == () and enrolments.with_secrets(tx) == ("c1", "c2")
+            assert wrap.opened("c2", enrolments.keys(tx, "c2").secret) == "2" * 64
+    database.transact(lambda tx: enrolments.keep_secret(tx, "c1", "4" * 64, wrap, keep_former=True))
+    with database.reading() as tx:
+        found = enrolments.keys(tx, "c1")
+    assert [wrap.opened("c1", kept) for kept in (found.secret, found.former)] == ["4" * 64, "1" * 64]

@@ -19,7 +19,7 @@ import requests
 from nova.rpc import host_secret
 from tests.functional.backends import free_port, wait_until
 from tests.functional.client import Client
-from tests.functional.cloud import TICKET_KEY, Cloud, Plan, render
+from tests.functional.cloud import HOST_SECRET_KEY, TICKET_KEY, Cloud, Plan, render
 from tests.functional.daemons import Daemon
 
 pytestmark = pytest.mark.in_turn(1, 3)
@@ -82,11 +82,37 @@ def test_conductor_when_no_database_is_named_then_it_says_which_option(cloud) ->
     assert code == 1 and "[api_database]connection is not set" in said
 
 
+def test_conductor_when_it_has_no_key_for_hosts_secrets_then_it_says_how_to_make_one(cloud) -> None:
+    config = cloud.configure("keyless")
+    urls = {name: {"connection": url} for name, url in cloud.database_urls.items()}
+    config.write_text(config.read_text() + render({**urls, "image_proxy": {"key": TICKET_KEY}}))
+    code, said = ended(cloud, "conductor", config)
+    assert code == 1 and "[conductor]host_secret_key is not set" in said and "nova-manage host new-key" in said
+
+
+def test_key_of_hosts_secrets_when_changed_then_all_are_wrapped_anew(cloud) -> None:
+    fresh = cloud.manage("host", "new-key").strip()
+    path = cloud.root / "etc" / "ctl" / "nova-conductor.conf"
+    before = path.read_text()
+    try:
+        for keys in (f"{fresh},{HOST_SECRET_KEY}", HOST_SECRET_KEY):  # the last one can not open what the first wrapped
+            path.write_text(before.replace(HOST_SECRET_KEY, keys))
+            said = cloud.manage("host", "wrap-secrets", code=0 if fresh in keys else 1)
+            assert ("The other keys can go" in said) == (fresh in keys)
+        assert "nova-manage host enroll" in said and fresh not in said
+        path.write_text(before.replace(HOST_SECRET_KEY, f"{HOST_SECRET_KEY},{fresh}"))
+        assert "wrapped by the first key" in cloud.manage("host", "wrap-secrets")
+    finally:
+        path.write_text(before)
+    assert "The other keys can go" in cloud.manage("host", "wrap-secrets")  # and all is as it was
+
+
 def test_conductor_when_the_schema_is_missing_then_it_says_which_command(cloud) -> None:
     server = cloud.backends.database(cloud.plan.database)
     config = cloud.configure("unsynced")
     urls = {name: {"connection": server.create(f"empty_{name}_{cloud.port}")} for name in ("database", "api_database")}
-    config.write_text(config.read_text() + render({**urls, "image_proxy": {"key": TICKET_KEY}}))
+    config.write_text(config.read_text() + render({**urls, "image_proxy": {"key": TICKET_KEY},
+                                                 "conductor": {"host_secret_key": HOST_SECRET_KEY}}))
     code, said = ended(cloud, "conductor", config)
     assert code == 1 and "nova-manage api_db sync" in said
 

@@ -18,6 +18,7 @@ from nova.db.engine import Database
 from nova.db.states import Entry
 from nova.model.base import Time
 from nova.model.hosts import HostStates, NodeStamp
+from nova.model.secret_wrap import SecretWrap
 from nova.model.topology import PciRequest
 from nova.notifications.notifier import Silent
 from nova.rpc.contracts.cert import CertRPC
@@ -170,6 +171,7 @@ class Deps:
     runner: OperationRunner = dataclasses.field(init=False)
     network_updates: NetworkSender = dataclasses.field(init=False)
     networking: NetworkBackEnd = dataclasses.field(init=False)
+    secret_wrap: SecretWrap = dataclasses.field(init=False)  # of hosts' secrets in the database
     notifier: Silent = dataclasses.field(default_factory=Silent)
     quotas: QuotaLimits = dataclasses.field(default_factory=Written)
 

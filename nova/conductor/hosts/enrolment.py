@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 import re
 import secrets
@@ -12,10 +13,14 @@ from nova.conductor.engine.deps import Deps
 from nova.db import enrolments, services
 from nova.db.engine import Connection, Database
 from nova.model.base import HostName
+from nova.model.secret_wrap import SecretWrap
 from nova.model.services import EnrolledHost
+from nova.rpc.contracts.conductor import ConductorRPC
+from nova.rpc.interface import parse_version
 
 LOG = logging.getLogger(__name__)
 
+WRAPS_SINCE = (1, 5)  # the ConductorRPC of conductors that read wrapped secrets
 LONGEST = 200  # with what queues' names have beside it, of 255
 NAME = re.compile(rf"[A-Za-z0-9._-]{{1,{LONGEST}}}")
 
@@ -25,9 +30,10 @@ HOST_DAEMONS = services.ON_HOSTS  # what a host may be enrolled to run, as its d
 class EnrolledKeys:
     """Hosts' secrets (``nova.rpc.proofs.HostKeys``): those that are remembered first, then the database's word."""
 
-    def __init__(self, cell: Database) -> None:
-        self._cell = cell
+    def __init__(self, cell: Database, wrap: SecretWrap) -> None:
+        self._cell, self._wrap = cell, wrap
         self._known: dict[str, tuple[str, ...]] = {}
+        self._sealed: set[str] = set()  # hosts whose secrets no key opens, and the log says so
         self._stamp: enrolments.Stamp | None = None
 
     def __call__(self, host: str, introducing: bool = False) -> Iterator[str]:
@@ -36,12 +42,22 @@ class EnrolledKeys:
         stamp = self._stamp
         with self._cell.reading() as tx:
             found = enrolments.keys(tx, host)
-        fresh = tuple(filter(None, (found.secret, found.former)))
+        fresh = tuple(filter(None, (self._opened(host, found.secret), self._opened(host, found.former))))
         if stamp is self._stamp:  # else the host may have been expelled since it was read
             self._known[host] = fresh
         yield from (secret for secret in fresh if secret not in known)
         if introducing and found.token:
-            yield found.token
+            yield self._opened(host, found.token)
+
+    def _opened(self, host: str, kept: str) -> str:
+        """Nothing where no key opens it: the host is as good as not enrolled."""
+        try:
+            return self._wrap.opened(host, kept)
+        except errors.host.SecretSealed as error:
+            if host not in self._sealed:
+                self._sealed.add(host)
+                LOG.error("%s %s", error.message, error.cure)
+            return ""
 
     def forget_changed(self) -> bool:
         """Every two seconds: whether any host was enrolled, expelled, or has another secret since the last time."""
@@ -49,8 +65,25 @@ class EnrolledKeys:
             newest = enrolments.stamp(tx)
         if newest == self._stamp:
             return False
-        self._stamp, self._known = newest, {}
+        self._stamp, self._known, self._sealed = newest, {}, set()
         return True
+
+
+def wrap_clear(deps: Deps) -> None:
+    """Wrap the secrets that the release before kept in clear, once no conductor of it is alive: it could not read
+    them. May be cut off anywhere, and run twice at a time: each host is a transaction of its own."""
+    with deps.cell.reading() as tx:
+        clear = enrolments.in_clear(tx)
+        lowest = {one.name: parse_version(one.version)
+                  for one in services.lowest_versions(tx, deps.settings.service_down_time)} if clear else {}
+    if not clear:
+        return
+    if lowest.get(ConductorRPC.__name__, WRAPS_SINCE) < WRAPS_SINCE:
+        LOG.info("secrets of %d hosts are in clear until all conductors are of this release", len(clear))
+        return
+    for host in clear:
+        deps.cell.transact(functools.partial(enrolments.wrap_anew, host=host, wrap=deps.secret_wrap))
+        LOG.warning("the secret of %s was in the database in clear; now it is wrapped", host)
 
 
 class HostExchanges:
@@ -89,14 +122,15 @@ class Enrolments:
             if binary not in HOST_DAEMONS:
                 raise errors.host.NoHostDaemon(host=host, binary=binary)
         token = secrets.token_hex(32)
-        self.deps.cell.transact(lambda tx: enrolments.enroll(tx, host, runs, token, addresses))
+        wrapped = self.deps.secret_wrap.wrapped(host, token)
+        self.deps.cell.transact(lambda tx: enrolments.enroll(tx, host, runs, wrapped, addresses))
         LOG.info("%s is enrolled to run %s, and may bring its secret within a day", host, ", ".join(runs))
         return token
 
     def list_enrolled_hosts(self) -> tuple[EnrolledHost, ...]:
         """All that were ever let in, those that were expelled too."""
         with self.deps.cell.reading() as tx:
-            return enrolments.listed(tx)
+            return enrolments.listed(tx, self.deps.secret_wrap)
 
     def expel_host(self, host: HostName) -> None:
         """Within seconds nothing is believed of the host, and no order goes there; its servers can be evacuated.

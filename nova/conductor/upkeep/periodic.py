@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.zones import ForgottenHosts, ZoneSweep
+from nova.conductor.hosts.enrolment import wrap_clear
 from nova.conductor.queries import consoles
 from nova.conductor.upkeep import usage_audit
 from nova.conductor.upkeep.quota_repair import Recount
@@ -123,4 +124,4 @@ JOBS = ((120.0, LedgerSweep(), "ledger sweep"), (60.0, purge, "purge"), (600.0, 
         (60.0, usage_audit.run, "usage audit"), (60.0, ZoneSweep(), "servers' zones"),
         (300.0, ForgottenHosts(), "forgotten hosts"), (300.0, Recount(), "recount"),
         (60.0, consoles.drop_expired, "expired consoles"), (60.0, free_left_addresses, "left addresses"),
-        (600.0, free_unused_gateways, "unused gateways"))
+        (600.0, free_unused_gateways, "unused gateways"), (60.0, wrap_clear, "secrets in clear"))

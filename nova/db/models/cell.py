@@ -208,10 +208,10 @@ enrolments = sa.Table(
     sa.Column("host", text(), nullable=False, unique=True),
     sa.Column("runs", Json(tuple[str, ...]), nullable=False),
     sa.Column("addresses", Json(tuple[str, ...]), nullable=False),  # where its consoles may be; empty: not told yet
-    sa.Column("token", text(64), nullable=False),
+    sa.Column("token", text(), nullable=False),  # as the two below: wrapped, see nova.model.secret_wrap
     sa.Column("token_until", moment()),
-    sa.Column("secret", text(64), nullable=False),  # it proves what the host says, and what it is told
-    sa.Column("former", text(64), nullable=False),  # the one before
+    sa.Column("secret", text(), nullable=False),  # it proves what the host says, and what it is told
+    sa.Column("former", text(), nullable=False),  # the one before
     sa.Column("former_until", moment()),
     sa.Column("version", key(), nullable=False),
     sa.Column("enrolled_at", moment(), nullable=False),

@@ -69,7 +69,7 @@ from nova.rpc.interface import Contract, Timeout, call
 class ConductorRPC(ConsoleCalls, AllNetworkCalls, EnrolmentCalls, Contract):
     """Everything the API can ask. Who asks is in the request's context; what they may see is in the query's scope."""
 
-    topic, version, carries_token = "conductor", "1.4", True  # it shows images and networks as the user sees them
+    topic, version, carries_token = "conductor", "1.5", True  # it shows images and networks as the user sees them
 
     # servers
     @call(sensitive=True)

@@ -80,14 +80,17 @@ def test_compute_confs_then_each_host_has_a_broker_user_and_a_password_of_its_ow
 def test_compute_confs_then_they_have_no_password_but_the_brokers(make_layout, secrets, auth):
     layout = make_layout(sandbox=True, hosts=2, auth=auth)
     key = novaconf.conductor(layout, secrets)["image_proxy"]["key"]
-    assert len(base64.urlsafe_b64decode(key)) == 32
+    wrap_key = novaconf.conductor(layout, secrets)["conductor"]["host_secret_key"]
+    assert len(base64.urlsafe_b64decode(key)) == len(base64.urlsafe_b64decode(wrap_key)) == 32 and wrap_key != key
+    for others in (novaconf.control(layout, secrets), novaconf.image_proxy(layout, secrets)):
+        assert wrap_key not in novaconf.text(others)
     assert novaconf.image_proxy(layout, secrets)["image_proxy"] == {"key": key, "listen": layout.address}
     assert key not in novaconf.text(novaconf.control(layout, secrets))
     for host in layout.computes:
         conf = novaconf.compute(layout, secrets, host)
         assert not {"keystone_authtoken", "glance", "image_proxy", "service_user"} & set(conf)
         text = novaconf.text(conf)
-        assert key not in text and secrets.password("nova") not in text
+        assert key not in text and wrap_key not in text and secrets.password("nova") not in text
         assert "memcached" not in text
 
 

@@ -10,15 +10,16 @@ from typing import Any
 import pytest
 
 from nova import errors
-from nova.conductor.hosts.enrolment import EnrolledKeys, HostExchanges
+from nova.conductor.hosts.enrolment import EnrolledKeys, HostExchanges, wrap_clear
 from nova.db import enrolments
 from nova.db.models.cell import enrolments as table
-from nova.model.services import Heartbeat, Registration, ServiceQuery
+from nova.model.secret_wrap import MARK, SecretWrap, new_key
+from nova.model.services import ContractVersion, Heartbeat, Registration, ServiceQuery
 from nova.rpc import host_secret
 from nova.rpc.contracts.conductor_host import ConductorHostRPC
 from nova.rpc.host_secret import HostSecret
 from nova.rpc.proofs import Proofs
-from tests.fakes.small_cloud import SmallCloud, node_id
+from tests.fakes.small_cloud import WRAP, SmallCloud, node_id
 
 
 class Host:
@@ -47,7 +48,7 @@ class Host:
 
 @pytest.fixture
 def keys(cloud: SmallCloud) -> EnrolledKeys:
-    made = EnrolledKeys(cloud.cell)
+    made = EnrolledKeys(cloud.cell, WRAP)
     cloud.bus.serve(ConductorHostRPC, cloud.hosts, proofs=Proofs(made))
     return made
 
@@ -211,12 +212,83 @@ def enrolled(cloud: SmallCloud, host: str) -> Any:
     return found
 
 
+# -- as the database keeps them
+
+def kept(cloud: SmallCloud, host: str) -> Any:
+    return cloud.rows("cell", table.select().where(table.c.host == host))[0]
+
+
+def in_clear(cloud: SmallCloud, host: str, secret: str) -> None:
+    """As the release before kept it."""
+    cloud.write("cell", table.update().where(table.c.host == host).values(secret=secret, version=table.c.version + 1))
+
+
+def conductor_of(cloud: SmallCloud, version: str) -> None:
+    cloud.daemons.register(Registration(host="ctl9", binary="nova-conductor", topic="conductor", contracts=(
+        ContractVersion(name="ConductorRPC", version=version),)))
+
+
+def test_tokens_and_secrets_are_in_no_row(cloud: SmallCloud, new: Host) -> None:
+    token = host_secret.peek(new.folder, host_secret.TOKEN)
+    assert token not in str(kept(cloud, "new")) and kept(cloud, "new").token.startswith(MARK)
+    new.register()
+    new.secret.change(lambda fresh: new.conductor.change_secret("new", fresh))
+    row = kept(cloud, "new")
+    assert row.secret.startswith(MARK) and row.former.startswith(MARK)
+    assert not any(secret in str(row) for secret in new.secret("new"))
+
+
+def test_secret_when_moved_to_another_hosts_row_then_it_proves_nothing(
+        cloud: SmallCloud, new: Host, keys: EnrolledKeys, caplog: pytest.LogCaptureFixture) -> None:
+    new.register()
+    [secret, *_] = list(keys("new"))
+    in_clear(cloud, "a", kept(cloud, "new").secret)
+    keys.forget_changed()
+    assert list(keys("a")) == [] == list(keys("a")) and list(keys("new")) == [secret]
+    said = [record.getMessage() for record in caplog.records if "host_secret_key" in record.getMessage()]
+    assert len(said) == 1 and "secret of a" in said[0] and "nova-manage host enroll" in said[0]
+    assert not enrolled(cloud, "a").readable and enrolled(cloud, "new").readable
+
+
+def test_host_when_the_key_of_its_secret_is_lost_then_it_comes_back_by_a_new_token(
+        cloud: SmallCloud, new: Host, keys: EnrolledKeys) -> None:
+    new.register()
+    in_clear(cloud, "new", SecretWrap((new_key(),)).wrapped("new", "1" * 64))
+    keys.forget_changed()
+    refused(new, errors.daemon.RpcNotEnrolled.code)
+    new.take(cloud.control.enroll_host("new", ("nova-compute",)))
+    new.register()
+    assert new.speaks() and enrolled(cloud, "new").readable
+
+
+def test_secret_in_clear_when_an_older_conductor_is_alive_then_it_stays_for_it(cloud: SmallCloud,
+                                                                               keys: EnrolledKeys) -> None:
+    in_clear(cloud, "a", "1" * 64)
+    conductor_of(cloud, "1.4")
+    wrap_clear(cloud.deps)
+    assert kept(cloud, "a").secret == "1" * 64 and list(keys("a")) == ["1" * 64]
+    conductor_of(cloud, "1.5")
+    for _twice in range(2):
+        wrap_clear(cloud.deps)
+        assert kept(cloud, "a").secret.startswith(MARK) and list(keys("a")) == ["1" * 64]
+
+
+def test_wrapping_when_it_died_half_way_then_the_next_one_goes_on(cloud: SmallCloud, keys: EnrolledKeys) -> None:
+    for host in ("a", "b"):
+        in_clear(cloud, host, "1" * 64)
+    cloud.cell.transact(lambda tx: enrolments.wrap_anew(tx, "a", WRAP))
+    before = kept(cloud, "a").secret
+    wrap_clear(cloud.deps)
+    assert kept(cloud, "a").secret == before and kept(cloud, "b").secret.startswith(MARK)
+    assert list(keys("a")) == list(keys("b")) == ["1" * 64]
+
+
 # -- what conductors remember
 
 def test_keys_are_read_once_and_again_when_they_do_not_fit(cloud: SmallCloud, keys: EnrolledKeys) -> None:
-    cloud.cell.transact(lambda tx: enrolments.keep_secret(tx, "a", "1" * 64, keep_former=False))
+    cloud.cell.transact(lambda tx: enrolments.keep_secret(tx, "a", "1" * 64, WRAP, keep_former=False))
     assert list(keys("a")) == ["1" * 64]
-    cloud.cell.transact(lambda tx: enrolments.keep_secret(tx, "a", "2" * 64, keep_former=True))
+    cloud.cell.transact(lambda tx: enrolments.keep_secret(tx, "a", "2" * 64, WRAP, keep_former=True))
     remembered = keys("a")
     assert next(remembered) == "1" * 64  # no statement so far
     assert list(remembered) == ["2" * 64]
