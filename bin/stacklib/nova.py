@@ -16,7 +16,7 @@ NETWORK_LABEL = "private"
 @dataclass(frozen=True)
 class Program:
     """A control daemon. `user` None means root; `databases`: it is given the file with the databases' URLs; `proxy`:
-    the one for console proxies; `images`: the one for the image proxy."""
+    the one for consoles; `images`: the one for the image proxy."""
 
     name: str
     user: str | None = SERVICE_USER
@@ -34,7 +34,7 @@ CONTROL = (
     Program("nova-api", tier=CLOUD + 2),
     Program("nova-placement-api", tier=CLOUD + 2),
 )
-CONSOLE_AUTH = Program("nova-consoleauth", tier=CLOUD + 1)
+CONSOLE_AUTH = Program("nova-consoleauth", proxy=True, tier=CLOUD + 1)
 COMPUTE = Program("nova-compute", user=None, tier=CLOUD + 1)
 
 

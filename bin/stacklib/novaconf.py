@@ -2,13 +2,14 @@
 
 `nova.conf` serves the control daemons, `nova-conductor.conf` beside it has the database URLs and the keys of image
 tickets and of hosts' secrets, `nova-imageproxy.conf` the first of these keys, `console-proxies.conf` where console
-proxies listen and may go. Each compute host has a `nova.conf` of its own: with its own broker user, and with no other
-password.
+proxies listen, are found and may go. Each compute host has a `nova.conf` of its own: with its own broker user, and with
+no other password.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import NamedTuple
 
 from . import databases, memcached, neutron, plain, rabbitmq
 from .layout import BRIDGE, GUEST_GATEWAY, PROXIES, Compute, Layout
@@ -109,12 +110,23 @@ def _migrations(layout: Layout, host: Compute) -> dict[str, str]:
 
 
 PROXIES_WAIT_S = "5"
-# proxy -> (section, the option for its address)
-LISTENERS = {
-    "novncproxy": ("vnc", "novncproxy_host"),
-    "xvpvncproxy": ("vnc", "xvpvncproxy_host"),
-    "spicehtml5proxy": ("spice", "html5proxy_host"),
-    "serialproxy": ("serial_console", "serialproxy_host"),
+
+
+class Proxy(NamedTuple):
+    """Options of a console proxy: for its address, and for where users' programs find it."""
+
+    section: str
+    listen: str
+    base_url: str
+    page: str
+    scheme: str = "http"
+
+
+CONSOLE_PROXIES = {
+    "novncproxy": Proxy("vnc", "novncproxy_host", "novncproxy_base_url", "/vnc_auto.html"),
+    "xvpvncproxy": Proxy("vnc", "xvpvncproxy_host", "xvpvncproxy_base_url", "/console"),
+    "spicehtml5proxy": Proxy("spice", "html5proxy_host", "html5proxy_base_url", "/spice_auto.html"),
+    "serialproxy": Proxy("serial_console", "serialproxy_host", "base_url", "/", "ws"),
 }
 
 
@@ -124,8 +136,9 @@ def proxies(layout: Layout) -> tuple[str, ...]:
 
 
 def console_proxies(layout: Layout) -> Settings:
-    """What only the proxies read: where they listen, where they may go, how long they wait for open consoles at their
-    end: a stack that is told to stop is not held up by a page that somebody left open."""
+    """What only the proxies and nova-consoleauth read: where they listen and are found, where they may go, how long
+    they wait for open consoles at their end: a stack that is told to stop is not held up by a page that somebody left
+    open."""
     settings: Settings = {
         "DEFAULT": {"graceful_shutdown_timeout": PROXIES_WAIT_S},
         "console": {"reachable_networks": layout.management_network},
@@ -133,35 +146,22 @@ def console_proxies(layout: Layout) -> Settings:
     if not layout.sandbox:  # in a sandbox no host shares an address with another
         settings["console"]["local_hosts"] = ",".join(host.name for host in layout.computes)
     for name in proxies(layout):
-        section, option = LISTENERS[name]
-        settings.setdefault(section, {})[option] = layout.address
+        proxy = CONSOLE_PROXIES[name]
+        settings.setdefault(proxy.section, {}).update(
+            {proxy.listen: layout.address, proxy.base_url: layout.url(name, proxy.page, proxy.scheme)}
+        )
     return settings
 
 
 def _consoles(layout: Layout, host: Compute) -> Settings:
-    """Where QEMU listens and the proxies find it: this host's address; and where users' browsers find the proxies."""
+    """Where QEMU listens and the proxies find it: this host's address."""
     served = proxies(layout)
-    settings = {
-        "vnc": {
-            "server_listen": host.address,
-            "server_proxyclient_address": host.address,
-            "novncproxy_base_url": layout.url("novncproxy", "/vnc_auto.html"),
-            "xvpvncproxy_base_url": layout.url("xvpvncproxy", "/console") if "xvpvncproxy" in served else "",
-        }
-    }
+    listening = {"server_listen": host.address, "server_proxyclient_address": host.address}
+    settings: Settings = {"vnc": dict(listening)}
     if "spicehtml5proxy" in served:
-        settings["spice"] = {
-            "enabled": "true",
-            "server_listen": host.address,
-            "server_proxyclient_address": host.address,
-            "html5proxy_base_url": layout.url("spicehtml5proxy", "/spice_auto.html"),
-        }
+        settings["spice"] = {"enabled": "true", **listening}
     if "serialproxy" in served:
-        settings["serial_console"] = {
-            "enabled": "true",
-            "proxyclient_address": host.address,
-            "base_url": layout.url("serialproxy", "/", "ws"),
-        }
+        settings["serial_console"] = {"enabled": "true", "proxyclient_address": host.address}
     return settings
 
 

@@ -7,8 +7,23 @@ from typing import Any
 from nova.cmd import common
 from nova.cmd.reporting import Reporting
 from nova.conf.base import Options
+from nova.model.consoles import ConsoleType
 
 BINARY = "nova-consoleauth"
+
+
+def base_urls(options: Options) -> dict[ConsoleType, str]:
+    """Where users' programs find the proxy of each type of console; a type without one is not offered."""
+    vnc, spice = options.vnc, options.spice
+    found = {
+        ConsoleType.NOVNC: vnc.novncproxy_base_url,
+        ConsoleType.XVPVNC: vnc.xvpvncproxy_base_url,
+        ConsoleType.SPICE_HTML5: spice.html5proxy_base_url,
+        ConsoleType.SPICE_DIRECT: spice.spice_direct_proxy_base_url,
+        ConsoleType.SERIAL: options.serial_console.base_url,
+        ConsoleType.WEBMKS: options.mks.mksproxy_base_url,
+    }
+    return {kind: str(url) for kind, url in found.items() if url}
 
 
 class ConsoleAuth:
@@ -21,7 +36,7 @@ class ConsoleAuth:
 
         self.bus = Bus(options, options.host)
         self.conductor = self.bus.client(ConductorRPC)
-        self.service = ConsoleAuthService(self.conductor, options.consoleauth)
+        self.service = ConsoleAuthService(self.conductor, options.consoleauth, base_urls(options))
         self.reporting = Reporting(options, BINARY, "consoleauth", self.bus, self.conductor) if index == 0 else None
         self.server: Any = None
 

@@ -8,5 +8,6 @@ GROUP = "mks"
 
 OPTS = [
     cfg.BoolOpt("enabled", default=False, help="Offer consoles of type webmks, where the hypervisor has them."),
-    cfg.URIOpt("mksproxy_base_url", default="http://127.0.0.1:6090/", help="Where users' browsers find the MKS proxy."),
+    cfg.URIOpt("mksproxy_base_url", default="http://127.0.0.1:6090/",
+               help="Read by nova-consoleauth: where users' browsers find the MKS proxy."),
 ]

@@ -12,8 +12,8 @@ OPTS = [
     cfg.StrOpt("port_range", default="10000:20000",
                help="TCP ports that this host's guests' serial ports are served on, first:last."),
     cfg.URIOpt("base_url", default="ws://127.0.0.1:6083/", schemes=("ws", "wss", "http", "https"),
-               help="Where users' programs find nova-serialproxy. With http in place of ws it is the address of a page "
-                    "with a terminal."),
+               help="Read by nova-consoleauth: where users' programs find nova-serialproxy. With http in place of ws it "
+                    "is the address of a page with a terminal."),
     cfg.HostAddressOpt("proxyclient_address", default="127.0.0.1",
                        help="Address at which the console proxy reaches this host; QEMU listens on it. 127.0.0.1 serves "
                             "only for a proxy on this very machine: any other one refuses it."),

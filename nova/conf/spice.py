@@ -17,12 +17,12 @@ OPTS = [
                        help="Address at which the console proxy reaches this host. 127.0.0.1 serves only for a proxy on "
                             "this very machine: any other one refuses it."),
     cfg.URIOpt("html5proxy_base_url", default="http://127.0.0.1:6082/spice_auto.html",
-               help="Where users' browsers find nova-spicehtml5proxy."),
+               help="Read by nova-consoleauth: where users' browsers find nova-spicehtml5proxy."),
     cfg.HostAddressOpt("html5proxy_host", default="0.0.0.0", help="Address that nova-spicehtml5proxy listens on."),
     cfg.PortOpt("html5proxy_port", default=6082, help="Port that nova-spicehtml5proxy listens on."),
     cfg.URIOpt("spice_direct_proxy_base_url", default="http://127.0.0.1:13002/nova",
-               help="Where users' native SPICE programs are sent (consoles of type spice-direct): a proxy of its own, "
-                    "which asks the API what a token stands for."),
+               help="Read by nova-consoleauth: where users' native SPICE programs are sent (consoles of type "
+                    "spice-direct): a proxy of its own, which asks the API what a token stands for."),
     cfg.BoolOpt("require_secure", default=False,
                 help="QEMU takes SPICE connections over TLS only. It has to have certificates (qemu.conf)."),
     cfg.StrOpt("image_compression", choices=("auto_glz", "auto_lz", "quic", "glz", "lz", "off"),

@@ -3,32 +3,44 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 
 import msgspec
 
 from nova import errors
 from nova.console import tokens, urls
 from nova.model.base import Json
-from nova.model.consoles import Console, ConsoleConnection, ConsoleGrant, ConsoleRequest, TokenCheck, token_hash
+from nova.model.consoles import (
+    Console,
+    ConsoleConnection,
+    ConsoleGrant,
+    ConsoleRequest,
+    ConsoleType,
+    TokenCheck,
+    token_hash,
+)
 
 LOG = logging.getLogger(__name__)
 
 
 class ConsoleAuthService:
-    """ConsoleAuthRPC. ``settings``: the group ``[consoleauth]``."""
+    """ConsoleAuthRPC. ``settings``: the group ``[consoleauth]``. ``bases``: where users' programs find the proxies, by
+    type of console; never the word of a host, which could send users to a page of its own."""
 
-    def __init__(self, conductor: Json, settings: Json) -> None:
-        self.conductor, self.settings = conductor, settings
+    def __init__(self, conductor: Json, settings: Json, bases: Mapping[ConsoleType, str]) -> None:
+        self.conductor, self.settings, self.bases = conductor, settings, bases
 
     def open_console(self, wish: ConsoleRequest) -> Console:
-        """The token is in the address alone; its hash is kept for ``[consoleauth]token_ttl`` seconds."""
+        """The token is in the address alone; its hash is kept for ``[consoleauth]token_ttl`` seconds.
+        console.TypeUnavailable: no address of a proxy for it is configured."""
+        if wish.type not in self.bases:
+            raise errors.console.TypeUnavailable(type=wish.type.value)
         token = tokens.new()
         hashed = token_hash(token)
-        address = self.conductor.keep_console(ConsoleGrant(wish=wish, token_hash=hashed,
-                                                           ttl_s=self.settings.token_ttl))
+        self.conductor.keep_console(ConsoleGrant(wish=wish, token_hash=hashed, ttl_s=self.settings.token_ttl))
         LOG.info("an address of the server's %s console was given out, for %d s (token %s)", wish.type,
                  self.settings.token_ttl, tokens.short(hashed), extra={"server": wish.server_uuid})
-        return Console(type=wish.type, url=urls.access_url(wish.type, address.access_url_base, token))
+        return Console(type=wish.type, url=urls.access_url(wish.type, self.bases[wish.type], token))
 
     def check_token(self, check: TokenCheck) -> ConsoleConnection:
         """The token is used up where ``check.redeem`` and ``[consoleauth]single_use_tokens`` both say so. Why a part of
@@ -50,9 +62,13 @@ class ConsoleAuthService:
             LOG.info("the server's %s console is opened for user %s of project %s (token %s)", found.type,
                      found.user_id, found.project_id, tokens.short(check.token_hash),
                      extra={"server": found.server_uuid})
-        return found
+        return self._with_base(found)
 
     def show_token(self, token_hash: str) -> ConsoleConnection:
         """Nothing is used up, and nothing is logged. NotFound; Unavailable."""
-        found: ConsoleConnection = self.conductor.get_console(token_hash)
-        return found
+        return self._with_base(self.conductor.get_console(token_hash))
+
+    def _with_base(self, found: ConsoleConnection) -> ConsoleConnection:
+        """Proxies compare pages' schemes with it. Of an older conductor it is the host's word still."""
+        address = msgspec.structs.replace(found.address, access_url_base=self.bases.get(found.type, ""))
+        return msgspec.structs.replace(found, address=address)

@@ -56,7 +56,8 @@ class ConsoleAddress(Value):
 
     Either ``host`` with ``port`` (and for SPICE a ``tls_port``), or ``socket_path``, a unix socket on the host.
     ``internal_access_path``: what a proxy asks of ``host`` by CONNECT before it is at the console, or (webmks) JSON for
-    the proxy. ``access_url_base``: where users' programs find the proxy, by the host's configuration.
+    the proxy. ``access_url_base``: where users' programs find the proxy, which is nova-consoleauth's to say: it fills
+    it in, hosts leave it empty, and what an older one writes there is not read.
     """
 
     access_url_base: str

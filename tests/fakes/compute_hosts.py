@@ -86,7 +86,7 @@ class FakeCompute(ContractFake, contract=ComputeRPC):
         if self.on_find:
             self.on_find()
         self._guest(server_uuid)
-        return ConsoleAddress(access_url_base=f"http://proxy/{type}", host=self.host,
+        return ConsoleAddress(access_url_base="http://a.host.says/", host=self.host,
                               port=self.ports.setdefault(server_uuid, 5900 + len(self.ports)))
 
     def device_places(self, host: str, server_uuid: str) -> Mapping[str, DevicePlace]:

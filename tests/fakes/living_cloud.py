@@ -23,7 +23,6 @@ import sqlalchemy as sa
 from nova import errors, faults
 from nova.compute.host import Host
 from nova.compute.orders import permission
-from nova.compute.reports.consoles import ConsoleOffer
 from nova.compute.service import ComputeParts, ComputeService
 from nova.conductor.engine.journal import Journal
 from nova.conductor.engine.runner import Runner
@@ -53,8 +52,8 @@ from tests.fakes.small_cloud import NOVA_NETWORK, Networks, SmallCloud, until
 SETTLED_S = 20.0
 WORKING_POLLS = 8
 #: What every host offers of consoles.
-OFFERS = {ConsoleType.NOVNC: ConsoleOffer("http://proxy:6080/vnc_auto.html", "127.0.0.1"),
-          ConsoleType.SERIAL: ConsoleOffer("ws://proxy:6083/", "127.0.0.1")}
+PROXIES = {ConsoleType.NOVNC: "http://proxy:6080/vnc_auto.html", ConsoleType.SERIAL: "ws://proxy:6083/"}
+OFFERS = {ConsoleType.NOVNC: "127.0.0.1", ConsoleType.SERIAL: "127.0.0.1"}
 #: What a dead driver may still be asked: nothing of it is a call to a hypervisor.
 HARMLESS = frozenset({"dead", "knobs", "calls", "hypervisor", "close", "needs_images"})
 
@@ -252,7 +251,7 @@ class LivingCloud(SmallCloud):
             SimpleNamespace(host_state_sweep_interval=3600), filter_options(), 90), rng=random.Random(seed))
         self.bus.serve(SchedulerRPC, self.living)
         self.tokens = SimpleNamespace(token_ttl=600, single_use_tokens=False)
-        self.bus.serve(ConsoleAuthRPC, ConsoleAuthService(self.control, self.tokens))
+        self.bus.serve(ConsoleAuthRPC, ConsoleAuthService(self.control, self.tokens, PROXIES))
         self.consoles = self.bus.client(ConsoleAuthRPC)
         for host in computes:
             self.add_compute(host)

@@ -286,9 +286,8 @@ def test_page_when_the_proxy_has_a_certificate_then_it_is_https_and_wss(
         sandbox: Sandbox, browser: Browser, runs: Server, papers: Path) -> None:
     proxies = f"[DEFAULT]\ncert = {papers}/server-cert.pem\nkey = {papers}/server-key.pem\nssl_only = true\n"
     base = f"[vnc]\nnovncproxy_base_url = {sandbox.layout.url('novncproxy', '/vnc_auto.html', 'https')}\n"
-    host = next(one for one in sandbox.layout.computes if one.name == runs.host)
     with configured(sandbox, novaconf.proxies_file(sandbox.layout), proxies, "nova-novncproxy"), \
-            configured(sandbox, novaconf.compute_file(sandbox.layout, host), base, f"nova-compute-{host.name}"), \
+            configured(sandbox, novaconf.proxies_file(sandbox.layout), base, "nova-consoleauth"), \
             browser.tab("tls") as console:
         url = address(runs)
         assert url.startswith("https://") and console.open(url) == 200

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
 
 from nova import errors
 from nova.compute.host import Host, checked_uuid
@@ -15,15 +14,9 @@ from nova.virt.interface import ConsolePlace, Driver
 T = ConsoleType
 
 
-class ConsoleOffer(NamedTuple):
-    """A type of console that this host's configuration has. ``host``: where its proxy reaches what listens on the
-    address that guests' consoles are served on."""
-
-    url_base: str
-    host: str
-
-
-Offers = Mapping[ConsoleType, ConsoleOffer]
+#: The types of console that a host's configuration has: where their proxies reach what listens on the address that
+#: guests' consoles are served on.
+Offers = Mapping[ConsoleType, str]
 
 
 def offers_of(options: Options) -> Offers:
@@ -31,21 +24,20 @@ def offers_of(options: Options) -> Offers:
 
     The page for SPICE speaks no TLS, and where all must be secure, it is none. (RDP is a word of the API alone.)"""
     vnc, spice, serial, mks = options.vnc, options.spice, options.serial_console, options.mks
-    found: dict[ConsoleType, tuple[Any, Any, Any]] = {
-        T.NOVNC: (vnc.enabled, vnc.novncproxy_base_url, vnc.server_proxyclient_address),
-        T.XVPVNC: (vnc.enabled, vnc.xvpvncproxy_base_url, vnc.server_proxyclient_address),
-        T.SPICE_HTML5: (spice.enabled and not spice.require_secure, spice.html5proxy_base_url,
-                        spice.server_proxyclient_address),
-        T.SPICE_DIRECT: (spice.enabled, spice.spice_direct_proxy_base_url, spice.server_proxyclient_address),
-        T.SERIAL: (serial.enabled, serial.base_url, serial.proxyclient_address),
-        T.WEBMKS: (mks.enabled, mks.mksproxy_base_url, ""),
+    found: dict[ConsoleType, tuple[bool, str]] = {
+        T.NOVNC: (vnc.enabled, vnc.server_proxyclient_address),
+        T.XVPVNC: (vnc.enabled, vnc.server_proxyclient_address),
+        T.SPICE_HTML5: (spice.enabled and not spice.require_secure, spice.server_proxyclient_address),
+        T.SPICE_DIRECT: (spice.enabled, spice.server_proxyclient_address),
+        T.SERIAL: (serial.enabled, serial.proxyclient_address),
+        T.WEBMKS: (mks.enabled, ""),
     }
-    return {kind: ConsoleOffer(str(url), str(host)) for kind, (enabled, url, host) in found.items() if enabled and url}
+    return {kind: str(host) for kind, (enabled, host) in found.items() if enabled}
 
 
 def addresses_of(offers: Offers, my_ip: str) -> tuple[str, ...]:
     """Wherever this host's consoles may be."""
-    return tuple(sorted({my_ip, *(offer.host for offer in offers.values())} - {""}))
+    return tuple(sorted({my_ip, *offers.values()} - {""}))
 
 
 class ConsoleReports:
@@ -74,9 +66,10 @@ class ConsoleReports:
         return _address(offer, consoles.console_of(server_uuid, type))
 
 
-def _address(offer: ConsoleOffer, place: ConsolePlace) -> ConsoleAddress:
+def _address(host: str, place: ConsolePlace) -> ConsoleAddress:
+    """Where users find its proxy is not a host's to say."""
     if place.socket_path is not None:
-        return ConsoleAddress(access_url_base=offer.url_base, socket_path=place.socket_path,
+        return ConsoleAddress(access_url_base="", socket_path=place.socket_path,
                               internal_access_path=place.internal_access_path)
-    return ConsoleAddress(access_url_base=offer.url_base, host=place.host or offer.host, port=place.port,
-                          tls_port=place.tls_port, internal_access_path=place.internal_access_path)
+    return ConsoleAddress(access_url_base="", host=place.host or host, port=place.port, tls_port=place.tls_port,
+                          internal_access_path=place.internal_access_path)

@@ -18,9 +18,9 @@ from nova.privileged.runner import SYSTEM_PATH, SystemRunner
 FREE_GIB = 5
 #: Where a compute host's consoles are and are found: section to options.
 CONSOLE_PLACES = {
-    "vnc": ("server_listen", "server_proxyclient_address", "novncproxy_base_url"),
-    "spice": ("server_listen", "server_proxyclient_address", "html5proxy_base_url"),
-    "serial_console": ("proxyclient_address", "base_url"),
+    "vnc": ("server_listen", "server_proxyclient_address"),
+    "spice": ("server_listen", "server_proxyclient_address"),
+    "serial_console": ("proxyclient_address",),
 }
 TOOLS = ("dnsmasq", "iptables-save", "iptables-restore", "dhcp_release")
 OPTIONAL_TOOLS = {"use_ipv6": ("radvd", "radvd"), "send_arp_for_ha": ("arping", "iputils-arping"),
@@ -112,7 +112,7 @@ def console_addresses(options: Options) -> Finding:
     if not local or _is_local(broker_host):
         return Finding(OK, "consoles are at " + ", ".join(sorted({str(place) for _, place in places})))
     return Finding(WARN, f"the broker is at {broker_host}, and these name this machine alone: {', '.join(local)}",
-                   "set them as doc/consoles.rst says, unless proxies and browsers are on this very machine")
+                   "set them as doc/consoles.rst says, unless the proxies are on this very machine")
 
 
 def _is_local(place: str) -> bool:

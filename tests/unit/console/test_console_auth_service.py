@@ -7,9 +7,12 @@ from types import SimpleNamespace
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+import msgspec
 import pytest
+from oslo_config import cfg
 
-from nova import errors
+from nova import conf, errors
+from nova.cmd.consoleauth import base_urls
 from nova.console.service import ConsoleAuthService
 from nova.model.consoles import (
     ConsoleAddress,
@@ -25,6 +28,9 @@ from nova.rpc.local import connect
 
 REQUEST = ConsoleRequest(server_uuid="11111111-2222-4333-8444-555555555555", type=ConsoleType.SERIAL)
 
+BASES = {ConsoleType.SERIAL: "wss://cloud.example:6083/"}
+EVIL = "https://phish.example/"  # what a stolen host says of it
+
 
 class Keeper:
     """The conductor's part. ``error`` is what it says to everything."""
@@ -38,7 +44,7 @@ class Keeper:
         if self.error:
             raise self.error
         self.grants.append(grant)
-        return ConsoleAddress(access_url_base="ws://h:6083/", host="10.0.0.1", port=10000)
+        return ConsoleAddress(access_url_base=EVIL, host="10.0.0.1", port=10000)
 
     def check_console(self, check: TokenCheck) -> ConsoleConnection:
         self.checks.append(check)
@@ -48,7 +54,7 @@ class Keeper:
         if self.error:
             raise self.error
         return ConsoleConnection(type=REQUEST.type, server_uuid=REQUEST.server_uuid, user_id="joe", project_id="demo",
-                                 address=ConsoleAddress(access_url_base="x"), expires_at=1)
+                                 address=ConsoleAddress(access_url_base=EVIL), expires_at=1)
 
 
 @pytest.fixture
@@ -58,7 +64,7 @@ def keeper() -> Keeper:
 
 def service(keeper: Keeper, **settings: Any) -> Any:
     group = SimpleNamespace(**{"token_ttl": 600, "single_use_tokens": False, **settings})
-    return connect(ConsoleAuthRPC, ConsoleAuthService(keeper, group))
+    return connect(ConsoleAuthRPC, ConsoleAuthService(keeper, group, BASES))
 
 
 def test_console_opened_then_its_hash_is_kept_and_its_token_only_answered(
@@ -69,6 +75,28 @@ def test_console_opened_then_its_hash_is_kept_and_its_token_only_answered(
     assert keeper.grants == [ConsoleGrant(wish=REQUEST, token_hash=token_hash(token), ttl_s=60)]
     assert token not in caplog.text and token_hash(token) not in caplog.text
     assert token_hash(token)[:8] in caplog.text and "serial" in caplog.text
+
+
+def test_console_opened_then_its_address_is_the_configured_one_whatever_the_host_says(keeper: Keeper) -> None:
+    client = service(keeper)
+    assert client.open_console(REQUEST).url.startswith("wss://cloud.example:6083/?token=")
+    for found in (client.check_token(TokenCheck(token_hash="0" * 64)), client.show_token("0" * 64)):
+        assert found.address.access_url_base == "wss://cloud.example:6083/"
+
+
+def test_console_of_a_type_without_an_address_then_refused_and_nothing_is_kept(keeper: Keeper) -> None:
+    with pytest.raises(errors.Invalid, match="^Unavailable console type xvpvnc.$"):
+        service(keeper).open_console(msgspec.structs.replace(REQUEST, type=ConsoleType.XVPVNC))
+    assert keeper.grants == []
+
+
+def test_base_urls_when_nothing_is_set_then_all_but_the_java_viewers() -> None:
+    options = conf.register(cfg.ConfigOpts())
+    options([], project="nova", default_config_files=[])
+    found = base_urls(options)
+    assert set(ConsoleType) - set(found) == {ConsoleType.XVPVNC, ConsoleType.RDP_HTML5, ConsoleType.UNKNOWN}
+    options.set_override("xvpvncproxy_base_url", "http://x:6081/console", "vnc")
+    assert base_urls(options)[ConsoleType.XVPVNC] == "http://x:6081/console"
 
 
 def test_console_opened_twice_then_two_tokens(keeper: Keeper) -> None:

@@ -127,16 +127,15 @@ def test_consoles_when_nobody_checks_their_tokens_then_a_warning(bus: Bus) -> No
     assert "no conductor answers" in doctor.consoles(options()).what
 
 
-PLACES = {"vnc__server_listen": "10.0.0.2", "vnc__server_proxyclient_address": "10.0.0.2",
-          "vnc__novncproxy_base_url": "https://cloud.example:6080/vnc.html"}
+PLACES = {"vnc__server_listen": "10.0.0.2", "vnc__server_proxyclient_address": "10.0.0.2"}
 
 
 @pytest.mark.parametrize(("broker", "values", "named"), [
-    ("10.0.0.1", {}, ["[vnc]server_listen", "[vnc]server_proxyclient_address", "[vnc]novncproxy_base_url"]),
+    ("10.0.0.1", {}, ["[vnc]server_listen", "[vnc]server_proxyclient_address"]),
     ("127.0.0.1", {}, []), ("10.0.0.1", PLACES, []), ("10.0.0.1", {"vnc__enabled": False}, []),
     ("10.0.0.1", {**PLACES, "vnc__server_proxyclient_address": "localhost"}, ["[vnc]server_proxyclient_address"]),
     ("10.0.0.1", {**PLACES, "serial_console__enabled": True},
-     ["[serial_console]proxyclient_address", "[serial_console]base_url"])])
+     ["[serial_console]proxyclient_address"])])
 def test_consoles_of_a_compute_host_when_their_addresses_lead_nowhere_from_elsewhere_then_they_are_named(
         broker: str, values: dict[str, Any], named: list[str]) -> None:
     made = options(compute_driver="libvirt.LibvirtDriver", **values)

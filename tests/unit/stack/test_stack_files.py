@@ -112,11 +112,13 @@ def test_compute_conf_then_consoles_are_on_the_hosts_address_alone_and_proxies_w
     conf = parsed(novaconf.compute(layout, secrets, host))
     assert {name for name in ("vnc", "spice", "serial_console") if name in conf} == sections
     assert conf["vnc"]["server_listen"] == conf["vnc"]["server_proxyclient_address"] == host.address
-    assert conf["vnc"]["novncproxy_base_url"] == f"http://{layout.address}:6080/vnc_auto.html"
-    assert ("xvpvncproxy_base_url" in conf["vnc"]) is layout.sandbox
+    assert not any("base_url" in name for section in conf.values() for name in section)
+    found = parsed(novaconf.console_proxies(layout))
+    assert found["vnc"]["novncproxy_base_url"] == f"http://{layout.address}:6080/vnc_auto.html"
+    assert ("xvpvncproxy_base_url" in found["vnc"]) is layout.sandbox
     if layout.sandbox:
-        assert conf["spice"]["html5proxy_base_url"] == "http://10.200.0.1:6082/spice_auto.html"
-        assert conf["serial_console"]["base_url"] == "ws://10.200.0.1:6083/"
+        assert found["spice"]["html5proxy_base_url"] == "http://10.200.0.1:6082/spice_auto.html"
+        assert found["serial_console"]["base_url"] == "ws://10.200.0.1:6083/"
         assert conf["spice"]["server_listen"] == conf["serial_console"]["proxyclient_address"] == "10.200.0.12"
 
 
