@@ -10,6 +10,8 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 
+import msgspec
+
 from nova import errors
 from nova.conductor.actions.create import CREATE_SERVER
 from nova.conductor.engine.deps import Deps
@@ -96,16 +98,24 @@ class HostService:
                 self.deps.compute.look_for_debts(host)
 
     def report_inventory(self, host: HostName, inventory: Inventory) -> None:
-        """host.NotYours, host.NotRegistered, host.NodeNotYours. Schedulers hear of it where it says anything new."""
+        """host.NotYours, host.BadInventory, host.NotRegistered, host.NodeNotYours. Schedulers hear of it where it says
+        anything new. Of what it claims too much is not used until an operator accepts it (:mod:`nova.model.room`)."""
         _same(host, inventory.host)
+        _check_numbers(inventory)
 
-        def write(tx: Connection) -> bool:
+        def write(tx: Connection) -> enrolments.Believed | None:
             if services.compute_id(tx, host) != inventory.host_id:
                 raise errors.host.NotRegistered(host=host, host_id=inventory.host_id)
-            return hosts.write_nodes(tx, inventory)
-        if self.deps.cell.transact(write):
-            self.deps.api.transact(lambda tx: reports.write_providers(tx, inventory))
-            self.deps.feed.host_changed(host)
+            new = hosts.write_nodes(tx, inventory)
+            return enrolments.note_room(tx, host, reports.claimed_room(inventory)) if new else None
+        believed = self.deps.cell.transact(write)
+        if believed is None:
+            return
+        if believed.newly_beyond:
+            LOG.warning("%s claims much more %s than it had: no more than twice that is used until you say "
+                        "'nova-manage host accept %s'", host, ", ".join(believed.newly_beyond), host)
+        self.deps.api.transact(lambda tx: reports.write_providers(tx, inventory, believed.limits))
+        self.deps.feed.host_changed(host)
 
     # -- its guests
 
@@ -237,6 +247,15 @@ class HostService:
 def _check_count(named: Sequence[object]) -> None:
     if len(named) > MOST_GUESTS:
         raise errors.Invalid(f"{len(named)} guests are named; a host has {MOST_GUESTS} at most.")
+
+
+def _check_numbers(inventory: Inventory) -> None:
+    """Our messages carry numbers that are infinite or none, and JSON does not: kept so, they could not be read again,
+    and the news of all hosts would end with this one."""
+    try:
+        msgspec.json.decode(msgspec.json.encode(inventory), type=Inventory)
+    except msgspec.ValidationError as error:
+        raise errors.host.BadInventory(host=inventory.host, reason=str(error)) from None
 
 
 def _were_on(tx: Connection, host: str, uuids: Sequence[str]) -> set[str]:

@@ -196,6 +196,15 @@ def reports(tx: Connection, after: str, limit: int) -> list[Inventory]:
     """A page of what hosts (behind a name) reported last, whole."""
     hosts = list(tx.execute(sa.select(nodes.c.host).where(nodes.c.host > after).distinct().order_by(nodes.c.host)
                             .limit(limit)).scalars())
+    return _whole_reports(tx, hosts)
+
+
+def report(tx: Connection, host: str) -> Inventory | None:
+    """What a host reported last; None: nothing."""
+    return next(iter(_whole_reports(tx, [host])), None)
+
+
+def _whole_reports(tx: Connection, hosts: Sequence[str]) -> list[Inventory]:
     found: dict[str, list[Any]] = {host: [] for host in hosts}
     for row in tx.execute(sa.select(nodes.c.host, nodes.c.host_id, nodes.c.version, nodes.c.facts)
                           .where(nodes.c.host.in_(hosts)).order_by(nodes.c.id)):

@@ -13,6 +13,7 @@ from nova import errors
 from nova.db.models.cell import enrolments, services
 from nova.db.statements import insert_ignoring
 from nova.db.types import later, utc_now
+from nova.model import room
 from nova.model.secret_wrap import MARK, SecretWrap
 from nova.model.services import EnrolledHost
 
@@ -51,7 +52,8 @@ def enroll(tx: Connection, host: str, runs: Collection[str], token: str, address
 
 def expel(tx: Connection, host: str) -> bool:
     """Nothing proves its messages any more, and its daemons count as down; whether it was enrolled."""
-    gone = _change(tx, host, token="", secret="", former="", expelled_at=utc_now())
+    gone = _change(tx, host, token="", secret="", former="", expelled_at=utc_now(), accepted_room=None,
+                   claimed_room=None)
     _force_down(tx, host, True)
     return gone
 
@@ -87,6 +89,44 @@ def keep_addresses(tx: Connection, host: str, given: Collection[str]) -> None:
 def addresses(tx: Connection, host: str) -> tuple[str, ...]:
     """Where alone a host's consoles may be; empty: nobody has said."""
     return tx.execute(sa.select(enrolments.c.addresses).where(enrolments.c.host == host)).scalar_one_or_none() or ()
+
+
+class Believed(NamedTuple):
+    """What is believed of a host's room at most, and the classes of which it claims more since this report."""
+
+    limits: room.Room
+    newly_beyond: tuple[str, ...] = ()
+
+
+def note_room(tx: Connection, host: str, claim: room.Room) -> Believed:
+    """Keep what a host claims to have; the first time that is its mark."""
+    row = tx.execute(sa.select(enrolments.c.accepted_room, enrolments.c.claimed_room)
+                     .where(enrolments.c.host == host).with_for_update()).one_or_none()
+    if row is None:
+        return Believed({})
+    mark = room.marked(row.accepted_room or {}, claim)
+    if (mark, claim) != (row.accepted_room, row.claimed_room):  # its version stays: no secret is another
+        tx.execute(sa.update(enrolments).where(enrolments.c.host == host).values(
+            accepted_room=mark, claimed_room=claim))
+    before = room.beyond(row.accepted_room or {}, row.claimed_room or {})
+    return Believed(room.limits(mark), tuple(one for one in room.beyond(mark, claim) if one not in before))
+
+
+def accept_room(tx: Connection, host: str, accepted: room.Room) -> room.Room:
+    """This is the host's mark; the limits. host.NotEnrolled."""
+    row = tx.execute(sa.select(enrolments.c.accepted_room).where(
+        enrolments.c.host == host, enrolments.c.expelled_at.is_(None)).with_for_update()).one_or_none()
+    if row is None:
+        raise errors.host.NotEnrolled(host=host)
+    mark = {**(row.accepted_room or {}), **room.marked({}, accepted)}
+    tx.execute(sa.update(enrolments).where(enrolments.c.host == host).values(accepted_room=mark))
+    return room.limits(mark)
+
+
+def room_limits(tx: Connection, host: str) -> room.Room:
+    """What is believed of the host's room at most; nothing is limited of one that is not enrolled."""
+    mark = tx.execute(sa.select(enrolments.c.accepted_room).where(enrolments.c.host == host)).scalar_one_or_none()
+    return room.limits(mark or {})
 
 
 def _change(tx: Connection, host: str, **values: object) -> bool:
@@ -151,9 +191,11 @@ def listed(tx: Connection, wrap: SecretWrap) -> tuple[EnrolledHost, ...]:
     table = enrolments.c
     waits = sa.and_(table.token != "", table.token_until > utc_now()).label("waits")
     shown = (table.host, table.runs, table.addresses, table.enrolled_at, table.joined_at, table.expelled_at)
-    rows = tx.execute(sa.select(*shown, table.secret, waits).order_by(table.host))
+    rows = tx.execute(sa.select(*shown, table.secret, table.accepted_room, table.claimed_room, waits)
+                      .order_by(table.host))
     return tuple(EnrolledHost(**{column.name: getattr(row, column.name) for column in shown}, waits=bool(row.waits),
-                              readable=_opens(wrap, row.host, row.secret)) for row in rows)
+                              readable=_opens(wrap, row.host, row.secret), accepted_room=row.accepted_room or {},
+                              claimed_room=row.claimed_room or {}) for row in rows)
 
 
 def _opens(wrap: SecretWrap, host: str, kept: str) -> bool:

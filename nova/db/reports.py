@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -16,6 +17,7 @@ from nova import errors
 from nova.db.models.api import allocations, inventories, provider_aggregates, provider_traits, providers
 from nova.db.statements import insert_all
 from nova.db.types import AnyRow, new_key, utc_now
+from nova.model import room
 from nova.model.hosts import Inventory, Node
 from nova.model.providers import ChildProvider, ClassInventory
 
@@ -25,9 +27,17 @@ LARGEST = 2147483647
 MOST_RATIO = 1e9  # as by Placement's API
 
 
-def write_providers(tx: Connection, inventory: Inventory) -> None:
-    """Providers and inventories as the host reports them. An older report changes nothing. host.NodeNotYours: a uuid is
-    that of a provider of somebody else's, be it another host's, one below a node or one of Placement's API."""
+def claimed_room(inventory: Inventory) -> dict[str, int]:
+    """What all of a host's providers could give together, by its own word."""
+    return room.claimed(one for node in inventory.nodes
+                        for provider in (_inventories(node), *map(_of_child, node.children)) for one in provider)
+
+
+def write_providers(tx: Connection, inventory: Inventory, limits: room.Room | None = None) -> None:
+    """Providers and inventories as the host reports them, up to the limits (:func:`nova.model.room.limits`). An older
+    report changes nothing. host.NodeNotYours: a uuid is that of a provider of somebody else's, be it another host's,
+    one below a node or one of Placement's API."""
+    left = dict(limits or {})
     known = _known(tx, [node.uuid for node in inventory.nodes])
     for node in inventory.nodes:
         row = known.get(node.uuid)
@@ -39,9 +49,17 @@ def write_providers(tx: Connection, inventory: Inventory) -> None:
         values = {"name": node.name, "host": inventory.host, "host_id": inventory.host_id, "parent_id": None,
                   "root_id": None, "topology": node.topology, "inventory_version": inventory.version}
         key = _write(tx, node.uuid, row, values)
-        _write_inventories(tx, key, _inventories(node), node.name)
+        _write_inventories(tx, key, [room.within(one, left) for one in _inventories(node)], node.name)
         _write_traits(tx, key, node.traits)
-        _write_children(tx, key, inventory, node)
+        _write_children(tx, key, Reported(inventory, node, left))
+
+
+class Reported(NamedTuple):
+    """A node, of a report. ``left``: what is believed of the providers that are still to be written."""
+
+    inventory: Inventory
+    node: Node
+    left: dict[str, int]
 
 
 def _known(tx: Connection, uuids: Sequence[str]) -> dict[str, AnyRow]:
@@ -68,7 +86,11 @@ def _inventories(node: Node) -> list[ClassInventory]:
             ("DISK_GB", node.local_gb, node.reserved_disk_gb, node.disk_allocation_ratio))
     plain = [ClassInventory(resource_class=name, total=total, reserved=min(reserved, total), allocation_ratio=ratio,
                             max_unit=total) for name, total, reserved, ratio in rows if total > 0]
-    return [*plain, *(one for one in node.inventories if one.total > 0)]
+    return [_within_bounds(one) for one in (*plain, *node.inventories) if one.total > 0]
+
+
+def _of_child(child: ChildProvider) -> list[ClassInventory]:
+    return [_within_bounds(one) for one in child.inventories if one.total > 0]
 
 
 def _write_inventories(tx: Connection, key: int, wanted: Sequence[ClassInventory], name: str) -> None:
@@ -77,7 +99,6 @@ def _write_inventories(tx: Connection, key: int, wanted: Sequence[ClassInventory
                            .where(allocations.c.provider_id == key).group_by(allocations.c.resource_class)).all())
     before = {row.resource_class: row for row in tx.execute(
         sa.select(inventories).where(inventories.c.provider_id == key))}
-    wanted = [_within_bounds(one) for one in wanted]
     now = {one.resource_class: one for one in wanted}
     gone = {one for one, row in before.items() if row.reported and one not in now}
     kept = [ClassInventory(resource_class=one, total=0, max_unit=1) for one in sorted(gone & used.keys())]
@@ -110,7 +131,7 @@ def _row(key: int, one: ClassInventory) -> dict[str, object]:
 
 def _log_overuse(name: str, one: ClassInventory, used: int, before: AnyRow | None) -> None:
     """Once a change: a host that shrinks below its use keeps its guests, and is given no more."""
-    capacity = int((one.total - one.reserved) * one.allocation_ratio)
+    capacity = room.capacity(one)
     was = int((before.total - before.reserved) * before.allocation_ratio) if before is not None else None
     if used > capacity and was != capacity:
         LOG.warning("node %s has room for %d %s, and %d are in use: it takes no more until some are given back "
@@ -135,8 +156,9 @@ def _write_traits(tx: Connection, key: int, wanted: Sequence[str]) -> None:
 
 # -- what is below a node
 
-def _write_children(tx: Connection, root: int, inventory: Inventory, node: Node) -> None:
+def _write_children(tx: Connection, root: int, reported: Reported) -> None:
     """Those that it reports; one that it reports no more goes when nothing is allocated of it, else it stays, empty."""
+    inventory, node, left = reported
     rows = {row.uuid: row for row in tx.execute(
         sa.select(providers.c.id, providers.c.uuid, providers.c.inventory_version, providers.c.name)
         .where(providers.c.root_id == root).order_by(providers.c.id))}
@@ -153,7 +175,7 @@ def _write_children(tx: Connection, root: int, inventory: Inventory, node: Node)
         values = {"name": child.name, "host": inventory.host, "host_id": inventory.host_id, "root_id": root,
                   "parent_id": keys[child.parent], "inventory_version": max(1, inventory.version)}
         keys[child.name] = _write(tx, child.uuid, rows.get(child.uuid), values)
-        _write_inventories(tx, keys[child.name], [one for one in child.inventories if one.total > 0], child.name)
+        _write_inventories(tx, keys[child.name], [room.within(one, left) for one in _of_child(child)], child.name)
         _write_traits(tx, keys[child.name], child.traits)
     present = set(keys.values())
     gone = [row for row in rows.values() if row.id not in present and row.inventory_version]  # 0: by Placement's API
@@ -193,4 +215,4 @@ def forget(tx: Connection, keys: Sequence[int]) -> None:
         tx.execute(sa.delete(table).where(column.in_(list(keys))))
 
 
-__all__ = ["forget", "write_providers"]
+__all__ = ["claimed_room", "forget", "write_providers"]

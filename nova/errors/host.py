@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from nova.errors import kinds
 
+BadInventory = kinds.Invalid.row("host.bad_inventory",
+    "What {host} reports to have can not be kept: {reason}.",
+    "A number there is infinite or none: look at its allocation ratios, and at what its provider files say.")
 BadPacking = kinds.HostRefused.row("host.bad_packing",
     "What guest {uuid} holds of this host does not fit what it is: {reason}.",
     "The host's topology changed (BIOS, hw options): move the server, or restore [compute]cpu_dedicated_set.")

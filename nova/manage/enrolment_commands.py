@@ -14,6 +14,7 @@ from nova import errors
 from nova.conf.base import Options
 from nova.manage.command import Command, ConductorOf, argument
 from nova.manage.database_commands import database_of
+from nova.model import room
 from nova.model.services import EnrolledHost, ServiceQuery
 from nova.rpc import host_rights
 from nova.rpc.contracts.conductor import ConductorRPC
@@ -52,6 +53,21 @@ def expel(conductor: ConductorRPC, given: argparse.Namespace, say: Say) -> int:
     return 0
 
 
+def accept(conductor: ConductorRPC, given: argparse.Namespace, say: Say) -> int:
+    """NotFound: the host is not enrolled. What is printed is what is accepted, whatever the host says meanwhile."""
+    claimed = next((one.claimed_room for one in conductor.list_enrolled_hosts() if one.host == given.host), {})
+    conductor.accept_host(given.host, claimed)
+    say(f"{given.host} counts as having " + ", ".join(f"{claimed[name]} {name}" for name in sorted(claimed))
+        if claimed else f"{given.host} has not said yet what it has: what it says first is believed.")
+    return 0
+
+
+def _waiting(host: EnrolledHost) -> str:
+    """What a host claims beyond what is believed of it; empty: nothing."""
+    return ", ".join(f"{host.claimed_room[name]} {name} (accepted: {host.accepted_room[name]})"
+                     for name in room.beyond(host.accepted_room, host.claimed_room))
+
+
 def rights(given: argparse.Namespace, say: Say) -> int:
     """As a command line for the broker."""
     patterns = host_rights.permissions(given.host)
@@ -79,6 +95,9 @@ def _of(host: EnrolledHost | None) -> tuple[str, object, str]:
         return ", ".join(host.runs), host.enrolled_at, "no key of [conductor]host_secret_key opens its secret"
     if host.joined_at is None:
         return ", ".join(host.runs), host.enrolled_at, "waits for its token" if host.waits else "its token is over"
+    waiting = _waiting(host)
+    if waiting:
+        return ", ".join(host.runs), host.enrolled_at, f"claims {waiting}: nova-manage host accept {host.host}"
     return ", ".join(host.runs), host.enrolled_at, f"has its secret since {host.joined_at}"
 
 
@@ -142,6 +161,9 @@ def actions(conductor: ConductorOf, say: Say, table: Table) -> dict[str, Command
                      help="where alone console proxies may go for its guests' consoles; left out: where it says itself "
                           "when it comes first"),
             argument("--write", metavar="FILE", help="write the token into this file (0600), and print it nowhere"))),
+        "accept": Command(lambda options, given: accept(conductor(options), given, say),
+                          "use all the room that a host claims, where that is more than twice what it had at first",
+                          (host,)),
         "expel": Command(lambda options, given: expel(conductor(options), given, say),
                          "shut a host out, within seconds: nothing that it says is believed any more", (host,)),
         "rights": Command(lambda options, given: rights(given, say),

@@ -187,7 +187,8 @@ class Registered(Value):
 
 class EnrolledHost(Value):
     """A host that was let in. ``addresses``: where alone its consoles may be; ``joined_at``: when it brought its
-    secret; ``waits``: its token is good still; ``readable``: the conductors' key opens its secret."""
+    secret; ``waits``: its token is good still; ``readable``: the conductors' key opens its secret.
+    Room: by resource class (:mod:`nova.model.room`)."""
 
     host: str
     runs: tuple[str, ...] = ()
@@ -197,6 +198,8 @@ class EnrolledHost(Value):
     expelled_at: Time | None = None
     waits: bool = False
     readable: bool = True
+    accepted_room: Mapping[str, int] = {}
+    claimed_room: Mapping[str, int] = {}
 
 
 class Debt(Value):

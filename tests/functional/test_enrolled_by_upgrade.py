@@ -46,6 +46,10 @@ def test_sync_when_hosts_told_secrets_then_they_are_enrolled_for_what_they_run(b
             assert all(one.joined_at and not one.waits and not one.expelled_at for one in listed.values())
             assert enrolments.keys(tx, "c1").secret == "1" * 64 and enrolments.keys(tx, "gone").secret == ""
     _wrapped(database)
+    for claim, newly in ({"VCPU": 4}, ()), ({"VCPU": 9}, ("VCPU",)), ({"VCPU": 9}, ()):
+        believed = database.transact(lambda tx, claim=claim: enrolments.note_room(tx, "c1", claim))
+        assert believed == ({"VCPU": 8}, newly)
+    assert database.transact(lambda tx: enrolments.accept_room(tx, "c1", {"VCPU": 9})) == {"VCPU": 18}
     database.dispose()
 
 

@@ -6,13 +6,15 @@ import functools
 import logging
 import re
 import secrets
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from nova import errors
 from nova.conductor.engine.deps import Deps
-from nova.db import enrolments, services
+from nova.db import audits, enrolments, reports, services
 from nova.db.engine import Connection, Database
 from nova.model.base import HostName
+from nova.model.hosts import Inventory
+from nova.model.room import Room
 from nova.model.secret_wrap import SecretWrap
 from nova.model.services import EnrolledHost
 from nova.rpc.contracts.conductor import ConductorRPC
@@ -131,6 +133,17 @@ class Enrolments:
         """All that were ever let in, those that were expelled too."""
         with self.deps.cell.reading() as tx:
             return enrolments.listed(tx, self.deps.secret_wrap)
+
+    def accept_host(self, host: HostName, room: Mapping[str, int]) -> None:
+        """So much is believed and used of what it claims: what an operator saw, not what it says by then. Done again,
+        too, where this died in between. host.NotEnrolled."""
+        def write(tx: Connection) -> tuple[Room, Inventory | None]:
+            return enrolments.accept_room(tx, host, room), audits.report(tx, host)
+        limits, inventory = self.deps.cell.transact(write)
+        LOG.info("%s is accepted with %s", host, ", ".join(f"{amount} {name}" for name, amount in sorted(room.items())))
+        if inventory is not None:
+            self.deps.api.transact(lambda tx: reports.write_providers(tx, inventory, limits))
+            self.deps.feed.host_changed(host)
 
     def expel_host(self, host: HostName) -> None:
         """Within seconds nothing is believed of the host, and no order goes there; its servers can be evacuated.

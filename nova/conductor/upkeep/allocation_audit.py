@@ -11,12 +11,14 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from nova import errors
-from nova.db import audits, reports
+from nova.db import audits, enrolments, reports
 from nova.db.engine import Connection, Database
 from nova.db.types import AnyColumn, AnyRow
 from nova.model.audits import MISSING, TOO_MUCH, WRONG, Amounts, Difference, KnownServer, NodeHolder, compare
 from nova.model.counting import classes
+from nova.model.hosts import Inventory
 from nova.model.requirements import needs_of
+from nova.model.room import Room
 from nova.model.states import VmState
 
 LOG = logging.getLogger(__name__)
@@ -167,21 +169,21 @@ def rebuild_inventories(stores: Stores, change: bool = True) -> Iterator[str]:
     after = ""
     while True:
         with stores.cell.reading() as tx:
-            page = audits.reports(tx, after, PAGE)
-        for report in page:
-            if _rebuild(stores, report, change):
+            page = [(one, enrolments.room_limits(tx, one.host)) for one in audits.reports(tx, after, PAGE)]
+        for report, limits in page:
+            if _rebuild(stores, report, limits, change):
                 yield report.host
         if len(page) < PAGE:
             return
-        after = page[-1].host
+        after = page[-1][0].host
 
 
-def _rebuild(stores: Stores, report: AnyColumn, change: bool) -> bool:
+def _rebuild(stores: Stores, report: Inventory, limits: Room, change: bool) -> bool:
     uuids = [node.uuid for node in report.nodes]
 
     def work(tx: Connection) -> bool:
         before = audits.shape(tx, uuids)
-        reports.write_providers(tx, report)
+        reports.write_providers(tx, report, limits)
         if audits.shape(tx, uuids) == before:
             raise _Nothing
         if not change:

@@ -217,6 +217,8 @@ enrolments = sa.Table(
     sa.Column("enrolled_at", moment(), nullable=False),
     sa.Column("joined_at", moment()),  # when it brought its secret
     sa.Column("expelled_at", moment()),
+    sa.Column("accepted_room", Json(Mapping[str, int])),  # by resource class; see nova.model.room
+    sa.Column("claimed_room", Json(Mapping[str, int])),
     sqlite_autoincrement=True)
 
 nodes = sa.Table(

@@ -8,7 +8,7 @@ import stat
 from collections.abc import Callable, Sequence
 
 from nova.conf.base import Options
-from nova.manage.doctor.cloud import capacity, cleanups, clock, failures, hosts, tasks
+from nova.manage.doctor.cloud import capacity, cleanups, clock, enrolled, failures, hosts, tasks
 from nova.manage.doctor.finding import BAD, OK, WARN, Check, Finding, is_compute
 from nova.manage.doctor.firewall import packet_filter
 from nova.manage.doctor.host import bridge_tools, consoles, credentials, disk, image_sandbox, kvm, libvirt
@@ -58,7 +58,7 @@ CHECKS: tuple[tuple[str, Check], ...] = (
     ("networks", networks), ("placement", placement), ("libvirt", libvirt),
     ("bridge tools", bridge_tools), ("packet filter", packet_filter),
     ("clock", clock), ("cleanups", cleanups),
-    ("hosts", hosts), ("capacity", capacity), ("tasks", tasks), ("failures", failures),
+    ("hosts", hosts), ("enrolled hosts", enrolled), ("capacity", capacity), ("tasks", tasks), ("failures", failures),
     ("consoles", consoles),
     ("disk", disk), ("kvm", kvm),
     ("sandbox", image_sandbox))

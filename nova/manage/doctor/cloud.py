@@ -75,6 +75,24 @@ def hosts(options: Options) -> Finding:
     return Finding(WARN, f"of {len(found)} compute hosts " + "; ".join(said), "; ".join(cures))
 
 
+def enrolled(options: Options) -> Finding:
+    """Hosts that an operator has to look at: that claim too much to be believed, or whose secret no key opens."""
+    from nova.model import room
+
+    found = asked(options, lambda conductor: conductor.list_enrolled_hosts())
+    if isinstance(found, Finding):
+        return found
+    mute = [one.host for one in found if not one.readable]
+    grown = [one.host for one in found if room.beyond(one.accepted_room, one.claimed_room)]
+    if mute:
+        return Finding(BAD, f"no key of [conductor]host_secret_key opens the secret of {some(mute)}",
+                       "put the key that wrapped it behind the first one, or enroll the host again")
+    if grown:
+        return Finding(WARN, f"more than twice of what they had at first is claimed by {some(grown)}, and not used",
+                       "nova-manage host list shows what; nova-manage host accept HOST, if it is true")
+    return Finding(OK, f"{len(found)} hosts are enrolled")
+
+
 def tasks(options: Options) -> Finding:
     """Operations that have come no further for long: their servers' rows are written with each step."""
     from nova.model.base import utcnow

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from nova.model.base import HostName
 from nova.model.services import EnrolledHost
 from nova.rpc.interface import call
 
 
 class EnrolmentCalls:
-    """Enrolling hosts and expelling them."""
+    """Enrolling hosts, accepting their size, expelling them."""
 
     @call(since="1.4")
     def enroll_host(self, host: HostName, runs: tuple[str, ...], addresses: tuple[str, ...] = ()) -> str:
@@ -19,6 +21,10 @@ class EnrolmentCalls:
     @call(since="1.4", reads=True)
     def list_enrolled_hosts(self) -> tuple[EnrolledHost, ...]:
         """All that were ever enrolled, by name."""
+
+    @call(since="1.5")
+    def accept_host(self, host: HostName, room: Mapping[str, int]) -> None:
+        """Believe that the host has this room, by resource class, and use it. NotFound: it is not enrolled."""
 
     @call(since="1.4")
     def expel_host(self, host: HostName) -> None:

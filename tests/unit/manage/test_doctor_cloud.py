@@ -12,7 +12,7 @@ from nova.model.base import Scope, utcnow
 from nova.model.flavors import Flavor
 from nova.model.networks import Network
 from nova.model.servers import Fault, ServerDetail, ServerListQuery, ServerPage
-from nova.model.services import Service
+from nova.model.services import EnrolledHost, Service
 from nova.model.states import TaskState, VmState
 from nova.rpc import transport
 from tests.unit.manage.test_doctor import options
@@ -29,6 +29,7 @@ class Bus:
         self.servers: tuple[ServerDetail, ...] = ()
         self.networks: tuple[Network, ...] = ()
         self.query = ServerListQuery()
+        self.enrolled: tuple[EnrolledHost, ...] = ()
         self.away = False
 
     def __call__(self, *args: object) -> Bus:
@@ -39,6 +40,9 @@ class Bus:
 
     def list_services(self, query: Any) -> tuple[Service, ...]:
         return self._answer(tuple(one for one in self.services if one.binary == query.binary))
+
+    def list_enrolled_hosts(self) -> tuple[EnrolledHost, ...]:
+        return self._answer(self.enrolled)
 
     def list_networks(self, scope: Scope) -> tuple[Network, ...]:
         return self._answer(self.networks)
@@ -112,6 +116,17 @@ def test_failures_when_servers_failed_lately_then_the_newest_says_why(bus: Bus) 
     bus.servers = (server(1, vm_state=VmState.ERROR, fault=Fault(message="No valid host was found")),)
     finding = doctor.failures(options())
     assert "1 servers" in finding.what and "u1" in finding.what and "No valid host was found" in finding.what
+
+
+def test_enrolled_when_one_claims_too_much_or_has_no_secret_then_it_is_named(bus: Bus) -> None:
+    bus.enrolled = (EnrolledHost(host="h1", accepted_room={"VCPU": 4}, claimed_room={"VCPU": 8}),)
+    assert doctor.enrolled(options()).state == doctor.OK
+    bus.enrolled += (EnrolledHost(host="h2", accepted_room={"VCPU": 4}, claimed_room={"VCPU": 9}),)
+    finding = doctor.enrolled(options())
+    assert finding.state == doctor.WARN and "by h2," in finding.what and "nova-manage host accept" in finding.cure
+    bus.enrolled += (EnrolledHost(host="h3", readable=False),)
+    finding = doctor.enrolled(options())
+    assert finding.state == doctor.BAD and "secret of h3" in finding.what
 
 
 def test_consoles_when_nobody_checks_their_tokens_then_a_warning(bus: Bus) -> None:
