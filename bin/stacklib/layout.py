@@ -221,8 +221,11 @@ class Layout:
         write_private(self.choices_file, json.dumps(asdict(self.choices), indent=1) + "\n")
 
 
-def write_private(path: Path, text: str, mode: int = 0o600, owner: str | None = None) -> None:
-    """Write a file whole or not at all; nobody else can read it, not even for a moment."""
+def write_private(
+    path: Path, text: str, mode: int = 0o600, owner: str | None = None, group: str | None = None
+) -> None:
+    """Write a file whole or not at all; nobody else can read it, not even for a moment. `group`: the owner's, if not
+    said."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.new")
     temporary.unlink(missing_ok=True)
@@ -231,7 +234,7 @@ def write_private(path: Path, text: str, mode: int = 0o600, owner: str | None = 
     if owner:
         import shutil  # noqa: PLC0415 - costly to import, needed at the first `up` alone
 
-        shutil.chown(temporary, owner, owner)
+        shutil.chown(temporary, owner, group or owner)
     temporary.rename(path)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from . import novaconf, venvs
 from .layout import BRIDGE, GUEST_CIDR, Compute, write_private
 from .spec import CLOUD, Daemon, Probe
-from .stack import SERVICE_USER, Stack
+from .stack import CONDUCTOR_USER, SERVICE_USER, Stack
 
 NETWORK_LABEL = "private"
 
@@ -26,7 +26,7 @@ class Program:
     tier: int = CLOUD
 
 
-CONDUCTOR = Program("nova-conductor", databases=True)
+CONDUCTOR = Program("nova-conductor", user=CONDUCTOR_USER, databases=True)
 CONTROL = (
     Program("nova-scheduler", tier=CLOUD + 1),
     Program("nova-network", user=None, tier=CLOUD + 1),  # makes bridges, runs dnsmasq and iptables
@@ -40,12 +40,13 @@ COMPUTE = Program("nova-compute", user=None, tier=CLOUD + 1)
 
 def write_files(stack: Stack) -> None:
     layout, secrets = stack.layout, stack.secrets
-    stack.directory("etc", "nova", owner=SERVICE_USER)
+    stack.directory("etc", "nova", owner="root", group=SERVICE_USER)  # its daemons change no file of their own
     stack.directory("data", "nova", mode=0o755)
     stack.directory("data", "nova", layout.controller_host, owner=SERVICE_USER, mode=0o755)
-    write_private(novaconf.control_file(layout), novaconf.text(novaconf.control(layout, secrets)), owner=SERVICE_USER)
+    control = novaconf.text(novaconf.control(layout, secrets))
+    write_private(novaconf.control_file(layout), control, 0o640, owner="root", group=SERVICE_USER)
     write_private(
-        novaconf.conductor_file(layout), novaconf.text(novaconf.conductor(layout, secrets)), owner=SERVICE_USER
+        novaconf.conductor_file(layout), novaconf.text(novaconf.conductor(layout, secrets)), owner=CONDUCTOR_USER
     )
     write_private(
         novaconf.image_proxy_file(layout), novaconf.text(novaconf.image_proxy(layout, secrets)), owner=SERVICE_USER
@@ -77,7 +78,7 @@ def enroll(stack: Stack) -> str:
         runs.setdefault(host.name, []).append("nova-compute")
     new = [name for name in runs if not stack.done(f"enrolled-{name}", ",".join(runs[name]))]
     for name in new:
-        written = layout.nova_state(layout.controller_host) / f"token-{name}"
+        written = stack.directory("data", CONDUCTOR_USER, owner=CONDUCTOR_USER, mode=0o700) / f"token-{name}"
         manage(stack, "host", "enroll", name, "--runs", ",".join(runs[name]), "--write", str(written))
         owner = SERVICE_USER if name == layout.controller_host else None
         write_private(layout.nova_state(name) / "host_token", written.read_text(), owner=owner)
@@ -100,7 +101,8 @@ def prepare_network(stack: Stack) -> str:
 def manage(stack: Stack, *arguments: str) -> str:
     layout = stack.layout
     files = _files(novaconf.control_file(layout), novaconf.conductor_file(layout))
-    return stack.command("nova-manage", [layout.program("nova", "nova-manage"), *files, *arguments], user=SERVICE_USER)
+    program = layout.program("nova", "nova-manage")
+    return stack.command("nova-manage", [program, *files, *arguments], user=CONDUCTOR_USER)
 
 
 def conductors(stack: Stack) -> list[Daemon]:

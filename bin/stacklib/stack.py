@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import pwd
 import shutil
 import subprocess
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from .secrets import Secrets
 
 # a step that outlives a killed `up` would meet its own second try in the same tables
 ENDS_WITH_US = ("setpriv", "--pdeathsig", "KILL")
+CONDUCTOR_USER = "nova-conductor"  # alone reads where the databases are; of the group `nova`, for nova.conf
 SERVICE_USER = "nova"  # runs what needs no privileges: Keystone, Glance and our control daemons
 
 
@@ -37,13 +39,16 @@ class Stack:
         path.write_text(fingerprint)
 
     # --- directories and commands ------------------------------------------------------------------------------------
-    def directory(self, *parts: str, owner: str | None = None, mode: int = 0o750) -> Path:
-        """Make it where it is missing; owner and mode hold for it, not for its parents."""
+    def directory(
+        self, *parts: str, owner: str | None = None, mode: int = 0o750, group: str | None = None
+    ) -> Path:
+        """Make it where it is missing; owner, group (the owner's, if not said) and mode hold for it, not for its
+        parents."""
         path = self.layout.path(*parts)
         path.mkdir(parents=True, exist_ok=True)
         path.chmod(mode)
         if owner:
-            shutil.chown(path, owner, owner)
+            shutil.chown(path, owner, group or owner)
         return path
 
     def at_controller(self, work):
@@ -88,7 +93,7 @@ def _logged(argv: list[str], log: Path, env: dict[str, str], user: str | None, s
                 timeout=seconds,
                 user=user,
                 group=user,
-                extra_groups=[] if user else None,
+                extra_groups=os.getgrouplist(user, pwd.getpwnam(user).pw_gid) if user else None,
                 check=False,
             ).returncode
         except subprocess.TimeoutExpired:
@@ -108,24 +113,15 @@ def _spoken(argv: list[str]) -> str:
     return " ".join([Path(argv[0]).name, *words[:4]])
 
 
-def ensure_service_user() -> None:
-    """The system user `nova`, as Debian's packages make it; left alone where it exists."""
-    import pwd
+def ensure_service_users() -> None:
+    """The system users `nova`, as Debian's packages make it, and `nova-conductor`; left alone where they exist."""
+    _ensure_user(SERVICE_USER)
+    _ensure_user(CONDUCTOR_USER, "--groups", SERVICE_USER)
 
+
+def _ensure_user(name: str, *options: str) -> None:
     with contextlib.suppress(KeyError):
-        pwd.getpwnam(SERVICE_USER)
+        pwd.getpwnam(name)
         return
-    subprocess.run(
-        [
-            "useradd",
-            "--system",
-            "--user-group",
-            "--no-create-home",
-            "--home-dir",
-            "/var/lib/nova",
-            "--shell",
-            "/usr/sbin/nologin",
-            SERVICE_USER,
-        ],
-        check=True,
-    )
+    command = ["useradd", "--system", "--user-group", "--no-create-home", "--home-dir", f"/var/lib/{name}"]
+    subprocess.run([*command, "--shell", "/usr/sbin/nologin", *options, name], check=True)

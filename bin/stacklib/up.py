@@ -36,7 +36,7 @@ from .errors import StackError
 from .layout import Choices, Layout, load
 from .secrets import Secrets
 from .spec import Daemon
-from .stack import Stack, ensure_service_user
+from .stack import Stack, ensure_service_users
 from .stages import Progress, Stage
 
 VENV_PARTS = ("nextdoor", "neutron", "clients", "nova")
@@ -86,7 +86,7 @@ def install(layout: Layout, parts: tuple[str, ...], progress: Progress) -> None:
     with _alone(layout.venvs / ".lock", "", patient=True):
         progress.timed(Stage("packages", lambda: packages.install(parts, log)))
         if {"nextdoor", "neutron", "nova"} & set(parts):
-            ensure_service_user()
+            ensure_service_users()
         builder = venvs.Builder(layout, log)
         for name in VENV_PARTS:
             if name in parts:

@@ -20,6 +20,7 @@ POOL = [
 OPTS = [
     cfg.StrOpt("connection", secret=True,
                help="URL of the cell database: mysql+pymysql://nova:secret@db/nova, postgresql+psycopg://..., "
-                    "or sqlite:////var/lib/nova/nova.db. It belongs in nova-conductor.conf, readable by nova alone."),
+                    "or sqlite:////var/lib/nova-conductor/nova.db. It belongs in nova-conductor.conf, readable by its user "
+                    "alone."),
     *POOL,
 ]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import concurrent.futures
 import json
+import os
+import pwd
 import re
 import shutil
 import subprocess
@@ -15,7 +17,7 @@ from typing import Any
 import pytest
 
 from tests.functional.backends import wait_until
-from tests.machine.stack import TINY, TOP, Live, Sandbox
+from tests.machine.stack import TINY, TOP, Live, Sandbox, novaconf
 
 USER_DATA = "#!/bin/sh\necho user data of $(hostname) > /root/told\n"
 BUSY = {**TINY, "name": "t1.disks", "OS-FLV-EXT-DATA:ephemeral": 1, "swap": 64}
@@ -301,6 +303,21 @@ def test_doctor_and_service_list_when_all_is_well_then_no_line_fails(sandbox: Sa
         ("nova-compute", "host1"), ("nova-compute", "host2"), ("nova-conductor", "controller"),
         ("nova-consoleauth", "controller"), ("nova-network", "controller"), ("nova-scheduler", "controller")]
     assert all(":-)" in row for row in rows), rows
+
+
+@pytest.mark.parametrize(("user", "code"), [("nova", 1), ("nova-conductor", 0)])
+def test_conductors_file_when_a_console_proxys_user_reads_it_then_refused(sandbox: Sandbox, user: str,
+                                                                          code: int) -> None:
+    file, groups = novaconf.conductor_file(sandbox.layout), os.getgrouplist(user, pwd.getpwnam(user).pw_gid)
+    read = subprocess.run(["cat", str(file)], user=user, group=user, extra_groups=groups, capture_output=True,
+                          text=True, check=False)
+    assert read.returncode == code and ("host_secret_key" in read.stdout) is (code == 0), read.stderr
+    written = subprocess.run(["touch", f"{file}.mine"], user=user, group=user, extra_groups=groups, check=False)
+    assert written.returncode, "nor is another put in its place"
+    daemons = {"nova": ("nova-novncproxy", "nova-serialproxy", "nova-api"), "nova-conductor": ("nova-conductor",)}
+    for name in daemons[user]:
+        pid = next(row.split()[3] for row in sandbox.tool("status").splitlines() if row.split()[:1] == [name])
+        assert Path(f"/proc/{pid}").owner() == user, name
 
 
 # --- deleted

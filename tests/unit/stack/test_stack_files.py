@@ -7,6 +7,8 @@ import configparser
 import hashlib
 import json
 import re
+import shutil
+from pathlib import Path
 
 import pytest
 
@@ -25,9 +27,11 @@ from stacklib import (
     sandbox,
     venvs,
 )
-from stacklib.layout import PORTS
+from stacklib.control import Control
+from stacklib.layout import PORTS, Choices, Layout
 from stacklib.rooms import RoomPlan, mount_commands
 from stacklib.rotation import rotate
+from stacklib.secrets import Secrets
 from stacklib.spec import Daemon, Probe, from_json
 from stacklib.stack import Stack
 
@@ -341,3 +345,19 @@ def test_memcached_then_it_has_a_socket_of_the_services_user_alone_and_hosts_kno
         assert control in text
     for host in layout.computes:
         assert "memcache" not in novaconf.text(novaconf.compute(layout, secrets, host))
+
+
+def test_files_of_nova_then_the_databases_urls_are_the_conductors_alone(short_path, monkeypatch):
+    """Who owns what: chown itself needs root."""
+    owners: dict[str, tuple[str, str]] = {}
+    monkeypatch.setattr(shutil, "chown", lambda path, user, group: owners.update({Path(path).name: (user, group)}))
+    layout = Layout(short_path, Choices(sandbox=True, hosts=1))
+    stack = Stack(layout, Secrets(short_path / "secrets.json"), Control(layout))
+    nova.write_files(stack)
+    assert owners[".nova-conductor.conf.new"] == ("nova-conductor", "nova-conductor")
+    assert owners[".nova.conf.new"] == owners["nova"] == ("root", "nova")  # nova's daemons read, and change nothing
+    modes = {path.name: path.stat().st_mode & 0o777 for path in (layout.etc / "nova").iterdir()}
+    assert modes.pop("nova.conf") == 0o640 and set(modes.values()) == {0o600}
+    users = {daemon.name: daemon.user for daemon in (*nova.conductors(stack), *nova.control_daemons(stack))}
+    assert [name for name, user in users.items() if user == "nova-conductor"] == ["nova-conductor"]
+    assert users["nova-novncproxy"] == users["nova-consoleauth"] == users["nova-imageproxy"] == "nova"

@@ -32,7 +32,8 @@ def test_shipped_unit_then_it_waits_for_readiness_and_starts_its_own_program(uni
     assert "Type=notify" in lines and "Restart=always" in lines
     assert any(line.startswith(f"ExecStart=/usr/bin/{unit.stem} --config-file /etc/nova/nova.conf") for line in lines)
     privileged = unit.stem in ("nova-compute", "nova-network")
-    assert ("User=nova" in lines) is not privileged and "NoNewPrivileges=true" in lines
+    user = "nova-conductor" if unit.stem == "nova-conductor" else "nova"
+    assert (f"User={user}" in lines) is not privileged and "NoNewPrivileges=true" in lines
     hidden = "InaccessiblePaths=-/etc/nova/nova-conductor.conf" in lines
     assert hidden is (unit.stem != "nova-conductor"), "the databases are the conductors' alone"
     assert ("UMask=0077" in lines) is not privileged
