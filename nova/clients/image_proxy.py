@@ -31,6 +31,7 @@ from nova.model.image_tickets import (
     key_of,
     proven_headers,
     record_path,
+    stamp,
 )
 from nova.model.images import Image
 
@@ -162,7 +163,7 @@ class ImageProxy:
 
     def _once(self, ask: _Ask, ticket: ImageTicket, key: str, server: str) -> requests.Response:
         length = "" if ask.data is None else str(len(ask.data))
-        request = ProvenRequest(ask.method, ask.path, ask.wanted, length, str(int(time.time())))
+        request = ProvenRequest(ask.method, ask.path, ask.wanted, length, stamp(time.time()))
         headers = {**proven_headers(ticket, key, request), "Accept-Encoding": "identity",
                    REQUEST_ID: context.current().request_id, **({"Range": ask.wanted} if ask.wanted else {})}
         try:

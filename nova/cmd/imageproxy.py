@@ -41,9 +41,9 @@ def bind(options: Options) -> socket.socket:
 
 
 class ImageProxyDaemon:
-    """One worker process, serving the socket that its parent bound."""
+    """One worker process, serving the socket that its parent bound. ``seen``: by all of them."""
 
-    def __init__(self, options: Options, sock: socket.socket) -> None:
+    def __init__(self, options: Options, sock: socket.socket, seen: Library) -> None:
         from nova import http_server
         from nova.clients import glance, session
         from nova.cmd import api
@@ -53,7 +53,7 @@ class ImageProxyDaemon:
 
         group = options.image_proxy
         images = glance.of_groups(options.glance, session.load(options, "glance"))
-        application = app.build(images, Gate(seal(options)), TransferSlots(group.transfers))
+        application = app.build(images, Gate(seal(options), seen), TransferSlots(group.transfers))
         bounds = http_server.ClientBounds(REQUESTS, group.client_timeout, HEAD_S, group.longest_transfer)
         self.server = http_server.Server(sock, application, bounds, api.tls(options.wsgi))
 
@@ -79,7 +79,10 @@ def main() -> int:
         LOG.error("%s can not start: %s", BINARY, error.message)
         return 1
     common.preload(("nova.clients.glance", "nova.imageproxy.app", "nova.http_server"))
-    return service.run(options, BINARY, lambda index: ImageProxyDaemon(options, sock),
+    from nova.imageproxy.seen import SeenRequests
+
+    seen = SeenRequests()  # before workers fork
+    return service.run(options, BINARY, lambda index: ImageProxyDaemon(options, sock, seen),
                        options.image_proxy.workers or common.cpus())
 
 

@@ -48,6 +48,10 @@ TicketNotProven = kinds.HostRefused.row("image.ticket_not_proven",
     "The request does not prove that it comes from the host that the ticket is for: {reason}.",
     "Compare the clocks of the host and the image proxy; state_path/host_secret must be what the host registered with.",
     status=401)
+TicketRepeated = kinds.HostRefused.row("image.ticket_repeated",
+    "A request of host {host} for image {image_id} came a second time, and is not taken again.",
+    "Somebody between the host and the image proxy repeats what it reads: let them speak TLS ([wsgi]ssl_cert_file).",
+    status=403)
 TicketWrongUse = kinds.HostRefused.row("image.ticket_wrong_use", "The ticket is not for this: {reason}.",
     "Look at the image proxy's log for what the host asked for.", status=403)
 Unacceptable = kinds.Invalid.row("image.unacceptable", "Image {image_id} is unacceptable: {reason}")

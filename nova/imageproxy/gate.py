@@ -9,6 +9,7 @@ from typing import NamedTuple
 from wsgiref.types import WSGIEnvironment
 
 from nova import errors
+from nova.imageproxy.seen import SeenRequests
 from nova.model.image_seal import TicketSeal
 from nova.model.image_tickets import (
     CLOCK_S,
@@ -71,15 +72,16 @@ def _header(environ: WSGIEnvironment, name: str) -> str:
 
 
 class Gate:
-    """``clock``: seconds of Unix time."""
+    """``clock``: seconds of Unix time. ``seen``: of all workers of this proxy."""
 
-    def __init__(self, seal: TicketSeal, clock: Callable[[], float] = time.time) -> None:
-        self._seal, self._clock = seal, clock
+    def __init__(self, seal: TicketSeal, seen: SeenRequests, clock: Callable[[], float] = time.time) -> None:
+        self._seal, self._seen, self._clock = seal, seen, clock
 
     def admit(self, request: ImageRequest) -> TicketFacts:
         """What the ticket of the request says. The host is known before anything is said of its ticket.
 
-        image.TicketInvalid, image.TicketNotProven (401); image.TicketWrongUse (403); image.TicketExpired (410).
+        image.TicketInvalid, image.TicketNotProven (401); image.TicketRepeated, image.TicketWrongUse (403);
+        image.TicketExpired (410).
         """
         ticket = self._seal.open(request.ticket)
         self._check_proof(request, ticket)
@@ -97,5 +99,10 @@ class Gate:
         wanted = proof(ticket.host_key, ProvenRequest(request.method, target, request.range, length, request.time))
         if not hmac.compare_digest(wanted.encode(), request.proof.encode()):
             raise errors.image.TicketNotProven(reason="its proof is not one of that host, or not of this request")
-        if not request.time.isdecimal() or abs(int(request.time[:20]) - self._clock()) > CLOCK_S:
+        made_at, once, _ = request.time.partition("-")
+        seconds = int(made_at[:20]) if made_at.isdecimal() else 0
+        if abs(seconds - self._clock()) > CLOCK_S:
             raise errors.image.TicketNotProven(reason=f"its time is wrong by more than {CLOCK_S} s, by the clock here")
+        # two requests of an older host, made within a second, may be the same
+        if once and not self._seen.add(wanted, seconds + CLOCK_S + 1):
+            raise errors.image.TicketRepeated(host=ticket.host, image_id=ticket.image_id)

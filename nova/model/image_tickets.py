@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import secrets
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 from urllib.parse import quote
@@ -18,9 +19,9 @@ from nova.model.base import HostName, Value
 
 READ, WRITE = "GET", "PUT"
 
-#: Headers of a request to the proxy: the ticket, when it was made (Unix seconds), and what proves whose it is.
+#: Headers of a request to the proxy: the ticket, when it was made (see :func:`stamp`), and what proves whose it is.
 TICKET_HEADER, TIME_HEADER, PROOF_HEADER = "X-Nova-Image-Ticket", "X-Nova-Image-Time", "X-Nova-Image-Proof"
-CLOCK_S = 60  # that a host's clock may be wrong; as long may a request be repeated by whoever has seen it
+CLOCK_S = 60  # that a host's clock may be wrong
 
 
 class ImageTicket(Value):
@@ -72,6 +73,11 @@ class ProxyRefusal(Value):
     kind: str
     code: str
     message: str
+
+
+def stamp(now: float) -> str:
+    """When a request is made: Unix seconds, and letters that no other request has. Those of older hosts lack them."""
+    return f"{int(now)}-{secrets.token_hex(16)}"
 
 
 def host_key(secret: str, ticket_id: str) -> str:

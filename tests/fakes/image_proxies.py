@@ -15,6 +15,7 @@ from nova.clients.image_proxy import ImageProxy, ProxySettings
 from nova.conductor.hosts.image_tickets import TicketMaker, TicketSettings
 from nova.imageproxy import app
 from nova.imageproxy.gate import Gate
+from nova.imageproxy.seen import SeenRequests
 from nova.imageproxy.transfers import TransferSlots
 from nova.model.image_seal import TicketSeal
 from nova.model.image_tickets import READ, WRITE, ImageTicket
@@ -51,7 +52,7 @@ class RunningProxy:
                  ) -> None:
         self.sock = http_server.bind("127.0.0.1", 0)
         self.url = f"http://127.0.0.1:{self.sock.getsockname()[1]}"
-        application = app.build(images, Gate(TicketSeal(keys)), TransferSlots(slots, wait_s))
+        application = app.build(images, Gate(TicketSeal(keys), SeenRequests()), TransferSlots(slots, wait_s))
         self.server = http_server.Server(self.sock, application, http_server.ClientBounds(100, idle_s, 5.0, 60.0))
 
     def __enter__(self) -> RunningProxy:

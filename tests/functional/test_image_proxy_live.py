@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 import re
+import time
 from pathlib import Path
 
 import pytest
+import requests
 
 from nova import errors
 from nova.clients.image_data import Retries
 from nova.clients.image_proxy import ImageProxy, ProxySettings
-from nova.model.image_tickets import READ, ImageTicket
+from nova.model.image_tickets import READ, ImageTicket, ProvenRequest, data_path, host_key, proven_headers, stamp
 from nova.rpc import host_secret
 from nova.rpc.host_secret import HostSecret
 from tests.fakes.image_proxies import ticket
@@ -26,7 +28,7 @@ MIB = 1 << 20
 
 @pytest.fixture(scope="module")
 def cloud(make_cloud) -> Cloud:
-    return make_cloud(Plan(computes=2)).start()
+    return make_cloud(Plan(computes=2, options={"image_proxy": {"workers": 2}})).start()
 
 
 def ticket_for(cloud: Cloud, host: str, image_id: str) -> ImageTicket:
@@ -62,6 +64,17 @@ def test_logs_and_databases_then_there_is_no_ticket_and_no_key(cloud: Cloud) -> 
     for daemon in cloud.daemons.values():
         text = daemon.log.read_text()
         assert not [secret for secret in secrets if secret in text] and "gAAAAA" not in text  # how each ticket begins
+
+
+def test_request_when_somebody_repeats_it_then_no_worker_takes_it_and_the_log_names_the_host(cloud: Cloud) -> None:
+    image_id = cloud.glance.add(b"an image's data")
+    given = ticket_for(cloud, "host1", image_id)
+    asked = ProvenRequest(READ, data_path(image_id), "", "", stamp(time.time()))
+    headers = proven_headers(given, host_key(host_secret.peek(cloud.state("host1")), given.id), asked)
+    codes = [requests.get(cloud.image_proxy_url + data_path(image_id), headers=headers, timeout=10).status_code
+             for _ in range(12)]
+    assert codes == [200, *[403] * 11]
+    assert "of host host1" in cloud.daemons["imageproxy"].wait_log("came a second time")
 
 
 def test_download_when_the_proxy_dies_on_the_way_then_it_goes_on_with_the_next(cloud: Cloud, tmp_path: Path) -> None:

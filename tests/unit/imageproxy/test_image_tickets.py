@@ -8,6 +8,7 @@ import pytest
 
 from nova import errors
 from nova.imageproxy.gate import Gate, ImageRequest
+from nova.imageproxy.seen import SeenRequests
 from nova.model.image_seal import TicketSeal
 from nova.model.image_tickets import (
     CLOCK_S,
@@ -23,6 +24,7 @@ from nova.model.image_tickets import (
     key_of,
     proven_headers,
     record_path,
+    stamp,
 )
 from tests.fakes.image_proxies import HOST, KEY, OTHER_KEY, SECRET, ticket
 
@@ -42,7 +44,7 @@ def request(given: ImageTicket, method: str = READ, data: bool = True, secret: s
 
 
 def admit(asked: ImageRequest, gate: Gate | None = None) -> str:
-    return (gate or Gate(SEAL)).admit(asked).host
+    return (gate or Gate(SEAL, SeenRequests())).admit(asked).host
 
 
 @pytest.mark.parametrize(("direction", "asked"), [
@@ -90,10 +92,40 @@ def test_admit_when_a_body_of_another_length_comes_with_the_proof_then_it_may_no
 @pytest.mark.parametrize("late_s", [CLOCK_S + 5, -CLOCK_S - 5])
 def test_admit_when_the_hosts_clock_is_wrong_then_it_may_not(late_s: int) -> None:
     with pytest.raises(errors.image.TicketNotProven, match="60 s"):
-        admit(request(ticket(IMAGE)), Gate(SEAL, lambda: time.time() + late_s))
+        admit(request(ticket(IMAGE)), Gate(SEAL, SeenRequests(), lambda: time.time() + late_s))
 
 
-@pytest.mark.parametrize("wrong", ["", "soon", "²", "9" * 5000])
+def test_admit_when_a_request_comes_a_second_time_then_refused_and_the_host_is_named() -> None:
+    gate, given = Gate(SEAL, SeenRequests()), ticket(IMAGE)
+    asked = request(given, time=stamp(time.time()))
+    assert admit(asked, gate) == HOST
+    with pytest.raises(errors.image.TicketRepeated, match=HOST) as refused:
+        admit(asked, gate)
+    assert refused.value.status == 403
+    for wanted in ("", "bytes=5-", "bytes=5-"):  # the host itself goes on with another request
+        assert admit(request(given, range=wanted, time=stamp(time.time())), gate) == HOST
+
+
+def test_admit_when_a_captured_request_is_given_another_stamp_then_it_is_not_proven() -> None:
+    asked = request(ticket(IMAGE), time=stamp(time.time()))
+    for other in (stamp(time.time()), asked.time.partition("-")[0], asked.time + "0"):
+        with pytest.raises(errors.image.TicketNotProven):
+            admit(asked._replace(time=other))
+
+
+def test_admit_when_an_older_host_asks_twice_within_a_second_then_it_may() -> None:
+    gate, asked = Gate(SEAL, SeenRequests()), request(ticket(IMAGE))
+    assert admit(asked, gate) == admit(asked, gate) == HOST
+
+
+def test_admit_when_a_refused_host_fills_nothing_then_only_proven_requests_are_remembered() -> None:
+    gate, asked = Gate(SEAL, SeenRequests()), request(ticket(IMAGE), time=stamp(time.time()))
+    with pytest.raises(errors.image.TicketNotProven):
+        admit(asked._replace(proof="0" * 64), gate)
+    assert admit(asked, gate) == HOST
+
+
+@pytest.mark.parametrize("wrong", ["", "soon", "²", "9" * 5000, "-", "-1", "0" * 30 + "-x"])
 def test_admit_when_the_time_is_no_number_then_it_may_not(wrong: str) -> None:
     with pytest.raises(errors.image.TicketNotProven):
         admit(request(ticket(IMAGE), time=wrong))
