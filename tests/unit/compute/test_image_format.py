@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Sequence
 
 import pytest
 
 from nova import errors, imageinspector
 from nova.compute.guests import image_format
 from nova.privileged.qemu_img import TOOL_NAMES
+from nova.privileged.runner import Completed
 from tests.unit.compute import crafted
 from tests.unit.compute.crafted import MIB
 
@@ -103,3 +105,24 @@ def test_look_at_a_cut_off_header_refuses(declared, length, tmp_path):
 
 def test_accepted_formats_that_are_interpreted_have_a_name_for_the_tool():
     assert set(TOOL_NAMES) >= image_format.INTERPRETED
+
+
+class Answering:
+    """As a child that a file has taken over: it may say what it likes."""
+
+    def __init__(self, answer: str) -> None:
+        self.answer = answer
+
+    def run(self, argv: Sequence[str], **options: object) -> Completed:
+        return Completed(0, self.answer)
+
+
+@pytest.mark.parametrize("answer", [
+    "", "null", "[]", "{" * 100_000, '{"formats": "raw"}', '{"formats": ["raw"], "path": "/etc/shadow"}',
+    '{"formats": ["' + "x" * 33 + '"]}', '{"formats": [' + ",".join(['"raw"'] * 33) + "]}",
+    '{"formats": ["qcow2"], "virtual_bytes": -1}', '{"formats": ["qcow2"], "virtual_bytes": 9223372036854775808}',
+    '{"formats": ["qcow2"], "unsafe": "' + "x" * 1001 + '"}', '{"problem": "' + "x" * 1001 + '"}'])
+def test_answer_when_the_inspector_was_taken_over_then_it_is_refused_in_few_words(answer):
+    found = image_format.inspect_in_sandbox("/nowhere", Answering(answer))
+    assert found.problem.startswith("its format can not be told") and len(found.problem) < 300
+    assert found.formats == () and found.virtual_bytes is None
