@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import os
+import select
+import shlex
 import shutil
 import socket
 import stat
+import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -74,7 +78,7 @@ def test_tool_when_it_reads_and_writes_what_its_call_names_then_it_can(folders):
 @needs_sandbox
 def test_tool_then_it_is_nobody_with_one_privilege_and_a_clean_environment(monkeypatch):
     monkeypatch.setenv("OS_PASSWORD", "secret")
-    done = tried("id -u; env; grep Cap /dev/null; echo $$")
+    done = tried("id -u; env; echo $$")
     assert "secret" not in done.stdout and done.stdout.splitlines()[-1] == "2", "the second process of its own world"
     if AS_ROOT:
         assert done.stdout.splitlines()[0] == sandbox.NOBODY
@@ -89,6 +93,33 @@ def test_tool_when_it_calls_then_it_has_a_network_where_its_call_says_so(network
         port = server.getsockname()[1]
         done = tried(f"exec 3<>/dev/tcp/127.0.0.1/{port}".join(("bash -c '", "'")), ToolFiles(network=network))
     assert (done.code == 0) is network
+
+
+def nobody_writes_to(stream, seconds: float = 10.0) -> bool:
+    """Whether nobody is left who could write there, after so long at most."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        readable, _, _ = select.select([stream], [], [], 0.1)
+        if readable and not os.read(stream.fileno(), 4096):
+            return True
+    return False
+
+
+@needs_sandbox
+def test_tool_when_it_leaves_a_child_behind_then_that_ends_with_it():
+    argv = sandboxed(["sh", "-c", "setsid sleep 60 & echo there"], ToolFiles())
+    with subprocess.Popen(argv, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None and nobody_writes_to(process.stdout)
+    assert process.returncode == 0
+
+
+@needs_sandbox
+def test_tool_when_who_called_it_is_killed_then_it_ends():
+    command = shlex.join(sandboxed(["sh", "-c", "echo there; sleep 60"], ToolFiles()))
+    with subprocess.Popen(["sh", "-c", f"{command} & wait"], stdout=subprocess.PIPE) as caller:
+        assert caller.stdout is not None and os.read(caller.stdout.fileno(), 6) == b"there\n"
+        caller.kill()
+        assert nobody_writes_to(caller.stdout)
 
 
 @needs_sandbox
