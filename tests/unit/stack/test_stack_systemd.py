@@ -53,6 +53,19 @@ def test_shipped_unit_then_it_can_do_no_more_than_its_work(unit):
     assert result.returncode == 0, result.stdout.splitlines()[-1:] + [result.stderr]
 
 
+def test_shipped_compute_unit_then_it_leaves_what_the_sandbox_of_image_tools_takes():
+    """Without one of these bwrap or setpriv fails, and nova-compute does not start."""
+    taken = {f"CAP_{name}" for name in ("SYS_ADMIN", "SETUID", "SETGID", "SETPCAP", "NET_ADMIN", "DAC_OVERRIDE")}
+    lines = (systemd.SHIPPED / "nova-compute.service").read_text().splitlines()
+    settings = [line.partition("=")[::2] for line in lines if not line.startswith("#")]
+    bounds = [value for name, value in settings if name == "CapabilityBoundingSet"]
+    assert bounds and all(value.startswith("~") and not taken & set(value[1:].split()) for value in bounds)
+    filters = [value for name, value in settings if name == "SystemCallFilter"]
+    assert filters and all(value.startswith("~") and not {"@mount", "@privileged"} & set(value[1:].split())
+                           for value in filters)
+    assert "RestrictNamespaces" not in dict(settings) and "User" not in dict(settings)
+
+
 @pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="systemd is not installed")
 def test_shipped_units_then_systemd_finds_no_fault(tmp_path):
     for unit in SHIPPED:
