@@ -54,6 +54,7 @@ from nova.virt.libvirt.xml.specs import PlacementSpec, SerialLine
 LOG = logging.getLogger(__name__)
 
 MIB = 1 << 20
+NO_POST_COPY = "Postcopy is not supported"  # QEMU's own words
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,11 +99,7 @@ class LibvirtLiveMoves:
         if self.hypervisor.migrated(uuid):
             self.hypervisor.undefine(uuid)
         else:
-            try:
-                self.migrations.run(uuid, lambda: self._departing(order), MigrationListeners(listener, stopped))
-            except errors.move.MigrationFailed:  # the guest is here; otherwise it may still be on its way
-                self.proxies.close(uuid)
-                raise
+            self._send(order, MigrationListeners(listener, stopped), self.settings.moves.post_copy)
         self.proxies.close(uuid)
         disk_exports.withdraw(folder.path)
         tpm_transfer.drop(folder)
@@ -155,6 +152,19 @@ class LibvirtLiveMoves:
 
     # --- inside: the source
 
+    def _send(self, order: LiveOrder, listeners: MigrationListeners, post_copy: bool) -> None:
+        """Without post-copy where one of the hosts can not have it, which is known by trying alone."""
+        uuid = order.server_uuid
+        try:
+            self.migrations.run(uuid, lambda: self._departing(order, post_copy), listeners)
+        except errors.move.MigrationFailed as error:  # the guest is here; otherwise it may still be on its way
+            self.proxies.close(uuid)
+            if not post_copy or NO_POST_COPY not in error.message:
+                raise
+            LOG.warning("these hosts have no post-copy, and the guest migrates without: a QEMU that is not root needs "
+                        "sysctl vm.unprivileged_userfaultfd=1 on both", extra={"server": uuid})
+            self._send(order, listeners, False)
+
     def _under_way(self, server_uuid: str) -> MigrationJob:
         job = self.migrations.of(server_uuid)
         if job is not None:
@@ -164,7 +174,7 @@ class LibvirtLiveMoves:
             raise errors.move.MigrationNone(uuid=server_uuid)
         return self._watched(server_uuid, None, 0)
 
-    def _departing(self, order: LiveOrder) -> MigrationJob:
+    def _departing(self, order: LiveOrder, post_copy: bool) -> MigrationJob:
         """A migration that begins, or that an earlier process began."""
         uuid, hypervisor, there = order.server_uuid, self.hypervisor, order.arrival
         state, found = state_of(self.hypervisor, uuid), hypervisor.job(uuid)
@@ -181,7 +191,7 @@ class LibvirtLiveMoves:
         departure = Departure(
             uri=libvirt_uri(directory), memory_uri=socket_uri(directory, Channel.MEMORY),
             disks_uri=socket_uri(directory, Channel.DISKS), disks=disks, shared=there.shared,
-            auto_converge=moves.auto_converge, post_copy=moves.post_copy and state == PowerState.RUNNING,
+            auto_converge=moves.auto_converge, post_copy=post_copy and state == PowerState.RUNNING,
             bandwidth_mib=moves.bandwidth_mib, xml=arrival_xml(text, str(folder.path), _places(there)))
         kept = folder.order()
         amount = kept.flavor.memory_mb * MIB if kept else 0
