@@ -613,7 +613,7 @@ def test_failed_migration_says_why_and_the_next_one_may_succeed(rig, order):
 
 def test_migration_when_a_host_has_no_post_copy_then_the_guest_goes_without(rig, order, caplog):
     build(rig, order)
-    rig.hypervisor.migration_fails = "unable to execute QEMU command 'migrate-set-capabilities': Postcopy is not supported"
+    rig.hypervisor.migration_fails = "QEMU command 'migrate-set-capabilities': Postcopy is not supported"
     rig.driver.live_moves.migrate(prepared(rig, order, rig.other), nobody, lambda: False)
     assert [one.post_copy for one in rig.hypervisor.departures] == [True, False]
     assert "vm.unprivileged_userfaultfd" in caplog.text
