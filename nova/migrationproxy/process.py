@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import functools
 import hmac
 import os
 import random
@@ -77,7 +78,11 @@ class MigrationProcess:
         """Each connection in a thread of its own: ``handle(listening socket, connection)``."""
         while not self.over():
             for listening in select.select(sockets, [], [], LOOK_S)[0]:
-                connection, _ = listening.accept()
+                try:
+                    connection, _ = listening.accept()
+                except OSError:  # it went again, or there are too many files open
+                    time.sleep(LOOK_S)
+                    continue
                 if self._places.acquire(blocking=False):
                     threading.Thread(target=self._handled, args=(handle, listening, connection), daemon=True).start()
                 else:
@@ -139,7 +144,8 @@ class GateProcess(MigrationProcess):
         connection.settimeout(HANDSHAKE_S)
         keep_alive(connection)
         with self._tls.wrap_socket(connection, server_side=True) as tls:
-            given = received(tls, len(self._secret) + 1)
+            with deadline(tls, HANDSHAKE_S):
+                given = received(tls, len(self._secret) + 1)
             if not hmac.compare_digest(given[:-1], self._secret):
                 self.notes.add(f"{tls.getpeername()[0]} does not know the secret of the migration")
                 return
@@ -239,7 +245,9 @@ class TunnelProcess(MigrationProcess):
         self._tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         self._tls.minimum_version, self._tls.check_hostname = ssl.TLSVersion.TLSv1_3, False
         self._tls.load_verify_locations(cadata=plan.certificate)
-        (self.directory / SOCKETS).mkdir(mode=0o711)
+        sockets = self.directory / SOCKETS
+        sockets.mkdir()
+        sockets.chmod(0o711)  # QEMU's user goes in, whatever our umask is
         self._sockets = {self._listening(channel): channel for channel in Channel}
 
     def run(self) -> None:
@@ -283,6 +291,23 @@ def connected(path: str) -> Iterator[socket.socket]:
         made.settimeout(HANDSHAKE_S)
         made.connect(path)
         yield made
+
+
+@contextlib.contextmanager
+def deadline(connection: socket.socket, seconds: float) -> Iterator[None]:
+    """For the whole of what is done with the connection, however slowly the peer speaks; then it is at its end."""
+    timer = threading.Timer(seconds, functools.partial(_shut, connection))
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+def _shut(connection: socket.socket) -> None:
+    """Below TLS, whose own way takes the socket apart under the hands of the thread that reads it."""
+    with contextlib.suppress(OSError), socket.socket(fileno=os.dup(connection.fileno())) as same:
+        same.shutdown(socket.SHUT_RDWR)
 
 
 def keep_alive(connection: socket.socket) -> None:

@@ -100,8 +100,9 @@ class MigrationProxies:
     def _start(self, kind: str, server_uuid: str, plan: GatePlan | TunnelPlan) -> Ready:
         self.close(server_uuid)
         directory = self.directory(server_uuid)
-        directory.parent.mkdir(mode=0o711, parents=True, exist_ok=True)
-        directory.mkdir(mode=0o711)
+        for path in (directory.parent, directory):
+            path.mkdir(parents=True, exist_ok=True)
+            path.chmod(0o711)  # QEMU's user goes in, whatever our umask is
         argv = ["env", f"PYTHONPATH={Path(nova.__file__).parent.parent}", sys.executable, "-m", "nova.migrationproxy",
                 kind]
         try:

@@ -11,6 +11,7 @@ import ssl
 import stat
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -278,6 +279,33 @@ def test_process_when_its_directory_is_gone_then_it_ends(joined):
     for one in (joined.here, joined.there):
         shutil.rmtree(one.directory(UUID))
     assert eventually(lambda: not any(Path(f"/proc/{pid}/exe").exists() for pid in pids), 5)
+
+
+def test_sockets_when_our_umask_is_strict_then_qemus_user_reaches_them_all_the_same(ends):
+    before = os.umask(0o077)
+    try:
+        ends.here.open_tunnel(UUID, ends.there.open_gate(UUID, DEFINITION))
+    finally:
+        os.umask(before)
+    for one in (ends.here, ends.there):
+        folder = one.directory(UUID)
+        assert stat.S_IMODE(folder.stat().st_mode) == stat.S_IMODE(folder.parent.stat().st_mode) == 0o711
+    assert stat.S_IMODE((ends.here.directory(UUID) / "qemu").stat().st_mode) == 0o711
+    assert stat.S_IMODE((ends.there.directory(UUID) / "qemu").stat().st_mode) == 0o700, "it is QEMU's own"
+
+
+def test_gate_when_somebody_speaks_a_letter_at_a_time_then_the_connection_ends_in_time(ends, monkeypatch):
+    gate = ends.there.open_gate(UUID, DEFINITION)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.load_verify_locations(cadata=gate.certificate)
+    began = time.monotonic()
+    with socket.create_connection((gate.address, gate.port), 20) as plain, context.wrap_socket(plain) as tls, \
+            pytest.raises(OSError):
+        while time.monotonic() - began < 30:
+            tls.send(b"0")
+            time.sleep(0.4)
+    assert 9 < time.monotonic() - began < 20
 
 
 def test_files_of_a_migration_are_nobody_elses(joined):
