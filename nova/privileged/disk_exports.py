@@ -25,6 +25,7 @@ import msgspec
 from nova import errors
 from nova.privileged import pid_files
 from nova.privileged.runner import Conversation, conversation
+from nova.privileged.sandbox import ToolFiles, make_empty, sandboxed
 
 PROGRAM = "qemu-storage-daemon"
 PID_FILE, OFFER_FILE, KEYS = "exports.pid", "exports.json", "exports.psk"
@@ -98,14 +99,19 @@ def _read(folder: Path) -> ExportOffer | None:
 
 
 def _start(folder: Path, paths: Mapping[str, str], listen: Listen) -> ExportOffer:
-    argv = ["timeout", "--kill-after=10", str(LONGEST_S), PROGRAM, "--pidfile", str(folder / PID_FILE),
+    pid_file, keys, names = str(folder / PID_FILE), folder / KEYS, {name: secrets.token_hex(16) for name in paths}
+    argv = ["timeout", "--foreground", "--kill-after=10", str(LONGEST_S), PROGRAM, "--pidfile", pid_file,
             "--chardev", "stdio,id=orders", "--monitor", "chardev=orders"]
     try:
-        with conversation(argv, ANSWER_S) as talk:
+        _keep_keys(keys, names.values())
+        (keys / DH_FILE).write_text(DH_PARAMETERS)
+        make_empty(pid_file)
+        files = ToolFiles(read=(*paths.values(), str(keys)), write=(pid_file,), network=True, lasts=True)
+        with conversation(sandboxed(argv, files), ANSWER_S) as talk:
             try:
-                return _serve(talk, paths, listen, folder / KEYS)
+                return ExportOffer(listen.address, _serve(talk, paths, listen, _Names(names, keys)), names, dict(paths))
             except (_Refused, OSError, ValueError):
-                talk.process.terminate()  # timeout(1) hands it on
+                talk.end()
                 raise
     except errors.host.CommandFailed as error:
         raise errors.host.Export(reason=error.data["reason"]) from error
@@ -113,20 +119,26 @@ def _start(folder: Path, paths: Mapping[str, str], listen: Listen) -> ExportOffe
         raise errors.host.Export(reason=str(error) or f"{PROGRAM} ended: is it installed?") from error
 
 
-def _serve(talk: Conversation, paths: Mapping[str, str], listen: Listen, keys: Path) -> ExportOffer:
+class _Names(NamedTuple):
+    """The secret of each file, and the directory that has their keys."""
+
+    secrets: Mapping[str, str]
+    keys: Path
+
+
+def _serve(talk: Conversation, paths: Mapping[str, str], listen: Listen, names: _Names) -> int:
+    """The port."""
     talk.hear()  # its greeting
     _ask(talk, "qmp_capabilities")
-    names = {name: secrets.token_hex(16) for name in paths}
-    _keep_keys(keys, names.values())
-    (keys / DH_FILE).write_text(DH_PARAMETERS)
-    _ask(talk, "object-add", **{"id": "tls", "endpoint": "server", "qom-type": "tls-creds-psk", "dir": str(keys)})
+    _ask(talk, "object-add", **{"id": "tls", "endpoint": "server", "qom-type": "tls-creds-psk",
+                                "dir": str(names.keys)})
     port = _listen(talk, listen)
     for number, (name, path) in enumerate(paths.items()):
         _ask(talk, "blockdev-add", **{"driver": "file", "node-name": f"file{number}", "filename": path,
                                          "read-only": True})
         _ask(talk, "block-export-add", **{"type": "nbd", "id": f"export{number}", "node-name": f"file{number}",
-                                             "name": _shown(names[name]), "writable": False})
-    return ExportOffer(address=listen.address, port=port, names=names, paths=dict(paths))
+                                             "name": _shown(names.secrets[name]), "writable": False})
+    return port
 
 
 def _listen(talk: Conversation, listen: Listen) -> int:

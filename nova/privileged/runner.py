@@ -128,6 +128,10 @@ class Conversation:
         except ConnectionError:  # it did not read what was said last
             return b""
 
+    def end(self) -> None:
+        """The program and what it started, at once."""
+        _kill(self.process)
+
     def close(self) -> None:
         self._lines.close()
         self._channel.close()

@@ -19,8 +19,10 @@ from nova import errors
 from nova.privileged.runner import CommandRunner
 
 PROGRAM = "bwrap"
-ALONE = ("--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try", "--die-with-parent",
-         "--new-session", "--clearenv", "--setenv", "PATH", "/usr/sbin:/usr/bin", "--setenv", "LC_ALL", "C")
+ALONE = ("--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try", "--clearenv", "--setenv", "PATH",
+         "/usr/sbin:/usr/bin", "--setenv", "LC_ALL", "C")
+#: A tool ends with its caller, and what it leaves behind with it.
+FOR_ONE_CALL = ("--unshare-pid", "--die-with-parent", "--new-session")
 TOP = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 #: Of the system's settings, those that change what tools do: libraries' places, and the options of file systems.
 SETTINGS = ("/etc/ld.so.cache", "/etc/alternatives", "/etc/mke2fs.conf")
@@ -37,19 +39,21 @@ NETWORK_FILE_SYSTEMS = ("nfs", "cifs", "smb", "ceph", "gluster", "fuse", "9p", "
 
 class ToolFiles(NamedTuple):
     """What one call may touch. ``read``, ``write``: files (or devices, or directories) that are there; ``optional``:
-    read where they are there. ``network``: it may speak with other hosts."""
+    read where they are there. ``network``: it may speak with other hosts. ``lasts``: it outlives its caller, who finds
+    it again by its pid; it sees others' processes, and can do nothing to those of another user."""
 
     read: tuple[str, ...] = ()
     write: tuple[str, ...] = ()
     optional: tuple[str, ...] = ()
     network: bool = False
+    lasts: bool = False
 
 
 def sandboxed(argv: Sequence[str], files: ToolFiles) -> list[str]:
     """The command that runs ``argv`` in there. (Whoever is not root has no more rights to give away than its own.)"""
     is_root = os.geteuid() == 0
-    words = [PROGRAM, *ALONE, *([] if is_root else ["--unshare-user"]), *([] if files.network else ["--unshare-net"]),
-             *_system()]
+    words = [PROGRAM, *ALONE, *(() if files.lasts else FOR_ONE_CALL), *(() if is_root else ("--unshare-user",)),
+             *(() if files.network else ("--unshare-net",)), *_system()]
     for path in (*files.optional, *(NAMES if files.network else ())):
         words += ["--ro-bind-try", path, path]
     for path in files.read:

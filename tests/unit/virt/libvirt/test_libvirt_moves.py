@@ -351,6 +351,7 @@ def test_offer_without_a_free_port_is_a_refusal(tmp_path):
         (tmp_path / "f").write_bytes(b"x" * 512)
         with pytest.raises(errors.host.Export, match="no port"):
             disk_exports.offer(tmp_path, {"f": tmp_path / "f"}, disk_exports.Listen("127.0.0.1", (port, port)))
+    assert eventually(lambda: pid_files.running(tmp_path / disk_exports.PID_FILE) is None, 5), "nothing is left of it"
 
 
 @pytest.mark.parametrize("program", ["no-such-program", "true"])
@@ -375,6 +376,26 @@ def test_key_that_a_kill_left_goes_at_the_next_read(tmp_path):
     with disk_exports.reading(disk_exports.ExportSource("10.0.0.1", 49216, "5ecre7"), tmp_path):
         assert [path for path in tmp_path.iterdir() if path.name.endswith("old")] == []
     assert not list(tmp_path.iterdir())
+
+
+def test_process_that_offers_is_nobody_and_sees_what_it_offers_alone(tmp_path):
+    """What whoever took it over by its protocol would be."""
+    (tmp_path / "there").mkdir()
+    offered, other = tmp_path / "there" / "disk", tmp_path / "there" / "disk.other"
+    for path in (offered, other):
+        path.write_bytes(b"x" * 512)
+        path.chmod(0o600)
+    disk_exports.offer(tmp_path / "there", {"disk": offered}, disk_exports.Listen("127.0.0.1", (49216, 49279)))
+    try:
+        pid = pid_files.running(tmp_path / "there" / disk_exports.PID_FILE)
+        root = Path(f"/proc/{pid}/root")
+        assert (root / str(offered)[1:]).exists() and not (root / str(other)[1:]).exists()
+        assert not (root / "etc/shadow").exists() and not (root / "proc/1").exists()
+        status = dict(line.split(":\t", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
+        assert os.geteuid() or status["Uid"].split() == ["65534"] * 4
+        assert int(status["CapBnd"], 16) in (0, 2) or os.geteuid(), "CAP_DAC_OVERRIDE at most"
+    finally:
+        disk_exports.withdraw(tmp_path / "there")
 
 
 def test_offer_is_read_by_those_who_know_its_secret_alone(tmp_path):
