@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import datetime
+import faulthandler
 import gc
 import json
+import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -39,6 +41,13 @@ def pytest_configure(config: pytest.Config) -> None:
 #: Files that take minutes begin first: else one process has them when the other has nothing left to do.
 LONGEST = ("test_client_life", "test_live_contract", "test_client_openstack")
 FAILED: list[str] = []
+LEFT_BEHIND_S = 60
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_unconfigure() -> None:
+    """A thread that a failed test left behind may wait for ever, and the process with it, its report long written."""
+    faulthandler.dump_traceback_later(LEFT_BEHIND_S, exit=True, file=sys.__stderr__)
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
