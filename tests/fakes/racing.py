@@ -21,7 +21,7 @@ def together(acts: list[Callable[[], Any]]) -> list[Any]:
         barrier.wait()
         try:
             found[number] = acts[number]()
-        except errors.NovaError as error:
+        except Exception as error:
             found[number] = error
     threads = [threading.Thread(target=contextvars.copy_context().run, args=(run, number))
                for number in range(len(acts))]
@@ -30,4 +30,7 @@ def together(acts: list[Callable[[], Any]]) -> list[Any]:
     for thread in threads:
         thread.join(END_S)
         assert not thread.is_alive()
+    for one in found:
+        if isinstance(one, Exception) and not isinstance(one, errors.NovaError):
+            raise one
     return found

@@ -46,7 +46,7 @@ def deps(backends: Any, request: pytest.FixtureRequest) -> Iterator[Deps]:
     deps = Deps(api=made[0], cell=made[1], settings=ConductorSettings(quota_defaults=limits), host="ctl",
                 scheduler=None,
                          certs=None, compute=None, network=host, images=None)
-    deps.network_updates = SimpleNamespace(tell=lambda networks: None)
+    deps.network_updates = SimpleNamespace(send=lambda networks: None)
     yield deps
     for database in made:
         database.dispose()
