@@ -7,8 +7,9 @@ import contextlib
 import math
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
+from types import MappingProxyType
 from typing import NamedTuple
 
 import msgspec
@@ -30,6 +31,7 @@ class RequestContext(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     system_scope: str | None = None
     domain_id: str | None = None
     token: str | None = None
+    traceparent: str | None = None  # W3C's: the span below which this is done
 
     def without_token(self) -> RequestContext:
         """The same request, for those who must not act as its user."""
@@ -65,6 +67,24 @@ def entered(context: RequestContext) -> Iterator[RequestContext]:
         yield context
     finally:
         _current.reset(token)
+
+
+_doing: ContextVar[Mapping[str, str]] = ContextVar("nova_doing", default=MappingProxyType({}))
+
+
+def what() -> Mapping[str, str]:
+    """What this thread works on, in words for the log: ``action`` and ``step``."""
+    return _doing.get()
+
+
+@contextlib.contextmanager
+def doing(**facts: str) -> Iterator[None]:
+    """Log lines within the block say this of themselves."""
+    token = _doing.set({**_doing.get(), **facts})
+    try:
+        yield
+    finally:
+        _doing.reset(token)
 
 
 def internal(request_id: str | None = None) -> RequestContext:

@@ -9,7 +9,7 @@ import logging.handlers
 import os
 import sys
 
-from nova import context
+from nova import context, tracing
 from nova.conf.base import Options
 
 #: Libraries that say more than helps at INFO.
@@ -31,6 +31,19 @@ def _facts(record: logging.LogRecord) -> dict[str, object]:
     facts["server"] = getattr(record, "server", None)
     facts["host"] = getattr(record, "host_", None)
     return {name: value for name, value in facts.items() if value}
+
+
+#: What a line may say beside, for those who read JSON: attributes of its record.
+MORE = ("action", "step", "duration_ms", "error_code")
+
+
+def _more_facts(record: logging.LogRecord) -> dict[str, object]:
+    who = context.current_or_none()
+    found: dict[str, object] = dict(context.what())
+    found |= {name: getattr(record, name) for name in MORE if getattr(record, name, None) is not None}
+    if who and (who.traceparent or who.request_id):
+        found["trace"] = tracing.place_of(who).trace
+    return found
 
 
 #: Characters that end a line or move the cursor for some reader, spelt out: clients choose parts of what is logged.
@@ -64,13 +77,19 @@ class OneLine(logging.Formatter):
 
 
 class OneObject(logging.Formatter):
-    """The same as one JSON object a line."""
+    """The same as one JSON object a line. ``service`` is the daemon, ``hostname`` where it runs; ``host`` is the
+    compute host that a line is about."""
+
+    def __init__(self, service: str = "", hostname: str = "") -> None:
+        super().__init__()
+        self._service, self._hostname = service, hostname
 
     def format(self, record: logging.LogRecord) -> str:
         """One JSON object with the time in UTC to the microsecond; ``traceback`` where there is one."""
         time = datetime.datetime.fromtimestamp(record.created, datetime.UTC).isoformat()
-        found = {"time": time, "process": record.process, "level": record.levelname, "module": record.name,
-                 **_facts(record), "message": shortened(record.getMessage())}
+        found = {"time": time, "service": self._service, "hostname": self._hostname, "process": record.process,
+                 "level": record.levelname, "module": record.name, **_facts(record), **_more_facts(record),
+                 "message": shortened(record.getMessage())}
         if record.exc_info:
             found["traceback"] = shortened(self.formatException(record.exc_info))
         return json.dumps(found)
@@ -86,19 +105,24 @@ def set_up(conf: Options, binary: str) -> None:
     else:
         handlers.append(logging.StreamHandler(sys.stderr))
     if conf.use_syslog:
-        handlers.append(logging.handlers.SysLogHandler("/dev/log"))
+        syslog = logging.handlers.SysLogHandler("/dev/log")
+        syslog.ident = f"{binary}[{os.getpid()}]: "
+        handlers.append(syslog)
     root = logging.getLogger()
     for old in list(root.handlers):
         root.removeHandler(old)
     for handler in handlers:
-        handler.setFormatter(OneObject() if conf.use_json else OneLine())
+        handler.setFormatter(OneObject(binary, conf.host) if conf.use_json else OneLine())
         root.addHandler(handler)
     logging.captureWarnings(True)
     set_levels(conf)
 
 
 def set_levels(conf: Options) -> None:
-    """Levels as ``debug`` says: at start and at SIGHUP."""
+    """Levels as ``debug`` and ``default_log_levels`` say: at start and at SIGHUP."""
     logging.getLogger().setLevel(logging.DEBUG if conf.debug else logging.INFO)
     for name, level in QUIET.items():
         logging.getLogger(name).setLevel(max(level, logging.INFO) if conf.debug else level)
+    for chosen in conf.default_log_levels:
+        name, _, level_name = chosen.partition("=")
+        logging.getLogger(name.strip()).setLevel(level_name.upper())

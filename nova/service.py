@@ -14,10 +14,16 @@ import socket
 import sys
 import time
 from collections.abc import Callable
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from nova import concurrency, context, errors, logs
 from nova.conf.base import Options
+from nova.monitoring import counting
+from nova.monitoring.workers import Workers, WorkerState
+from nova.version import release
+
+if TYPE_CHECKING:
+    from nova.monitoring.health import Health, Vitals
 
 T = TypeVar("T")
 
@@ -25,6 +31,8 @@ LOG = logging.getLogger(__name__)
 
 RESPAWN_S = 1.0
 TICK_S = 0.2
+LOOK_S = 5.0  # how often a worker asks itself whether it still hears
+WAITING_S = 10.0  # how often systemd is told that a start still waits, and for how long it may then
 BEAT_AGAIN_S = 2.0  # after a heartbeat that reached nobody: who was cut off is heard of as soon as the broker is back
 
 
@@ -32,6 +40,9 @@ class DaemonService(Protocol):
     """One process's work. ``start`` returns once it serves; ``stop`` drains for at most ``seconds``."""
 
     def start(self) -> None: ...
+
+    def vitals(self) -> Vitals:
+        """What shows, once it has started, that it can do its work."""
 
     def stop(self, seconds: float) -> None:
         """Take nothing new and let what runs end; return after ``seconds`` at the latest."""
@@ -49,7 +60,9 @@ def notify(state: str) -> None:
 
 def run(conf: Options, binary: str, make: Callable[[int], DaemonService], workers: int = 1) -> int:
     """Run ``workers`` processes of the service ``make(index)`` until SIGTERM or SIGINT, and end this one."""
-    code = _work(conf, binary, make, 0) if workers == 1 else _Parent(conf, binary, make, workers).run()
+    process = _Process(conf, binary, make, _watched(conf, binary, workers))
+    code = process.work(0) if workers == 1 else _Parent(process, workers).run()
+    counting.remove_folder()
     logging.shutdown()
     sys.stdout.flush()
     sys.stderr.flush()
@@ -72,40 +85,126 @@ class _Signals:
         self.reload = True
 
 
-def _work(conf: Options, binary: str, make: Callable[[int], DaemonService], index: int,
-          parent: int | None = None) -> int:
-    """One process's life. ``parent``: whose worker it is; without it nobody would replace or stop this one."""
-    signals = _Signals()
-    started = time.monotonic()
-    begun = _Start(binary, make, index)
-    while not begun.over:
-        concurrency.sleep(TICK_S / 4)
-        if signals.stop:
-            LOG.info("%s was told to stop before it was ready", binary)
-            return 0
-    if begun.service is None:
-        return 1
-    service = begun.service
-    if index == 0:
-        notify("READY=1")
-    LOG.info("%s is ready after %.2f s (%s)", binary, time.monotonic() - started, concurrency.mode())
-    while not signals.stop:
-        concurrency.sleep(TICK_S)
-        if signals.reload:
-            signals.reload = False
-            reload_levels(conf)
-        if parent is not None and os.getppid() != parent:
-            LOG.error("the parent of this worker is gone, so it stops too")
-            break
-    notify("STOPPING=1")
-    asked = time.monotonic()
-    try:
-        service.stop(float(conf.graceful_shutdown_timeout))
-    except Exception:
-        LOG.exception("%s did not stop cleanly", binary)
-    LOG.info("%s stopped after %.2f s", binary, time.monotonic() - asked)
-    logging.shutdown()
-    return 0
+class _Watch(NamedTuple):
+    """What the processes of a daemon show to those who watch it. ``sock``: where; None where nobody may look."""
+
+    health: Health
+    workers: Workers
+    sock: socket.socket | None
+
+    def serve(self) -> None:
+        """Answer on the socket beside the caller; each worker may."""
+        from nova.monitoring import server
+
+        if self.sock is not None:
+            server.serve(self.sock, self.health)
+
+
+def _watched(conf: Options, binary: str, workers: int) -> _Watch:
+    from nova import metrics
+    from nova.monitoring import server
+    from nova.monitoring.health import Health
+
+    slots = Workers(workers)
+    metrics.BUILD.labels(release()).set(1)
+    return _Watch(Health(binary, conf.host, slots), slots, server.bind(conf, binary))
+
+
+class _Process(NamedTuple):
+    """What each worker of a daemon is made from."""
+
+    conf: Options
+    binary: str
+    make: Callable[[int], DaemonService]
+    watch: _Watch
+
+    def work(self, index: int, parent: int | None = None) -> int:
+        """One process's life; its exit code. ``parent``: whose worker it is; without it nobody would replace or stop
+        this one."""
+        from nova import metrics, tracing
+
+        metrics.in_worker(index)
+        tracing.export(self.conf, self.binary, release())
+        self._turn(index, WorkerState.STARTING)
+        signals, started = _Signals(), time.monotonic()
+        self.watch.serve()
+        service = self._started(index, signals)
+        if service is None:
+            return 0 if signals.stop else 1
+        self.watch.health.vitals = service.vitals()
+        if index == 0:
+            notify("READY=1")
+        LOG.info("%s is ready after %.2f s (%s)", self.binary, time.monotonic() - started, concurrency.mode())
+        code = self._serve(index, signals, parent)
+        self._turn(index, WorkerState.STOPPING)
+        notify("STOPPING=1")
+        asked = time.monotonic()
+        try:
+            service.stop(float(self.conf.graceful_shutdown_timeout))
+        except Exception:
+            LOG.exception("%s did not stop cleanly", self.binary)
+        tracing.flush()
+        LOG.info("%s stopped after %.2f s", self.binary, time.monotonic() - asked)
+        logging.shutdown()
+        return code
+
+    def _turn(self, index: int, state: WorkerState) -> None:
+        self.watch.workers.turn(index, os.getpid(), state)
+
+    def _started(self, index: int, signals: _Signals) -> DaemonService | None:
+        """None: it can not start, or was told to stop. systemd is told meanwhile that a start which waits goes on."""
+        begun, extended = _Start(self.binary, self.make, index), time.monotonic()
+        while not begun.over:
+            self._turn(index, WorkerState.STARTING)
+            concurrency.sleep(TICK_S / 4)
+            if signals.stop:
+                LOG.info("%s was told to stop before it was ready", self.binary)
+                return None
+            if time.monotonic() - extended > WAITING_S:
+                extended = time.monotonic()
+                notify(f"EXTEND_TIMEOUT_USEC={int(6e6 * WAITING_S)}")
+        return begun.service
+
+    def _serve(self, index: int, signals: _Signals, parent: int | None) -> int:
+        """Turn until it is time to stop; the exit code."""
+        from nova import metrics
+
+        dog, looked = _Watchdog(), time.monotonic()
+        vitals = self.watch.health.vitals
+        assert vitals is not None
+        while not signals.stop:
+            turned = time.monotonic()
+            self._turn(index, WorkerState.SERVING)
+            if parent is None:
+                dog.feed()
+            concurrency.sleep(TICK_S)
+            metrics.WORKER_LAG.observe(max(0.0, time.monotonic() - turned - TICK_S))
+            if signals.reload:
+                signals.reload = False
+                reload_levels(self.conf)
+            if parent is not None and os.getppid() != parent:
+                LOG.error("the parent of this worker is gone, so it stops too")
+                return 0
+            if time.monotonic() - looked > LOOK_S:
+                looked = time.monotonic()
+                if why := vitals.deaf():
+                    LOG.error("%s stops, to be started again: %s", self.binary, why)
+                    return 1
+        return 0
+
+
+class _Watchdog:
+    """systemd's (sd_watchdog_enabled(3)), fed while the main loop turns."""
+
+    def __init__(self) -> None:
+        self._every_s = int(os.environ.get("WATCHDOG_USEC", "0")) / 3e6
+        self._fed = float("-inf")
+
+    def feed(self) -> None:
+        """Three times as often as systemd wants it."""
+        if self._every_s and time.monotonic() - self._fed > self._every_s:
+            self._fed = time.monotonic()
+            notify("WATCHDOG=1")
 
 
 class _Start:
@@ -143,14 +242,14 @@ def reload_levels(conf: Options) -> None:
 class _Parent:
     """Forks the workers and keeps them; does no work of its own, so that it has nothing to lose."""
 
-    def __init__(self, conf: Options, binary: str, make: Callable[[int], DaemonService], workers: int) -> None:
-        self.conf, self.binary, self.make, self.workers = conf, binary, make, workers
+    def __init__(self, process: _Process, workers: int) -> None:
+        self.conf, self.binary, self.process, self.workers = process.conf, process.binary, process, workers
         self.children: dict[int, int] = {}  # pid -> index
         self.born: dict[int, float] = {}
         self.failures = 0
 
     def run(self) -> int:
-        signals = _Signals()
+        signals, dog = _Signals(), _Watchdog()
         for index in range(self.workers):
             self._fork(index)
         while not signals.stop:
@@ -158,10 +257,25 @@ class _Parent:
                 signals.reload = False
                 self._signal(signal.SIGHUP)
                 reload_levels(self.conf)
+            self._end_stuck()
             if not self._reap(signals):
                 return 1
+            dog.feed()
             time.sleep(TICK_S)
         return self._end()
+
+    def _end_stuck(self) -> None:
+        """Kill workers whose main loop stands still: they are replaced, and what they did is gone on with."""
+        from nova import metrics
+
+        for worker in self.process.watch.workers.all():
+            if worker.stuck and worker.pid in self.children:
+                LOG.error("worker %d of %s has stood still for %.0f s, and is killed", worker.number, self.binary,
+                          worker.silent_s)
+                metrics.WORKER_ENDS.labels("stuck").inc()
+                self.process.watch.workers.gone(worker.number)
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(worker.pid, signal.SIGKILL)
 
     def _fork(self, index: int) -> None:
         parent, pid = os.getpid(), os.fork()
@@ -169,7 +283,7 @@ class _Parent:
             code = 1
             try:
                 concurrency.forked()
-                code = _work(self.conf, self.binary, self.make, index, parent)
+                code = self.process.work(index, parent)
             finally:
                 sys.stdout.flush()
                 sys.stderr.flush()
@@ -191,9 +305,18 @@ class _Parent:
                 self._signal(signal.SIGTERM)
                 return False
             LOG.error("worker %d of %s ended (exit code %d); starting another", index, self.binary, code)
+            self._forget(index)
             time.sleep(RESPAWN_S)
             self._fork(index)
         return True
+
+    def _forget(self, index: int) -> None:
+        from nova import metrics
+        from nova.monitoring import exposition
+
+        self.process.watch.workers.gone(index)
+        exposition.forget_worker(index)
+        metrics.WORKER_ENDS.labels("exit").inc()
 
     def _signal(self, number: int) -> None:
         for pid in self.children:

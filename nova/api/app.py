@@ -25,6 +25,7 @@ from nova.web.layers import Application, Middleware, authentication, library_mid
 from nova.web.request_id import HEADER, RequestId
 from nova.web.routing import Router
 
+ACCESS_LOG = "nova.api.access"
 REQUEST_ID_HEADERS = (HEADER, "x-compute-request-id")
 
 
@@ -51,7 +52,8 @@ def build(site: ComputeSite, authenticate: Middleware, outer: tuple[Middleware, 
     mounted = {"v2.1": authenticate(ComputeAPI(routes, site)),
                "v2": authenticate(ComputeAPI(routes, site, legacy=True))}
     application = Errors(Beside(ComputeRoot(mounted, site.options), beside or {}), faults.SPEECH)
-    return stacked(application, (lambda inner: RequestId(inner, REQUEST_ID_HEADERS), AccessLog, *outer))
+    return stacked(application, (lambda inner: RequestId(inner, REQUEST_ID_HEADERS),
+                                 lambda inner: AccessLog(inner, "compute", ACCESS_LOG), *outer))
 
 
 def from_conf(conductor: ConductorRPC, consoles: ConsoleAuthRPC, conf: cfg.ConfigOpts,

@@ -46,6 +46,10 @@ class Glance:
         """One image. image.NotFound; Unavailable names the service."""
         return _image(self._get(_path(image_id), image_id, as_user))
 
+    def check(self) -> None:
+        """Unavailable, Forbidden: the image service does not answer, or not to us."""
+        self._caller.call("GET", "/v2/images", params={"limit": "1"})
+
     def list(self, query: ImageQuery, as_user: bool = False) -> tuple[Image, ...]:
         """A page of images, as the service sorts them; filters go through as they are."""
         params: dict[str, Any] = dict(query.filters)

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import msgspec
 import requests
 
-from nova import concurrency, context, errors
+from nova import concurrency, context, errors, tracing
 from nova.clients import image_data
 from nova.clients.image_data import BROKEN, ImageData, Retries, SeekableFile, Upload
 from nova.conf.base import Options
@@ -165,7 +165,8 @@ class ImageProxy:
         length = "" if ask.data is None else str(len(ask.data))
         request = ProvenRequest(ask.method, ask.path, ask.wanted, length, stamp(time.time()))
         headers = {**proven_headers(ticket, key, request), "Accept-Encoding": "identity",
-                   REQUEST_ID: context.current().request_id, **({"Range": ask.wanted} if ask.wanted else {})}
+                   REQUEST_ID: context.current().request_id, **tracing.headers(),
+                   **({"Range": ask.wanted} if ask.wanted else {})}
         try:
             answer = self._session.request(
                 ask.method, server.rstrip("/") + ask.path, headers=headers, data=ask.data, stream=ask.stream,

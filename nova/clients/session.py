@@ -12,6 +12,7 @@ import itertools
 import logging
 import math
 import re
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -19,7 +20,7 @@ import requests
 from keystoneauth1 import adapter, exceptions, loading, noauth, plugin
 from keystoneauth1 import session as ksession
 
-from nova import concurrency, context, errors
+from nova import concurrency, context, errors, metrics, tracing
 from nova.conf.base import Options
 from nova.model.base import Json
 
@@ -55,6 +56,12 @@ def load(conf: Options, section: str) -> Credentials:
             return Credentials(session, auth, bool(conf.service_user.send_service_user_token))
     LOG.info("No credentials for the %s service: calls carry no token", section)
     return Credentials(session, None)
+
+
+def source(conf: Options, section: str) -> str | None:
+    """The section whose credentials :func:`load` takes for the service of ``section``; None: there are none.
+    config.Credentials."""
+    return next((one for one in (section, *FALLBACKS) if load_auth(conf, one) is not None), None)
 
 
 def patient(session: ksession.Session) -> ksession.Session:
@@ -180,12 +187,25 @@ class Caller:
             self._credentials.session, auth=self._auth(as_user, address), service_type=self.service.service_type,
             interface=list(self.service.interfaces), region_name=self.service.region_name, endpoint_override=address,
             user_agent="nova", raise_exc=True, connect_retries=0, global_request_id=_request_id())
-        left = max(context.patience().left_s, SHORTEST_S)
+        with tracing.span(f"{method} {self.service.name}", tracing.CLIENT):
+            return self._timed(client, method, path, what, kwargs)
+
+    def _timed(self, client: adapter.Adapter, method: str, path: str, what: str, kwargs: Mapping[str, object]
+               ) -> requests.Response:
+        left, began, status = max(context.patience().left_s, SHORTEST_S), time.monotonic(), 0
         try:
-            return client.request(path, method, timeout=(min(CONNECT_TIMEOUT_S, left),
-                                                         min(self.service.read_timeout_s, left)), **kwargs)
+            headers = {**kwargs.get("headers", {}), **tracing.headers()}  # type: ignore[dict-item]
+            answer = client.request(path, method, timeout=(min(CONNECT_TIMEOUT_S, left),
+                                                           min(self.service.read_timeout_s, left)),
+                                    **{**kwargs, "headers": headers})
+            status = answer.status_code
+            return answer
         except (exceptions.ClientException, requests.RequestException) as error:
+            status = getattr(error, "http_status", 0)
             raise self.translated(error, what) from error
+        finally:
+            metrics.OUTSIDE_REQUESTS.labels(self.service.name, method, str(status or "none")).observe(
+                time.monotonic() - began)
 
     def _auth(self, as_user: bool, address: str | None) -> plugin.BaseAuthPlugin:
         own = self._credentials.auth

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 
 from nova import concurrency, errors
 from nova.cmd import common
+from nova.cmd.reporting import HostVoice, Reporting
 from nova.conf.base import Options
 from nova.model.base import Library
-from nova.service import patiently
-from nova.version import release
+from nova.monitoring.health import Vitals
 
 LOG = logging.getLogger(__name__)
 
@@ -46,8 +46,8 @@ def _placement(options: Options, bus: Library) -> Library:
 
 
 class ApiKind(NamedTuple):
-    """An API that a process can serve. The options' names are those of ``section``. ``make``: of options and the bus,
-    that of hosts for the metadata service."""
+    """An API that a process can serve, and what it registers as. The options' names are those of ``section``. ``make``:
+    of options and the bus, that of hosts for the metadata service."""
 
     make: Callable[[Any, Any], Any]
     module: str  # worth to be imported before workers fork
@@ -55,6 +55,7 @@ class ApiKind(NamedTuple):
     listen: str
     port: str
     workers: str
+    binary: str
 
     def group(self, options: Options) -> Library:
         """The group that has its options."""
@@ -68,12 +69,13 @@ class ApiKind(NamedTuple):
 
 #: by name in enabled_apis
 APIS = {OSAPI: ApiKind(_osapi, "nova.api.app", "DEFAULT", "osapi_compute_listen", "osapi_compute_listen_port",
-                       "osapi_compute_workers"),
+                       "osapi_compute_workers", "nova-osapi_compute"),
            METADATA: ApiKind(_metadata, "nova.metadata.app", "DEFAULT", "metadata_listen", "metadata_listen_port",
-                             "metadata_workers")}
+                             "metadata_workers", "nova-metadata")}
 #: and those that are a program of their own only
 ALL = {**APIS,
-       PLACEMENT: ApiKind(_placement, "nova.placement.app", "placement_api", "listen", "listen_port", "workers")}
+       PLACEMENT: ApiKind(_placement, "nova.placement.app", "placement_api", "listen", "listen_port", "workers",
+                           "nova-placement-api")}
 
 
 def bind(options: Options, names: list[str], known: dict[str, ApiKind] | None = None) -> dict[str, Library]:
@@ -139,12 +141,16 @@ def largest_body(options: Options) -> int:
 
 
 class Api:
-    """One worker process, serving the sockets that its parent bound. ``applications``: by name in enabled_apis."""
+    """One worker process, serving the sockets that its parent bound. ``applications``: by name in enabled_apis.
+    ``registers``: it alone of several workers."""
 
-    def __init__(self, options: Options, sockets: dict[str, Library]) -> None:
+    def __init__(self, options: Options, sockets: dict[str, Library], registers: bool = True) -> None:
         self.options, self.sockets = options, sockets
+        self.reporting: list[Reporting] = []
         self.buses = {is_host: self._bus(is_host) for is_host in {name == METADATA for name in sockets}}
         self.applications = {name: ALL[name].make(options, self.buses[name == METADATA]) for name in sockets}
+        if registers:
+            self.reporting = [self._reporting(name) for name in sockets]
 
     def _bus(self, is_host: bool) -> Library:
         """The metadata service is one of its host's daemons; the others are control daemons."""
@@ -169,22 +175,28 @@ class Api:
         self.introduce()
 
     def introduce(self) -> None:
-        """Beside: make us known to the conductor, which tells guests' facts to hosts that it knows."""
-        if METADATA in self.sockets:
-            concurrency.spawn(self._introduce, name="register")
+        """Beside: make us known to the conductor, which tells guests' facts to metadata services that it knows."""
+        for one in self.reporting:
+            one.start()
 
-    def _introduce(self) -> None:
-        from nova.cmd.reporting import HostVoice
-        from nova.model.services import Registration
+    def _reporting(self, name: str) -> Reporting:
+        from nova.rpc.contracts.conductor import ConductorRPC
         from nova.rpc.contracts.conductor_host import ConductorHostRPC
 
-        voice = HostVoice(self.buses[True].client(ConductorHostRPC), self.options.host, self.secret)
-        registration = Registration(host=self.options.host, binary="nova-metadata", topic="metadata",
-                                    release=release())
-        try:
-            patiently("registering with the conductor", lambda: voice.register(registration))
-        except errors.NovaError as error:
-            LOG.error("guests get no metadata from here: %s", error.message)
+        bus = self.buses[name == METADATA]
+        voice = HostVoice(bus.client(ConductorHostRPC), self.options.host, self.secret) if name == METADATA \
+            else bus.client(ConductorRPC)
+        return Reporting(self.options, ALL[name].binary, name, bus, voice)
+
+    def vitals(self) -> Vitals:
+        """That conductors answer; the metadata service asks as one of its host's daemons."""
+        from nova.cmd import vitals
+        from nova.rpc.contracts.conductor import ConductorRPC
+        from nova.rpc.contracts.conductor_host import ConductorHostRPC
+
+        asked = {False: ("bus", ConductorRPC), True: ("hosts' bus", ConductorHostRPC)}
+        return Vitals({asked[is_host][0]: vitals.of_client(bus, asked[is_host][1]).checks["bus"]
+                       for is_host, bus in self.buses.items()})
 
     def stop(self, seconds: float) -> None:
         """Take no more requests; those that are being answered have ``seconds``, of all APIs."""
@@ -194,7 +206,9 @@ class Api:
         concurrency.spawn(self.close)
 
     def close(self) -> None:
-        """Give the broker its connections back."""
+        """No more heartbeats; give the broker its connections back."""
+        for one in self.reporting:
+            one.stop()
         for bus in self.buses.values():
             bus.close()
 
@@ -203,11 +217,10 @@ def serve(binary: str, names: list[str] | None = None) -> int:
     """Run a daemon that serves these APIs (None: as ``enabled_apis`` says)."""
     import sys
 
-    from nova import logs, service
+    from nova import service
 
     options = common.load(binary, common.beside(sys.argv[1:], binary))
-    concurrency.patch()
-    logs.set_up(options, binary)
+    common.begin(options, binary)
     chosen = names or list(options.enabled_apis)
     try:
         sockets = bind(options, chosen, ALL if names else APIS)
@@ -217,7 +230,7 @@ def serve(binary: str, names: list[str] | None = None) -> int:
     first = ALL[OSAPI if OSAPI in chosen else chosen[0]]
     wanted = first.group(options)[first.workers]
     common.preload(("nova.rpc.transport", *[ALL[name].module for name in chosen]))
-    return service.run(options, binary, lambda index: Api(options, sockets), wanted or common.cpus())
+    return service.run(options, binary, lambda index: Api(options, sockets, index == 0), wanted or common.cpus())
 
 
 def main() -> int:

@@ -7,6 +7,7 @@ from typing import Any
 from nova.cmd import common
 from nova.cmd.reporting import Reporting
 from nova.conf.base import Options
+from nova.monitoring.health import Vitals
 from nova.service import Every
 
 BINARY = "nova-cert"
@@ -35,6 +36,13 @@ class Cert:
         self.server.start()
         self.reporting.start((CertRPC,))
         self.renewing.start()
+
+    def vitals(self) -> Vitals:
+        """The bus."""
+        from nova.cmd import vitals
+        from nova.rpc.contracts.cert import CertRPC
+
+        return vitals.of_control(self.bus, CertRPC)
 
     def stop(self, seconds: float) -> None:
         """Take no more calls; those that run have ``seconds``. No other renewing of certificates begins."""

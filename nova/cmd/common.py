@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import logging
 import os
 import re
 import sys
@@ -12,7 +13,10 @@ from oslo_config import cfg
 
 from nova import concurrency, conf, logs, service
 from nova.conf import logs as log_section
+from nova.monitoring import counting
 from nova.version import release
+
+LOG = logging.getLogger(__name__)
 
 _LOCATED = re.compile(r": Value for option \S+ from LocationInfo\(.*detail='([^']*)'\) is not valid: ")
 
@@ -69,6 +73,15 @@ def beside(args: Sequence[str], binary: str) -> list[str]:
     return given
 
 
+def own_files() -> list[str]:
+    """For nova-manage and nova-status, as words of a command line: nova.conf, and the conductor's own file when we may
+    read it."""
+    folder = os.environ.get("OS_NOVA_CONFIG_DIR", "/etc/nova")
+    found = [f"{folder}/{name}" for name in ("nova.conf", "nova-conductor.conf")
+             if os.access(f"{folder}/{name}", os.R_OK)]
+    return [word for path in found for word in ("--config-file", path)]
+
+
 def _touch(options: cfg.ConfigOpts) -> None:
     """Read every option once, so that a wrong value is found now and named, not at 3 a.m."""
     for section in conf.sections():
@@ -96,6 +109,20 @@ def _refuse_database(options: cfg.ConfigOpts, binary: str) -> None:
                  f"nova-conductor.conf beside it (mode 0600), which only nova-conductor and nova-manage read.")
 
 
+def begin(options: cfg.ConfigOpts, binary: str, mode: str = "eventlet") -> None:
+    """What comes after the configuration, and before anything that counts or connects is imported."""
+    concurrency.patch(mode)
+    try:
+        logs.set_up(options, binary)
+    except OSError as error:
+        fail(f"the log can not be written: {error}. Look at [DEFAULT]log_dir and log_file: the folder must be there, "
+             "and writable for this daemon's user (install -d -m 0770 -g nova /var/log/nova)")
+    try:
+        counting.make_folder(binary)
+    except OSError as error:
+        LOG.warning("no folder to count in could be made, so metrics are one worker's alone: %s", error)
+
+
 def preload(modules: Sequence[str]) -> None:
     """Import before the fork what every worker needs: pages are shared, and workers start at once."""
     for module in modules:
@@ -108,8 +135,7 @@ def run(binary: str, make: Callable[[cfg.ConfigOpts, int], service.DaemonService
         modules: Sequence[str] = ("nova.rpc.transport",)) -> int:
     """A daemon, whole: from the command line to its exit code."""
     options = load(binary, beside(sys.argv[1:], binary))
-    concurrency.patch(prefer(options))
-    logs.set_up(options, binary)
+    begin(options, binary, prefer(options))
     preload(modules)
     return service.run(options, binary, lambda index: make(options, index), workers(options))
 

@@ -12,6 +12,8 @@ from nova.cmd import common, host_credentials
 from nova.conf.base import Options
 from nova.model.base import Library
 from nova.model.forbidden_ranges import RangeSetting, parsed
+from nova.model.services import Heartbeat
+from nova.monitoring.health import Vitals
 from nova.service import BEAT_AGAIN_S, Every
 from nova.version import release
 from nova.virt.interface import Driver
@@ -124,7 +126,7 @@ class Compute:
         secret = HostSecret(state)
         self.bus = HostsBus(options, options.host, secret)
         self.conductor = self.bus.client(ConductorHostRPC)
-        driver = make(options, options.host, state)
+        self.driver = driver = make(options, options.host, state)
         store = image_proxy.of_group(options.image_proxy, options.host, secret)
         images = image_cache(options, store, driver) if driver.needs_images else None
         self.service = ComputeService(ComputeParts(driver, self.conductor, images, options, release(),
@@ -154,13 +156,20 @@ class Compute:
         self.bus.peers.learn(registered.lowest)
         self.server = self.bus.server(ComputeRPC, self.service)
         self.server.start()
-        beats = Beats(self.conductor, self.options.host, BINARY, self._heard)
+        beats = Beats(self.conductor, Heartbeat(host=self.options.host, binary=BINARY), self._heard, self.bus.hearing)
         self.beating = Every(float(registered.report_interval_s), beats, "heartbeat", at_once=True,
                              again_s=BEAT_AGAIN_S).start()
 
     def _heard(self, alive: Library) -> None:
         self.bus.peers.learn(alive.lowest)
         self.service.heard(alive)
+
+    def vitals(self) -> Vitals:
+        """The bus and the hypervisor."""
+        from nova.cmd import vitals
+        from nova.rpc.contracts.conductor_host import ConductorHostRPC
+
+        return vitals.of_client(self.bus, ConductorHostRPC, {"hypervisor": self.driver.check_alive})
 
     def stop(self, seconds: float) -> None:
         """Begin no more orders; those that run have ``seconds``. What does not end is found again at the next start.

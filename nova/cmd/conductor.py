@@ -15,6 +15,8 @@ from nova import concurrency, errors
 from nova.cmd import common
 from nova.conf.base import Options
 from nova.model.base import Library
+from nova.model.services import DatabaseConnections
+from nova.monitoring.health import Vitals
 from nova.service import Every, patiently
 from nova.version import release
 
@@ -130,14 +132,25 @@ def databases(options: Options) -> tuple[Database, Database]:
     from nova.db.engine import Database
 
     made = []
-    for name in ("api_database", "database"):
+    for name, schema in (("api_database", "api"), ("database", "cell")):
         group = options[name]
         if not group.connection:
             raise errors.service.CanNotStart(reason=f"[{name}]connection is not set: put it into nova-conductor.conf "
                                              "beside nova.conf")
         made.append(Database(group.connection, group.max_pool_size, group.max_overflow,
-                             group.connection_recycle_time))
+                             group.connection_recycle_time, schema))
     return made[0], made[1]
+
+
+def workers(options: Options) -> int:
+    """Processes of a conductor."""
+    return options.conductor.workers or common.cpus()
+
+
+def connections(options: Options) -> DatabaseConnections:
+    """The most that all workers of this conductor take; a worker's lease has a connection of its own to the cell."""
+    api, cell = (group.max_pool_size + group.max_overflow for group in (options.api_database, options.database))
+    return DatabaseConnections(api=workers(options) * api, cell=workers(options) * (cell + 1))
 
 
 def networking(options: Options, deps: Library) -> Library:
@@ -254,7 +267,8 @@ class Conductor:
         self.servers = [
             self.bus.server(ConductorRPC, conductor_service(self.deps, self.daemons), pool),
             self.bus.server(PlacementRPC, placement_service(self.deps), pool),
-            self.hosts.server(ConductorHostRPC, HostService(self.deps, self.daemons), pool)]
+            self.hosts.server(ConductorHostRPC, HostService(
+                self.deps, self.daemons, send_echo=self.hosts.send_echo), pool)]
         for server in self.servers:
             server.start()
         self._register()
@@ -281,7 +295,8 @@ class Conductor:
         contracts = tuple(ContractVersion(name=one.__name__, version=one.version)
                           for one in (ConductorRPC, ConductorHostRPC, PlacementRPC))
         registered = self.daemons.register(Registration(host=self.options.host, binary=BINARY, topic="conductor",
-                                                        contracts=contracts, release=release()))
+                                                        contracts=contracts, release=release(),
+                                                        connections=connections(self.options)))
         self.bus.peers.learn(registered.lowest)
         self._refresh()
 
@@ -320,6 +335,19 @@ class Conductor:
         if not self.stopping:
             self.deps.runner.sweep()
 
+    def vitals(self) -> Vitals:
+        """Both buses, and both databases."""
+        from nova.cmd import vitals
+        from nova.conductor.queries.cloud_figures import CloudFigures
+        from nova.rpc.contracts.conductor import ConductorRPC
+        from nova.rpc.contracts.conductor_host import ConductorHostRPC
+
+        control = vitals.of_control(self.bus, ConductorRPC)
+        hosts = vitals.of_control(self.hosts, ConductorHostRPC)
+        return Vitals({"bus": control.checks["bus"], "hosts' bus": hosts.checks["bus"],
+                       "api database": self.deps.api.check, "cell database": self.deps.cell.check},
+                      lambda: control.deaf() or hosts.deaf(), (CloudFigures(self.deps),))
+
     def stop(self, seconds: float) -> None:
         """Take no more calls; let what runs reach its next step; give the lease back so that others go on at once."""
         self.stopping = True
@@ -346,7 +374,7 @@ def prefer(options: Options) -> str:
 def main() -> int:
     """The program nova-conductor, with ``[conductor]workers`` processes (or as many as there are processors); its exit
     code."""
-    return common.run(BINARY, Conductor, lambda options: options.conductor.workers or common.cpus(), prefer,
+    return common.run(BINARY, Conductor, workers, prefer,
                       ("nova.rpc.transport", "nova.conductor.service", "nova.conductor.host_service",
                        "nova.conductor.queries.placement", "nova.conductor.registry", "nova.db.migrate",
                        "nova.clients.glance", "nova.notifications.oslo"))

@@ -15,11 +15,13 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from nova import concurrency, errors
+from nova import errors
 from nova.cmd import common
+from nova.cmd.reporting import Reporting
 from nova.conf.base import Options
 from nova.console import kinds
 from nova.model.base import Library
+from nova.monitoring.health import Vitals
 
 LOG = logging.getLogger(__name__)
 
@@ -45,15 +47,14 @@ class BadSetting(Exception):
 
 def main(binary: str) -> int:
     """A proxy, whole: from the command line to its exit code."""
-    from nova import logs, service
+    from nova import service
     from nova.conf import proxies
     from nova.console.kinds import KINDS
 
     kind = KINDS[binary]
     options = common.load(binary, common.beside(spelt(sys.argv[1:]), binary),
                           [*proxies.CLI_OPTS, *proxies.CLI_ONLY], kind.about, EPILOG.format(**kind._asdict()))
-    concurrency.patch()
-    logs.set_up(options, binary)
+    common.begin(options, binary)
     if options.daemon:
         LOG.warning("--daemon is accepted, and %s stays in the foreground: leave that to systemd", binary)
     from nova.console.terminal import NoTerminal
@@ -187,6 +188,7 @@ class Proxy:
 
     def __init__(self, options: Options, parts: ProxyParts, sock: socket.socket) -> None:
         from nova.console import gate, sessions, xvp
+        from nova.rpc.contracts.conductor import ConductorRPC
         from nova.rpc.contracts.console_auth import ConsoleAuthRPC
         from nova.rpc.transport import Bus
 
@@ -196,6 +198,8 @@ class Proxy:
         self.sessions = sessions.Sessions(sessions.SessionLimits.of(options.console, kind.channels), kind.exclusive)
         self.gate = gate.ConsoleGate(kind, self.bus.client(ConsoleAuthRPC), self.sessions, settings(options, kind),
                                      xvp.STEPS if parts.raw else None)
+        self.reporting = Reporting(options, kind.binary, kind.binary.removeprefix("nova-"), self.bus,
+                                   self.bus.client(ConductorRPC))
         self.server: Any = None
 
     def application(self) -> Library:
@@ -211,14 +215,23 @@ class Proxy:
                                          http_server.ClientBounds(AT_A_TIME, IDLE_S, HEAD_S), self.parts.tls,
                                          self.parts.tls_only)
         self.server.start()
+        self.reporting.start()
         where = self.sock.getsockname()
         LOG.info("%s listens on %s port %d, %s", self.parts.kind.binary, where[0], where[1],
                  "TLS alone" if self.parts.tls_only else "TLS and plain" if self.parts.tls else "without TLS")
+
+    def vitals(self) -> Vitals:
+        """That nova-consoleauth answers: it checks the tokens."""
+        from nova.cmd import vitals
+        from nova.rpc.contracts.console_auth import ConsoleAuthRPC
+
+        return vitals.of_client(self.bus, ConsoleAuthRPC)
 
     def stop(self, seconds: float) -> None:
         """Listen no more: another process may at once. Open consoles have what is left of ``seconds``, then users are
         told to reconnect."""
         began = time.monotonic()
+        self.reporting.stop()
         self.sessions.draining = True
         self.server.stop(min(DOORS_S, seconds))
         self.sock.close()  # the next process may listen while this one's consoles go on

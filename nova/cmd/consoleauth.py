@@ -8,6 +8,7 @@ from nova.cmd import common
 from nova.cmd.reporting import Reporting
 from nova.conf.base import Options
 from nova.model.consoles import ConsoleType
+from nova.monitoring.health import Vitals
 
 BINARY = "nova-consoleauth"
 
@@ -47,6 +48,13 @@ class ConsoleAuth:
         self.server.start()
         if self.reporting:
             self.reporting.start((ConsoleAuthRPC,))
+
+    def vitals(self) -> Vitals:
+        """The bus."""
+        from nova.cmd import vitals
+        from nova.rpc.contracts.console_auth import ConsoleAuthRPC
+
+        return vitals.of_control(self.bus, ConsoleAuthRPC)
 
     def stop(self, seconds: float) -> None:
         """Take no more calls; those that run have ``seconds``. Tokens outlive this process."""

@@ -20,12 +20,12 @@ CURE = "take it out of this host's nova.conf; a password that was there counts a
 def found(options: Options) -> tuple[str, ...]:
     """The options, as ``[section]name``, that are set in the files that ``options`` were read from."""
     places = [(section, name) for section in SECTIONS for name in SECRETS] + list(OTHERS)
-    files = _read(_paths(options.config_file), _paths(options.config_dir), places)
+    files = _read(paths(options.config_file), paths(options.config_dir), places)
     return tuple(f"[{section}]{name}" for section, name in places if files[section][name])
 
 
-def _paths(given: str | Iterable[str] | None) -> list[str]:
-    """One, some or none."""
+def paths(given: str | Iterable[str] | None) -> list[str]:
+    """Those of ``config_file`` or ``config_dir``: one, some or none."""
     return [os.fspath(given)] if isinstance(given, str) else list(given or ())
 
 

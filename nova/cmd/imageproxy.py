@@ -6,10 +6,11 @@ import logging
 import socket
 import sys
 
-from nova import concurrency, errors
+from nova import errors
 from nova.cmd import common
 from nova.conf.base import Options
 from nova.model.base import Library
+from nova.monitoring.health import Vitals
 
 LOG = logging.getLogger(__name__)
 
@@ -52,13 +53,17 @@ class ImageProxyDaemon:
         from nova.imageproxy.transfers import TransferSlots
 
         group = options.image_proxy
-        images = glance.of_groups(options.glance, session.load(options, "glance"))
+        self.images = images = glance.of_groups(options.glance, session.load(options, "glance"))
         application = app.build(images, Gate(seal(options), seen), TransferSlots(group.transfers))
         bounds = http_server.ClientBounds(REQUESTS, group.client_timeout, HEAD_S, group.longest_transfer)
         self.server = http_server.Server(sock, application, bounds, api.tls(options.wsgi))
 
     def start(self) -> None:
         self.server.start()
+
+    def vitals(self) -> Vitals:
+        """That the image service answers."""
+        return Vitals({"glance": self.images.check})
 
     def stop(self, seconds: float) -> None:
         """Take no more requests; images that are under way have ``seconds``. Hosts go on with another proxy."""
@@ -67,11 +72,10 @@ class ImageProxyDaemon:
 
 def main() -> int:
     """The program nova-imageproxy; its exit code. Native threads: they copy data with less of Python in between."""
-    from nova import logs, service
+    from nova import service
 
     options = common.load(BINARY, common.beside(sys.argv[1:], BINARY))
-    concurrency.patch("threads")
-    logs.set_up(options, BINARY)
+    common.begin(options, BINARY, "threads")
     try:
         seal(options)
         sock = bind(options)

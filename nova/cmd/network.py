@@ -8,6 +8,7 @@ from typing import Any
 from nova.cmd import common
 from nova.cmd.reporting import HostVoice, Reporting
 from nova.conf.base import Options
+from nova.monitoring.health import Vitals
 
 BINARY = "nova-network"
 
@@ -35,6 +36,13 @@ class NetworkDaemon:
         self.service.start()
         self.server = self.bus.server(NetworkRPC, self.service)
         self.server.start()
+
+    def vitals(self) -> Vitals:
+        """The bus."""
+        from nova.cmd import vitals
+        from nova.rpc.contracts.conductor_host import ConductorHostRPC
+
+        return vitals.of_client(self.bus, ConductorHostRPC)
 
     def stop(self, seconds: float) -> None:
         """Take no more orders; those that run have ``seconds``. Bridges, addresses and dnsmasq stay."""

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import logging
 
-from nova import concurrency, context
+from nova import concurrency, context, errors
 from nova.conf.base import Options
-from nova.model.base import Library
+from nova.model.base import Library, utcnow
 from nova.model.services import ContractVersion, Heartbeat, Registration
 from nova.rpc.host_secret import HostSecret
 from nova.service import BEAT_AGAIN_S, Every, patiently
 from nova.version import release
 
 LOG = logging.getLogger(__name__)
+
+ECHO_EVERY = 4  # heartbeats
 
 
 class HostVoice:
@@ -38,11 +40,22 @@ class Reporting:
         self.bus, self.conductor = bus, conductor
         self.period = float(options.report_interval)
         self.contracts: tuple[type, ...] = ()
-        self.stopped = False
+        self.stopped, self._beats = False, 0
         self._every: Every | None = None
 
-    def start(self, contracts: tuple[type, ...]) -> None:
-        concurrency.spawn(self.begin, contracts, name="register")
+    def start(self, contracts: tuple[type, ...] = ()) -> None:
+        """Beside: a daemon works before a conductor knows it, and while it is refused, which is one line in the log."""
+        concurrency.spawn(self._begin_beside, contracts, name="register")
+
+    def _begin_beside(self, contracts: tuple[type, ...]) -> None:
+        try:
+            self.begin(contracts)
+        except Exception as error:
+            if self.stopped:
+                return  # its bus is closed under it
+            if not isinstance(error, errors.NovaError):
+                raise
+            LOG.error("the conductors refuse %s, and list it nowhere: %s", self.binary, error.message)
 
     def begin(self, contracts: tuple[type, ...]) -> None:
         """The same, and come back once the conductor has answered."""
@@ -60,7 +73,13 @@ class Reporting:
         self.period = float(answer.report_interval_s)
 
     def _beat(self) -> None:
-        alive = self.conductor.heartbeat(Heartbeat(host=self.host, binary=self.binary))
+        """What control daemons hear they send to themselves; a host asks the conductor for it."""
+        self._beats += 1
+        alive = self.conductor.heartbeat(Heartbeat(
+            host=self.host, binary=self.binary, deaf_s=self.bus.hearing.silent_s, sent_at=utcnow(),
+            wants_echo=self._beats % ECHO_EVERY == 0))
+        if alive.echoed:
+            self.bus.hearing.expect()
         self.bus.peers.learn(alive.lowest)
         if not alive.known:
             self._register()

@@ -7,6 +7,7 @@ from typing import Any
 from nova.cmd import common
 from nova.cmd.reporting import Reporting
 from nova.conf.base import Options
+from nova.monitoring.health import Vitals
 
 BINARY = "nova-scheduler"
 
@@ -35,6 +36,13 @@ class Scheduler:
         self.service.start()
         if self.reporting:
             self.reporting.start((SchedulerRPC,))
+
+    def vitals(self) -> Vitals:
+        """The bus, and that the hosts are known."""
+        from nova.cmd import vitals
+        from nova.rpc.contracts.scheduler import SchedulerRPC
+
+        return vitals.of_control(self.bus, SchedulerRPC, {"hosts": self.service.check_known})
 
     def stop(self, seconds: float) -> None:
         """Take no more calls; those that run have ``seconds``."""

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import NamedTuple
 
-from nova import concurrency, service
+from nova import concurrency, metrics, service
 from nova.conf.base import Options
 from nova.console.codes import ELSEWHERE, GOING_AWAY, POLICY
 from nova.model.base import Json
@@ -94,6 +94,7 @@ class Sessions:
             self._open.add(session)
             self._counts.update(session.counted())
             count = len(self._open)
+        metrics.CONSOLE_SESSIONS.set(count)
         for other in older:
             other.control.end(ELSEWHERE, OPENED_ELSEWHERE)
         self._report(count)
@@ -108,6 +109,7 @@ class Sessions:
                     if not self._counts[key]:
                         del self._counts[key]
             count = len(self._open)
+        metrics.CONSOLE_SESSIONS.set(count)
         self._report(count)
         return count
 

@@ -13,7 +13,7 @@ from wsgiref.types import StartResponse, WSGIEnvironment
 
 import msgspec
 
-from nova import context, errors
+from nova import context, errors, tracing
 from nova.imageproxy.gate import Gate, ImageRequest, read
 from nova.imageproxy.transfers import (
     ImageService,
@@ -46,9 +46,11 @@ class ImageProxyApp:
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         who = context.RequestContext(request_id=environ.get("nova.request_id") or context.new_request_id(),
-                                     global_request_id=environ.get("nova.global_request_id"))
-        with context.entered(who):
+                                     global_request_id=environ.get("nova.global_request_id"),
+                                     traceparent=context.current().traceparent)
+        with context.entered(who), tracing.span(environ["REQUEST_METHOD"], tracing.SERVER) as span:
             answer = self._safely(environ)
+            span["http.response.status_code"] = answer.status
         start_response(f"{answer.status} {HTTPStatus(answer.status).phrase}", list(answer.headers.items()))
         return answer.content
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol
 from wsgiref.types import InputStream
 
-from nova import context, errors
+from nova import context, errors, metrics
 from nova.clients.image_data import CHUNK_BYTES, ImageData
 from nova.model.image_tickets import TicketFacts
 from nova.model.images import Image
@@ -59,12 +59,14 @@ class Transfer:
         self._ticket, self._give_back = ticket, give_back
         self._context, self._started = context.current(), time.monotonic()
         self._bytes, self._whole = 0, False
+        self._passed = metrics.IMAGE_BYTES.labels(ticket.direction)
 
     def passing(self, parts: Iterable[bytes]) -> Iterator[bytes]:
         """The parts as they go by. ConnectionError where they break off: what was promised does not come any more."""
         try:
             for part in parts:
                 self._bytes += len(part)
+                self._passed.inc(len(part))
                 yield part
         except errors.Unavailable as error:
             with context.entered(self._context):

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import datetime
 import logging
+import time
 from collections.abc import Callable, Iterable
 from http import HTTPStatus
 from typing import Any, NamedTuple, Protocol
 from wsgiref.types import WSGIEnvironment
 
-from nova import context, errors
+from nova import context, errors, metrics
 from nova.conf.base import Options
 from nova.metadata.cache import Busy, Cache, Turnstile
 from nova.metadata.callers import caller_of
@@ -27,6 +28,7 @@ from nova.model.vendor_source import NoVendorData, VendorSource
 
 LOG = logging.getLogger(__name__)
 
+KNOWN = ("GET", "HEAD", "POST")  # a guest that makes up methods makes no metrics
 LONGEST_PASSWORD = 1020  # bytes, encrypted: four database columns of 255 once
 TEXT, JSON = "text/plain; charset=UTF-8", "application/json"
 
@@ -71,8 +73,11 @@ class MetadataApp:
         self._asked: Cache[bytes] = Cache(options.cache_s)  # vendor_data2.json, whose making asks other services
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        began = time.monotonic()
         with context.entered(context.internal()):
             reply = self._safely(environ)
+        metrics.API_REQUESTS.labels("metadata", environ["REQUEST_METHOD"] if environ["REQUEST_METHOD"] in KNOWN
+                                    else "other", str(reply.status)).observe(time.monotonic() - began)
         headers = [("Content-Type", reply.content_type), ("Content-Length", str(len(reply.body))), *reply.headers]
         start_response(f"{reply.status} {HTTPStatus(reply.status).phrase}", headers)
         return [] if environ["REQUEST_METHOD"] == "HEAD" else [reply.body]

@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
-from nova import concurrency, errors
+from nova import concurrency, errors, metrics
 from nova.model.base import Json
 from nova.notifications import legacy, versioned
 from nova.notifications.facts import NotifiedServer, Period, Who, shown
@@ -116,6 +116,7 @@ class Notifier(Silent):
 
     def lost(self, count: int, why: str) -> None:
         """Count events that nobody will get, and say so once a minute."""
+        metrics.NOTIFICATIONS.labels("dropped").inc(count)
         with self._lock:
             self._lost[why if why in self._lost or len(self._lost) < MOST_REASONS else MORE_REASONS] += count
             if self.clock() - self._warned_at < WARN_EVERY_S:
@@ -152,6 +153,7 @@ class Notifier(Silent):
             made = _MAKERS[form](event, self.options.level)
             if made is not None:
                 self.outlet.send(form, made)
+                metrics.NOTIFICATIONS.labels("sent").inc()
 
 
 _MAKERS: dict[str, Callable[[Event, str], NotificationMessage | None]] = {

@@ -23,7 +23,7 @@ def build(site: Site, authenticate: Middleware, outer: tuple[Middleware, ...] = 
           beside: dict[str, Application] | None = None) -> Application:
     """The whole API. ``authenticate`` sets ``environ["nova.context"]``; ``outer``: the first sees a request first."""
     application = Errors(Beside(PlacementRoot(authenticate(PlacementAPI(site))), beside or {}), faults.SPEECH)
-    return stacked(application, (RequestId, lambda inner: AccessLog(inner, ACCESS_LOG), *outer))
+    return stacked(application, (RequestId, lambda inner: AccessLog(inner, "placement", ACCESS_LOG), *outer))
 
 
 def from_conf(conductor: object, conf: cfg.ConfigOpts) -> Application:

@@ -67,9 +67,9 @@ def choose(virt_type: str, arch: str, state_path: Path, runner: CommandRunner) -
     return "kvm" if answer(arch, state_path, runner) is KvmState.WORKS else "qemu"
 
 
-def answer(arch: str, state_path: Path, runner: CommandRunner) -> KvmState:
-    """The trial's answer, which is kept for as long as the machine is up and has the same /dev/kvm. ``runner`` bounds
-    the trial's time."""
+def answer(arch: str, state_path: Path, runner: CommandRunner, keep: bool = True) -> KvmState:
+    """The trial's answer, which is kept for as long as the machine is up and has the same /dev/kvm (``keep`` False: it
+    is read where it is kept, and not written). ``runner`` bounds the trial's time."""
     key, kept = _key(), state_path / "kvm.json"
     if key is None:
         return KvmState.ABSENT
@@ -85,7 +85,8 @@ def answer(arch: str, state_path: Path, runner: CommandRunner) -> KvmState:
         LOG.warning("KVM could not be tried, so it counts as not working: %s", error.message)
         return KvmState.FAILS
     LOG.log(logging.INFO if found is KvmState.WORKS else logging.WARNING, "%s", SENTENCES[found])
-    _keep(kept, {"key": key, "answer": found})
+    if keep:
+        _keep(kept, {"key": key, "answer": found})
     return found
 
 
@@ -109,7 +110,7 @@ def trial(emulator: str, runner: CommandRunner, accelerator: str) -> KvmState:
 
 
 def _keep(kept: Path, result: dict[str, str]) -> None:
-    """For the next start; an ordinary user's doctor may not write there, and tries again each time."""
+    """For the next start."""
     try:
         kept.parent.mkdir(parents=True, exist_ok=True)
         # root may write into a directory of another user, who could have put a link there

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from nova import concurrency, context, errors
+from nova import concurrency, context, errors, metrics, tracing
 from nova.model.base import Json
 from nova.rpc import codec
 from nova.rpc.interface import Contract, Method, parse_version
@@ -91,10 +91,13 @@ def _function(contract: type[Contract], method: Method) -> object:
         server = arguments.get(contract.addressed_by) if contract.addressed_by else None
         version = sender.peers.check(contract, method, server)
         packed = codec.pack(method.arguments(**arguments))
-        who = context.current() if contract.carries_token else context.current().without_token()
-        body = codec.to_text(codec.pack(codec.CallMessage(who, msgspec.Raw(packed))))
-        envelope = {"contract": version, "sender": sender.host, "body": body}
-        return _patiently(method, lambda: sender.send(contract, method, server, envelope))
+        with (metrics.timed(metrics.RPC_CALLS, contract.__name__, method.name),
+              tracing.span(f"{contract.__name__}.{method.name}", tracing.CLIENT, **({"nova.host": server} if server
+                                                                                    else {}))):
+            who = context.current() if contract.carries_token else context.current().without_token()
+            body = codec.to_text(codec.pack(codec.CallMessage(who, msgspec.Raw(packed))))
+            envelope = {"contract": version, "sender": sender.host, "body": body}
+            return _patiently(method, lambda: sender.send(contract, method, server, envelope))
 
     ask.__name__ = method.name
     ask.__doc__ = getattr(contract, method.name).__doc__

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
-from nova import context, errors
+from nova import context, errors, metrics, tracing
 from nova.model.base import Json
 from nova.rpc import codec
 from nova.rpc.interface import Contract, Method, parse_version
@@ -45,16 +45,18 @@ class Receiver:
     def handle(self, name: str, envelope: dict[str, object]) -> str:
         """The answer's text. Never raises: an exception becomes an error in the answer."""
         method, key, sender = self.contract.methods[name], "", str(envelope.get("sender", ""))
+        began, outcome = time.monotonic(), metrics.OK
         try:
             key = self._check_proof(method, sender, envelope)
             answer = codec.CallReply(result=msgspec.Raw(codec.pack(self._call(method, sender, envelope))))
         except errors.NovaError as error:
             if isinstance(error, LOGGED) or self.proofs and isinstance(error, errors.Forbidden):
-                LOG.error("%s from %s refused: %s", name, sender, error)
-            answer = codec.CallReply(error=codec.error_to_wire(error))
+                LOG.error("%s from %s refused: %s", name, sender, error, extra={"error_code": error.code})
+            answer, outcome = codec.CallReply(error=codec.error_to_wire(error)), error.kind
         except Exception:
             LOG.exception("%s failed unexpectedly", name)
-            answer = codec.CallReply(error=codec.error_to_wire(errors.Bug()))
+            answer, outcome = codec.CallReply(error=codec.error_to_wire(errors.Bug())), errors.Bug.kind
+        metrics.RPC_SERVED.labels(self.contract.__name__, name, outcome).observe(time.monotonic() - began)
         text = codec.to_text(codec.pack(answer))
         return Proofs.sealed(key, envelope["id"], text) if key else text
 
@@ -65,7 +67,8 @@ class Receiver:
         values = {field: getattr(arguments, field) for field in arguments.__struct_fields__}
         self._check_host(values, sender)
         with (self._one_of(self._sharer(method, sender, message.context)),
-              context.entered(message.context), context.waited_for(PART * self._waits_s(method))):
+              context.entered(_with_valid_trace(message.context)), context.waited_for(PART * self._waits_s(method)),
+              tracing.span(f"{self.contract.__name__}.{method.name}", tracing.SERVER)):
             started = time.monotonic()
             result = getattr(self.implementation, method.name)(**values)
             LOG.debug("%s from %s took %.1f ms", method.name, sender, 1000 * (time.monotonic() - started))
@@ -122,6 +125,13 @@ class Receiver:
         """In a host-facing contract, who is named as ``host`` is who sends."""
         if self.contract.addressed_by is None and self.contract.topic.endswith("-host") and values["host"] != sender:
             raise errors.daemon.RpcForged(sender=sender)
+
+
+def _with_valid_trace(who: context.RequestContext) -> context.RequestContext:
+    """A host may send anything as the trace's place."""
+    if who.traceparent is None or tracing.valid(who.traceparent):
+        return who
+    return msgspec.structs.replace(who, traceparent=None)
 
 
 def check_signatures(contract: type[Contract], implementation: object) -> None:

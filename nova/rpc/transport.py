@@ -6,6 +6,7 @@ in that of ``hosts_transport_url``, where nothing counts without a proof (``nova
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import logging
 import math
@@ -15,15 +16,17 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import oslo_messaging
+from kombu.exceptions import OperationalError
 from oslo_config import cfg
 from oslo_messaging.opts import list_opts as driver_options
 from oslo_messaging.rpc import dispatcher as oslo_dispatcher
 from oslo_messaging.transport import RPCTransport
 
-from nova import concurrency, errors
+from nova import concurrency, errors, metrics
 from nova.model.base import Json
 from nova.rpc import host_rights
 from nova.rpc.client import Peers, Sender, derive
+from nova.rpc.hearing import DEAF_S, ECHO, ECHO_SENT, Hearing
 from nova.rpc.hosts_driver import HostsDriver, MissingExchange
 from nova.rpc.interface import Contract, Method, Timeout
 from nova.rpc.proofs import Envelope, HostKeys, Proofs, Spoken
@@ -35,8 +38,11 @@ SHORT_S = 15
 ABSENT_S = 10.0  # how long a call waits for its server to have a queue: both may be starting, or the broker was
 LOOK_AGAIN_S = 0.25
 PROBE_S = 1.0
+ECHO_S = 5
 AMQP_PORT = 5672
 RABBIT = "oslo_messaging_rabbit"
+#: What the libraries raise when it can not be reached. kombu's own comes through where a connection is made anew.
+BROKER_AWAY = (oslo_messaging.MessageDeliveryFailure, OperationalError, OSError)
 #: Of those who answer, one host has at most one part in so many, and so has one project of those who answer the control
 #: daemons.
 SHARE = 2
@@ -117,6 +123,7 @@ class Bus:
         self.peers = peers or Peers(pins(conf))
         self.transport = self._open()
         self._met = False
+        self.hearing = Hearing()
         self._say_when_away()
         self._clients: dict[tuple[str, str | None], Any] = {}
 
@@ -141,7 +148,8 @@ class Bus:
         receiver = Receiver(contract, implementation, self.proofs, self._callers_wait_s, at_once=share)
         target = oslo_messaging.Target(exchange=exchange_of(contract, self.host), topic=contract.topic,
                                        server=self.host)
-        endpoint = _Endpoint(contract, receiver)
+        endpoint = _Endpoint(contract, receiver, self.hearing)
+        metrics.RPC_SLOTS.labels(contract.__name__).inc(pool_size)
         server = oslo_messaging.get_rpc_server(self.transport, target, [endpoint], executor=None,
                                                access_policy=oslo_dispatcher.DefaultRPCAccessPolicy)
         server.conf.set_override("executor_thread_pool_size", pool_size)
@@ -156,6 +164,41 @@ class Bus:
 
     def close(self) -> None:
         self.transport.cleanup()
+
+    def echo(self, contract: type[Contract]) -> None:
+        """Send a message that carries nothing to this host's own queue of ``contract``, and wait until it is back.
+        daemon.RpcNoAnswer, RpcNotDelivered, RpcBrokerAway."""
+        self._expect_echo()
+        self._send_once(self._prepared(contract, self.host, fanout=False),
+                        Asking(contract, ECHO, self.host, ECHO_S, None), {})
+
+    def _expect_echo(self) -> None:
+        if away := self._away():
+            self.hearing.excuse()
+            raise errors.daemon.RpcBrokerAway(method=ECHO.name, reason=away)
+        self.hearing.expect()
+
+    def reach(self, contract: type[Contract]) -> None:
+        """Whether any server of ``contract`` answers. daemon.RpcNoAnswer, RpcNotDelivered, RpcBrokerAway."""
+        if away := self._away():
+            raise errors.daemon.RpcBrokerAway(method=ECHO.name, reason=away)
+        with contextlib.suppress(errors.PeerTooOld):  # an answer all the same
+            addressed = {"sender": self.host, "reply_to": self.reply_to} if self.proofs else {}
+            self._send_once(self._prepared(contract, None, fanout=False),
+                            Asking(contract, ECHO, None, ECHO_S, None), addressed)
+
+    def send_echo(self, contract: type[Contract], server: str | None) -> None:
+        """Send it to another host's, or to whoever serves the contract, and go on. daemon.RpcNotDelivered,
+        RpcBrokerAway."""
+        self._send_once(self._prepared(contract, server, fanout=False),
+                        Asking(contract, ECHO_SENT, server, ECHO_S, None), {})
+
+    def deaf(self) -> str:
+        """Why this process should be replaced; empty while it hears, or while nobody can."""
+        silent_s = self.hearing.silent_s
+        if silent_s < DEAF_S or self._away():
+            return ""
+        return f"nothing came in on [DEFAULT]{self.option} for {silent_s:.0f} s, while the broker takes connections"
 
     def _say_when_away(self) -> None:
         if away := self._away():
@@ -223,7 +266,7 @@ class Bus:
             raise errors.Bug(f"{names['topic']} failed in {method.name}: {error.exc_type}") from None
         except MissingExchange as error:
             raise errors.daemon.RpcNoExchange(exchange=error) from None
-        except (oslo_messaging.MessageDeliveryFailure, OSError) as error:
+        except BROKER_AWAY as error:
             raise errors.daemon.RpcBrokerAway(method=method.name, reason=type(error).__name__) from None
 
     def _patience(self, timeout: Timeout) -> tuple[int, int | None]:
@@ -268,11 +311,17 @@ class HostsBus(Bus):
         self.reply_to = self.driver.reply_queue
         return RPCTransport(self.driver)
 
+    def echo(self, contract: type[Contract]) -> None:
+        """For a conductor: send it to all conductors' queue, from which each takes its turn; no answer goes to one
+        there. daemon.RpcNotDelivered, RpcBrokerAway."""
+        self._expect_echo()
+        self.send_echo(contract, None)
+
     def declare_hosts(self, hosts: Sequence[str]) -> None:
         """For a conductor: what the queues of these hosts are bound to. daemon.RpcBrokerAway."""
         try:
             self.driver.declare_hosts(hosts)
-        except (oslo_messaging.MessageDeliveryFailure, OSError) as error:
+        except BROKER_AWAY as error:
             raise errors.daemon.RpcBrokerAway(method="declare_hosts", reason=type(error).__name__) from None
 
 
@@ -284,15 +333,23 @@ def _end(server: oslo_messaging.MessageHandlingServer) -> None:
 class _Endpoint:
     """What oslo.messaging dispatches to: one attribute a method, each handing the envelope to the receiver."""
 
-    def __init__(self, contract: type[Contract], receiver: Receiver) -> None:
+    def __init__(self, contract: type[Contract], receiver: Receiver, hearing: Hearing) -> None:
+        self._receiver, self._hearing = receiver, hearing
+        self._under_way = metrics.RPC_UNDER_WAY.labels(contract.__name__)
         for name in contract.methods:
-            setattr(self, name, self._handler(receiver, name))
+            setattr(self, name, self._handler(name))
 
-    @staticmethod
-    def _handler(receiver: Receiver, name: str) -> object:
+    def echo(self, _ctxt: dict[str, object], **_envelope: object) -> str:
+        """Heard. It needs no proof, since it says nothing and does nothing."""
+        with self._hearing.message():
+            return ""
+
+    def _handler(self, name: str) -> object:
         def handle(_ctxt: dict[str, object], **envelope: object) -> object:
-            return receiver.handle(name, envelope)
+            with self._hearing.message(), self._under_way.track_inprogress():
+                return self._receiver.handle(name, envelope)
         return handle
+
 
 #: Of a read's time, what its first asking gets. A server gives up at 0.8 of a caller's time (``PART`` in server.py), so
 #: that its reason still arrives: the second asking keeps more than that.

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from nova import concurrency, errors, faults
+from nova import concurrency, errors, faults, metrics
 from nova.model.hosts import HostStates
 from nova.model.scheduling import PlacementRequest, Selection
 from nova.rpc.contracts.conductor import ConductorRPC
@@ -72,6 +72,11 @@ class SchedulerService:
         with self._lock:
             self._hosts.update(states)
 
+    def check_known(self) -> None:
+        """daemon.SchedulerNotReady: the conductor has not told the hosts yet."""
+        if not self._known.is_set():
+            raise errors.daemon.SchedulerNotReady()
+
     # decisions
 
     def _select(self, request: PlacementRequest) -> tuple[Selection, ...]:
@@ -99,6 +104,9 @@ class SchedulerService:
     def _log(self, selections: tuple[Selection, ...], count: int, seconds: float) -> None:
         for selection in selections:
             extra = {"server": selection.server_uuid}
+            metrics.SCHEDULER_DECISIONS.labels("chosen" if selection.hosts else "none").observe(seconds)
+            for refusal in selection.refusals:
+                metrics.SCHEDULER_REFUSALS.labels(refusal.filter).inc(refusal.hosts)
             if selection.hosts:
                 names = [f"{choice.host}/{choice.node}" for choice in selection.hosts]
                 LOG.info("Chose %s of %d hosts in %.1f ms; alternates: %s", names[0], count, 1000 * seconds,

@@ -332,6 +332,9 @@ class Driver(Protocol):
     def connect(self) -> None:
         """Reach the hypervisor, once, at start. Unavailable says which one and what to do."""
 
+    def check_alive(self) -> None:
+        """Unavailable: the hypervisor does not answer now."""
+
     def nodes(self) -> tuple[Node, ...]:
         """The host's nodes with what they have, all of it (reservations and ratios are the compute's to add)."""
 

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterable
 from wsgiref.types import StartResponse, WSGIEnvironment
 
+from nova import metrics, tracing
 from nova.model.base import Json
 from nova.web import paths
 from nova.web.paths import ExcInfo
@@ -14,11 +15,11 @@ from nova.web.paths import ExcInfo
 class AccessLog:
     """Client, method, path, status, length, version and seconds. Tokens are in headers, so never in it.
 
-    ``logger``: the name that the lines are logged under.
+    ``api``: what metrics call it. ``logger``: the name that the lines are logged under.
     """
 
-    def __init__(self, application: Callable[..., Json], logger: str = "nova.api.access") -> None:
-        self.application = application
+    def __init__(self, application: Callable[..., Json], api: str, logger: str) -> None:
+        self.application, self.api = application, api
         self._log = logging.getLogger(logger)
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
@@ -31,8 +32,15 @@ class AccessLog:
             return start_response(status, headers, exc_info)
 
         try:
-            return self.application(environ, start)
+            with tracing.span(environ["REQUEST_METHOD"], tracing.SERVER) as span:
+                content = self.application(environ, start)
+                span |= {"name": str(environ.get(paths.ROUTE_KEY, environ["REQUEST_METHOD"])),
+                         "http.response.status_code": answered["status"]}
+                return content
         finally:
+            seconds = time.monotonic() - began
+            route = environ.get(paths.ROUTE_KEY, "none")
+            metrics.API_REQUESTS.labels(self.api, route, answered["status"]).observe(seconds)
             self._log.info('%s "%s %s" status: %s len: %s microversion: %s time: %.6f', environ.get("REMOTE_ADDR", "-"),
                      environ["REQUEST_METHOD"], paths.logged(environ), answered["status"], answered["length"],
-                     environ.get(paths.VERSION_KEY, "-"), time.monotonic() - began)
+                     environ.get(paths.VERSION_KEY, "-"), seconds, extra={"duration_ms": int(1000 * seconds)})

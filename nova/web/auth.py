@@ -35,7 +35,8 @@ class Context:
         if facts is None:
             return unauthorized(start_response)
         context = RequestContext(request_id=environ["nova.request_id"],
-                                 global_request_id=environ["nova.global_request_id"], **facts)
+                                 global_request_id=environ["nova.global_request_id"],
+                                 traceparent=contexts.current().traceparent, **facts)
         environ["nova.context"] = context = msgspec.structs.replace(context, is_admin=self.policy.is_admin(context))
         with contexts.entered(context):
             return self.application(environ, start_response)

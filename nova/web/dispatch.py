@@ -15,6 +15,7 @@ from nova import errors
 from nova.context import RequestContext
 from nova.model.base import Json
 from nova.policies import Policy
+from nova.web import paths
 from nova.web.routing import APIRoute
 from nova.web.schema import Values
 
@@ -89,9 +90,10 @@ class Dispatcher(Generic[Asked]):
         request = self.begin(environ)
         if request is None:
             return plain_not_found(start_response)
+        row = request.row
+        environ[paths.ROUTE_KEY] = row.id
         for check in self.checks:
             check(request)
-        row = request.row
         answer = row.handler(request, **request.named)
         if row.policy is not None and not request.policy_asked:
             raise errors.Bug(f"{row.id} did not ask its policy rule")

@@ -11,6 +11,7 @@ ExcInfo = tuple[type[BaseException], BaseException, TracebackType] | tuple[None,
 
 LONGEST_NAME = 255  # of whatever a path may name
 LONGEST_LOGGED = 1024  # characters of a path and its query
+ROUTE_KEY = "nova.route"  # environ: the operation, as the API reference lists it
 VERSION_KEY = "nova.api_version"  # environ: what the answer's version headers say
 
 

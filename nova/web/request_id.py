@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Iterable
 from wsgiref.types import StartResponse, WSGIEnvironment
 
-from nova import context
+from nova import context, tracing
 from nova.model.base import Json
 from nova.web.paths import ExcInfo
 
@@ -31,5 +31,7 @@ class RequestId:
         def start(status: str, headers: list[tuple[str, str]], exc_info: ExcInfo | None = None) -> Json:
             return start_response(status, [*headers, *((name, request_id) for name in self.names)], exc_info)
 
-        with context.entered(context.RequestContext(request_id=request_id)):  # for log lines before anybody is known
+        parent = tracing.valid(environ.get("HTTP_TRACEPARENT"))
+        nobody = context.RequestContext(request_id=request_id, traceparent=parent)  # before anybody is known
+        with context.entered(nobody):
             return self.application(environ, start)

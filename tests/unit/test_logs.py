@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import logging
+from pathlib import Path
 
 import pytest
+from oslo_config import cfg
 
+from nova import conf, context, logs
 from nova.logs import LONGEST, OneLine, OneObject
 
 
@@ -23,3 +27,49 @@ def test_line_when_it_is_huge_then_its_beginning_and_its_end_are_kept() -> None:
     line = OneLine().format(record)
     assert "begins x" in line and line.endswith("x ends") and "characters are left out" in line
     assert len(line) < LONGEST + 200 and len(OneObject().format(record)) < LONGEST + 400
+
+
+def test_object_when_a_step_is_done_for_a_request_then_all_that_is_known_is_a_member_of_its_own() -> None:
+    who = context.RequestContext(request_id="req-0c5f0000-0000-4000-8000-00000000000a", user_id="u", project_id="p")
+    record = logging.makeLogRecord({"msg": "built in %d ms", "args": (12,), "name": "nova.x", "levelname": "INFO",
+                                    "server": "s1", "host_": "cn1", "duration_ms": 12, "error_code": "host.refused"})
+    with context.entered(who), context.doing(action="create", step="BuildGuests"):
+        found = json.loads(OneObject("nova-conductor", "ctl").format(record))
+    assert found.pop("time").endswith("+00:00") and found.pop("process")
+    assert found == {
+        "service": "nova-conductor", "hostname": "ctl", "level": "INFO", "module": "nova.x",
+        "request": who.request_id, "user": "u", "project": "p", "server": "s1", "host": "cn1", "action": "create",
+        "step": "BuildGuests", "duration_ms": 12, "error_code": "host.refused",
+        "trace": "0c5f000000004000800000000000000a", "message": "built in 12 ms"}
+
+
+def test_object_when_nothing_is_known_then_it_has_no_empty_members() -> None:
+    found = json.loads(OneObject("nova-api", "ctl").format(logging.makeLogRecord({"msg": "ready", "name": "nova.x"})))
+    assert set(found) == {"time", "service", "hostname", "process", "level", "module", "message"}
+
+
+def options(tmp_path: Path, **values: object) -> cfg.ConfigOpts:
+    found = conf.register(cfg.ConfigOpts())
+    found.register_cli_opts(conf.logs.CLI_OPTS)
+    found([], default_config_files=[])
+    for name, value in values.items():
+        found.set_override(name, value)
+    return found
+
+
+def test_levels_when_single_loggers_have_their_own_then_those_change_and_no_other(tmp_path: Path) -> None:
+    before = {name: logging.getLogger(name).level for name in ("", "nova.rpc.server", "amqp")}
+    try:
+        logs.set_levels(options(tmp_path, default_log_levels=["nova.rpc.server=debug", "amqp=WARN"]))
+        assert logging.getLogger("nova.rpc.server").level == logging.DEBUG
+        assert logging.getLogger("amqp").level == logging.WARNING
+        assert logging.getLogger("nova.rpc.client").getEffectiveLevel() == logging.INFO
+    finally:
+        for name, level in before.items():
+            logging.getLogger(name).setLevel(level)
+
+
+@pytest.mark.parametrize("wrong", ["nova.rpc", "nova.rpc=LOUD", "=DEBUG"])
+def test_levels_when_one_is_malformed_then_the_option_is_refused(tmp_path: Path, wrong: str) -> None:
+    with pytest.raises(ValueError):
+        options(tmp_path, default_log_levels=[wrong])

@@ -33,7 +33,7 @@ class ComputeRPC(Contract):
     that may need an image has tickets for it (since 1.4), good for this host alone. A guest that runs comes through
     a gate (since 1.5)."""
 
-    topic, version, addressed_by = "compute", "1.5", "host"
+    topic, version, addressed_by = "compute", "1.6", "host"
     with_hosts = True
 
     @call(timeout=Timeout.LONG, sensitive=True)
@@ -214,6 +214,10 @@ class ComputeRPC(Contract):
     def look_for_debts(self, host: HostName) -> None:
         """The host owes something and told, rather than asked, with its last heartbeat: it asks soon. Lost, it learns
         of it by the next heartbeat that asks."""
+
+    @cast(since="1.6")
+    def look_for_strangers(self, host: HostName) -> None:
+        """Look at once for what no record explains, and ask what of it is to be removed. Lost, it is done later."""
 
     @call(timeout=Timeout.SHORT)
     def ping(self, host: HostName) -> str:

@@ -59,6 +59,7 @@ from nova.model.services import (
     ServiceUpdate,
     Zone,
 )
+from nova.model.strangers import Stranger
 from nova.model.usage import UsageAudits, UsagePage, UsageQuery
 from nova.rpc.contracts.conductor_consoles import ConsoleCalls
 from nova.rpc.contracts.conductor_hosts import EnrolmentCalls
@@ -69,7 +70,7 @@ from nova.rpc.interface import Contract, Timeout, call
 class ConductorRPC(ConsoleCalls, AllNetworkCalls, EnrolmentCalls, Contract):
     """Everything the API can ask. Who asks is in the request's context; what they may see is in the query's scope."""
 
-    topic, version, carries_token = "conductor", "1.5", True  # it shows images and networks as the user sees them
+    topic, version, carries_token = "conductor", "1.7", True  # it shows images and networks as the user sees them
 
     # servers
     @call(sensitive=True)
@@ -415,6 +416,14 @@ class ConductorRPC(ConsoleCalls, AllNetworkCalls, EnrolmentCalls, Contract):
                                 delete: tuple[str, ...], replace: bool) -> Mapping[str, str]:
         """Change an image's custom properties; all of them after it."""
 
+    @call(reads=True, since="1.7")
+    def list_strangers(self, with_ended: bool) -> tuple[Stranger, ...]:
+        """What hosts and the ledger have that no record explains; ``with_ended``: what was, too."""
+
+    @call(since="1.7")
+    def remove_stranger(self, stranger_id: int) -> Stranger:
+        """Have it removed. NotFound; Conflict: a record explains it by now, or it can not be removed so."""
+
     # daemons
     @call(timeout=Timeout.SHORT)
     def register(self, registration: Registration) -> Registered:
@@ -423,6 +432,10 @@ class ConductorRPC(ConsoleCalls, AllNetworkCalls, EnrolmentCalls, Contract):
     @call(timeout=Timeout.SHORT)
     def heartbeat(self, beat: Heartbeat) -> Alive:
         """A control daemon is alive."""
+
+    @call(reads=True, timeout=Timeout.SHORT, since="1.7")
+    def get_clock(self) -> Time:
+        """The database's clock, by which daemons are judged to be up."""
 
     @call(reads=True)
     def get_host_states(self, known: tuple[NodeStamp, ...], everything: bool) -> HostStates:

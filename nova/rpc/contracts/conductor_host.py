@@ -9,14 +9,15 @@ from nova.model.migrations import ProgressReport
 from nova.model.networks import LeaseChange, NetworkOnHost
 from nova.model.orders import ExpectedGuest, Outcome, Permission, PowerReport
 from nova.model.security_groups import HostFirewall
-from nova.model.services import Alive, Heartbeat, Registered, Registration
+from nova.model.services import Alive, Heartbeat, KnownHost, Registered, Registration
+from nova.model.strangers import StrangerRemoval, StrangerReport
 from nova.rpc.interface import Contract, Timeout, call, cast
 
 
 class ConductorHostRPC(Contract):
     """My registration, heartbeat, inventory and guests; what my guests need; may I proceed."""
 
-    topic, version = "conductor-host", "1.6"
+    topic, version = "conductor-host", "1.8"
     with_hosts = True
 
     @call(timeout=Timeout.SHORT, sensitive=True, introduces=True)
@@ -35,6 +36,10 @@ class ConductorHostRPC(Contract):
     @cast(since="1.2")
     def still_here(self, host: HostName, beat: Heartbeat) -> None:
         """I am alive, and ask nothing."""
+
+    @call(timeout=Timeout.SHORT, since="1.8", reads=True)
+    def known_host(self, host: HostName) -> KnownHost:
+        """For ``nova-manage doctor`` on a host: what the conductors know of its daemons."""
 
     @call()
     def report_inventory(self, host: HostName, inventory: Inventory) -> None:
@@ -59,6 +64,11 @@ class ConductorHostRPC(Contract):
     @call()
     def expected_guests(self, host: HostName, have: tuple[str, ...]) -> tuple[ExpectedGuest, ...]:
         """What should be here, and, of the uuids it has beside that, those an explicit record says are gone."""
+
+    @call(since="1.8")
+    def report_strangers(self, host: HostName, report: StrangerReport) -> tuple[StrangerRemoval, ...]:
+        """What this host has that is not in its ``expected_guests``, all of it; the answer: what an operator wants to
+        be removed, and no record explains. Repeating it is harmless."""
 
     @call()
     def debt_paid(self, host: HostName, debt_id: int) -> None:

@@ -73,6 +73,9 @@ class FakeDriver(interface.Driver):
         if self._watched:
             concurrency.spawn(self._watch, name="fake-knobs")
 
+    def check_alive(self) -> None:
+        """Nothing: what is pretended always answers."""
+
     def close(self) -> None:
         self._closed.set()
 

@@ -163,6 +163,9 @@ class LibvirtDriver(interface.Driver):
         concurrency.spawn(self._agent.thaw_left_over, name="thaw")
         LOG.info("libvirt runs %s guests here", self.tools.host.facts().virt_type)
 
+    def check_alive(self) -> None:
+        self.tools.hypervisor.hostname()
+
     def nodes(self) -> tuple[Node, ...]:
         return (self.tools.host.node(),)
 

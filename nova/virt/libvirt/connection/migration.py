@@ -45,7 +45,7 @@ class MigrationConnection(Link):
             return True
 
     def abort_migration(self, server_uuid: str) -> None:
-        self.on_domain("abort the migration", server_uuid, lambda domain: domain.abortJob())
+        self.on_domain("abort the migration", server_uuid, _abort)
 
     def start_post_copy(self, server_uuid: str) -> None:
         self.on_domain("begin post-copy", server_uuid, lambda domain: domain.migrateStartPostCopy(0))
@@ -55,6 +55,15 @@ class MigrationConnection(Link):
 
 
 # --- run in a real thread: nothing but libvirt's calls
+
+def _abort(domain: Library) -> None:
+    try:
+        domain.abortJob()
+    except libvirt.libvirtError as error:
+        if error.get_error_code() != libvirt.VIR_ERR_OPERATION_INVALID:
+            raise
+        raise errors.move.MigrationNone(uuid=domain.UUIDString()) from None  # it has not begun yet, or is over
+
 
 def _unfit(connection: Library, question: CpuQuestion) -> str:
     try:

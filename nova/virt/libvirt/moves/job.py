@@ -70,8 +70,8 @@ class MigrationJob:
             self.over.set()
 
     def abort(self) -> None:
-        self._gave_up = True
         self._hypervisor.abort_migration(self.uuid)
+        self._gave_up = True
 
     def force(self) -> None:
         """Post-copy where it may; else a pause: what is not changed any more is sent some time."""

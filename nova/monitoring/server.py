@@ -1,0 +1,93 @@
+"""The address of a daemon's health and metrics, and what it answers there."""
+
+from __future__ import annotations
+
+import json
+import logging
+import socket
+from collections.abc import Callable, Iterable
+from http import HTTPStatus
+from typing import NamedTuple
+from wsgiref.types import StartResponse, WSGIEnvironment
+
+from nova import http_server
+from nova.conf.base import Options
+from nova.conf.monitoring import PORTS
+from nova.monitoring.exposition import CONTENT_TYPE_LATEST, ProcessFigures, exposed
+from nova.monitoring.health import Health, Vitals
+
+LOG = logging.getLogger(__name__)
+
+BOUNDS = http_server.ClientBounds(workers=4, idle_s=60, head_s=10, answer_s=30, max_connections=50)
+JSON = "application/json"
+
+
+class MonitoringAnswer(NamedTuple):
+    status: HTTPStatus
+    content: bytes
+    kind: str = JSON
+
+
+def bind(options: Options, binary: str) -> socket.socket | None:
+    """The listening socket, to be made before workers fork; None where the operator wants none. One that can not be had
+    is a warning: a cloud does not stop because nobody can watch it."""
+    group = options.monitoring
+    if not group.enabled:
+        return None
+    port = group.port or PORTS[binary]
+    try:
+        return http_server.bind(group.listen, port)
+    except OSError as error:
+        LOG.warning("health and metrics can not be read: %s:%d ([monitoring]listen, port) can not be listened on: %s. "
+                    "Set [monitoring]port in a file of this daemon's own where two of a kind run on one machine",
+                    group.listen, port, error.strerror)
+        return None
+
+
+class Monitoring:
+    """A WSGI application: the metrics and the health of one daemon."""
+
+    def __init__(self, health: Health) -> None:
+        self._health = health
+        self._pages: dict[str, Callable[[], MonitoringAnswer]] = {
+            "/metrics": self._metrics, "/health/live": lambda: _judged(*health.live()),
+            "/health/ready": lambda: _judged(*health.ready())}
+
+    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        answer = self._answer(environ)
+        start_response(f"{answer.status} {answer.status.phrase}", [
+            ("Content-Type", answer.kind), ("Content-Length", str(len(answer.content))), ("Cache-Control", "no-store")])
+        return [answer.content]
+
+    def _answer(self, environ: WSGIEnvironment) -> MonitoringAnswer:
+        page = self._pages.get(environ["PATH_INFO"])
+        if page is None:
+            return _said(HTTPStatus.NOT_FOUND, {"pages": sorted(self._pages)})
+        if environ["REQUEST_METHOD"] not in ("GET", "HEAD"):
+            return _said(HTTPStatus.METHOD_NOT_ALLOWED, {"error": "these pages are read with GET"})
+        try:
+            return page()
+        except Exception:
+            LOG.exception("%s could not be answered", environ["PATH_INFO"])
+            return _said(HTTPStatus.INTERNAL_SERVER_ERROR, {"error": "see the daemon's log"})
+
+    def _metrics(self) -> MonitoringAnswer:
+        vitals = self._health.vitals or Vitals()
+        figures = (ProcessFigures(self._health.workers), *vitals.collectors)
+        return MonitoringAnswer(HTTPStatus.OK, exposed(figures), CONTENT_TYPE_LATEST)
+
+
+def serve(sock: socket.socket, health: Health) -> http_server.Server:
+    """Answer on a socket that the daemon's other workers share, beside the caller."""
+    server = http_server.Server(sock, Monitoring(health), BOUNDS)
+    server.start()
+    return server
+
+
+def _judged(well: bool, detail: dict[str, object]) -> MonitoringAnswer:
+    status = HTTPStatus.OK if well else HTTPStatus.SERVICE_UNAVAILABLE
+    return _said(status, {"status": "ok" if well else "failing", **detail})
+
+
+def _said(status: HTTPStatus, detail: dict[str, object]) -> MonitoringAnswer:
+    return MonitoringAnswer(status, json.dumps(detail).encode() + b"\n")

@@ -1,0 +1,66 @@
+"""A daemon that makes itself known."""
+
+from __future__ import annotations
+
+import logging
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from nova import errors
+from nova.cmd import api
+from nova.cmd.reporting import Reporting
+from nova.model.services import Alive, Heartbeat, Registered, Registration
+from tests.fakes.small_cloud import until
+
+
+class Conductor:
+    def __init__(self) -> None:
+        self.rows: list[Registration] = []
+        self.beats: list[Heartbeat] = []
+        self.refuses = False
+
+    def register(self, registration: Registration) -> Registered:
+        if self.refuses:
+            raise errors.daemon.NotAControlDaemon(host=registration.host, binary=registration.binary)
+        self.rows.append(registration)
+        return Registered(service_id=1)
+
+    def heartbeat(self, beat: Heartbeat) -> Alive:
+        self.beats.append(beat)
+        return Alive(known=len(self.beats) != 1)
+
+
+def reporting(conductor: Conductor) -> Reporting:
+    options = SimpleNamespace(host="ctl", report_interval=30)
+    bus: Any = SimpleNamespace(peers=SimpleNamespace(learn=lambda lowest: None),
+                               hearing=SimpleNamespace(silent_s=0.0))
+    return Reporting(options, "nova-novncproxy", "novncproxy", bus, conductor)
+
+
+def test_start_when_the_conductor_refuses_then_the_daemon_goes_on_and_the_log_says_so(
+        caplog: pytest.LogCaptureFixture) -> None:
+    conductor = Conductor()
+    conductor.refuses = True
+    made = reporting(conductor)
+    with caplog.at_level(logging.ERROR):
+        made.start()
+        until(lambda: "the conductors refuse nova-novncproxy" in caplog.text, "it is logged")
+    made.stop()
+
+
+def test_beat_then_it_says_the_time_and_registers_again_where_it_is_not_known() -> None:
+    conductor = Conductor()
+    made = reporting(conductor)
+    made.begin(())
+    made.stop()
+    made._beat()
+    made._beat()
+    assert [one.binary for one in conductor.rows] == ["nova-novncproxy"] * 2  # the first beat was not known
+    assert all(beat.sent_at is not None for beat in conductor.beats)
+
+
+def test_apis_then_each_registers_as_a_service_of_its_own() -> None:
+    assert {name: kind.binary for name, kind in api.ALL.items()} == {
+        "osapi_compute": "nova-osapi_compute", "metadata": "nova-metadata", "placement": "nova-placement-api"}
