@@ -46,6 +46,7 @@ from nova.compute.reports.inventory import InventoryReports
 from nova.compute.reports.monitors import monitors
 from nova.compute.reports.power_events import PowerEvents
 from nova.compute.reports.provider_config import ProviderConfig
+from nova.compute.strangers import LOOK_S, StrangerReports
 from nova.conf.base import Options
 from nova.model.base import HostName
 from nova.model.guest_tree import TreeOptions
@@ -133,6 +134,7 @@ class ComputeService(TakesOrders, HostInfo, ConsoleReports):
         self._cleanups = Cleanups(guests, moves, self._orders, self._fences, parts.conductor, host)
         desk = Desk(parts.driver, guests, self._orders, self._fences, markers, self._events, self._firewall)
         self._reconciler = Reconciler(desk, parts.conductor, parts.options, host)
+        self._strangers = StrangerReports(desk, parts.conductor, host)
         self._periodic = Periodic(self._jobs(), host.clock)
 
     # --- its life
@@ -205,6 +207,11 @@ class ComputeService(TakesOrders, HostInfo, ConsoleReports):
         self._cleanups_pending = True
         concurrency.spawn(self._ask_now, name="cleanups")
 
+    def look_for_strangers(self, host: HostName) -> None:
+        """See the contract. It looks beside the caller."""
+        self._check_host(host)
+        concurrency.spawn(self._strangers.look, True, name="strangers")
+
     def stop(self, patience_s: float = 30.0) -> bool:
         """Begin nothing new and let what runs end within the time; whether it did. Guests run on."""
         self._stopping.set()
@@ -268,6 +275,7 @@ class ComputeService(TakesOrders, HostInfo, ConsoleReports):
             PeriodicJob("tell of failed builds", TELL_OF_BUILDS_S, self._tell_of_builds),
             PeriodicJob("look for guests that are gone", options.running_deleted_instance_poll_interval,
                         self._reconciler.sweep),
+            PeriodicJob("look for what no record knows", LOOK_S, self._strangers.look),
             PeriodicJob("do pending cleanups", CLEANUP_S, self._cleanups.do_open),
             PeriodicJob("ask for pending cleanups", ASK_FOR_CLEANUPS_S, self._ask_for_cleanups),
             PeriodicJob("mend the packet filter", MEND_FILTER_S, self._mend_filter),

@@ -16,8 +16,10 @@ from nova import errors
 from nova.conductor.actions.create import CREATE_SERVER
 from nova.conductor.engine.deps import Deps
 from nova.conductor.hosts import power_sync
+from nova.conductor.hosts.control_daemons import check_contracts, check_words
 from nova.conductor.hosts.guest_answers import GuestAnswers
 from nova.conductor.hosts.registration import Daemons
+from nova.conductor.upkeep.strangers import Strangers
 from nova.db import enrolments, floating, hosts, ledger, migrations, networks, reports, servers, services, states
 from nova.db.engine import Connection
 from nova.db.server_row import ServerRow
@@ -30,11 +32,12 @@ from nova.model.migrations import ProgressReport
 from nova.model.networks import LeaseChange, NetworkOnHost
 from nova.model.orders import ExpectedGuest, Outcome, Permission, PowerReport
 from nova.model.security_groups import HostFirewall
-from nova.model.services import Alive, Heartbeat, Registered, Registration
+from nova.model.services import Alive, Heartbeat, KnownHost, Registered, Registration, ServiceQuery
 from nova.model.states import PowerState, TaskState
+from nova.model.strangers import StrangerRemoval, StrangerReport
 from nova.rpc.contracts.compute import ComputeRPC
 from nova.rpc.contracts.network import NetworkRPC
-from nova.rpc.interface import Contract, parse_version
+from nova.rpc.interface import Contract
 
 LOG = logging.getLogger(__name__)
 
@@ -51,8 +54,12 @@ RANGES_S = 2.0  # for which an answer to "where are guests" serves all hosts
 class HostService:
     """The service behind the topic ``conductor-host``."""
 
-    def __init__(self, deps: Deps, daemons: Daemons, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, deps: Deps, daemons: Daemons, clock: Callable[[], float] = time.monotonic,
+                 send_echo: Callable[[type[Contract], str], None] | None = None) -> None:
+        """``send_echo``: as :meth:`nova.rpc.transport.Bus.send_echo`."""
         self.deps, self.daemons, self.guests, self._clock = deps, daemons, GuestAnswers(deps), clock
+        self._send_echo = send_echo
+        self.strangers = Strangers(deps)
         self._ranges: tuple[str, ...] = ()
         self._ranges_at = float("-inf")
 
@@ -88,7 +95,21 @@ class HostService:
     def heartbeat(self, host: HostName, beat: Heartbeat) -> Alive:
         """host.NotYours: it speaks for another host."""
         _same(host, beat.host)
-        return self.daemons.heartbeat(beat)
+        alive = self.daemons.heartbeat(beat)
+        return msgspec.structs.replace(alive, echoed=True) if self._echoed(host, beat) else alive
+
+    def _echoed(self, host: HostName, beat: Heartbeat) -> bool:
+        """Whether an echo is on its way to the host, or has nowhere to go: then it hears nothing, either."""
+        contract = SERVED.get(beat.binary)
+        if not beat.wants_echo or contract is None or self._send_echo is None:
+            return False
+        try:
+            self._send_echo(contract, host)
+        except errors.daemon.RpcNotDelivered:
+            LOG.warning("%s on %s beats, and has no queue for orders", beat.binary, host)
+        except errors.NovaError:
+            return False
+        return True
 
     def still_here(self, host: HostName, beat: Heartbeat) -> None:
         """A host with cleanups is told so: what it gives back late, nobody else can have."""
@@ -96,6 +117,14 @@ class HostService:
         if self.daemons.heartbeat(beat).owes and beat.binary == "nova-compute":
             with contextlib.suppress(errors.NovaError):  # the next beat says it again
                 self.deps.compute.look_for_debts(host)
+
+    def known_host(self, host: HostName) -> KnownHost:
+        """In three statements, of this host alone."""
+        with self.deps.cell.reading() as tx:
+            rows = services.select(tx, ServiceQuery(host=host, hidden=True))
+            down = self.deps.settings.service_down_time
+            return KnownHost(now=services.now(tx), runs=enrolments.runs(tx, host), services=tuple(
+                services.value(row, clock, down, "") for row, clock in rows if row.binary in SERVED))
 
     def report_inventory(self, host: HostName, inventory: Inventory) -> None:
         """host.NotYours, host.BadInventory, host.NotRegistered, host.NodeNotYours. Schedulers hear of it where it says
@@ -173,6 +202,11 @@ class HostService:
         return ExpectedGuest(server_uuid=row.uuid, instance_name=name, epoch=row.epoch, vm_state=row.vm_state,
                              task_state=row.task_state, power_state=PowerState(row.power_state),
                              gone=now is not None, gone_s=max(0, gone_s))
+
+    def report_strangers(self, host: HostName, report: StrangerReport) -> tuple[StrangerRemoval, ...]:
+        """host.NotYours, stranger.BadReport. Of strangers that nobody asked to be removed the host hears nothing."""
+        _same(host, report.host)
+        return self.strangers.report(host, report)
 
     def debt_paid(self, host: HostName, debt_id: int) -> None:
         """The claim goes back first: whoever dies in between is asked again, as the cleanup is still pending."""
@@ -272,18 +306,8 @@ def _same(host: str, other: str) -> None:
 
 
 def _check_daemon(registration: Registration) -> None:
-    """A host's daemons register here, with what they serve: the lowest version decides what all others speak."""
+    """A host's daemons register here, with what they serve."""
     if registration.binary not in SERVED:
         raise errors.host.NoHostDaemon(host=registration.host, binary=registration.binary)
-    serves = SERVED[registration.binary]
-    for served in registration.contracts:
-        if serves is None or served.name != serves.__name__ or not _of_this_major(served.version, serves):
-            raise errors.PeerTooOld(f"{registration.binary} on {registration.host} speaks {served.name} "
-                                    f"{served.version}, which does not go with this conductor: install its release")
-
-
-def _of_this_major(version: str, contract: type[Contract]) -> bool:
-    try:
-        return parse_version(version)[0] == parse_version(contract.version)[0]
-    except ValueError:
-        return False
+    check_words(registration)
+    check_contracts(registration, SERVED)

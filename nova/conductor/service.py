@@ -16,6 +16,7 @@ from nova.conductor.engine import announce
 from nova.conductor.engine.assembled import Assembled, assemble
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.quota import Quotas
+from nova.conductor.hosts.control_daemons import ControlDaemons
 from nova.conductor.hosts.enrolment import Enrolments
 from nova.conductor.hosts.registration import Daemons
 from nova.conductor.nova_network.cloudpipe import Cloudpipes
@@ -31,6 +32,7 @@ from nova.conductor.queries.server_groups import ServerGroups
 from nova.conductor.queries.server_parts import ServerParts
 from nova.conductor.queries.servers import Servers
 from nova.conductor.queries.usage import UsageQueries
+from nova.conductor.upkeep.strangers import Strangers
 from nova.rpc.contracts.conductor import ConductorRPC
 from nova.rpc.interface import Contract
 
@@ -51,7 +53,7 @@ def conductor_service(deps: Deps, daemons: Daemons) -> Assembled:
     reads = (servers, Flavors(deps), Keypairs(deps), Quotas(deps), Hosts(deps), Aggregates(deps), Networks(deps),
              Floating(deps), SecurityGroups(deps), ImageQueries(deps), UsageQueries(deps), ServerGroups(deps),
              ServerParts(deps), Migrations(deps), ConsoleQueries(deps))
-    whole = assemble(ConductorRPC, *actions, *reads, daemons, Enrolments(deps),
+    whole = assemble(ConductorRPC, *actions, *reads, ControlDaemons(daemons), Enrolments(deps), Strangers(deps),
                      ExternalEvents(deps, servers.order_server),
                      Cloudpipes(deps, admission.create_servers, servers.list_servers))
     return announced(deps, ConductorRPC, whole)

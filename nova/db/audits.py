@@ -66,6 +66,12 @@ def opened_lately(tx: Connection, uuids: Sequence[str]) -> set[str]:
                                                                 ledger.c.closed == sa.false())).scalars())
 
 
+def closed(tx: Connection, uuids: Sequence[str]) -> set[str]:
+    """Those whose ledger row is closed: their deletion is over, and the row is never opened again."""
+    return set(tx.execute(sa.select(ledger.c.server_uuid).where(ledger.c.server_uuid.in_(list(uuids)),
+                                                                ledger.c.closed == sa.true())).scalars())
+
+
 def hold(tx: Connection, server_uuid: str) -> None:
     """Nothing is claimed or released for the server from here to the transaction's end. The first statement of it."""
     tx.execute(sa.update(ledger).where(ledger.c.server_uuid == server_uuid).values(epoch=ledger.c.epoch))
@@ -190,6 +196,13 @@ def placed(tx: Connection, after: int, limit: int) -> list[tuple[int, str]]:
     chosen = sa.select(servers.c.id, servers.c.uuid).where(
         servers.c.id > after, servers.c.deleted == 0, servers.c.host.is_not(None))
     return [(row.id, row.uuid) for row in tx.execute(chosen.order_by(servers.c.id).limit(limit))]
+
+
+def placed_by_uuid(tx: Connection, after: str, limit: int) -> list[str]:
+    """The same by uuid, behind one."""
+    return list(tx.execute(sa.select(servers.c.uuid).where(
+        servers.c.uuid > after, servers.c.deleted == 0, servers.c.host.is_not(None))
+        .order_by(servers.c.uuid).limit(limit)).scalars())
 
 
 def reports(tx: Connection, after: str, limit: int) -> list[Inventory]:

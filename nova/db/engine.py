@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from sqlalchemy import event, exc
 from sqlalchemy.engine import Connection, Engine
 
-from nova import errors
+from nova import errors, metrics
 from nova.conf.base import Options
 from nova.db.types import AnyColumn, AnyRow
 
@@ -23,6 +23,7 @@ LOG = logging.getLogger(__name__)
 T = TypeVar("T")
 
 TRIES = 8
+SIZES = ("pool_size", "max_overflow")
 CONNECT_S = 10  # in which a server must take a connection, or it is away
 IDLE_S = 1.0  # a connection that was used within it is taken to be alive
 #: What drivers say when the other transaction won: MySQL 1213 deadlock, 1205 lock wait, 1020 changed row; PostgreSQL
@@ -64,20 +65,24 @@ class Database:
     but its statements, where changing a connection's mode to and fro would cost five.
     """
 
-    def __init__(self, url: str, pool_size: int = 10, max_overflow: int = 0, recycle_s: int = 3600) -> None:
-        self.url = normal_url(url)
+    def __init__(self, url: str, pool_size: int = 10, max_overflow: int = 0, recycle_s: int = 3600,
+                 schema: str = "") -> None:
+        """``schema``: api or cell, as metrics call it."""
+        self.url, self.schema = normal_url(url), schema
         self._options = {"pool_size": pool_size, "max_overflow": max_overflow, "pool_recycle": recycle_s}
         self._engine: Engine | None = None
 
     def alone(self) -> Database:
         """The same database over one connection that is nobody else's."""
-        return Database(self.url, 1, 0, self._options["pool_recycle"])
+        return Database(self.url, 1, 0, self._options["pool_recycle"], f"{self.schema} leases")
 
     @property
     def engine(self) -> Engine:
         """Made at first use: workers fork before any connection is made."""
         if self._engine is None:
             self._engine = _make(self.url, self._options)
+            _count(self._engine, self.schema)
+            metrics.DATABASE_MOST.labels(self.schema).inc(sum(self._options[name] for name in SIZES))
         return self._engine
 
     @property
@@ -95,14 +100,14 @@ class Database:
     @contextmanager
     def reading(self) -> Iterator[Connection]:
         """A connection for reads, each statement by itself."""
-        with _answering(), self.engine.connect() as connection:
+        with self._answering(), self.engine.connect() as connection:
             yield connection
 
     def transact(self, work: Callable[[Connection], T]) -> T:
         """``work(tx)`` in one transaction; the whole of it again when another transaction was in its way."""
         for attempt in range(1, TRIES + 1):
             try:
-                with _answering(), self._begun() as tx:
+                with self._answering(), self._begun() as tx:
                     return work(tx)
             except exc.DBAPIError as error:
                 if not _lost_race(error):
@@ -110,8 +115,24 @@ class Database:
                 if attempt == TRIES:
                     LOG.error("a transaction lost against others %d times: %s", TRIES, error.orig)
                     raise DatabaseBusy() from None
+                metrics.DATABASE_RETRIES.labels(self.schema).inc()
                 time.sleep(random.uniform(0, 0.01 * 2**attempt))
         raise AssertionError("unreachable")
+
+    @contextmanager
+    def _answering(self) -> Iterator[None]:
+        try:
+            yield
+        except (exc.OperationalError, exc.InterfaceError) as error:
+            if _lost_race(error) or not (error.connection_invalidated or _can_not_connect(error)):
+                raise
+            reason = str(error.orig)[:200]
+        except exc.TimeoutError as error:
+            reason = f"no free connection in the pool ({error})"
+        else:
+            return
+        metrics.DATABASE_AWAY.labels(self.schema).inc()
+        raise _away(reason) from None
 
     @contextmanager
     def _begun(self) -> Iterator[Connection]:
@@ -124,6 +145,11 @@ class Database:
             except BaseException:
                 _roll_back(connection)
                 raise
+
+    def check(self) -> None:
+        """DatabaseAway."""
+        with self.reading() as tx:
+            tx.execute(sa.select(1))
 
     def dispose(self) -> None:
         """Close the connections that nobody uses; the next use makes a new engine. May be called twice."""
@@ -150,18 +176,6 @@ def _away(reason: str) -> DatabaseAway:
         _logged_at = now
         LOG.warning("the database does not answer: %s", reason)
     return DatabaseAway(reason)
-
-
-@contextmanager
-def _answering() -> Iterator[None]:
-    try:
-        yield
-    except (exc.OperationalError, exc.InterfaceError) as error:
-        if _lost_race(error) or not (error.connection_invalidated or _can_not_connect(error)):
-            raise
-        raise _away(str(error.orig)[:200]) from None
-    except exc.TimeoutError as error:
-        raise _away(f"no free connection in the pool ({error})") from None
 
 
 def _can_not_connect(error: exc.DBAPIError) -> bool:
@@ -230,6 +244,13 @@ def _teach_server(engine: Engine) -> None:
             alive = False
         if not alive:
             raise exc.DisconnectionError("the database server has closed it")
+
+
+def _count(engine: Engine, schema: str) -> None:
+    """Show how many of its connections are in use."""
+    in_use = metrics.DATABASE_IN_USE.labels(schema)
+    event.listen(engine, "checkout", lambda *_: in_use.inc())
+    event.listen(engine, "checkin", lambda *_: in_use.dec())
 
 
 def _teach_sqlite(engine: Engine) -> None:

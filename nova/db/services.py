@@ -23,12 +23,12 @@ LOG = logging.getLogger(__name__)
 NAMED = 5  # servers in a message; the rest is counted
 _FIELDS = [services.c[name] for name in ("id", "uuid", "host", "binary", "topic", "disabled", "disabled_reason",
                                          "forced_down", "last_seen_at", "created_at", "updated_at", "release",
-                                         "version", "host_id")]
+                                         "version", "host_id", "contracts", "connections", "clock_off_s")]
 
-#: The metadata service registers so that guests' facts are told to it, and is nobody's business in a list.
-METADATA = "nova-metadata"
-COMPUTE, CONDUCTOR, NETWORK = "nova-compute", "nova-conductor", "nova-network"
+COMPUTE, CONDUCTOR, NETWORK, METADATA = "nova-compute", "nova-conductor", "nova-network", "nova-metadata"
 ON_HOSTS = (COMPUTE, NETWORK, METADATA)
+#: What os-services shows: clients know no other daemons.
+SHOWN = (COMPUTE, CONDUCTOR, NETWORK, "nova-scheduler", "nova-consoleauth", "nova-cert")
 
 #: Statuses of migrations that are over; in all others a host may still be asked to do something.
 MIGRATION_ENDS = ("cancelled", "completed", "confirmed", "done", "error", "failed", "reverted")
@@ -50,7 +50,7 @@ def register(tx: Connection, registration: Registration) -> RegisteredService:
     if registration.host_id:
         _check_identity(tx, registration, row)
     values = {"topic": registration.topic, "host_id": registration.host_id, "contracts": registration.contracts,
-              "release": registration.release}
+              "release": registration.release, "connections": registration.connections}
     if row is not None:
         tx.execute(sa.update(services).where(services.c.id == row.id).values(
             **values, last_seen_at=utc_now(), version=services.c.version + 1))
@@ -84,10 +84,14 @@ def now(tx: Connection) -> Time:
     return as_time(tx.execute(sa.select(utc_now())).scalar_one())
 
 
-def beat(tx: Connection, beats: Sequence[tuple[str, str]]) -> None:
-    """Write the heartbeats of many daemons (host, binary) in one statement."""
-    tx.execute(sa.update(services).where(sa.tuple_(services.c.host, services.c.binary).in_(list(beats)),
-                                         services.c.deleted == 0).values(last_seen_at=utc_now()))
+def beat(tx: Connection, beats: Mapping[tuple[str, str], float | None]) -> None:
+    """Write the heartbeats of many daemons in one statement: (host, binary) -> how far its clock is off in seconds,
+    None where it is right."""
+    off = [(sa.and_(services.c.host == host, services.c.binary == binary), seconds)
+           for (host, binary), seconds in sorted(beats.items()) if seconds is not None]
+    tx.execute(sa.update(services).where(sa.tuple_(services.c.host, services.c.binary).in_(sorted(beats)),
+                                         services.c.deleted == 0).values(
+        last_seen_at=utc_now(), clock_off_s=sa.case(*off, else_=sa.null()) if off else None))
 
 
 def binaries(tx: Connection, host: str) -> set[str]:
@@ -185,8 +189,8 @@ def lowest_versions(tx: Connection, down_after_s: int) -> tuple[ContractVersion,
 def select(tx: Connection, query: ServiceQuery) -> list[tuple[AnyRow, Time]]:
     """Rows and the database's clock as it was read with them."""
     chosen = sa.select(*_FIELDS, utc_now().label("clock")).where(services.c.deleted == 0).order_by(services.c.id)
-    if query.binary is None and query.uuid is None and query.id is None:
-        chosen = chosen.where(services.c.binary != METADATA)
+    if not query.hidden and query.uuid is None and query.id is None:
+        chosen = chosen.where(services.c.binary.in_(SHOWN))
     for name in ("id", "uuid", "host", "binary"):
         value = getattr(query, name)
         if value is not None:
@@ -203,9 +207,9 @@ def value(row: AnyRow | SimpleNamespace, clock: Time, down_after_s: int, zone: s
     """The service as a value; up when it was seen within ``down_after_s`` and nobody forced it down."""
     seen = row.last_seen_at is not None and (clock - row.last_seen_at).total_seconds() <= down_after_s
     names = ("id", "uuid", "host", "binary", "topic", "disabled", "disabled_reason", "forced_down", "last_seen_at",
-             "created_at", "updated_at")
+             "created_at", "updated_at", "connections", "clock_off_s")
     return Service(**{name: getattr(row, name) for name in names}, version=row.release,
-                   up=seen and not row.forced_down, zone=zone)
+                   contracts=tuple(row.contracts or ()), up=seen and not row.forced_down, zone=zone)
 
 
 def locked(tx: Connection, uuid: str | None, host: str | None, binary: str | None) -> AnyRow:
@@ -265,6 +269,19 @@ def has_compute(tx: Connection, host: str) -> bool:
     """Whether there is a compute host of this name, be it up or not."""
     return tx.execute(sa.select(services.c.id).where(services.c.host == host, services.c.binary == COMPUTE,
                                                      services.c.deleted == 0).limit(1)).first() is not None
+
+
+class RunningRelease(NamedTuple):
+    host: str
+    binary: str
+    release: str
+
+
+def releases(tx: Connection) -> list[RunningRelease]:
+    """Of every daemon that registered; empty: of an older release, which did not say."""
+    rows = tx.execute(sa.select(services.c.host, services.c.binary, services.c.release).where(services.c.deleted == 0)
+                      .order_by(services.c.host, services.c.binary))
+    return [RunningRelease(*row) for row in rows]
 
 
 # -- pending cleanups

@@ -26,6 +26,7 @@ from nova.errors import (
     security_group,
     server,
     service,
+    stranger,
 )
 from nova.errors.kinds import (
     KINDS,
@@ -50,4 +51,5 @@ from nova.errors.kinds import (
 __all__ = ["Bug", "ClaimConflict", "Conflict", "Forbidden", "Gone", "HostRefused", "Invalid", "KINDS", "NotFound",
            "NotSupported", "NovaError", "OverQuota", "Overtaken", "PeerTooOld", "Unavailable", "WrongState",
            "aggregate", "api", "config", "console", "daemon", "dns", "flavor", "floating", "from_wire", "guest", "host",
-           "image", "metadata", "move", "network", "placement", "quota", "security_group", "server", "service"]
+           "image", "metadata", "move", "network", "placement", "quota", "security_group", "server", "service",
+           "stranger"]

@@ -9,6 +9,24 @@ DbSchemaBehind = kinds.Unavailable.row("db.schema_behind",
 DbSyncUnderWay = kinds.Unavailable.row("db.sync_under_way",
     "another sync of the {schema} database has been under way for ten minutes: see whether it still is",
     "See whether that `nova-manage db sync` still runs; if not, say it again.")
+BackupUnreadable = kinds.Invalid.row(
+    "db.backup_unreadable", "{path} can not be read as a backup: {reason}",
+    "Take another one; `nova-manage backup` writes a file under its own name only when it is whole.")
+RestoreNotEmpty = kinds.Conflict.row(
+    "db.restore_not_empty", "The {schema} database is not empty: it has {what}.",
+    "Restore into new databases: create them, name them in nova-conductor.conf, and say it again.")
+
+NotAControlDaemon = kinds.Forbidden.row("daemon.not_a_control_daemon",
+    "{binary} on '{host}' can not register here: it is none of the control daemons that do.",
+    "Hosts' daemons register by [DEFAULT]hosts_transport_url, after `nova-manage host enroll`.")
+TooManyDaemons = kinds.Forbidden.row("daemon.too_many_daemons",
+    "There are {most} rows of {binary} already, as many as there may be.",
+    "`nova-manage service list` shows them, and `nova-manage service delete` removes those that are gone.")
+LongRegistration = kinds.Invalid.row("daemon.long_registration",
+    "A {binary} registers with a name, a topic or a release that is too long: install the conductors' release there.")
+StillUp = kinds.Conflict.row("daemon.still_up",
+    "{binary} on {host} is up: it would register again. Stop it first; after [DEFAULT]service_down_time its row can be "
+    "deleted.")
 
 RpcBrokerAway = kinds.Unavailable.row("rpc.broker_away",
     "The message broker does not answer, so {method} could not be sent: {reason}",

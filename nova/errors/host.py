@@ -116,6 +116,9 @@ Refused = kinds.Conflict.row("host.refused")
 Renamed = kinds.Conflict.row("host.renamed",
     "this machine's id {given} is known as host '{known}', but [DEFAULT]host says '{host}'. Set [DEFAULT]host = "
     "{known}; or, if its state_path was copied from there, remove state_path/host_id.")
+SecretNotMade = kinds.Unavailable.row("host.secret_not_made",
+    "This host has no secret yet ({path}): its first daemon makes it when it starts.",
+    "Start nova-compute (or nova-network) here.")
 SecretSealed = kinds.Conflict.row("host.secret_sealed",
     "No key of [conductor]host_secret_key opens what the database keeps as the secret of {host}.",
     "Put the key that wrapped it behind the first one; or let the host in anew: nova-manage host enroll NAME.")

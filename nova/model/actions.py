@@ -48,6 +48,7 @@ class InstanceAction(Value):
     fault: str | None = None
     events: tuple[ActionEvent, ...] = ()
     placement: PlacementStory | None = None  # only where one operation's story is asked for
+    trace: str = ""  # likewise: the id of its trace, 32 hexadecimal digits
 
 
 class ActionQuery(Value):

@@ -9,10 +9,25 @@ from nova.model.base import HostName, Time, Value
 SERVICE_UP, SERVICE_DOWN = "up", "down"
 
 
+class ContractVersion(Value):
+    """The newest version of one RPC contract that a daemon speaks."""
+
+    name: str
+    version: str
+
+
+class DatabaseConnections(Value):
+    """The most connections that all processes of a conductor take together, to the server of each schema."""
+
+    api: int = 0
+    cell: int = 0
+
+
 class Service(Value):
     """One row an (host, binary). ``up`` is decided by the conductor, from the database's clock and forced_down.
 
-    ``unknown``: its cell does not answer, and nothing but host and binary is known of it.
+    ``unknown``: its cell does not answer, and nothing but host and binary is known of it. ``clock_off_s``: its clock
+    is so many seconds ahead of the conductors' (below 0: behind), where that is enough to matter.
     """
 
     id: int
@@ -30,16 +45,21 @@ class Service(Value):
     updated_at: Time | None = None
     version: str = ""
     unknown: bool = False
+    contracts: tuple[ContractVersion, ...] = ()
+    connections: DatabaseConnections | None = None
+    clock_off_s: float | None = None
 
 
 class ServiceQuery(Value):
-    """``with_unknown``: while the cell does not answer, its compute services come as unknown ones."""
+    """``with_unknown``: while the cell does not answer, its compute services come as unknown ones. ``hidden``: those,
+    too, that os-services does not show (APIs, the metadata service, console proxies)."""
 
     host: str | None = None
     binary: str | None = None
     id: int | None = None
     uuid: str | None = None
     with_unknown: bool = False
+    hidden: bool = False
 
 
 class ServiceUpdate(Value):
@@ -150,16 +170,10 @@ class Zone(Value):
     services: tuple[Service, ...] = ()
 
 
-class ContractVersion(Value):
-    """The newest version of one RPC contract that a daemon speaks."""
-
-    name: str
-    version: str
-
-
 class Registration(Value):
     """What a daemon says of itself at its start. ``host_id`` is the compute's own uuid, empty for control daemons;
-    ``secret`` is the host's, told where its token proves the registration; ``addresses``: where its consoles are.
+    ``secret`` is the host's, told where its token proves the registration; ``addresses``: where its consoles are;
+    ``connections``: a conductor's.
     """
 
     host: HostName
@@ -170,6 +184,7 @@ class Registration(Value):
     release: str = ""
     secret: str = ""
     addresses: tuple[str, ...] = ()
+    connections: DatabaseConnections | None = None
 
     def __repr__(self) -> str:
         return f"<Registration of {self.binary} on {self.host}>"
@@ -215,13 +230,29 @@ class Debt(Value):
 
 
 class Heartbeat(Value):
+    """``wants_echo``: send it something, which shows that it hears; ``deaf_s``: for so long nothing came that should
+    have; ``sent_at``: by the daemon's own clock."""
+
     host: HostName
     binary: str
+    wants_echo: bool = False
+    deaf_s: float = 0.0
+    sent_at: Time | None = None
+
+
+class KnownHost(Value):
+    """What the conductor knows of a host's own daemons: its clock, what the host is enrolled to run, and the rows."""
+
+    now: Time
+    runs: tuple[str, ...] = ()
+    services: tuple[Service, ...] = ()
 
 
 class Alive(Value):
-    """The answer to a heartbeat. ``known`` False: register again; ``owes``: there are debts, register to get them."""
+    """The answer to a heartbeat. ``known`` False: register again; ``owes``: there are debts, register to get them;
+    ``echoed``: an echo is on its way."""
 
     known: bool = True
     lowest: tuple[ContractVersion, ...] = ()
     owes: bool = False
+    echoed: bool = False

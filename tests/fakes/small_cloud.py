@@ -171,7 +171,7 @@ class SmallCloud:
         for host in computes:
             self._compute(host)
         self.scheduler.choices, self.scheduler.calls, self.network.calls = map(list, again.calls)
-        self.cell.transact(lambda tx: services.beat(tx, sorted(services.known(tx))))
+        self.cell.transact(lambda tx: services.beat(tx, dict.fromkeys(services.known(tx))))
         self.daemons.refresh()
 
     def make_back_end(self, deps: Deps, doubts_s: Sequence[float] = (), gather_s: float = 0.0) -> Any:

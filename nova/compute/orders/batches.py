@@ -6,10 +6,11 @@ import contextvars
 import functools
 import logging
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from nova import concurrency, errors
+from nova import concurrency, errors, metrics
 from nova.compute.host import Host
 from nova.compute.orders.kind import POOLS, OrderKind
 from nova.compute.orders.orders import Orders, Ticket, Work
@@ -104,6 +105,7 @@ class Batches:
             for order, ticket in zip(orders, admitted, strict=True):
                 if isinstance(ticket, Ticket) and ticket.mine:
                     job = _Job(order, ticket.work, gate)
+                    metrics.ORDERS_WAITING.labels(kind.pool).inc()
                     self._pools[kind.pool].submit(contextvars.copy_context().run, self._run, job, reporter)
             return tuple(ticket.work.end() if isinstance(ticket, Ticket) else ticket for ticket in admitted)
         finally:
@@ -127,9 +129,12 @@ class Batches:
         return ticket
 
     def _run(self, job: _Job, reporter: Reporter) -> None:
-        if job.work.key.kind.closes:
+        kind, began = job.work.key.kind, time.monotonic()
+        metrics.ORDERS_WAITING.labels(kind.pool).dec()
+        if kind.closes:
             self._hurry(job.order, job.work, job.gate)
         outcome = self._orders.run(job.work, functools.partial(self._outcome, job))
+        metrics.ORDERS.labels(kind.name, "ok" if outcome.ok else "failed").observe(time.monotonic() - began)
         job.gate.leave(job.order.server_uuid)
         reporter.add(outcome)
 

@@ -16,6 +16,7 @@ from nova.db.server_row import ServerRow
 from nova.db.types import AnyRow
 from nova.model.base import HostName
 from nova.model.networks import Interface, PortDemand, RequestedNetwork
+from nova.model.ports import Port
 from nova.model.security_groups import GuestFirewall, HostFirewall
 from nova.model.server_parts import ExternalEvent
 from nova.model.servers import ServerDetail
@@ -46,10 +47,21 @@ class Admitted(NamedTuple):
     members_of: Mapping[int, str] = {}
 
 
+class PortsOfDeleted(Protocol):
+    """Ports that deleted servers still have. Errors: Unavailable."""
+
+    def of(self, rows: Mapping[str, ServerRow]) -> Sequence[Port]:
+        """Of these servers, by uuid."""
+
+    def let_go(self, port_id: str, row: ServerRow) -> None:
+        """Deleted, if it was made for the server; else its owner's again. Repeated: nothing."""
+
+
 class NetworkBackEnd(Protocol):
-    """``name``: nova-network or neutron."""
+    """``name``: nova-network or neutron. ``left_ports`` None: there are no ports."""
 
     name: str
+    left_ports: PortsOfDeleted | None
 
     # -- admission
 

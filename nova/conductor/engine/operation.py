@@ -17,7 +17,7 @@ import msgspec
 from nova import errors
 from nova.db.server_row import ServerRow
 from nova.db.states import Entry
-from nova.model.base import Value
+from nova.model.base import Value, utcnow
 from nova.model.flavors import Flavor
 from nova.model.networks import Interface
 from nova.model.orders import DiskSnapshot, GuestArrival, GuestOnSource
@@ -84,6 +84,7 @@ class OperationProgress(Value):
     fault: FailedWith | None = None
     fault_details: str | None = None  # for admins
     traceback: str | None = None
+    traceparent: str | None = None  # the span of its caller
     # --- where it goes
     hosts: tuple[ProposedHost, ...] = ()  # not tried yet
     tried: tuple[str, ...] = ()
@@ -141,6 +142,11 @@ class Op:
     def uuid(self) -> str:
         """The server's."""
         return self.entry.server_uuid
+
+    @property
+    def age_s(self) -> float:
+        """Since its first step began."""
+        return (utcnow() - self.entry.history[0].started_at).total_seconds() if self.entry.history else 0.0
 
     def asked(self, kind: type[A]) -> A:
         """What the operation was begun with, as far as ``kind`` has it."""

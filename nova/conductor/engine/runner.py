@@ -13,10 +13,8 @@ import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
-import msgspec
-
-from nova import concurrency, context, errors, faults
-from nova.conductor.engine import announce
+from nova import concurrency, context, errors, faults, metrics
+from nova.conductor.engine import announce, story
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.faults import fault_of
 from nova.conductor.engine.operation import FailedWith, Op, Result, Secrets
@@ -25,7 +23,6 @@ from nova.db.engine import Connection, DatabaseAway
 from nova.db.server_row import ServerRow
 from nova.db.states import Entry, PerServer
 from nova.db.types import AnyColumn
-from nova.model.actions import ActionEvent
 from nova.model.base import utcnow
 
 T = TypeVar("T")
@@ -69,6 +66,7 @@ class Runner:
         taken = self.journal.adopt(self._active, self._able)
         for entry in taken:
             self._active.add(entry.id)
+            metrics.OPERATIONS_RESUMED.labels(entry.action).inc()
             LOG.info("resuming '%s' at step %s (%s)", entry.action, entry.step, entry.direction,
                      extra={"server": entry.server_uuid})
             concurrency.spawn(self._in_context, context.internal(entry.request_id), self._resume, entry,
@@ -93,6 +91,7 @@ class Runner:
         workflow = self.workflows[entries[0].action]
         ops = self._guarded(entries, self._load, entries, servers, secrets)
         if ops:
+            story.caller(ops, context.current())
             self.announce.begun(workflow, ops)
             self._run(workflow, ops, 0)
 
@@ -145,9 +144,9 @@ class Runner:
                                                       lambda tx: _close(tx, workflow, live)))
             self.announce.finished(workflow, over)
             for op in over:
-                self._active.discard(op.entry.id)
-                LOG.info("'%s' succeeded after %.2f s", workflow.action.name, _age(op),
-                         extra={"server": op.uuid, "host_": op.progress.host})
+                self._ended(op, "success")
+                LOG.info("'%s' succeeded after %.2f s", workflow.action.name, op.age_s,
+                         extra={**story.facts(op), "host_": op.progress.host})
 
     def _success(self, workflow: Workflow, ops: Sequence[Op]) -> Mapping[str, object]:
         """What the state table says, and what the workflow's own ending knows better."""
@@ -158,10 +157,10 @@ class Runner:
         """Write the step's intent; the ops that are still ours and whose part ``within`` it succeeded."""
         if step.pure:
             for op in ops:
-                self._note_begin(op, step)
+                story.step_begun(op, step)
             return ops
         for op in ops:
-            self._note_begin(op, step)
+            story.step_begun(op, step)
             op.change(step=step.name, direction="do")
         self.announce.intending(ops)
 
@@ -193,7 +192,8 @@ class Runner:
         self.announce.before_step(workflow, step, ops)
         faults.reached(workflow.action.name, step.name, "before")
         try:
-            results: list[Result] = list(step.do(self.deps.only(step.uses), ops))
+            with story.doing(ops, step):
+                results: list[Result] = list(step.do(self.deps.only(step.uses), ops))
         except (DatabaseAway, errors.daemon.WorkflowNotYet):
             raise  # parked, as above: no host or service is to blame, and nothing is lost by waiting
         except errors.NovaError as error:
@@ -213,7 +213,7 @@ class Runner:
                 self._fail_one(workflow, op, position, result)
                 continue
             op.note(**result)
-            self._note_end(op, "Success")
+            story.step_ended(op, "Success")
             done.append(op)
         return done
 
@@ -224,10 +224,12 @@ class Runner:
         if isinstance(error, errors.Overtaken):
             self._drop([op], "a newer operation owns the server")
             return
+        metrics.STEP_FAILURES.labels(op.entry.action, workflow.steps[position].name, error.kind).inc()
         LOG.warning("step %s of '%s' failed: %s", workflow.steps[position].name, workflow.action.name, error.message,
-                    extra={"server": op.uuid, "host_": op.progress.host})
+                    extra={"server": op.uuid, "host_": op.progress.host, "action": workflow.action.name,
+                           "step": workflow.steps[position].name, "error_code": error.code})
         op.error = error
-        self._note_end(op, "Error", error.message)
+        story.step_ended(op, "Error", error.message)
         op.note(fault=FailedWith(kind=error.kind, code=error.code, message=error.message))
         unclear = workflow.steps[position].decisive and type(error) is errors.Bug
         here_again = op.progress.committed or unclear or (isinstance(error, workflow.again_on)
@@ -280,7 +282,7 @@ class Runner:
             faults.reached(op.entry.action, step.name, "undone")
             self.announce.after_undo(op.entry.action, step, op)
             if step.undo_event:
-                self._note_undone(op, step, begun)
+                story.step_undone(op, step, begun)
             return True
         return bool(self._guarded([op.entry], act))
 
@@ -294,9 +296,9 @@ class Runner:
                                                        lambda tx: workflow.closing(tx, op, error))):
             return
         self.announce.failed(workflow, op, error)
-        self._active.discard(op.entry.id)
-        LOG.error("'%s' failed after %.2f s: %s", workflow.action.name, _age(op), error.message,
-                  extra={"server": op.uuid})
+        self._ended(op, "error")
+        LOG.error("'%s' failed after %.2f s: %s", workflow.action.name, op.age_s, error.message,
+                  extra={**story.facts(op), "error_code": error.code})
 
     # -- what may go wrong with the journal itself
 
@@ -335,33 +337,12 @@ class Runner:
     def _drop(self, ops: Sequence[Op], why: str) -> None:
         for op in ops:
             LOG.info("'%s' stops here: %s", op.entry.action, why, extra={"server": op.uuid})
-            self._active.discard(op.entry.id)
+            self._ended(op, "overtaken")
 
-    # -- the story
-
-    def _note_begin(self, op: Op, step: Step) -> None:
-        event = ActionEvent(event=step.event, started_at=utcnow(), step=step.name, attempt=op.entry.attempt,
-                            host=op.progress.host if step.event.startswith("compute") else None)
-        before = op.entry.history
-        if len(before) > 1 and all(one.step == step.name and one.finished_at is None for one in before[-2:]):
-            before = before[:-1]  # a step that waits is begun again and again, for as long as it takes
-        op.change(history=(*before, event))
-
-    def _note_undone(self, op: Op, step: Step, begun: AnyColumn) -> None:
-        event = ActionEvent(event=step.undo_event, started_at=begun, finished_at=utcnow(), result="Success",
-                            step=f"{step.name}.undo", attempt=op.entry.attempt, host=op.progress.host)
-        op.change(history=(*op.entry.history, event))
-
-    def _note_end(self, op: Op, result: str, details: str | None = None) -> None:
-        if not op.entry.history:
-            return
-        *before, last = op.entry.history
-        now = utcnow()
-        last = msgspec.structs.replace(
-            last, finished_at=now, result=result, details=details,
-            traceback=op.progress.traceback if result == "Error" else None,
-            host=op.progress.host or last.host, duration_ms=int((now - last.started_at).total_seconds() * 1000))
-        op.change(history=(*before, last))
+    def _ended(self, op: Op, outcome: str) -> None:
+        self._active.discard(op.entry.id)
+        metrics.OPERATIONS.labels(op.entry.action, outcome).observe(op.age_s)
+        story.ended(op, outcome)
 
 
 def _close(tx: Connection, workflow: Workflow, ops: Sequence[Op]) -> Mapping[str, object]:
@@ -390,9 +371,4 @@ def _let_pass(step: Step, op: Op, result: Result) -> Result:
         return result
     LOG.warning("step %s left something undone: %s", step.name, result.message, extra={"server": op.uuid})
     return {}
-
-
-def _age(op: Op) -> float:
-    first = op.entry.history[0].started_at if op.entry.history else utcnow()
-    return (utcnow() - first).total_seconds()
 

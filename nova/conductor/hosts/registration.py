@@ -13,9 +13,10 @@ from nova.conductor.engine import announce
 from nova.conductor.engine.deps import Deps
 from nova.db import migrate, networks, services, silences
 from nova.db.engine import Connection
-from nova.model.base import HostName, Time
+from nova.model.base import HostName, Time, utcnow
 from nova.model.services import Alive, ContractVersion, Heartbeat, Registered, Registration
 from nova.rpc.client import Peers
+from nova.rpc.hearing import DEAF_S
 
 LOG = logging.getLogger(__name__)
 
@@ -23,6 +24,7 @@ LOG = logging.getLogger(__name__)
 Times = tuple[tuple[str, Time], ...]  # (host, when it was seen)
 SLOW_S = 2.0  # a cast that takes longer waits for the broker
 CLEANUPS_S = 1.0  # how long an answer to "who has cleanups" serves all heartbeats
+CLOCK_S = 5.0  # a heartbeat may be under way for a while; a clock that is off by more is wrong
 
 
 class Daemons:
@@ -30,7 +32,7 @@ class Daemons:
 
     def __init__(self, deps: Deps, clock: Callable[[], float] = time.monotonic) -> None:
         self.deps, self._clock = deps, clock
-        self._beats: set[tuple[str, str]] = set()
+        self._beats: dict[tuple[str, str], float | None] = {}  # how far its clock is off, where it is
         self._known: set[tuple[str, str]] = set()
         self._lowest: tuple[ContractVersion, ...] = ()
         self._hosts_with_cleanups: set[str] = set()
@@ -69,13 +71,22 @@ class Daemons:
     def heartbeat(self, beat: Heartbeat) -> Alive:
         """Kept in memory until the next flush: a fleet's beats are one statement a second, not one each."""
         name = (str(beat.host), beat.binary)
+        hears = self._hears(beat)
         with self._lock:
             known = name in self._known
-            if known:
-                self._beats.add(name)
-        if not known:
-            known = self._look_up(name)
+        known = known or self._look_up(name)
+        if known and hears:
+            with self._lock:
+                self._beats[name] = clock_off_s(beat)
         return Alive(known=known, lowest=self._lowest, owes=self._has_cleanups(name[0]))
+
+    @staticmethod
+    def _hears(beat: Heartbeat) -> bool:
+        """Who is deaf does not count as up: what is sent to it would wait for nobody. It starts again by itself."""
+        if beat.deaf_s > DEAF_S:
+            LOG.warning("%s on %s beats, and has not heard anything for %.0f s: it counts as down. If it does not "
+                        "start again by itself, restart it", beat.binary, beat.host, beat.deaf_s)
+        return beat.deaf_s <= DEAF_S
 
     def _has_cleanups(self, host: str) -> bool:
         """Cleanups may be made while their host is up: it learns of them by its next heartbeat. One read a second
@@ -92,27 +103,25 @@ class Daemons:
             found = services.known(tx)
         with self._lock:
             self._known = found
-            if name in found:
-                self._beats.add(name)
         return name in found
 
     def flush(self) -> None:
         """Write the beats since the last flush, and tell the schedulers whose hosts are alive."""
         with self._lock:
-            beats, self._beats = self._beats, set()
+            beats, self._beats = self._beats, {}
         if not beats:
             return
         binaries = {binary for _host, binary in beats}
 
         def write(tx: Connection) -> Times:
             excused = self._end_silence(tx, binaries)
-            services.beat(tx, sorted(beats))
+            services.beat(tx, beats)
             return excused
         try:
             excused = self.deps.cell.transact(write)
         except errors.Unavailable:
             with self._lock:
-                self._beats |= beats  # a minute without a database makes no host look dead
+                self._beats = {**beats, **self._beats}  # a minute without a database makes no host look dead
             raise
         self._heard(binaries)
         self._cast(*self._alive({host for host, binary in beats if binary == services.COMPUTE}, excused))
@@ -175,6 +184,25 @@ class Daemons:
             peers.learn(lowest)
             peers.learn_hosts(on_hosts)
 
+    def is_new(self, registration: Registration) -> bool:
+        """Whether this process knows no such row."""
+        return (registration.host, registration.binary) not in self._known
+
+    def count(self, binary: str) -> int:
+        """Rows of this kind that this process knows."""
+        return sum(known == binary for _host, known in self._known)
+
+    def clock(self) -> Time:
+        """The database's. Unavailable."""
+        with self.deps.cell.reading() as tx:
+            return services.now(tx)
+
     def ping(self, host: HostName) -> str:
         """Unavailable: the database does not answer."""
         return migrate.product(self.deps.cell)
+
+
+def clock_off_s(beat: Heartbeat) -> float | None:
+    """How far the clock of the beat's daemon is ahead of this conductor's, in seconds; None where that is little."""
+    off = (beat.sent_at - utcnow()).total_seconds() if beat.sent_at else 0.0
+    return round(off, 1) if abs(off) > CLOCK_S else None

@@ -22,6 +22,7 @@ from nova.conductor.neutron.binding import Binder, begin_round, keep_given
 from nova.conductor.neutron.cache import NeutronCache
 from nova.conductor.neutron.events import Detach, EventGatherer
 from nova.conductor.neutron.health import Healer, Reader
+from nova.conductor.neutron.left_ports import LeftPorts
 from nova.conductor.neutron.moves import Mover
 from nova.db.engine import Connection
 from nova.db.server_row import ServerRow
@@ -62,6 +63,7 @@ class NeutronBackEnd:
         self.deps, self.client = deps, client
         self.known = NeutronCache(client)
         self._binder = Binder(deps, client, self.known, ovs_bridge)
+        self.left_ports = LeftPorts(client, self._binder.free)
         self._admission, self._mover = self._binder.admission, Mover(self._binder)
         self.reader = Reader(self._binder)
         self.healer = Healer(deps, self.reader)

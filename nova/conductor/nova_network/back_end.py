@@ -31,6 +31,7 @@ class NovaNetwork:
     """A :class:`nova.conductor.engine.network_back_end.NetworkBackEnd`."""
 
     name = "nova-network"
+    left_ports = None
 
     def __init__(self, deps: Deps) -> None:
         self.deps = deps

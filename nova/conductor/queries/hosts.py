@@ -13,7 +13,7 @@ import msgspec
 from nova import errors
 from nova.conductor.engine import zones
 from nova.conductor.engine.deps import Deps
-from nova.db import aggregates, hosts, services
+from nova.db import aggregates, hosts, services, strangers
 from nova.db.claims import DISK_GB, MEMORY_MB, VCPU
 from nova.db.engine import Connection
 from nova.db.types import AnyColumn, AnyRow
@@ -114,7 +114,11 @@ class Hosts:
         row = rows[0][0]
         # before it goes: what registers anew under its name is another's
         providers = self._unclaimed_providers(row.host) if row.binary == services.COMPUTE else []
-        self.deps.cell.transact(lambda tx: services.delete(tx, services.locked(tx, row.uuid, None, None)))
+        def delete(tx: Connection) -> None:
+            services.delete(tx, services.locked(tx, row.uuid, None, None))
+            if row.binary == services.COMPUTE:
+                strangers.forget_host(tx, row.host)
+        self.deps.cell.transact(delete)
         if row.binary == services.COMPUTE:
             self._forget(row.host, providers)
 
@@ -281,7 +285,8 @@ def _service_row(row: AnyRow) -> SimpleNamespace:
     """A node's row read as its service's."""
     same = ("host", "binary", "topic", "disabled", "disabled_reason", "forced_down", "last_seen_at", "created_at",
             "updated_at", "release")
-    return SimpleNamespace(id=row.service_id, uuid=row.service_uuid, **{name: getattr(row, name) for name in same})
+    return SimpleNamespace(id=row.service_id, uuid=row.service_uuid, contracts=(), connections=None, clock_off_s=None,
+                           **{name: getattr(row, name) for name in same})
 
 
 def _uptime(one: Hypervisor, row: AnyRow) -> str | None:

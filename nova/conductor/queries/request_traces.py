@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from nova import context, tracing
 from nova.conductor.engine.deps import Deps
 from nova.db import actions, servers
 from nova.db.server_row import ServerRow
@@ -24,8 +25,14 @@ def of_request(deps: Deps, name: str) -> tuple[InstanceAction, ...]:
     with deps.cell.reading() as tx:
         found = actions.of_request(tx, name)
         rows = servers.rows_of(tx, sorted({row.server_uuid for _action, row in found}), with_deleted=True)
-    return tuple(msgspec.structs.replace(action, placement=_story(row, rows.get(row.server_uuid)))
+    return tuple(msgspec.structs.replace(action, placement=_story(row, rows.get(row.server_uuid)), trace=_trace(row))
                  for action, row in found)
+
+
+def _trace(row: AnyRow) -> str:
+    """Of the caller's, where it brought one; else of the request's own."""
+    return tracing.place_of(context.RequestContext(
+        request_id=row.request_id, traceparent=(row.data or {}).get("traceparent"))).trace
 
 
 def _story(row: AnyRow, server: ServerRow | None) -> PlacementStory | None:

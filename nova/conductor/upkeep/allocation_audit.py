@@ -48,7 +48,7 @@ def review(stores: Stores, tree: int | None = None) -> Iterator[str]:
     while True:
         with stores.api.reading() as tx:
             page = audits.owners(tx, seen_after, PAGE, tree)
-        yield from _suspects(stores, page)
+        yield from suspects(stores, page)
         if len(page) < PAGE:
             break
         seen_after = page[-1]
@@ -65,13 +65,30 @@ def _without_any(stores: Stores) -> Iterator[str]:
         uuids = [uuid for _key, uuid in page]
         with stores.api.reading() as tx:
             holding = audits.held(tx, uuids)
-        yield from _suspects(stores, [uuid for uuid in uuids if uuid not in holding])
+        yield from suspects(stores, [uuid for uuid in uuids if uuid not in holding])
         if len(page) < PAGE:
             return
         after = page[-1][0]
 
 
-def _suspects(stores: Stores, uuids: Sequence[str]) -> list[str]:
+def page(stores: Stores, after: str, limit: int) -> tuple[list[str], str | None]:
+    """Servers, by uuid, behind ``after``, that hold something or should; and the last uuid of the page (None: there are
+    no more)."""
+    with stores.api.reading() as tx:
+        holding = audits.owners(tx, after, limit)
+    with stores.cell.reading() as tx:
+        placed = audits.placed_by_uuid(tx, after, limit)
+    last = min((page[-1] for page in (holding, placed) if len(page) == limit), default=None)
+    return [uuid for uuid in sorted({*holding, *placed}) if last is None or uuid <= last], last
+
+
+def name_of(place: NodeHolder) -> str:
+    """What tells a holder's place from others of the host, in 255 characters."""
+    return f"{place.consumer} {place.node}"[:255]
+
+
+def suspects(stores: Stores, uuids: Sequence[str]) -> list[str]:
+    """Those of them whose holdings look wrong, without a lock."""
     if not uuids:
         return []
     with stores.api.reading() as tx:
@@ -197,4 +214,4 @@ def _rebuild(stores: Stores, report: Inventory, limits: Room, change: bool) -> b
         return False
 
 
-__all__ = ["ALL", "Judged", "Stores", "judge", "rebuild_inventories", "review"]
+__all__ = ["ALL", "Judged", "Stores", "judge", "name_of", "page", "rebuild_inventories", "review", "suspects"]

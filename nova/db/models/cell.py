@@ -17,7 +17,7 @@ from nova.model.migrations import MigrationProgress
 from nova.model.networks import Interface, PortDemand, RequestedNetwork
 from nova.model.orders import Disk
 from nova.model.servers import Fault, ServerMemo
-from nova.model.services import ContractVersion
+from nova.model.services import ContractVersion, DatabaseConnections
 
 #: ``sqlite_autoincrement`` where a key must never come again: SQLite would reuse that of the last row when it is gone.
 metadata = sa.MetaData(naming_convention={"ix": "ix_%(table_name)s_%(column_0_N_name)s",
@@ -195,6 +195,8 @@ services = sa.Table(
     sa.Column("version", key(), nullable=False, default=1),
     sa.Column("contracts", Json(tuple[ContractVersion, ...])),
     sa.Column("release", text(64), nullable=False, default=""),
+    sa.Column("connections", Json(DatabaseConnections)),
+    sa.Column("clock_off_s", sa.Float),
     sa.Column("last_seen_at", moment()),
     sa.Column("created_at", moment(), nullable=False),
     sa.Column("updated_at", moment()),
@@ -397,3 +399,30 @@ usage_audits = sa.Table(
     sa.UniqueConstraint("host", "period_beginning", "period_ending"),
     sa.Index("ix_usage_audits_period", "period_ending"),
     sqlite_autoincrement=True)
+
+#: What hosts or the ledger have that no record explains. ``ended``: 0, or the row's own id once it is over.
+strangers = sa.Table(
+    "strangers", metadata,
+    sa.Column("id", key(), primary_key=True, autoincrement=True),
+    sa.Column("kind", text(16), nullable=False),  # of nova.model.strangers.StrangerKind
+    sa.Column("host", text(), nullable=False),
+    sa.Column("name", text(), nullable=False),  # tells several of one kind and host apart
+    sa.Column("server_uuid", ident(), nullable=False),
+    sa.Column("what", sa.Text, nullable=False),
+    sa.Column("epoch", key(), nullable=False, default=-1),
+    sa.Column("first_seen_at", moment(), nullable=False),
+    sa.Column("ordered_at", moment()),  # its removal
+    sa.Column("ended_at", moment()),
+    sa.Column("ending", text(64), nullable=False, default=""),
+    sa.Column("ended", key(), nullable=False, default=0),
+    sa.UniqueConstraint("host", "kind", "name", "ended"),
+    sa.Index("ix_strangers_ended", "ended", "ended_at"),
+    sqlite_autoincrement=True)
+
+#: How far a walk through all rows is, and until when one conductor has its turn.
+audit_walks = sa.Table(
+    "audit_walks", metadata,
+    sa.Column("name", text(64), primary_key=True),
+    sa.Column("after", text(64), nullable=False, default=""),
+    sa.Column("taken_until", moment(), nullable=False),
+    sa.Column("passed_at", moment()))  # when it came to the end last

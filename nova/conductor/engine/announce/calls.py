@@ -186,7 +186,8 @@ def _server_facts(deps: Deps, order: Subject) -> Subject:
 
 def registered(deps: Deps, host: str, binary: str) -> None:
     """A daemon registered for the first time."""
-    once(deps, "service.create", lambda: _service_row(deps, ServiceQuery(host=host, binary=binary)))
+    once(deps, "service.create", lambda: _service_row(deps, ServiceQuery(host=host, binary=binary,
+                                                                           hidden=True)))
 
 
 def _lock(deps: Deps, _before: AnyRow, _result: AnyColumn, change: AnyColumn) -> None:

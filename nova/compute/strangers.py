@@ -1,0 +1,93 @@
+"""What is on this host and in no record: told to the conductors when it changes, and removed when they say so.
+
+What is seen once may be in the middle of something; what is seen twice in a row is told. The conductors judge whether a
+record explains it. Nothing is removed here but what their answer names, at once, and only while this host has seen no
+newer order for the server.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+
+from nova import errors
+from nova.compute.host import Host
+from nova.compute.reconcile import Desk
+from nova.model.states import PowerState
+from nova.model.strangers import MOST_STRANGERS, FoundStranger, StrangerKind, StrangerRemoval, StrangerReport
+from nova.rpc.contracts.conductor_host import ConductorHostRPC
+
+LOG = logging.getLogger(__name__)
+
+LOOK_S = 600.0  # seconds between two looks
+
+Found = dict[tuple[StrangerKind, str], FoundStranger]
+
+
+class StrangerReports:
+    """One look at a time."""
+
+    def __init__(self, desk: Desk, conductor: ConductorHostRPC, host: Host) -> None:
+        self._desk, self._conductor, self._host = desk, conductor, host
+        self._before: Found = {}
+        self._reported: StrangerReport | None = None
+        self._lock = threading.Lock()
+
+    def look(self, ask: bool = False) -> None:
+        """Report, where it changed; ``ask``: in any case, for somebody wants something removed."""
+        with self._lock:
+            now = self._found()
+            report = _report(self._host.name, {key: one for key, one in now.items() if key in self._before})
+            self._before = now
+            if ask or report != self._reported:
+                self._tell(report)
+
+    def _tell(self, report: StrangerReport) -> None:
+        try:
+            removals = self._conductor.report_strangers(self._host.name, report)
+        except errors.PeerTooOld:
+            return  # the conductors are upgraded first: soon
+        self._reported = report
+        reported = {(one.kind, one.server_uuid) for one in report.found}
+        removed = [one for one in removals if (one.kind, one.server_uuid) in reported and self._remove(one)]
+        if removed:
+            self._reported = None  # the next look tells what is left
+
+    def _found(self) -> Found:
+        """Guests, half-built ones too, and source copies that are not in the conductor's list; none that an order works
+        on."""
+        driver, fences = self._desk.driver, self._desk.fences
+        states = {guest.server_uuid: guest.power_state for guest in driver.guests()}
+        copies = driver.cold_moves.kept_sources() if driver.cold_moves is not None else frozenset()
+        guests = {*states, *self._desk.markers.all()}
+        expected = self._conductor.expected_guests(self._host.name, tuple(sorted(guests | copies)))
+        known = {guest.server_uuid for guest in expected}
+        strange = [(StrangerKind.GUEST, uuid) for uuid in guests - known]
+        strange += [(StrangerKind.SOURCE_COPY, uuid) for uuid in copies - known]
+        return {(kind, uuid): FoundStranger(kind=kind, server_uuid=uuid, epoch=fences.known(uuid).epoch,
+                                            power_state=states.get(uuid, PowerState.NOSTATE))
+                for kind, uuid in sorted(strange) if not self._desk.orders.busy(uuid)}
+
+    def _remove(self, one: StrangerRemoval) -> bool:
+        """Whether it is gone. One that fails is logged, and tried again when it is asked for again."""
+        uuid = one.server_uuid
+        try:
+            with self._desk.orders.alone(uuid):
+                if self._desk.fences.known(uuid).epoch != one.epoch:
+                    LOG.warning("the stranger stays: an order came for its server", extra={"server": uuid})
+                    return False
+                if one.kind is StrangerKind.SOURCE_COPY:
+                    self._desk.guests.forget(uuid)
+                else:
+                    self._desk.guests.remove(uuid, keep_disks=one.keep_disks)
+                    self._desk.fences.note(uuid, one.epoch, destroyed=True)
+            LOG.warning("removed a %s that no record knows, as an operator said", one.kind, extra={"server": uuid})
+        except Exception:
+            LOG.exception("a %s that no record knows could not be removed", one.kind, extra={"server": uuid})
+            return False
+        return True
+
+
+def _report(host: str, found: Found) -> StrangerReport:
+    chosen = [found[key] for key in sorted(found)]
+    return StrangerReport(host=host, found=tuple(chosen[:MOST_STRANGERS]), more=len(chosen[MOST_STRANGERS:]))

@@ -1,0 +1,101 @@
+"""What an operation's journal says of its steps: when each began and ended, where, and how; and the same as spans."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from nova import context, tracing
+from nova.conductor.engine.operation import Op
+from nova.conductor.engine.workflow import Step
+from nova.db.types import AnyColumn
+from nova.model.actions import ActionEvent
+from nova.model.base import utcnow
+
+
+def caller(ops: Sequence[Op], who: context.RequestContext) -> None:
+    """Keep below which span of the caller's the operations stand: another runner may go on with them."""
+    if tracing.valid(who.traceparent):
+        for op in ops:
+            op.note(traceparent=who.traceparent)
+
+
+def step_begun(op: Op, step: Step) -> None:
+    """The step is being begun; written with its intent."""
+    event = ActionEvent(event=step.event, started_at=utcnow(), step=step.name, attempt=op.entry.attempt,
+                        host=op.progress.host if step.event.startswith("compute") else None)
+    before = op.entry.history
+    if len(before) > 1 and all(one.step == step.name and one.finished_at is None for one in before[-2:]):
+        before = before[:-1]  # a step that waits is begun again and again, for as long as it takes
+    op.change(history=(*before, event))
+
+
+@contextlib.contextmanager
+def doing(ops: Sequence[Op], step: Step) -> Iterator[None]:
+    """While the step is being done: what is logged says so, and what others do for it is below its span."""
+    first = ops[0]
+    with (context.doing(action=first.entry.action, step=step.name),
+          tracing.below(_place(first, first.entry.history[-1]))):
+        yield
+
+
+def step_ended(op: Op, result: str, details: str | None = None) -> None:
+    """The last step began has ended; written with the next line of the journal."""
+    if not op.entry.history:
+        return
+    *before, last = op.entry.history
+    now = utcnow()
+    last = msgspec.structs.replace(
+        last, finished_at=now, result=result, details=details,
+        traceback=op.progress.traceback if result == "Error" else None,
+        host=op.progress.host or last.host, duration_ms=int((now - last.started_at).total_seconds() * 1000))
+    op.change(history=(*before, last))
+    _export(op, last)
+
+
+def step_undone(op: Op, step: Step, begun: AnyColumn) -> None:
+    """A step's undo, from ``begun`` to now."""
+    event = ActionEvent(event=step.undo_event, started_at=begun, finished_at=utcnow(), result="Success",
+                        step=f"{step.name}.undo", attempt=op.entry.attempt, host=op.progress.host)
+    op.change(history=(*op.entry.history, event))
+    _export(op, event)
+
+
+def ended(op: Op, outcome: str) -> None:
+    """The whole operation's span: success, error or overtaken."""
+    began = op.entry.history[0].started_at if op.entry.history else utcnow()
+    failure = "" if outcome == "success" else op.error.code if op.error else outcome
+    tracing.note(tracing.Ended(op.entry.action, _parent(op), _whole(op).span, began, utcnow(), failure),
+                 **{**_facts(op), "nova.host": op.progress.host, "nova.outcome": outcome})
+
+
+def facts(op: Op) -> dict[str, object]:
+    """What a log line about the operation's end is about."""
+    return {"server": op.uuid, "action": op.entry.action, "duration_ms": int(1000 * op.age_s)}
+
+
+def _export(op: Op, event: ActionEvent) -> None:
+    assert event.finished_at is not None
+    failure = (event.details or "failed")[:200] if event.result == "Error" else ""
+    tracing.note(tracing.Ended(event.step, _whole(op), _place(op, event).span, event.started_at, event.finished_at,
+                               failure), **{**_facts(op), "nova.host": event.host, "nova.attempt": event.attempt})
+
+
+def _facts(op: Op) -> dict[str, str | int | None]:
+    return {"nova.server": op.uuid, "nova.request_id": op.entry.request_id, "nova.action": op.entry.action}
+
+
+def _parent(op: Op) -> tracing.Place:
+    return tracing.place_of(context.RequestContext(request_id=op.entry.request_id,
+                                                   traceparent=op.progress.traceparent))
+
+
+def _whole(op: Op) -> tracing.Place:
+    return tracing.Place(_parent(op).trace, tracing.span_of("operation", op.entry.id))
+
+
+def _place(op: Op, event: ActionEvent) -> tracing.Place:
+    return tracing.Place(_parent(op).trace,
+                         tracing.span_of("operation", op.entry.id, event.step, event.attempt, event.started_at))

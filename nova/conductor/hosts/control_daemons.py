@@ -1,0 +1,82 @@
+"""What a control daemon may say of itself. Whoever has its broker user can say it, so that it is checked by a table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from nova import errors
+from nova.conductor.hosts.registration import Daemons
+from nova.model.base import HostName, Time
+from nova.model.services import Alive, Heartbeat, Registered, Registration
+from nova.rpc.contracts.cert import CertRPC
+from nova.rpc.contracts.console_auth import ConsoleAuthRPC
+from nova.rpc.contracts.scheduler import SchedulerRPC
+from nova.rpc.interface import Contract, parse_version
+
+#: What registers by ConductorRPC, and the contract that it serves. Conductors write their own rows, and hosts' daemons
+#: have a door of their own, with proofs.
+SERVED: dict[str, type[Contract] | None] = {
+    "nova-scheduler": SchedulerRPC, "nova-consoleauth": ConsoleAuthRPC, "nova-cert": CertRPC,
+    "nova-osapi_compute": None, "nova-placement-api": None, "nova-novncproxy": None, "nova-spicehtml5proxy": None,
+    "nova-serialproxy": None, "nova-xvpvncproxy": None}
+
+MOST_ROWS = 1000  # of one kind: names that a stolen daemon makes up do not fill the table
+LONGEST_NAME, LONGEST_WORD = 255, 64  # characters that the columns have
+
+
+class ControlDaemons:
+    """``register``, ``heartbeat`` and ``ping`` of ConductorRPC."""
+
+    def __init__(self, daemons: Daemons) -> None:
+        self.daemons = daemons
+
+    def register(self, registration: Registration) -> Registered:
+        """daemon.NotAControlDaemon, daemon.TooManyDaemons, daemon.LongRegistration; PeerTooOld: it serves a contract
+        that is not its own, or of another major version."""
+        _check_control(registration.host, registration.binary)
+        check_words(registration)
+        check_contracts(registration, SERVED)
+        if self.daemons.is_new(registration) and self.daemons.count(registration.binary) >= MOST_ROWS:
+            raise errors.daemon.TooManyDaemons(binary=registration.binary, most=MOST_ROWS)
+        return self.daemons.register(registration)
+
+    def heartbeat(self, beat: Heartbeat) -> Alive:
+        """daemon.NotAControlDaemon: nobody else keeps a host looking alive."""
+        _check_control(beat.host, beat.binary)
+        return self.daemons.heartbeat(beat)
+
+    def get_clock(self) -> Time:
+        """Unavailable: the database does not answer."""
+        return self.daemons.clock()
+
+    def ping(self, host: HostName) -> str:
+        """Unavailable: the database does not answer."""
+        return self.daemons.ping(host)
+
+
+def _check_control(host: str, binary: str) -> None:
+    if binary not in SERVED:
+        raise errors.daemon.NotAControlDaemon(host=host, binary=binary)
+
+
+def check_words(registration: Registration) -> None:
+    """daemon.LongRegistration: what the columns have no room for."""
+    short = (registration.topic, registration.release)
+    if len(registration.host) > LONGEST_NAME or any(len(word) > LONGEST_WORD for word in short):
+        raise errors.daemon.LongRegistration(binary=registration.binary)
+
+
+def check_contracts(registration: Registration, table: Mapping[str, type[Contract] | None]) -> None:
+    """A daemon serves what ``table`` has for it: the lowest version decides what others speak. PeerTooOld."""
+    serves = table[registration.binary]
+    for served in registration.contracts:
+        if serves is None or served.name != serves.__name__ or not _of_this_major(served.version, serves):
+            raise errors.PeerTooOld(f"{registration.binary} on {registration.host} speaks {served.name} "
+                                    f"{served.version}, which does not go with this conductor: install its release")
+
+
+def _of_this_major(version: str, contract: type[Contract]) -> bool:
+    try:
+        return parse_version(version)[0] == parse_version(contract.version)[0]
+    except ValueError:
+        return False

@@ -1,0 +1,75 @@
+"""Allocations against servers, all the time: a page of servers a turn, by one conductor at a time.
+
+What differs becomes a row of ``strangers``, which an operator sees (``nova-manage stranger list``); the row ends when
+it does not differ any more. One thing alone is put right here: what is held by a server whose ledger row is closed,
+which proves that the server was deleted, is given back.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Sequence
+
+from nova.conductor.engine.deps import Deps
+from nova.conductor.upkeep import allocation_audit
+from nova.conductor.upkeep.allocation_audit import Stores
+from nova.db import audits, strangers
+from nova.db.strangers import StrangerFacts, StrangerKey
+from nova.model.audits import ORPHAN, Difference
+from nova.model.strangers import StrangerKind
+
+LOG = logging.getLogger(__name__)
+
+WALK, PAGE = "allocations", 200
+TURN_S = 50  # less than between two turns of a process
+
+
+def run(deps: Deps) -> int:
+    """One turn; how many differences are left open in it."""
+    after = deps.cell.transact(lambda tx: strangers.take_turn(tx, WALK, TURN_S))
+    if after is None:
+        return 0
+    stores = Stores(deps.api, deps.cell)
+    uuids, last = allocation_audit.page(stores, after, PAGE)
+    found = [one for uuid in allocation_audit.suspects(stores, uuids)
+             for one in allocation_audit.judge(stores, uuid).differences]
+    among = strangers.of_servers(StrangerKind.ALLOCATION, after, last)
+    proven = _proven(deps, found)
+    new = deps.cell.transact(lambda tx: strangers.write(tx, among, _rows(found)))
+    if proven:
+        deps.cell.transact(lambda tx: strangers.order(tx, _rows(proven)))  # said before it is done
+        _give_back(deps, stores, proven)
+        found = [one for one in found if one not in proven]
+        deps.cell.transact(lambda tx: strangers.write(tx, among, _rows(found)))
+    for one in found:
+        if new & _rows([one]).keys():
+            LOG.warning("allocations do not fit: %s. See nova-manage stranger list", one.words(),
+                        extra={"server": one.server})
+    deps.cell.transact(lambda tx: strangers.go_on(tx, WALK, last))
+    if last is None and deps.settings.deleted_retention_s:
+        deps.cell.transact(lambda tx: strangers.purge(tx, deps.settings.deleted_retention_s))
+    return len(found)
+
+
+def _rows(found: Iterable[Difference]) -> dict[StrangerKey, StrangerFacts]:
+    return {StrangerKey(one.place.host, StrangerKind.ALLOCATION, allocation_audit.name_of(one.place)):
+            StrangerFacts(one.server, one.words()) for one in found}
+
+
+def _proven(deps: Deps, found: Sequence[Difference]) -> list[Difference]:
+    orphans = [one for one in found if one.kind == ORPHAN]
+    if not orphans:
+        return []
+    with deps.api.reading() as tx:
+        closed = audits.closed(tx, [one.server for one in orphans])
+    return [one for one in orphans if one.server in closed]
+
+
+def _give_back(deps: Deps, stores: Stores, proven: Sequence[Difference]) -> None:
+    """Each is judged once more, under its ledger row's lock; a closed row is never opened again."""
+    for uuid in sorted({one.server for one in proven}):
+        allocation_audit.judge(stores, uuid, (ORPHAN,))
+    for one in proven:
+        LOG.warning("gave back what a deleted server still held: %s", one.words(), extra={"server": one.server})
+    for host in sorted({one.place.host for one in proven}):
+        deps.feed.host_changed(host)

@@ -1,0 +1,207 @@
+"""What hosts have that no record explains: they report it, an operator says what goes, and the records have the word.
+
+A host reports everything that it should not have by its own list; whether a record explains it is judged here whenever
+somebody asks, because records change and reports do not. What goes is asked for by an operator, and judged once more at
+the moment at which the host is told.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import re
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from nova import errors
+from nova.conductor.engine.deps import Deps
+from nova.conductor.upkeep import allocation_audit
+from nova.conductor.upkeep.allocation_audit import Stores
+from nova.db import audits, servers, strangers
+from nova.db.strangers import StrangerFacts, StrangerKey
+from nova.db.types import AnyRow
+from nova.model.audits import TOO_MUCH
+from nova.model.base import HostName
+from nova.model.states import PowerState
+from nova.model.strangers import MOST_STRANGERS, FoundStranger, Stranger, StrangerKind, StrangerRemoval, StrangerReport
+
+LOG = logging.getLogger(__name__)
+
+ON_HOSTS = (StrangerKind.GUEST, StrangerKind.SOURCE_COPY)
+ORDER_S = 86400  # for which an operator's word is good
+MOST_LISTED = 1000
+NAMED = 5
+NO_DOMAIN = "no domain"
+UUID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
+
+class Verdict(NamedTuple):
+    """Why no record explains it. ``alive``: its server lives, on ``host``, and may use disks that hosts share."""
+
+    why: str
+    alive: bool = False
+    host: str = ""
+
+
+class Strangers:
+    """The calls of both contracts about strangers."""
+
+    def __init__(self, deps: Deps) -> None:
+        self.deps = deps
+
+    # -- hosts
+
+    def report(self, host: HostName, report: StrangerReport) -> tuple[StrangerRemoval, ...]:
+        """Keep what the host found, and tell what it may remove now. stranger.BadReport."""
+        _check(host, report.found)
+        found = {StrangerKey(host, one.kind, one.server_uuid): StrangerFacts(one.server_uuid, _what(one), one.epoch)
+                 for one in report.found}
+        among = strangers.of_host(host, ON_HOSTS)
+        new = self.deps.cell.transact(lambda tx: strangers.write(tx, among, found))
+        self._tell(host, new, report.more)
+        with self.deps.cell.reading() as tx:
+            due = strangers.ordered(tx, host, ON_HOSTS, ORDER_S)
+        verdicts = self._verdicts(due)
+        return tuple(StrangerRemoval(kind=StrangerKind(row.kind), server_uuid=row.server_uuid, epoch=row.epoch,
+                                     keep_disks=verdicts[row.id].alive)
+                     for row in due if row.id in verdicts and not self._hindrance(row, verdicts[row.id]))
+
+    def _hindrance(self, row: AnyRow, verdict: Verdict) -> str:
+        """Why it stays although no record explains it; empty: it may go. Of a server that lives the guest here may be
+        the only one, after a restore of older databases, say: its own host has to say that it has it."""
+        if not verdict.alive:
+            return ""
+        if row.kind == StrangerKind.GUEST.value and row.what == NO_DOMAIN:
+            return f"only files are left there, and its server, which is on {verdict.host or 'no host'}, may use them"
+        if not verdict.host:
+            return "its server lives and is on no host: this may be all that is left of it"
+        try:
+            self.deps.compute.device_places(verdict.host, row.server_uuid)
+        except errors.NovaError as error:
+            return f"{verdict.host} does not say that it has the guest: this may be the only one ({error.message})"
+        return ""
+
+    def _tell(self, host: str, new: set[StrangerKey], more: int) -> None:
+        if not new:
+            return
+        with self.deps.cell.reading() as tx:
+            rows = [row for row in strangers.open_among(tx, strangers.of_host(host, ON_HOSTS)) if _key(row) in new]
+        verdicts = self._verdicts(rows)
+        named = [f"{row.kind} {row.server_uuid} ({verdicts[row.id].why})" for row in rows if row.id in verdicts]
+        if named:
+            LOG.warning("%s has %d things that no record explains, and leaves them as they are: %s%s. See nova-manage "
+                        "stranger list", host, len(named) + more, ", ".join(named[:NAMED]),
+                        ", ..." if len(named) > NAMED else "")
+
+    # -- operators
+
+    def list_strangers(self, with_ended: bool) -> tuple[Stranger, ...]:
+        """A thousand at most, in six statements: the oldest of those that are open, or the newest of all. What a record
+        explains by now is left out."""
+        with self.deps.cell.reading() as tx:
+            rows = strangers.listed(tx, MOST_LISTED, with_ended)
+        verdicts = self._verdicts([row for row in rows if not row.ended])
+        return tuple(_stranger(row, verdicts[row.id].why if row.id in verdicts else row.what)
+                     for row in rows if row.ended or row.id in verdicts)
+
+    def remove_stranger(self, stranger_id: int) -> Stranger:
+        """Ask its host to remove it, which does so when it is up; what is held of a node is given back at once.
+        stranger.NotFound; stranger.Known: a record explains it by now; stranger.NotRemovable. Repeated: the same."""
+        with self.deps.cell.reading() as tx:
+            row = strangers.get(tx, stranger_id)
+        at_once = {StrangerKind.ALLOCATION.value: self._give_back, StrangerKind.PORT.value: self._let_go}
+        if row.kind in at_once:
+            return at_once[row.kind](row)
+        verdict = self._verdicts([row]).get(row.id)
+        if verdict is None:
+            raise errors.stranger.Known(id=stranger_id, why="a record explains it")
+        if hindrance := self._hindrance(row, verdict):
+            raise errors.stranger.NotRemovable(id=stranger_id, why=hindrance)
+        self.deps.cell.transact(lambda tx: strangers.order(tx, [_key(row)]))
+        with contextlib.suppress(errors.NovaError):  # it asks by itself later
+            self.deps.compute.look_for_strangers(row.host)
+        LOG.info("the removal of stranger %d (%s) was ordered on %s", row.id, row.kind, row.host,
+                 extra={"server": row.server_uuid})
+        return _stranger(row, verdict.why)
+
+    def _give_back(self, row: AnyRow) -> Stranger:
+        judged = allocation_audit.judge(Stores(self.deps.api, self.deps.cell), row.server_uuid)
+        mine = [one for one in judged.differences if allocation_audit.name_of(one.place) == row.name]
+        if judged.unsure or not mine:
+            raise errors.stranger.Known(id=row.id, why=judged.unsure or "a record explains it")
+        if mine[0].kind not in TOO_MUCH:
+            raise errors.stranger.NotRemovable(id=row.id, why=mine[0].words())
+        self.deps.cell.transact(lambda tx: strangers.order(tx, [_key(row)]))
+        allocation_audit.judge(Stores(self.deps.api, self.deps.cell), row.server_uuid, (mine[0].kind,))
+        self.deps.cell.transact(lambda tx: strangers.write(tx, strangers.only(row.id), {}))
+        self.deps.feed.host_changed(row.host)
+        LOG.info("gave back what an operator said is a stranger: %s", row.what, extra={"server": row.server_uuid})
+        return _stranger(row, row.what)
+
+    def _let_go(self, row: AnyRow) -> Stranger:
+        """Unavailable: Neutron does not answer."""
+        with self.deps.cell.reading() as tx:
+            busy = row.server_uuid in audits.rows(tx, [row.server_uuid]).busy
+            server = servers.rows_of(tx, [row.server_uuid], with_deleted=True).get(row.server_uuid)
+        if busy or server is None or not server.deleted:
+            raise errors.stranger.Known(id=row.id, why="nothing proves that its server was deleted")
+        left_ports = self.deps.networking.left_ports
+        if left_ports is None:
+            raise errors.stranger.NotRemovable(id=row.id, why="networks are not Neutron's here")
+        self.deps.cell.transact(lambda tx: strangers.order(tx, [_key(row)]))
+        left_ports.let_go(row.name, server)
+        self.deps.cell.transact(lambda tx: strangers.write(tx, strangers.only(row.id), {}))
+        LOG.info("let go what an operator said is a stranger: %s", row.what, extra={"server": row.server_uuid})
+        return _stranger(row, row.what)
+
+    # -- what the records say
+
+    def _verdicts(self, rows: Sequence[AnyRow]) -> Mapping[int, Verdict]:
+        """By row; none of what a record explains. In five statements, however many rows."""
+        uuids = sorted({row.server_uuid for row in rows})
+        if not uuids:
+            return {}
+        with self.deps.cell.reading() as tx:
+            known = audits.rows(tx, uuids)
+            ever = servers.rows_of(tx, uuids, with_deleted=True)
+        found = ((row.id, _verdict(row, known, set(ever))) for row in rows)
+        return {key: verdict for key, verdict in found if verdict is not None}
+
+
+def _verdict(row: AnyRow, known: audits.Rows, ever: set[str]) -> Verdict | None:
+    uuid = row.server_uuid
+    if row.kind not in {kind.value for kind in ON_HOSTS}:
+        return Verdict(row.what)  # as the audit found it
+    if uuid in known.busy or known.moves.get(uuid) or row.host in known.cleanup_hosts.get(uuid, ()):
+        return None
+    server = known.servers.get(uuid)
+    if server is None:
+        return Verdict("its server was deleted" if uuid in ever else "no record knows its server")
+    if server.task_state is not None or (server.host == row.host and row.kind == StrangerKind.GUEST.value):
+        return None
+    return Verdict(f"its server is on {server.host or 'no host'}", alive=True, host=server.host or "")
+
+
+def _what(one: FoundStranger) -> str:
+    return NO_DOMAIN if one.power_state is PowerState.NOSTATE else one.power_state.name.lower()
+
+
+def _key(row: AnyRow) -> StrangerKey:
+    return StrangerKey(row.host, StrangerKind(row.kind), row.name)
+
+
+def _stranger(row: AnyRow, why: str) -> Stranger:
+    return Stranger(id=row.id, kind=StrangerKind(row.kind), host=row.host, server_uuid=row.server_uuid,
+                    why=why, first_seen_at=row.first_seen_at, ordered_at=row.ordered_at,
+                    ended_at=row.ended_at, ending=row.ending)
+
+
+def _check(host: str, found: Sequence[FoundStranger]) -> None:
+    """A stolen host fills no table, and names nothing but servers and what hosts have of them."""
+    reason = None
+    if len(found) > MOST_STRANGERS:
+        reason = f"{len(found)} are more than {MOST_STRANGERS}"
+    elif any(one.kind not in ON_HOSTS or not UUID.fullmatch(one.server_uuid) for one in found):
+        reason = "one is none of a host's, or its server has no uuid"
+    if reason:
+        raise errors.stranger.BadReport(host=host, reason=reason)

@@ -1,0 +1,134 @@
+"""What a host tells of what is in no record, and what it removes when it is told to."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from nova import errors
+from nova.compute import strangers
+from nova.model.orders import ExpectedGuest
+from nova.model.states import PowerState
+from nova.model.strangers import FoundStranger, StrangerKind, StrangerRemoval, StrangerReport
+from tests.fakes.compute import HOST, build_order
+
+GUEST = StrangerKind.GUEST
+
+
+def look(world: Any, times: int = 1, ask: bool = False) -> list[StrangerReport]:
+    for _ in range(times):
+        world.service._strangers.look(ask)
+    return [call.said[-1] for call in world.conductor.done if call.name == "report_strangers"]
+
+
+def expected(order: Any) -> ExpectedGuest:
+    return ExpectedGuest(server_uuid=order.server_uuid, instance_name=order.instance_name, epoch=1, vm_state="active",
+                         power_state=PowerState.RUNNING)
+
+
+def removal(order: Any, epoch: int = 1, **fields: Any) -> StrangerRemoval:
+    return StrangerRemoval(kind=GUEST, server_uuid=order.server_uuid, epoch=epoch, **fields)
+
+
+@pytest.fixture
+def stranger(world: Any) -> Any:
+    """A guest that is in no record, beside one that is."""
+    known, strange = build_order(number=1), build_order(number=2)
+    world.build(known, strange)
+    world.conductor.expected = (expected(known),)
+    return strange
+
+
+def there(world: Any, order: Any) -> bool:
+    return order.server_uuid in {guest.server_uuid for guest in world.driver.guests()}
+
+
+def test_look_when_a_guest_is_in_no_record_twice_then_it_is_told_once_and_again_when_it_changed(world, stranger):
+    assert [report.found for report in look(world)] == [()]  # it may be in the middle of something
+    reports = look(world, 3)
+    assert reports[1:] == [StrangerReport(host=HOST, found=(FoundStranger(
+        kind=GUEST, server_uuid=stranger.server_uuid, power_state=PowerState.RUNNING, epoch=1),))]
+    world.driver.lifecycle.shut_down(stranger.server_uuid, 0)
+    assert look(world)[-1].found[0].power_state == PowerState.SHUTDOWN
+    world.conductor.expected += (expected(stranger),)
+    assert look(world)[-1].found == ()
+    assert there(world, stranger)
+
+
+def test_look_when_the_conductor_is_away_then_it_is_told_the_next_time(world, stranger):
+    look(world)
+    world.conductor.given(report_strangers=errors.Unavailable("away"))
+    with pytest.raises(errors.Unavailable):
+        look(world)
+    world.conductor.given(report_strangers=())
+    assert [one.server_uuid for one in look(world)[-1].found] == [stranger.server_uuid]
+
+
+def test_look_when_the_conductor_is_older_then_nothing_happens(world, stranger):
+    world.conductor.given(report_strangers=errors.PeerTooOld("old"))
+    assert look(world, 3) == [] and there(world, stranger)
+
+
+def test_look_when_an_order_works_on_it_then_it_is_no_stranger(world, stranger):
+    with world.service._orders.alone(stranger.server_uuid):
+        assert look(world, 3)[-1].found == ()
+
+
+def test_removal_when_the_conductor_names_it_then_that_guest_goes_and_no_other(world, stranger):
+    look(world, 2)
+    world.conductor.given(report_strangers=(removal(stranger),))
+    look(world, ask=True)
+    assert not there(world, stranger) and len(world.driver.guests()) == 1
+    world.conductor.given(report_strangers=())
+    assert look(world)[-1].found == ()  # said at once
+    assert world.service._fences.known(stranger.server_uuid).destroyed == 1
+
+
+def test_removal_when_a_newer_order_came_meanwhile_then_it_stays(world, stranger, caplog):
+    look(world, 2)
+    world.service._fences.note(stranger.server_uuid, 9)
+    world.conductor.given(report_strangers=(removal(stranger, epoch=1),))
+    look(world, ask=True)
+    assert there(world, stranger) and "the stranger stays" in caplog.text
+
+
+def test_removal_when_it_names_what_was_not_reported_then_it_stays(world, stranger):
+    look(world, 2)
+    everybody = {guest.server_uuid for guest in world.driver.guests()}
+    known = world.conductor.expected[0]
+    world.conductor.given(report_strangers=(removal(known), removal(build_order(number=7))))
+    look(world, ask=True)
+    assert {guest.server_uuid for guest in world.driver.guests()} == everybody and len(everybody) == 2
+
+
+def test_removal_when_its_server_is_elsewhere_then_its_disks_are_kept(world, stranger):
+    look(world, 2)
+    world.conductor.given(report_strangers=(removal(stranger, keep_disks=True),))
+    look(world, ask=True)
+    assert world.driver.hypervisor.inspect(stranger.server_uuid).disks
+    assert world.driver.lifecycle.power_state(stranger.server_uuid) is None
+
+
+@pytest.mark.parametrize("call", ["destroy", "remove_disks"])
+def test_removal_when_it_fails_then_it_is_logged_and_done_when_asked_for_again(world, stranger, call, caplog):
+    look(world, 2)
+    world.driver.knobs.fail_next(call, name=stranger.server_uuid)
+    world.conductor.given(report_strangers=(removal(stranger),))
+    look(world, ask=True)
+    assert "could not be removed" in caplog.text
+    look(world, ask=True)
+    look(world, ask=True)
+    assert not there(world, stranger)
+
+
+def test_look_when_there_are_more_than_a_report_takes_then_the_rest_is_counted(world, stranger, monkeypatch):
+    monkeypatch.setattr(strangers, "MOST_STRANGERS", 1)  # guests take a while to build
+    world.build(build_order(number=3))
+    report = look(world, 2)[-1]
+    assert len(report.found) == 1 and report.more == 1
+
+
+def test_order_to_look_when_it_is_anothers_then_refused(world):
+    with pytest.raises(errors.NovaError):
+        world.service.look_for_strangers("another")
