@@ -28,6 +28,9 @@ class Command(NamedTuple):
     arguments: tuple[Argument, ...] = ()
 
 
+JSON = Argument(("--json",), {"action": "store_true", "help": "one JSON document instead of a table"})
+
+
 def argument(*flags: str, **options: object) -> Argument:
     """A command's argument, in the words of ``argparse``'s ``add_argument``."""
     return Argument(flags, options)

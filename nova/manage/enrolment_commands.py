@@ -12,8 +12,9 @@ from typing import Any
 
 from nova import errors
 from nova.conf.base import Options
-from nova.manage.command import Command, ConductorOf, argument
+from nova.manage.command import JSON, Command, ConductorOf, argument
 from nova.manage.database_commands import database_of
+from nova.manage.output import write_json
 from nova.model import room
 from nova.model.services import EnrolledHost, ServiceQuery
 from nova.rpc import host_rights
@@ -80,8 +81,10 @@ def listed(conductor: ConductorRPC, given: argparse.Namespace, table: Table) -> 
     """Every host of any daemon, with its zone; with ``--zone`` those of it. And which of them are enrolled."""
     zones = {one.host: one.zone for one in conductor.list_services(ServiceQuery())}
     enrolled = {one.host: one for one in conductor.list_enrolled_hosts()}
-    rows = [(host, zones.get(host), *_of(enrolled.get(host))) for host in sorted({*zones, *enrolled})
-            if given.zone in (None, zones.get(host))]
+    names = [host for host in sorted({*zones, *enrolled}) if given.zone in (None, zones.get(host))]
+    if given.json:
+        return write_json([{"host": host, "zone": zones.get(host), "enrolled": enrolled.get(host)} for host in names])
+    rows = [(host, zones.get(host), *_of(enrolled.get(host))) for host in names]
     table(("host", "zone", "may run", "enrolled", "state"), rows)
     return 0
 
@@ -152,7 +155,7 @@ def actions(conductor: ConductorOf, say: Say, table: Table) -> dict[str, Command
     return {
         "list": Command(lambda options, given: listed(conductor(options), given, table),
                         "hosts, their zones, and which of them are enrolled, with what and since when",
-                        (argument("--zone"),)),
+                        (argument("--zone"), JSON)),
         "enroll": Command(lambda options, given: enroll(conductor(options), given, say),
                           "let a host in: prints a token by which it introduces itself, once, within a day", (
             host, argument("--runs", default="nova-compute", metavar="PROGRAMS",

@@ -7,6 +7,7 @@ Tables of commands: (category, action) -> what runs, its help, its arguments. Ex
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 
@@ -14,17 +15,23 @@ from nova import concurrency, context, errors
 from nova.cmd import common
 from nova.conf.base import Options
 from nova.manage import (
+    backup_commands,
     cell_commands,
     enrolment_commands,
     firewall_commands,
     floating_commands,
+    image_property_commands,
     network_commands,
+    nothing_commands,
+    service_commands,
+    stranger_commands,
     vpn_commands,
 )
-from nova.manage.command import Command, Run, argument
+from nova.manage import doctor as checks
+from nova.manage.command import JSON, Command, Run, argument
 from nova.manage.database_commands import archive, database_of, purge, sync, version
 from nova.manage.doctor.finding import described
-from nova.manage.output import say, say_now, table
+from nova.manage.output import say, say_now, table, write_json
 from nova.model.services import Debt
 from nova.rpc.contracts.conductor import ConductorRPC
 from nova.version import release
@@ -42,17 +49,6 @@ def _conductor(options: Options) -> ConductorRPC:
     from nova.rpc.transport import Bus
 
     return Bus(options, options.host).client(ConductorRPC)
-
-
-def service_list(options: Options, given: argparse.Namespace) -> int:
-    """Every daemon; with ``--host`` and ``--service`` those of that host, of that program."""
-    from nova.model.services import ServiceQuery
-
-    found = _conductor(options).list_services(ServiceQuery(host=given.host, binary=given.service))
-    table(("Binary", "Host", "Zone", "Status", "State", "Updated_At"),
-          [(one.binary, one.host, one.zone, "disabled" if one.disabled else "enabled", ":-)" if one.up else "XXX",
-            one.last_seen_at) for one in found])
-    return 0
 
 
 def host_show(options: Options, given: argparse.Namespace) -> int:
@@ -86,6 +82,8 @@ def request_show(options: Options, given: argparse.Namespace) -> int:
     """One request's story, or a server's, from the journal."""
     from nova.manage import request_commands
 
+    if given.json:
+        return request_commands.show_json(_conductor(options), given.request)
     return request_commands.show(_conductor(options), given.request, say, table)
 
 
@@ -105,6 +103,8 @@ def cleanups_list(options: Options, given: argparse.Namespace) -> int:
     """Pending cleanups: undos that could not reach their hosts. A host does them by itself once it is back."""
     host = given.named or given.host
     found = _conductor(options).list_debts(host)
+    if given.json:
+        return write_json(found)
     if not found:
         say("No cleanup is pending." if host is None else f"No cleanup is pending on {host}.")
         return 0
@@ -150,10 +150,8 @@ def flavor_create(options: Options, given: argparse.Namespace) -> int:
 
 
 def doctor(options: Options, given: argparse.Namespace) -> int:
-    """0; 1 when a check failed."""
-    from nova.manage import doctor as checks
-
-    return checks.run(options, say)
+    """0; 1 when a check failed. With --nagios 0, 1 and 2: all is well, warnings, failures."""
+    return checks.run(options, say, checks.Manner(given.check, given.json, given.nagios))
 
 
 _VERBOSE = argument("--verbose", action="store_true", help="say more")
@@ -216,7 +214,7 @@ def api_schema(options: Options, given: argparse.Namespace) -> int:
 
 CLEANUP_LIST = Command(cleanups_list, "what must be undone on hosts that could not be reached", (
     argument("named", nargs="?", metavar="HOST", help="as --host"),
-    argument("--host", help="only this host's")))
+    argument("--host", help="only this host's"), JSON))
 CLEANUP_DROP = Command(cleanups_drop, "drop the pending cleanups of a removed host", (
     argument("host", help="a host whose nova-compute service was deleted"),
     argument("--yes", action="store_true", help="do it; without it, only show what would be dropped")))
@@ -230,9 +228,9 @@ COMMANDS: dict[str, dict[str, Command]] = {
             argument("--local_cell", action="store_true", help="accepted; there is one cell"), _VERSION)),
         "version": Command(version("cell"), "print its schema revision"),
         "purge": Command(purge, "remove deleted servers for good", _PURGE),
-        "archive_deleted_rows": Command(archive, "nothing to do here: says so", _ARCHIVE)},
-    "service": {"list": Command(service_list, "every daemon and whether it is up", (
-        argument("--host"), argument("--service", metavar="BINARY")))},
+        "archive_deleted_rows": Command(archive, "nothing to do here: says so", _ARCHIVE),
+        **nothing_commands.actions("db", say)},
+    "service": service_commands.actions(_conductor, say, table),
     "host": {**enrolment_commands.actions(_conductor, say, table),
              "show": Command(host_show, "a compute host: its service, servers, and what it owes", (_HOST,)),
              "drain": Command(host_drain, "take a compute host out of use: disable it, and move its servers away. "
@@ -240,9 +238,12 @@ COMMANDS: dict[str, dict[str, Command]] = {
              "undrain": Command(host_undrain, "enable a host that a drain disabled", (_HOST,))},
     "request": {"show": Command(request_show, "what happened to a request, step by step", (
         argument("request", metavar="REQ_ID|SERVER",
-                 help="e.g. req-0c5f... (x-openstack-request-id of the answer), or a server's uuid"),))},
+                 help="e.g. req-0c5f... (x-openstack-request-id of the answer), or a server's uuid"), JSON))},
     "placement": _PLACEMENT,
     "cell_v2": cell_commands.actions(_conductor, say, table),
+    **image_property_commands.actions(say),
+    "volume_attachment": nothing_commands.actions("volume_attachment", say),
+    "stranger": stranger_commands.actions(_conductor, say, table),
     "cleanup": {"list": CLEANUP_LIST, "drop": CLEANUP_DROP},
     "debts": {"list": CLEANUP_LIST, "forgive": CLEANUP_DROP},  # their name until this release
     "floating": floating_commands.actions(_conductor, say, table),
@@ -261,10 +262,24 @@ def _release(_options: object, _given: argparse.Namespace) -> int:
     return 0
 
 
+def completion(_options: object, given: argparse.Namespace) -> int:
+    """Categories, or a category's actions, in one line."""
+    words = COMMANDS.get(given.query_category, {}) if given.query_category else [*SINGLE, *COMMANDS]
+    say(" ".join(words))
+    return 0
+
+
 #: Commands without a category.
 SINGLE: dict[str, Command] = {
-    "doctor": Command(doctor, "check everything this host's daemons need, and say what to do about it"),
+    "doctor": Command(doctor, "check everything this host's daemons need, and say what to do about it", (
+        JSON, argument("--check", action="append", default=[], choices=checks.NAMES, metavar="NAME",
+                       help="only this one (repeatable): " + ", ".join(checks.NAMES)),
+        argument("--nagios", action="store_true", help="exit status for monitoring: 0 ok, 1 warnings, 2 failures"))),
+    "backup": backup_commands.BACKUP,
+    "restore": backup_commands.RESTORE,
     "version": Command(_release, "print the release"),
+    "bash-completion": Command(completion, "print what there is, for the shell's completion", (
+        argument("query_category", nargs="?", metavar="CATEGORY", help="print its actions"),)),
 }
 
 
@@ -280,7 +295,9 @@ def parser() -> argparse.ArgumentParser:
         _add(categories, name, command)
     for category, actions in COMMANDS.items():
         words = ", ".join(actions)
-        actions_of = categories.add_parser(category, help=words).add_subparsers(dest="action", metavar="ACTION")
+        of_category = categories.add_parser(category, help=words)
+        of_category.set_defaults(print_help=of_category.print_help)
+        actions_of = of_category.add_subparsers(dest="action", metavar="ACTION")
         for name, command in actions.items():
             _add(actions_of, name, command)
     return top
@@ -299,13 +316,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     top = parser()
     given = top.parse_args(argv)
     if getattr(given, "command", None) is None:
-        top.print_help()
+        getattr(given, "print_help", top.print_help)()
         return 2
     concurrency.patch("threads")
     named = [word for path in given.config_file for word in ("--config-file", path)]
     if given.config_dir:
         named += ["--config-dir", given.config_dir]
-    options = common.load(BINARY, common.beside(named, "nova-conductor") if named else _default_files())
+    options = common.load(BINARY, common.beside(named, "nova-conductor") if named else common.own_files())
     _quiet(options)
     try:
         with context.entered(context.internal()):
@@ -314,17 +331,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stderr.write(f"{BINARY}: {described(error)}\n")
         return 1
     except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # at its end Python would write once more
         return 1
-
-
-def _default_files() -> list[str]:
-    """nova.conf, and the conductor's own file when we may read it."""
-    import os
-
-    folder = os.environ.get("OS_NOVA_CONFIG_DIR", "/etc/nova")
-    found = [f"{folder}/{name}" for name in ("nova.conf", "nova-conductor.conf")
-             if os.access(f"{folder}/{name}", os.R_OK)]
-    return [word for path in found for word in ("--config-file", path)]
 
 
 def _quiet(options: Options) -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+
+import msgspec
 
 
 def say(text: str = "") -> None:
@@ -15,6 +18,24 @@ def say_now(text: str = "") -> None:
     """For what takes long: whoever reads the output from a pipe sees each line as it comes."""
     say(text)
     sys.stdout.flush()
+
+
+def write_json(found: object) -> int:
+    """One JSON document of wire values, or of lists and mappings of them; times as ISO 8601 (UTC). Always 0, the exit
+    status."""
+    say(json.dumps(msgspec.to_builtins(_whole(found)), indent=2))
+    return 0
+
+
+def _whole(found: object) -> object:
+    """With the fields that are as ever, which messages leave out."""
+    if isinstance(found, msgspec.Struct):
+        return {name: _whole(getattr(found, name)) for name in found.__struct_fields__}
+    if isinstance(found, Mapping):
+        return {str(key): _whole(value) for key, value in found.items()}
+    if isinstance(found, list | tuple):
+        return [_whole(value) for value in found]
+    return found
 
 
 def table(headings: Sequence[str], rows: Sequence[Sequence[object]]) -> None:

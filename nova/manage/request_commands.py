@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from nova.manage.output import write_json
 from nova.model.actions import InstanceAction, PlacementStory
 from nova.rpc.contracts.conductor import ConductorRPC
 
@@ -26,10 +27,18 @@ def show(conductor: ConductorRPC, name: str, say: Say, table: Table) -> int:
     return 0
 
 
+def show_json(conductor: ConductorRPC, name: str) -> int:
+    """The operations as a list, empty and 1 where nothing is known of such a request or server."""
+    found = conductor.get_request(name)
+    write_json(found)
+    return 0 if found else 1
+
+
 def _operation(one: InstanceAction, say: Say, table: Table) -> None:
     end = one.message or ("running" if one.finished_at is None else "done")
     say(f"{one.action}  server {one.server_uuid}  user {one.user_id}  project {one.project_id}  {one.request_id}")
     say(f"  began {one.started_at}  {'ended ' + str(one.finished_at) if one.finished_at else 'not ended'}  {end}")
+    say(f"  trace {one.trace}")
     table(("  step", "attempt", "host", "began", "ms", "outcome", "why"),
           [(f"  {event.step}", event.attempt, event.host, event.started_at.time(), event.duration_ms,
             event.result or "running", (event.details or "")[:DETAILS]) for event in one.events])

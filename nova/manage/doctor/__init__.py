@@ -1,20 +1,26 @@
-"""nova-manage doctor: one line a check, and what to do about what is wrong."""
+"""nova-manage doctor: one line a check, and what to do about what is wrong. No check changes anything."""
 
 from __future__ import annotations
 
 import os
 import pwd
 import stat
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from typing import NamedTuple
 
 from nova.conf.base import Options
-from nova.manage.doctor.cloud import capacity, cleanups, clock, enrolled, failures, hosts, tasks
-from nova.manage.doctor.finding import BAD, OK, WARN, Check, Finding, is_compute
+from nova.manage.doctor.cloud import capacity, cleanups, clock, enrolled, failures, hosts, strangers, tasks
+from nova.manage.doctor.connections import connections
+from nova.manage.doctor.daemons import daemons
+from nova.manage.doctor.finding import BAD, OK, WARN, Check, Finding
 from nova.manage.doctor.firewall import packet_filter
 from nova.manage.doctor.host import bridge_tools, consoles, credentials, disk, image_sandbox, kvm, libvirt
 from nova.manage.doctor.neutron_service import neutron
 from nova.manage.doctor.nova_network import networks
-from nova.manage.doctor.services import broker, databases, glance, image_proxy, keystone, placement
+from nova.manage.doctor.services import broker, databases, glance, image_proxy, placement
+from nova.manage.doctor.standing import keystone, limits, service_user
+from nova.manage.doctor.written import unread
+from nova.manage.output import write_json
 
 
 def config(options: Options) -> Finding:
@@ -25,7 +31,7 @@ def config(options: Options) -> Finding:
                   and os.stat(path).st_mode & 0o077]
     if open_files:
         return Finding(BAD, f"{open_files[0]} can be read by others", f"chmod 600 {open_files[0]}")
-    changeable = _changeable(files, is_compute(options))
+    changeable = _changeable(files, bool(options.compute_driver))
     if changeable:
         return changeable
     return Finding(OK, f"every option of {', '.join(files) or 'the defaults'} is valid; this host is {options.host}")
@@ -52,30 +58,65 @@ def _user(uid: int) -> str:
         return str(uid)
 
 
+#: Names are kept from release to release: monitoring names them.
 CHECKS: tuple[tuple[str, Check], ...] = (
-    ("configuration", config), ("credentials", credentials), ("broker", broker), ("database", databases),
-    ("keystone", keystone), ("glance", glance), ("image proxy", image_proxy), ("neutron", neutron),
+    ("configuration", config), ("options", unread), ("credentials", credentials), ("broker", broker),
+    ("database", databases), ("connections", connections), ("keystone", keystone), ("service-user", service_user),
+    ("limits", limits), ("glance", glance), ("image-proxy", image_proxy), ("neutron", neutron),
     ("networks", networks), ("placement", placement), ("libvirt", libvirt),
-    ("bridge tools", bridge_tools), ("packet filter", packet_filter),
-    ("clock", clock), ("cleanups", cleanups),
-    ("hosts", hosts), ("enrolled hosts", enrolled), ("capacity", capacity), ("tasks", tasks), ("failures", failures),
+    ("bridge-tools", bridge_tools), ("packet-filter", packet_filter),
+    ("daemons", daemons), ("clock", clock), ("cleanups", cleanups), ("strangers", strangers),
+    ("hosts", hosts), ("enrolled-hosts", enrolled), ("capacity", capacity), ("tasks", tasks), ("failures", failures),
     ("consoles", consoles),
     ("disk", disk), ("kvm", kvm),
     ("sandbox", image_sandbox))
+NAMES = tuple(name for name, _check in CHECKS)
+
+#: By the worst state: what scripts of ours know, and what monitoring plugins do (OK, WARNING, CRITICAL).
+EXIT_STATUS = {OK: 0, WARN: 0, BAD: 1}
+NAGIOS_STATUS = {OK: 0, WARN: 1, BAD: 2}
+SEVERITY = (OK, WARN, BAD)
 
 
-def run(options: Options, say: Callable[[str], None]) -> int:
-    """Print every check's line; 1 when one failed."""
-    worst = 0
+class Manner(NamedTuple):
+    """How it is told. ``names`` empty: all checks."""
+
+    names: Collection[str] = ()
+    json: bool = False
+    nagios: bool = False
+
+
+ALL_AS_TEXT = Manner()
+
+
+def run(options: Options, say: Callable[[str], None], manner: Manner = ALL_AS_TEXT) -> int:
+    """Do the checks, and tell of each; the exit status for the worst."""
+    found: list[tuple[str, Finding]] = []
+    for name, finding in _findings(options, manner.names):
+        found.append((name, finding))
+        if not manner.json:
+            say(_line(name, finding))
+    worst = max((finding.state for _name, finding in found), key=SEVERITY.index, default=OK)
+    if manner.json:
+        write_json({"state": worst.lower(), "checks": [
+            {"name": name, "state": finding.state.lower(), "what": finding.what, "cure": finding.cure}
+            for name, finding in found]})
+    return (NAGIOS_STATUS if manner.nagios else EXIT_STATUS)[worst]
+
+
+def _findings(options: Options, names: Collection[str]) -> Iterator[tuple[str, Finding]]:
     for name, check in CHECKS:
+        if names and name not in names:
+            continue
         try:
-            finding = check(options)
+            yield name, check(options)
         except Exception as error:  # one check's accident must not hide the others
-            finding = Finding(BAD, f"the check itself failed: {type(error).__name__}: {error}", "report this")
-        cure = f"  -> {finding.cure}" if finding.cure else ""
-        say(f"{name:14} {finding.state:8} {finding.what}{cure}")
-        worst |= finding.state == BAD
-    return int(worst)
+            yield name, Finding(BAD, f"the check itself failed: {type(error).__name__}: {error}", "report this")
 
 
-__all__ = ["BAD", "CHECKS", "OK", "WARN", "Check", "Finding", "run"]
+def _line(name: str, finding: Finding) -> str:
+    cure = f"  -> {finding.cure}" if finding.cure else ""
+    return f"{name:14} {finding.state:8} {finding.what}{cure}"
+
+
+__all__ = ["BAD", "CHECKS", "NAMES", "OK", "WARN", "Check", "Finding", "Manner", "run"]

@@ -7,45 +7,44 @@ import datetime
 
 from nova import errors
 from nova.conf.base import Options
-from nova.manage.doctor.finding import BAD, NAMED, OK, WARN, Finding, asked, described, is_compute, some
+from nova.manage.doctor.finding import BAD, NAMED, OK, WARN, Finding, asked, described, is_host, some, unanswered
 
 SKEW_S = 5.0
 STILL_MIN, LATELY_H = 30, 24
 
 
 def clock(options: Options) -> Finding:
-    """Against the conductor's database, which decides who is up."""
-    from nova.rpc.contracts.conductor import ConductorRPC
-    from nova.rpc.transport import Bus
-
-    if is_compute(options):
-        return Finding(WARN, "a compute host can not compare its clock with the database's",
-                       "run an NTP client here; orders that seem to come too late are refused")
-    try:
-        states = Bus(options, options.host).client(ConductorRPC).get_host_states((), True)
-    except errors.NovaError:
-        return Finding(WARN, "the clock can not be compared: no conductor answers", "see the broker's line")
-    if states.now is None:
-        return Finding(WARN, "the clock can not be compared: no compute host has registered", "start nova-compute")
+    """This one against the database's, which decides who is up; and those of daemons against their conductor's, as
+    heartbeats told them."""
+    from nova.manage.doctor.services import the_bus
     from nova.model.base import utcnow
+    from nova.model.services import ServiceQuery
+    from nova.rpc.contracts.conductor import ConductorRPC
+    from nova.rpc.contracts.conductor_host import ConductorHostRPC
 
-    skew = abs((utcnow() - states.now).total_seconds())
+    try:
+        bus, _option = the_bus(options)
+        now = bus.client(ConductorHostRPC).known_host(options.host).now if is_host(options) \
+            else bus.client(ConductorRPC).get_clock()
+    except errors.NovaError as error:
+        return unanswered(error)
+    skew = abs((utcnow() - now).total_seconds())
     if skew > SKEW_S:
         return Finding(BAD, f"this clock is {skew:.1f} s away from the database's", "run an NTP client on both")
+    found = () if is_host(options) else bus.client(ConductorRPC).list_services(ServiceQuery(hidden=True))
+    off = [f"{one.binary} on {one.host} ({one.clock_off_s:+.1f} s)" for one in found
+           if one.up and one.clock_off_s is not None]
+    if off:
+        return Finding(WARN, f"clocks differ from the conductors': {some(off)}",
+                       "run an NTP client there: orders that seem to come too late are refused")
     return Finding(OK, f"this clock agrees with the database's ({skew:.1f} s)")
 
 
 def cleanups(options: Options) -> Finding:
     """What is to be cleaned up on hosts that could not be reached: it blocks nothing, but resources stay claimed."""
-    from nova.rpc.contracts.conductor import ConductorRPC
-    from nova.rpc.transport import Bus
-
-    if is_compute(options):
-        return Finding(OK, "a compute host learns of its pending cleanups when it registers")
-    try:
-        found = Bus(options, options.host).client(ConductorRPC).list_debts(None)
-    except errors.NovaError:
-        return Finding(WARN, "pending cleanups can not be read: no conductor answers", "see the broker's line")
+    found = asked(options, lambda conductor: conductor.list_debts(None))
+    if isinstance(found, Finding):
+        return found
     if not found:
         return Finding(OK, "no cleanup is pending")
     counts = collections.Counter(one.host for one in found)
@@ -53,6 +52,19 @@ def cleanups(options: Options) -> Finding:
     more = f" and {len(counts) - NAMED} more" if len(counts) > NAMED else ""
     return Finding(WARN, f"{len(found)} cleanups wait for hosts that could not be reached: {named}{more}",
                    "start nova-compute there; for a host that is gone for good: nova-manage cleanup list")
+
+
+def strangers(options: Options) -> Finding:
+    """What hosts and the ledger have that no record explains: it takes room, and nobody pays for it."""
+    found = asked(options, lambda conductor: conductor.list_strangers(False))
+    if isinstance(found, Finding):
+        return found
+    if not found:
+        return Finding(OK, "records explain everything that hosts reported and the ledger has")
+    counts = collections.Counter(f"{one.kind} on {one.host}" for one in found)
+    return Finding(WARN, f"{len(found)} things that no record explains: "
+                   f"{some([f'{count} {what}' for what, count in sorted(counts.items())])}",
+                   "nova-manage stranger list says why; nova-manage stranger remove ID")
 
 
 def hosts(options: Options) -> Finding:
@@ -141,7 +153,7 @@ def capacity(options: Options) -> Finding:
         with both(options)[0].reading() as tx:
             found = audits.overused(tx)
     except errors.NovaError as error:
-        return Finding(WARN, f"what hosts gave can not be read: {described(error)}", "see the database's line")
+        return Finding(WARN, f"what hosts gave can not be read: {described(error)}", "see the line 'database'")
     if not found:
         return Finding(OK, "no host gave more than it has")
     named = some([f"{one.host} ({one.used} of {one.capacity} {one.resource_class})" for one in found])

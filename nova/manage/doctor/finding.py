@@ -11,6 +11,7 @@ from nova.rpc.contracts.conductor import ConductorRPC
 
 OK, WARN, BAD = "ok", "warning", "FAILED"
 NAMED = 5
+LIBRARYS_URL = "rabbit://"  # where transport_url is not set
 
 T = TypeVar("T")
 
@@ -26,9 +27,21 @@ class Finding(NamedTuple):
 Check = Callable[[Any], Finding]
 
 
-def is_compute(options: Options) -> bool:
-    """Whether this is a compute host's configuration: its broker user may speak to the conductors' door for hosts."""
-    return bool(options.compute_driver) and not options.database.connection
+def is_host(options: Options) -> bool:
+    """Whether this is the configuration of a compute or network host and of no control daemon: its broker user may
+    speak to the conductors' door for hosts alone."""
+    if options.database.connection:
+        return False
+    return bool(options.compute_driver or options.hosts_transport_url and not _control_url(options))
+
+
+def _control_url(options: Options) -> bool:
+    """Whether the way between control daemons is configured, which a host does not have."""
+    from nova.rpc import transport
+
+    if "transport_url" not in options:
+        transport.open_transport(options)  # declares the option, and connects to nothing
+    return options.transport_url not in (None, "", LIBRARYS_URL)
 
 
 def asked(options: Options, ask: Callable[[ConductorRPC], T]) -> T | Finding:
@@ -36,12 +49,20 @@ def asked(options: Options, ask: Callable[[ConductorRPC], T]) -> T | Finding:
     from nova.rpc.contracts.conductor import ConductorRPC
     from nova.rpc.transport import Bus
 
-    if is_compute(options):
-        return Finding(OK, "a compute host does not ask; run this beside nova-api or nova-conductor")
+    if is_host(options):
+        return Finding(OK, "a compute host does not ask: run this beside nova-api or nova-conductor")
     try:
         return ask(Bus(options, options.host).client(ConductorRPC))
-    except errors.NovaError:
-        return Finding(WARN, "this can not be looked at: no conductor answers", "see the broker's line")
+    except errors.NovaError as error:
+        return unanswered(error)
+
+
+def unanswered(error: errors.NovaError) -> Finding:
+    """Of a check that needs a conductor's word, and got none."""
+    if isinstance(error, errors.PeerTooOld):
+        return Finding(WARN, "this can not be looked at: the conductors are of an older release",
+                       "look again after the upgrade")
+    return Finding(WARN, "this can not be looked at: no conductor answers", "see the line 'broker'")
 
 
 def described(error: errors.NovaError) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from nova import errors
 from nova.conf.base import Options
-from nova.manage.doctor.finding import BAD, OK, WARN, Finding, is_compute
+from nova.manage.doctor.finding import BAD, OK, WARN, Finding, is_host
 
 
 def kept_elsewhere(options: Options) -> bool:
@@ -19,7 +19,7 @@ def kept_elsewhere(options: Options) -> bool:
     from nova.manage.doctor.services import the_bus
     from nova.rpc.contracts.conductor_host import ConductorHostRPC
 
-    if not is_compute(options):
+    if not is_host(options):
         return neutron_in_use(options)
     bus, _option = the_bus(options)
     return bus.client(ConductorHostRPC).host_firewall(options.host).kept_elsewhere

@@ -10,7 +10,8 @@ from pathlib import Path
 
 from nova import errors
 from nova.conf.base import Options
-from nova.manage.doctor.finding import BAD, OK, WARN, Finding, asked, is_compute, some
+from nova.manage.doctor.daemons import runs_network
+from nova.manage.doctor.finding import BAD, OK, WARN, Finding, asked, is_host, some
 from nova.manage.doctor.services import broker_address
 from nova.privileged import sandbox
 from nova.privileged.runner import SYSTEM_PATH, SystemRunner
@@ -44,7 +45,7 @@ def libvirt(options: Options) -> Finding:
 
 def image_sandbox(options: Options) -> Finding:
     """Whether the tools that read images can be shut in on this compute host."""
-    if not is_compute(options) or not (options.compute_driver or "").endswith("LibvirtDriver"):
+    if not (options.compute_driver or "").endswith("LibvirtDriver"):
         return Finding(OK, "no tools read images here")
     try:
         sandbox.check(SystemRunner(15))
@@ -57,7 +58,7 @@ def credentials(options: Options) -> Finding:
     """Whether a compute host holds no more than its own broker user and secret."""
     from nova.cmd import host_credentials
 
-    if not is_compute(options):
+    if not is_host(options):
         return Finding(OK, "this is no compute host's configuration: control daemons have credentials")
     names = host_credentials.found(options)
     if names:
@@ -71,13 +72,18 @@ def bridge_tools(options: Options) -> Finding:
 
     if neutron_in_use(options):
         return Finding(OK, "networks are Neutron's, whose agents have tools of their own")
+    is_network_host = runs_network(options)
+    if is_network_host is False:
+        return Finding(OK, "nova-network does not run here: its tools are not needed")
+    state, certainly = (BAD, "") if is_network_host else (WARN, "; needed if nova-network is to run here")
     path = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
     missing = [tool for tool in TOOLS if shutil.which(tool, path=path) is None]
     if missing:
-        return Finding(BAD, f"missing: {', '.join(missing)}", "apt install dnsmasq-base dnsmasq-utils iptables")
+        return Finding(state, f"missing: {', '.join(missing)}{certainly}",
+                       "apt install dnsmasq-base dnsmasq-utils iptables")
     for option, (tool, package) in OPTIONAL_TOOLS.items():
         if getattr(options, option) and shutil.which(tool, path=path) is None:
-            return Finding(BAD, f"missing: {tool}, which {option} = true needs", f"apt install {package}")
+            return Finding(state, f"missing: {tool}, which {option} = true needs{certainly}", f"apt install {package}")
     return Finding(OK, "dnsmasq and iptables are installed")
 
 
@@ -85,7 +91,7 @@ def consoles(options: Options) -> Finding:
     """Whether users can come to consoles, as far as this machine knows it."""
     from nova.model.services import ServiceQuery
 
-    if is_compute(options):
+    if is_host(options):
         return console_addresses(options)
     found = asked(options, lambda conductor: conductor.list_services(ServiceQuery(binary="nova-consoleauth")))
     if isinstance(found, Finding):
@@ -102,12 +108,14 @@ def console_addresses(options: Options) -> Finding:
     """A compute host's: those that lead nowhere from another machine, where the controller is one."""
     from nova.rpc import transport
 
+    if not options.compute_driver:
+        return Finding(OK, "there are no guests here")
     transport.open_transport(options)  # declares transport_url, and connects to nothing
     places = [(f"[{section}]{name}", options[section][name]) for section, names in CONSOLE_PLACES.items()
               if options[section].enabled for name in names]
     if not places:
         return Finding(OK, "guests of this host have no consoles")
-    broker_host, _ = broker_address(options.transport_url or "rabbit://")
+    broker_host, _ = broker_address(options.hosts_transport_url or options.transport_url)
     local = [name for name, place in places if _is_local(place)]
     if not local or _is_local(broker_host):
         return Finding(OK, "consoles are at " + ", ".join(sorted({str(place) for _, place in places})))
@@ -135,12 +143,13 @@ def disk(options: Options) -> Finding:
 
 
 def kvm(options: Options) -> Finding:
-    """As nova-compute found it, or as it would."""
+    """As nova-compute found it, or as it would; its word is not written."""
     if not (options.compute_driver or "").endswith("LibvirtDriver"):
         return Finding(OK, "KVM is not used")
     from nova.privileged import kvm as probe
 
-    found = probe.answer("x86_64", Path(options.state_path), SystemRunner(options.libvirt.kvm_probe_timeout))
+    found = probe.answer("x86_64", Path(options.state_path), SystemRunner(options.libvirt.kvm_probe_timeout),
+                         keep=False)
     chosen = options.libvirt.virt_type
     if found is probe.KvmState.WORKS:
         return Finding(OK, probe.SENTENCES[found])

@@ -1,4 +1,4 @@
-"""What this host asks over the network: broker, databases, Keystone, Glance, Placement."""
+"""What this host asks over the network: broker, databases, Glance, image proxies, Placement."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 
 from nova import errors
 from nova.conf.base import Options
-from nova.manage.doctor.finding import BAD, OK, WARN, Finding, described, is_compute
+from nova.manage.doctor.finding import BAD, OK, WARN, Finding, described, is_host
 from nova.model.base import Library
 
 LONGEST_PAGE = 1 << 16  # bytes
@@ -23,7 +23,7 @@ def broker(options: Options) -> Finding:
     try:
         bus, option = the_bus(options)
     except errors.NovaError as error:
-        return Finding(BAD, error.message, "see 'The broker' in the installation guide")
+        return Finding(BAD, error.message, error.cure or "see 'The broker' in the installation guide")
     host, port = broker_address(getattr(options, option) or "rabbit://")
     try:
         socket.create_connection((host, port), 5).close()
@@ -51,11 +51,15 @@ def unproven(options: Options, host: str, took: str) -> Finding | None:
 
 
 def the_bus(options: Options) -> tuple[Library, str]:
-    """The one that this host's daemons use, and the option with its URL. service.CanNotStart, host.DamagedSecret."""
-    from nova.rpc.host_secret import HostSecret
+    """The one that this host's daemons use, and the option with its URL. service.CanNotStart, host.DamagedSecret,
+    host.SecretNotMade: daemons make it, whose user we may not be."""
+    from nova.rpc.host_secret import FILE, HostSecret
     from nova.rpc.transport import Bus, HostsBus
 
-    if is_compute(options):
+    if is_host(options):
+        secret = Path(options.state_path, FILE)
+        if not secret.exists():
+            raise errors.host.SecretNotMade(path=secret)
         return HostsBus(options, options.host, HostSecret(Path(options.state_path))), HostsBus.option
     return Bus(options, options.host), Bus.option
 
@@ -65,7 +69,7 @@ def round_trip(options: Options, bus: Library) -> str:
     from nova.rpc.contracts.conductor import ConductorRPC
     from nova.rpc.contracts.conductor_host import ConductorHostRPC
 
-    if is_compute(options):
+    if is_host(options):
         bus.client(ConductorHostRPC).may_proceed(options.host, ())
         return ""
     return f" (database: {bus.client(ConductorRPC).ping(options.host)})"
@@ -84,8 +88,7 @@ def databases(options: Options) -> Finding:
     from nova.db import migrate
 
     if not (options.database.connection and options.api_database.connection):
-        return Finding(WARN, "no database URL here (right on a compute host)",
-                       "on a conductor's host: put both connections into nova-conductor.conf")
+        return Finding(OK, "there is no database URL here: only nova-conductor's host has any")
     api, cell = both(options)
     try:
         for schema, database in (("api", api), ("cell", cell)):
@@ -97,41 +100,18 @@ def databases(options: Options) -> Finding:
         return Finding(BAD, described(error), "check [database]connection and [api_database]connection, and the server")
 
 
-def keystone(options: Options) -> Finding:
-    """Whether Keystone gives a token for the credentials in ``[keystone_authtoken]``."""
-    if is_compute(options):
-        return Finding(OK, "a compute host does not ask Keystone")
-    if options.api.auth_strategy == "noauth2":
-        return Finding(WARN, "[api]auth_strategy = noauth2: everybody is believed", "use keystone but for tests")
-    from keystoneauth1 import exceptions
-
-    from nova.clients import session
-
-    try:
-        credentials = session.load(options, "keystone_authtoken")
-        if credentials.auth is None:
-            return Finding(BAD, "[keystone_authtoken] has no credentials",
-                           "set auth_type, auth_url, username, password, project_name and the domains there")
-        credentials.auth.get_token(credentials.session)
-    except exceptions.Unauthorized:
-        return Finding(BAD, "Keystone refuses our credentials",
-                       "correct [keystone_authtoken]username, password, project_name")
-    except errors.NovaError as error:
-        return Finding(BAD, error.message, "correct [keystone_authtoken]")
-    except Exception as error:
-        return Finding(BAD, f"Keystone does not answer: {type(error).__name__}",
-                       "check [keystone_authtoken]auth_url and that Keystone runs")
-    return Finding(OK, "Keystone gives us a token")
-
-
 def glance(options: Options) -> Finding:
     """Whether Glance answers with our own credentials, and has an image to make servers of."""
-    if is_compute(options):
+    if is_host(options):
         return Finding(OK, "a compute host does not ask Glance: orders say where its image proxy is")
     from nova.clients import glance as client
     from nova.clients import session
+    from nova.manage.doctor.standing import refused
     from nova.model.images import ImageQuery
 
+    bad = refused(options, "glance")
+    if bad:
+        return bad
     try:
         images = client.of_groups(options.glance, session.load(options, "glance")).list(ImageQuery(limit=1))
     except errors.NovaError as error:
@@ -148,7 +128,7 @@ def image_proxy(options: Options) -> Finding:
     from nova.cmd import imageproxy
     from nova.cmd.conductor import proxy_servers
 
-    if is_compute(options):
+    if is_host(options):
         return Finding(OK, "orders say where the image proxy is")
     try:
         imageproxy.seal(options)

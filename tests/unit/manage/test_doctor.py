@@ -1,11 +1,14 @@
 from __future__ import annotations
 
 import http.server
+import json
 import os
+import re
 import socket
 import ssl
 import threading
 import types
+from pathlib import Path
 
 import pytest
 from oslo_config import cfg
@@ -60,11 +63,6 @@ def test_round_trip_on_a_compute_host_then_only_the_hosts_contract_is_spoken():
     assert bus.asked == [(ConductorHostRPC,), ("may_proceed", "here", ())]
 
 
-def test_clock_on_a_compute_host_then_it_says_what_to_do_without_asking():
-    finding = doctor.clock(options(compute_driver="libvirt.LibvirtDriver"))
-    assert finding.state == doctor.WARN and "NTP" in finding.cure
-
-
 @pytest.mark.parametrize(("tls", "authority", "warns"), [
     (True, "", True), (True, "/ca.pem", False), (False, "", False)])
 def test_broker_when_its_certificate_is_not_checked_then_a_warning(tls, authority, warns):
@@ -114,8 +112,8 @@ def test_config_when_it_is_a_users_then_where_daemons_are_root_it_is_said(tmp_pa
     assert doctor.config(made).state == state
 
 
-def test_is_compute_when_a_conductor_shares_the_file_then_not():
-    assert not doctor.finding.is_compute(options(compute_driver="libvirt.LibvirtDriver",
+def test_is_host_when_a_conductor_shares_the_file_then_not():
+    assert not doctor.finding.is_host(options(compute_driver="libvirt.LibvirtDriver",
                                                  database__connection="sqlite://"))
 
 
@@ -177,6 +175,63 @@ def test_run_when_a_check_has_an_accident_then_the_others_are_told_and_it_fails(
     assert doctor.run(options(), said.append) == 1
     assert said[0].startswith("first          FAILED   the check itself failed: KeyError")
     assert said[1] == "second         ok       fine"
+
+
+def test_is_host_when_only_the_hosts_vhost_is_configured_then_a_network_host_is_one_too():
+    assert doctor.finding.is_host(options(hosts_transport_url="rabbit://h1:x@b:5672/nova-hosts"))
+    made = options(hosts_transport_url="rabbit://h1:x@b:5672/nova-hosts")
+    transport.open_transport(made)  # declares transport_url
+    made.set_override("transport_url", "rabbit://nova:x@b:5672/nova")
+    assert not doctor.finding.is_host(made)  # a controller, whose metadata service is a host's daemon
+
+
+@pytest.mark.parametrize(("state", "plain", "nagios"), [
+    (doctor.OK, 0, 0), (doctor.WARN, 0, 1), (doctor.BAD, 1, 2)])
+def test_run_when_the_worst_is_told_then_the_exit_status_is_its_own(monkeypatch, state, plain, nagios):
+    monkeypatch.setattr(doctor, "CHECKS", (("first", lambda _: doctor.Finding(doctor.OK, "fine")),
+                                           ("second", lambda _: doctor.Finding(state, "so"))))
+    assert doctor.run(options(), lambda _line: None) == plain
+    assert doctor.run(options(), lambda _line: None, doctor.Manner(nagios=True)) == nagios
+    assert doctor.run(options(), lambda _line: None, doctor.Manner(names=("first",), nagios=True)) == 0
+
+
+def test_run_when_json_is_asked_for_then_it_is_one_object_with_stable_words(monkeypatch, capsys):
+    monkeypatch.setattr(doctor, "CHECKS", (("first", lambda _: doctor.Finding(doctor.BAD, "off", "put it on")),
+                                           ("second", lambda _: doctor.Finding(doctor.OK, "fine"))))
+    assert doctor.run(options(), lambda _line: pytest.fail("a line"), doctor.Manner(json=True)) == 1
+    assert json.loads(capsys.readouterr().out) == {"state": "failed", "checks": [
+        {"name": "first", "state": "failed", "what": "off", "cure": "put it on"},
+        {"name": "second", "state": "ok", "what": "fine", "cure": ""}]}
+
+
+def test_names_then_they_are_the_words_of_a_command_line_and_each_is_in_the_table_of_the_page():
+    page = (Path(__file__).parents[3] / "doc" / "operating.rst").read_text()
+    for name in doctor.NAMES:
+        assert re.fullmatch(r"[a-z]+(-[a-z]+)*", name) and f"``{name}``" in page, name
+
+
+@pytest.mark.parametrize("driver", [None, "libvirt.LibvirtDriver"])
+def test_run_when_nothing_is_there_yet_then_no_check_writes_anything(tmp_path, driver):
+    state = tmp_path / "state"
+    state.mkdir()
+    made = options(state_path=str(state), instances_path=str(state / "instances"), compute_driver=driver,
+                   image_proxy__servers=["http://127.0.0.1:9"])
+    transport.open_transport(made)
+    made.set_override("hosts_transport_url", "rabbit://h:x@127.0.0.1:1/nova-hosts")
+    assert doctor.run(made, lambda _line: None) == 1
+    assert not list(state.iterdir())
+
+
+def test_broker_on_a_host_without_a_secret_then_none_is_made(tmp_path):
+    made = options(state_path=str(tmp_path), compute_driver="libvirt.LibvirtDriver",
+                   hosts_transport_url="rabbit://h:x@127.0.0.1:1/nova-hosts")
+    found = doctor.broker(made)
+    assert found.state == doctor.BAD and "no secret yet" in found.what and "start nova-compute" in found.cure.lower()
+    assert not list(tmp_path.iterdir())
+
+
+def test_databases_on_a_compute_host_then_none_is_asked_for():
+    assert doctor.databases(options(compute_driver="libvirt.LibvirtDriver")).state == doctor.OK
 
 
 def serving(content: bytes, shown: Files | None = None) -> http.server.HTTPServer:

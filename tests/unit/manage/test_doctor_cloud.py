@@ -155,7 +155,7 @@ def test_consoles_of_a_compute_host_when_their_addresses_lead_nowhere_from_elsew
         broker: str, values: dict[str, Any], named: list[str]) -> None:
     made = options(compute_driver="libvirt.LibvirtDriver", **values)
     transport.open_transport(made)  # declares transport_url
-    made.set_override("transport_url", f"rabbit://u:secret@{broker}:5672/nova")
+    made.set_override("hosts_transport_url", f"rabbit://u:secret@{broker}:5672/nova-hosts")
     finding = doctor.consoles(made)
     assert (finding.state == doctor.WARN) is bool(named) and "secret" not in finding.what
     assert (f"alone: {', '.join(named)}" in finding.what) is bool(named)

@@ -30,7 +30,7 @@ class Conductor:
 
 
 def given(**words: Any) -> argparse.Namespace:
-    return argparse.Namespace(**{"zone": None, "host": "h1", **words})
+    return argparse.Namespace(**{"zone": None, "host": "h1", "json": False, **words})
 
 
 @pytest.mark.parametrize(("fields", "state"), [

@@ -1,0 +1,172 @@
+"""``nova-manage image_property`` and ``libvirt``: what a server's record keeps of its image's properties.
+
+A guest is made of the properties that its image had when it was created. A change holds from its next hard reboot,
+start after a move, or rebuild on. Exit codes are upstream's (nova-manage(1)).
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from nova import errors
+from nova.api.views.image_properties import KNOWN
+from nova.db import servers
+from nova.db.engine import Connection, Database
+from nova.manage.command import Command, argument
+from nova.manage.database_commands import database_of
+from nova.model import image_properties
+from nova.model.images import Image
+from nova.model.states import VmState
+
+Say = Callable[[str], None]
+Table = Callable[[Sequence[str], Sequence[Sequence[Any]]], None]
+
+MACHINE = "hw_machine_type"
+NO_SERVER, NO_PROPERTY, BAD_STATE = 2, 3, 3
+BAD_NAME, BAD_VALUE = 4, 5
+BAD_CHANGE, UNSUPPORTED = 4, 5
+SOME_UNSET = 3
+OFF = (VmState.STOPPED.value, VmState.SHELVED.value, VmState.SHELVED_OFFLOADED.value)
+#: A machine type of libvirt's on the architectures that there are, and what it is a version of.
+_TYPE = re.compile(r"(pc-i440fx|pc-q35|pc|q35|virt|s390-ccw-virtio|pseries)(-[a-z0-9.\-]+)?")
+_SAME = {"pc": "pc-i440fx", "q35": "pc-q35"}
+
+
+class PropertyRefused(Exception):
+    """Why nothing was changed; ``code``: the exit status."""
+
+    def __init__(self, code: int, words: str) -> None:
+        super().__init__(words)
+        self.code = code
+
+
+def _image(tx: Connection, uuid: str) -> Image:
+    row = servers.rows_of(tx, [uuid]).get(uuid)
+    if row is None:
+        raise PropertyRefused(NO_SERVER, f"There is no server {uuid}.")
+    return row.image or Image(id="")
+
+
+def shown(cell: Database, uuid: str, name: str) -> str:
+    """The property's value. PropertyRefused."""
+    with cell.reading() as tx:
+        properties = _image(tx, uuid).properties
+    if name not in properties:
+        raise PropertyRefused(NO_PROPERTY, f"The record of server {uuid} has no property {name}.")
+    return properties[name]
+
+
+def changed(cell: Database, uuid: str, wanted: Mapping[str, str]) -> None:
+    """Write them, for a server that is off and that nothing works on. PropertyRefused."""
+    def write(tx: Connection) -> None:
+        try:
+            row = servers.lock_row(tx, uuid)
+        except errors.server.NotFound:
+            raise PropertyRefused(NO_SERVER, f"There is no server {uuid}.") from None
+        if row.vm_state not in OFF or row.task_state is not None:
+            state = f"{row.vm_state}, {row.task_state}" if row.task_state else row.vm_state
+            raise PropertyRefused(BAD_STATE, f"Server {uuid} is {state}. It must be stopped or shelved, and nothing "
+                                  "may work on it.")
+        image = _image(tx, uuid)
+        servers.update(tx, uuid, {"image": msgspec.structs.replace(image, properties={**image.properties, **wanted})})
+    cell.transact(write)
+
+
+def parsed(words: Sequence[str]) -> dict[str, str]:
+    """Of ``NAME=VALUE``. PropertyRefused: a name that means nothing to compute, or a value that it can not have."""
+    found = {}
+    for word in words:
+        name, equals, value = word.partition("=")
+        if not equals or not value:
+            raise PropertyRefused(BAD_VALUE, f"--property {word}: write it as NAME=VALUE.")
+        if name not in KNOWN:
+            raise PropertyRefused(BAD_NAME, f"{name} is no property that compute reads.")
+        found[name] = value
+    if wrong := image_properties.problem(found):
+        raise PropertyRefused(BAD_VALUE, wrong)
+    return found
+
+
+def check_machine(now: str | None, wanted: str, force: bool) -> None:
+    """PropertyRefused: a type of another kind of machine would be other hardware to the guest."""
+    if _TYPE.fullmatch(wanted) is None:
+        raise PropertyRefused(UNSUPPORTED, f"{wanted} is no machine type: pc, q35, virt, pseries, s390-ccw-virtio, or "
+                              "a version of one, such as pc-q35-7.2.")
+    if not force and now is not None and _kind(now) != _kind(wanted):
+        raise PropertyRefused(BAD_CHANGE, f"From {now} to {wanted} the guest's hardware is another. Repeat with "
+                              "--force if its system can do with that.")
+
+
+def _kind(machine: str) -> str:
+    found = _TYPE.fullmatch(machine)
+    kind = found[1] if found else machine
+    return _SAME.get(kind, kind)
+
+
+def without_machine(cell: Database) -> list[str]:
+    """Uuids of living servers whose record has no machine type, in one statement."""
+    with cell.reading() as tx:
+        return [uuid for uuid, properties in servers.properties_of_images(tx) if MACHINE not in properties]
+
+
+def _run(work: Callable[[Database, argparse.Namespace], int], say: Say) -> Any:
+    def run(options: Any, given: argparse.Namespace) -> int:
+        try:
+            return work(database_of(options, "cell"), given)
+        except PropertyRefused as refused:
+            say(str(refused))
+            return refused.code
+    return run
+
+
+def actions(say: Say) -> dict[str, dict[str, Command]]:
+    """The rows of nova-manage's table: two categories."""
+    def show(cell: Database, given: argparse.Namespace) -> int:
+        say(shown(cell, given.server, given.property))
+        return 0
+
+    def change(cell: Database, given: argparse.Namespace) -> int:
+        changed(cell, given.server, parsed(given.property))
+        return 0
+
+    def machine(cell: Database, given: argparse.Namespace) -> int:
+        say(shown(cell, given.server, MACHINE))
+        return 0
+
+    def change_machine(cell: Database, given: argparse.Namespace) -> int:
+        with cell.reading() as tx:
+            now = _image(tx, given.server).properties.get(MACHINE)
+        check_machine(now, given.machine_type, given.force)
+        changed(cell, given.server, {MACHINE: given.machine_type})
+        say(f"Updated instance {given.server} machine type to {given.machine_type} (previously {now or 'undefined'})")
+        return 0
+
+    def unset(cell: Database, given: argparse.Namespace) -> int:
+        found = without_machine(cell)
+        for uuid in found:
+            say(uuid)
+        if not found:
+            say("All servers have a machine type in their records.")
+        return SOME_UNSET if found else 0
+
+    server = argument("server", metavar="UUID")
+    return {
+        "image_property": {
+            "show": Command(_run(show, say), "a property that a server's record keeps of its image", (
+                server, argument("property", metavar="NAME"))),
+            "set": Command(_run(change, say), "change properties in the record of a server that is off", (
+                server, argument("--property", action="append", required=True, metavar="NAME=VALUE",
+                                 help="repeatable")))},
+        "libvirt": {
+            "get_machine_type": Command(_run(machine, say), "the machine type in a server's record", (server,)),
+            "update_machine_type": Command(_run(change_machine, say), "write it, for a server that is off", (
+                server, argument("machine_type", metavar="TYPE"),
+                argument("--force", action="store_true", help="also a type of another kind of machine"))),
+            "list_unset_machine_type": Command(_run(unset, say), "servers whose record has none: [libvirt]"
+                                               "hw_machine_type of their host, or libvirt, chooses", (
+                argument("--cell-uuid", help="accepted; there is one cell"),))}}

@@ -1,0 +1,220 @@
+"""nova-status: whether an upgrade to this release may begin, or is complete.
+
+    nova-status upgrade check [--json]
+
+Names of checks, table and JSON are as upstream's, for tools that read them. Exit codes: 0 all well; 1 a warning; 2 a
+failure; 255 it could not look.
+"""
+
+from __future__ import annotations
+
+import argparse
+import enum
+import json
+import sys
+import textwrap
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from nova import concurrency, errors
+from nova.cmd import common
+from nova.conf.base import Options
+from nova.db import enrolments, migrate
+from nova.db.services import COMPUTE, RunningRelease, releases
+from nova.manage.database_commands import database_of
+from nova.manage.doctor import written
+from nova.manage.doctor.finding import OK
+from nova.version import release
+
+BINARY = "nova-status"
+COULD_NOT_LOOK = 255
+TITLE = "Upgrade Check Results"
+WIDTH = 70
+NAMED = 5
+
+
+class Result(enum.IntEnum):
+    SUCCESS = 0
+    WARNING = 1
+    FAILURE = 2
+
+
+class UpgradeFinding(NamedTuple):
+    result: Result
+    details: str | None = None
+
+
+WELL = UpgradeFinding(Result.SUCCESS)
+
+
+def schemas(options: Options) -> UpgradeFinding:
+    """Whether both databases have this release's tables."""
+    behind = []
+    for schema, command in (("api", "api_db"), ("cell", "db")):
+        have, want = (look(schema, database_of(options, schema)) for look in (migrate.current, migrate.newest))
+        if have != want:
+            behind.append(f"the {schema} database is at {have or 'nothing'} and this release has {want}: run "
+                          f"'nova-manage {command} sync'")
+    return UpgradeFinding(Result.FAILURE, "; ".join(behind).capitalize() + ".") if behind else WELL
+
+
+def cells(options: Options) -> UpgradeFinding:
+    """There is nothing to map; a cloud without a compute host can not run servers."""
+    if _computes(_known(options)):
+        return WELL
+    return UpgradeFinding(Result.WARNING, "No compute host has registered yet. Hosts join by starting, and nothing has "
+                          "to be mapped.")
+
+
+def computes(options: Options) -> UpgradeFinding:
+    """Daemons whose release is more than one before this one."""
+    return too_old(_known(options), release())
+
+
+def too_old(rows: Sequence[RunningRelease], mine: str) -> UpgradeFinding:
+    """Those of ``rows`` for which the step to release ``mine`` is too long."""
+    old = [f"{row.binary} on {row.host} ({row.release})" for row in rows
+           if row.release and _before(_numbers(row.release), _numbers(mine)) > 1]
+    if old:
+        return UpgradeFinding(Result.FAILURE, f"More than one release before {mine}: {_some(old)}. Upgrade them to the "
+                              "release between first.")
+    return WELL
+
+
+def _known(options: Options) -> list[RunningRelease]:
+    with database_of(options, "cell").reading() as tx:
+        return releases(tx)
+
+
+def _computes(rows: Sequence[RunningRelease]) -> set[str]:
+    return {row.host for row in rows if row.binary == COMPUTE}
+
+
+def _numbers(version: str) -> tuple[int, int]:
+    words = [*version.split("."), "0"]
+    return int(words[0]) if words[0].isdigit() else 0, int(words[1]) if words[1].isdigit() else 0
+
+
+def _before(one: tuple[int, int], other: tuple[int, int]) -> int:
+    """How many releases lie between them; another first number is more than one."""
+    return other[1] - one[1] if one[0] == other[0] else 100 * (other[0] - one[0])
+
+
+def enrolled(options: Options) -> UpgradeFinding:
+    """Hosts that no conductor of this release will believe; secrets that an older release left in clear."""
+    hosts = _computes(_known(options))
+    with database_of(options, "cell").reading() as tx:
+        missing = sorted(hosts - set(enrolments.names(tx)))
+        clear = enrolments.in_clear(tx)
+    if missing:
+        return UpgradeFinding(Result.FAILURE, f"Not enrolled, so nothing that they say is believed: {_some(missing)}. "
+                              "Run 'nova-manage host enroll' for each.")
+    if clear:
+        return UpgradeFinding(Result.WARNING, f"Secrets in clear in the database: {_some(clear)}. Conductors wrap them "
+                              "once no conductor of an older release is alive.")
+    return WELL
+
+
+def policy_file(options: Options) -> UpgradeFinding:
+    """JSON is not written any more."""
+    from oslo_policy import opts
+
+    opts.set_defaults(options, policy_file="policy.yaml")
+    name = options.oslo_policy.policy_file
+    if name.endswith(".json"):
+        return UpgradeFinding(Result.FAILURE, f"[oslo_policy]policy_file is {name}: turn it into YAML "
+                              "(oslopolicy-convert-json-to-yaml --namespace nova), and name that.")
+    return WELL
+
+
+def service_token(options: Options) -> UpgradeFinding:
+    """Whether other services are told that it is a service that asks in a user's name."""
+    if options.neutron.auth_type and not options.service_user.send_service_user_token:
+        return UpgradeFinding(Result.WARNING, "[service_user]send_service_user_token is off: long operations fail "
+                              "where the user's token ends before them. Set it, and [service_user]'s credentials.")
+    return WELL
+
+
+def unread(options: Options) -> UpgradeFinding:
+    """Options in files that this release does not read."""
+    found = written.unread(options)
+    return WELL if found.state == OK else UpgradeFinding(Result.WARNING, f"{found.what}. {found.cure}.".capitalize())
+
+
+def nothing(why: str) -> Callable[[Options], UpgradeFinding]:
+    """A check of upstream's that has nothing to look at."""
+    return lambda options: UpgradeFinding(Result.SUCCESS, why)
+
+
+CHECKS: tuple[tuple[str, Callable[[Options], UpgradeFinding]], ...] = (
+    ("Schemas", schemas), ("Cells v2", cells),
+    ("Placement API", nothing("Resources are claimed in the api database; no service is asked.")),
+    ("Cinder API", nothing("This release attaches no volumes.")),
+    ("Policy File JSON to YAML Migration", policy_file), ("Older than N-1 computes", computes),
+    ("Enrolled hosts", enrolled), ("Service User Token Configuration", service_token), ("Options", unread))
+
+
+def _some(names: Sequence[str]) -> str:
+    more = len(names) - NAMED
+    return ", ".join(names[:NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
+def check(options: Options) -> list[tuple[str, UpgradeFinding]]:
+    """All of them; of databases without this release's tables only what that says. NovaError: a database does not
+    answer, or its URL is not set."""
+    first = schemas(options)
+    chosen = CHECKS if first.result is Result.SUCCESS else CHECKS[:1]
+    return [(name, look(options)) for name, look in chosen]
+
+
+def table(found: Sequence[tuple[str, UpgradeFinding]]) -> str:
+    """As upstream prints it: one box, a part a check."""
+    parts = [[TITLE]]
+    for name, finding in found:
+        details = textwrap.wrap(f"Details: {finding.details}", WIDTH, subsequent_indent="  ")
+        parts.append([f"Check: {name}", f"Result: {finding.result.name.capitalize()}", *details])
+    width = max(len(line) for part in parts for line in part)
+    rule = f"+{'-' * (width + 2)}+"
+    lines = [rule]
+    for part in parts:
+        lines += [*(f"| {line.ljust(width)} |" for line in part), rule]
+    return "\n".join(lines)
+
+
+def as_json(found: Sequence[tuple[str, UpgradeFinding]]) -> str:
+    """The same for programs; ``result`` is the number."""
+    return json.dumps({"name": TITLE, "checks": [{"check": name, "result": int(one.result), "details": one.details}
+                                                 for name, one in found]})
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    top = argparse.ArgumentParser(prog=BINARY, description="Whether an upgrade to this release may begin, or is "
+                                  "complete.", epilog="Exit status: 0 all well, 1 a warning, 2 a failure, 255 it could "
+                                  "not look. Run it where nova-conductor.conf is.")
+    top.add_argument("--config-file", action="append", default=[], metavar="FILE", help="repeatable")
+    top.add_argument("--version", action="version", version=release())
+    actions = top.add_subparsers(dest="category", metavar="COMMAND", required=True)
+    upgrade = actions.add_parser("upgrade", help="check").add_subparsers(dest="action", metavar="ACTION", required=True)
+    one = upgrade.add_parser("check", help="look at everything that an upgrade depends on")
+    one.add_argument("--json", action="store_true", help="one JSON object in place of the table")
+    return top
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The program nova-status; its exit code."""
+    given = parser().parse_args(argv)
+    concurrency.patch("threads")
+    named = [word for path in given.config_file for word in ("--config-file", path)]
+    options = common.load("nova-manage", common.beside(named, "nova-conductor") if named else common.own_files())
+    try:
+        found = check(options)
+    except errors.NovaError as error:
+        sys.stderr.write(f"{BINARY}: {error.message}\n")
+        return COULD_NOT_LOOK
+    sys.stdout.write((as_json(found) if given.json else table(found)) + "\n")
+    return max(int(one.result) for _name, one in found)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,56 @@
+"""A cloud that goes on from an older database than its hosts have seen."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+from nova.db.models import cell as tables
+from tests.functional.backends import wait_until
+from tests.functional.cloud import Cloud, Plan
+from tests.functional.test_backups import configure_restored, new_databases
+
+pytestmark = pytest.mark.in_turn(0, 3)
+
+
+@pytest.fixture(scope="module", params=["mariadb", "postgresql"])
+def cloud(request: pytest.FixtureRequest, make_cloud) -> Cloud:
+    return make_cloud(Plan(database=request.param, computes=2)).start()
+
+
+def test_cloud_when_it_goes_on_from_an_older_database_then_its_servers_obey_and_new_numbers_meet_no_old_ones(
+        cloud: Cloud, tmp_path: Path) -> None:
+    api = cloud.api()
+    kept, gone = api.boot("kept"), api.boot("gone")
+    file = tmp_path / "backup"
+    cloud.manage("backup", str(file))
+    for _ in range(3):  # the host goes on: newer epochs than the backup knows
+        api.call("POST", f"/servers/{kept['id']}/action", {"reboot": {"type": "HARD"}})
+        api.settled(kept["id"], "ACTIVE")
+    api.delete(gone["id"])
+    wait_until("it is gone", lambda: gone["id"] not in {one["id"] for one in api.servers()}, 30)
+    stranger = api.boot("stranger")
+    numbers = {row.id for row in cloud.stores.rows("cell", sa.select(tables.servers.c.id))}
+
+    for name in ("conductor", "api", "scheduler"):
+        cloud.daemons[name].kill()
+    urls = new_databases(cloud, cloud.plan.database)
+    cloud.manage("restore", str(file), "--yes", host=configure_restored(cloud, urls))
+    cloud.use_databases(urls)
+    for name in ("conductor", "scheduler", "api"):
+        cloud.daemons[name].start()
+    cloud.wait_up()
+    assert {one["name"] for one in api.servers()} == {"kept", "gone"}
+    api.call("POST", f"/servers/{kept['id']}/action", {"reboot": {"type": "HARD"}})
+    assert api.settled(kept["id"])["status"] == "ACTIVE", "the host took the order for an old one"
+    api.call("POST", f"/servers/{kept['id']}/action", {"os-stop": None})
+    api.settled(kept["id"], "SHUTOFF")
+    new = api.boot("new")
+    ids = sa.select(tables.servers.c.id).where(tables.servers.c.uuid == new["id"])
+    assert cloud.stores.rows("cell", ids)[0].id > max(numbers), "its guest would have the name of one that is there"
+    api.delete(gone["id"])
+    wait_until("what had gone is deleted", lambda: gone["id"] not in {one["id"] for one in api.servers()}, 30)
+    hosts = {host: cloud.guests(host) for host in cloud.hosts}
+    assert any(stranger["id"] in guests for guests in hosts.values()), "nothing is destroyed by inference"

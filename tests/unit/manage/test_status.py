@@ -1,0 +1,55 @@
+"""nova-status: what stands in an upgrade's way."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from nova import errors
+from nova.db.services import RunningRelease
+from nova.manage import status
+from nova.manage.status import Result, UpgradeFinding
+
+WELL = UpgradeFinding(Result.SUCCESS)
+
+
+def test_table_when_upstreams_tools_read_it_then_it_has_their_form() -> None:
+    found = [("Cells v2", WELL), ("Older than N-1 computes", UpgradeFinding(Result.FAILURE, "one two " * 20))]
+    lines = status.table(found).split("\n")
+    assert len({len(line) for line in lines}) == 1 and lines[0].startswith("+--") and lines[0].endswith("--+")
+    assert lines[1].strip("| ") == "Upgrade Check Results"
+    assert [line.strip("| ") for line in lines[3:6]] == ["Check: Cells v2", "Result: Success", "Details: None"]
+    assert "Result: Failure" in lines[8] and lines[9].startswith("| Details: one two") and lines[10].startswith("|   ")
+
+
+def test_json_then_each_result_is_a_number() -> None:
+    said = json.loads(status.as_json([("Cells v2", WELL), ("Options", UpgradeFinding(Result.WARNING, "x"))]))
+    assert said == {"name": "Upgrade Check Results", "checks": [
+        {"check": "Cells v2", "result": 0, "details": None}, {"check": "Options", "result": 1, "details": "x"}]}
+
+
+@pytest.mark.parametrize(("results", "code"), [((0, 0), 0), ((0, 1), 1), ((1, 2, 0), 2)])
+def test_end_then_it_is_the_worst_result(monkeypatch, capsys, results: tuple[int, ...], code: int) -> None:
+    found = [(f"check {number}", UpgradeFinding(Result(one))) for number, one in enumerate(results)]
+    monkeypatch.setattr(status, "check", lambda options: found)
+    monkeypatch.setattr(status.common, "load", lambda *_: None)
+    assert status.main(["upgrade", "check"]) == code
+    assert "Check: check 1" in capsys.readouterr().out
+
+
+def test_end_when_the_database_is_away_then_255_and_why(monkeypatch, capsys) -> None:
+    def away(options: object) -> None:
+        raise errors.Unavailable("The database does not answer.")
+    monkeypatch.setattr(status, "check", away)
+    monkeypatch.setattr(status.common, "load", lambda *_: None)
+    assert status.main(["upgrade", "check", "--json"]) == 255
+    assert capsys.readouterr() == ("", "nova-status: The database does not answer.\n")
+
+
+@pytest.mark.parametrize(("mine", "theirs", "result"), [
+    ("1.4.0", "1.4.0", 0), ("1.4.0", "1.3.2", 0), ("1.4.0", "1.2.9", 2), ("2.0.0", "1.9.0", 2), ("1.4.0", "1.5.0", 0),
+    ("1.4.0", "", 0), ("0.1.0", "odd", 0)])
+def test_computes_when_a_daemon_is_older_then_only_the_release_before_is_fine(mine, theirs, result) -> None:
+    found = status.too_old([RunningRelease("cn1", "nova-compute", theirs)], mine)
+    assert found.result == result and ("nova-compute on cn1" in (found.details or "")) == (result == 2)
