@@ -43,17 +43,19 @@ GREEN_WORKERS = 3  # they wait for programs and sockets half of the time
 PARTS = {
     "unit": Part(("tests/unit", "tests/contract"), ("tests",), 2, plain=True, green=GREEN),
     # three on two cores: they wait for daemons half of the time
-    "functional": Part(("tests/functional",), ("broker", "databases"), 3, ("clients",), whole_files=True),
+    "functional": Part(("tests/functional",), ("broker", "databases", "monitoring"), 3, ("clients",),
+                       whole_files=True),
     "machine": Part(("tests/machine",), ("broker", "databases", "nextdoor", "clients", "hypervisor", "nova",
                                              "tests", "browser", "switch"), venvs=("neutron",),
                     beside=tuple(f"tests/machine/test_{name}.py" for name in BESIDE)),
     "fresh": Part(("tests/fresh",), ("fresh", "tests")),
+    "books": Part(("tests/books",), ("fresh", "tests")),
     "tempest": Part((), ("broker", "databases", "nextdoor", "clients", "nova"), venvs=("clients", "tempest")),
 }
 #: part -> what its processes may use, in seconds of a processor that does `budgets.work` in `budgets.WORK_S`. Those
 #: whose daemons belong to somebody else (systemd, a sandbox) are not measured. A quarter more fails the part: make it
 #: cheaper, or say in the commit that raises the number what the seconds are for.
-BUDGETS_S = {"unit": 240.0, "functional": 330.0}
+BUDGETS_S = {"unit": 240.0, "functional": 380.0}
 FUZZ_S = "600"
 ORDER = ("check", "unit", "functional", "machine", "fresh", "tempest")
 #: The one test of machines unlike this one; a case's name follows in brackets.

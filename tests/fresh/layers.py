@@ -83,7 +83,7 @@ def packages_key() -> str:
 
 
 def environments_key() -> str:
-    return venvs.digest(CHECKOUT, (*venvs.REQUIREMENTS, "bin/stacklib/pins"))
+    return venvs.dependencies(CHECKOUT) + venvs.digest(CHECKOUT, ("bin/stacklib/pins",))
 
 
 def sources_key() -> str:

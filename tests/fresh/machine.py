@@ -33,12 +33,13 @@ FIRST = ("systemd", "(sd-stubinit)", "(sd-stub)")  # a machine's first process, 
 class Plan:
     """What this machine is like.
 
-    ``disk``, ``memory``: in MB, 0: as much as there is. ``hosts``: lines of /etc/hosts. ``resolver``: of
-    /etc/resolv.conf; empty: one that answers. ``umask``: octal digits. ``kvm``: what QEMU plays when it is asked for
-    KVM, see `played.py`; empty: there is no /dev/kvm. ``caches``: files that were fetched before need not be fetched
-    again.
+    ``name``: its host name. ``disk``, ``memory``: in MB, 0: as much as there is. ``hosts``: lines of /etc/hosts.
+    ``resolver``: of /etc/resolv.conf; empty: one that answers. ``umask``: octal digits. ``kvm``: what QEMU plays when
+    it is asked for KVM, see `played.py`; empty: there is no /dev/kvm. ``caches``: files that were fetched before need
+    not be fetched again; ``pip_cache``: nor need pip's.
     """
 
+    name: str = "fresh"
     systemd: bool = False
     disk: int = 0
     memory: int = 0
@@ -49,6 +50,7 @@ class Plan:
     env: dict[str, str] = field(default_factory=dict)
     kvm: str = ""
     caches: bool = True
+    pip_cache: bool = False
 
 
 @dataclass(frozen=True)
@@ -129,7 +131,7 @@ class Machine:
         shown = f":{port:04X} "
         tables = ("cat", "/proc/net/tcp", "/proc/net/tcp6")
         _until(lambda: any(shown in line.partition("00000000:0000 ")[0] for line in
-                           self._in_network(*tables).splitlines() if " 0A " in line), 10, f"port {port}")
+                           self.in_network(*tables).splitlines() if " 0A " in line), 10, f"port {port}")
 
     def kill_inside(self, words: str) -> None:
         """The processes in this machine whose command line has these words: what they started goes on."""
@@ -150,16 +152,17 @@ class Machine:
         self.way_out = subprocess.Popen([*WITH_US, *words], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                                         stderr=subprocess.DEVNULL)
         self._processes.append(self.way_out)
-        _until(lambda: INTERFACE in self._in_network("cat", "/proc/net/dev"), BOOT_S, "the way out")
+        _until(lambda: INTERFACE in self.in_network("cat", "/proc/net/dev"), BOOT_S, "the way out")
 
     def cut(self) -> None:
-        self._in_network("ip", "link", "set", INTERFACE, "down")
+        self.in_network("ip", "link", "set", INTERFACE, "down")
 
     def mend(self) -> None:
-        self._in_network("ip", "link", "set", INTERFACE, "up")
-        self._in_network("ip", "route", "add", "default", "via", "10.0.2.2", "dev", INTERFACE)
+        self.in_network("ip", "link", "set", INTERFACE, "up")
+        self.in_network("ip", "route", "add", "default", "via", "10.0.2.2", "dev", INTERFACE)
 
-    def _in_network(self, *words: str) -> str:
+    def in_network(self, *words: str) -> str:
+        """A command of ours in the machine's network: a small Debian has no tools for it."""
         return subprocess.run(["nsenter", "-t", str(self.leader), "-n", *words],
                               capture_output=True, text=True, check=False).stdout
 
@@ -172,7 +175,7 @@ class Machine:
             stdin=subprocess.DEVNULL, stdout=log, stderr=log, preexec_fn=self._limit, start_new_session=True)
         self._processes.append(self._process)
         _until(self._found, BOOT_S, "the machine", lambda: (self.top / "console.log").read_text(errors="replace"))
-        self._in_network("ip", "link", "set", "lo", "up")
+        self.in_network("ip", "link", "set", "lo", "up")
         self.connect()
         self._inside("/bin/sh", "-c", NODES)
         self._inside("/bin/sh", "-c", WRITABLE)
@@ -181,7 +184,7 @@ class Machine:
             _until(lambda: self._inside(*state).strip() == "active", BOOT_S, "systemd")
         if not plan.ipv6:
             names = [f"net.ipv6.conf.{interface}.disable_ipv6=1" for interface in ("all", "lo")]
-            self._in_network("sysctl", "-q", "-w", *names)
+            self.in_network("sysctl", "-q", "-w", *names)
         if plan.kvm:
             self._inside("/bin/sh", "-c", f"{played.KVM_NODE}; echo {plan.kvm} > {played.ANSWER}")
 
@@ -198,12 +201,12 @@ class Machine:
                   f"mount -t overlay overlay -o lowerdir={lower},upperdir={upper},workdir={work} {root}",
                   f"for at in {root}/var/lib/nova-*; do test ! -d $at || mount -t tmpfs none $at; done",  # a stack's
                   f"printf %s {shlex.quote(plan.hosts)} > {root}/etc/hosts",
-                  f"echo fresh > {root}/etc/hostname",
+                  f"echo {plan.name} > {root}/etc/hostname",
                   f"rm -f {root}/etc/resolv.conf",
                   f"echo {shlex.quote(plan.resolver or 'nameserver 10.0.2.3')} > {root}/etc/resolv.conf"]
         words = ["systemd-nspawn", "-q", "-D", str(root), "--register=no", "--keep-unit", "--private-network",
                  "--capability=all", "--console=pipe", "--resolv-conf=off", "--timezone=off", "--link-journal=no",
-                 "--hostname=fresh", *self._binds()]
+                 f"--hostname={plan.name}", *self._binds()]
         words += ["-b"] if plan.systemd else ["-a", "sleep", "infinity"]
         return "\n".join([*lines, f"SYSTEMD_NSPAWN_API_VFS_WRITABLE=network exec {shlex.join(words)}"])
 
@@ -211,6 +214,7 @@ class Machine:
         binds = [f"--bind-ro={path}" for path in layers.local_indexes()]
         if self.plan.caches:
             targets = {"debs": "/var/cache/apt/archives", "uv": "/var/cache/uv"}
+            targets |= {"pip": "/root/.cache/pip"} if self.plan.pip_cache else {}
             binds += [f"--bind={layers.shared(name)}:{target}" for name, target in targets.items()]
         binds += [f"--bind-ro={played.PROGRAM}:/usr/local/bin/qemu-played"] if self.plan.kvm else []
         return binds

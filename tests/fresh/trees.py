@@ -31,12 +31,18 @@ def with_packages() -> layers.Made:
     return (*layers.checkout(), *_made("packages", layers.packages_key(), layers.base(), command))
 
 
-def installed() -> layers.Made:
-    """All environments, our own package as the checkout has it: ``up`` fetches nothing."""
-    command = f"bin/stack install --parts {','.join(layers.PARTS)}"
+INSTALL = f"bin/stack install --parts {','.join(layers.PARTS)}"
+
+
+def environments() -> layers.Made:
+    """All of Python's environments; our own package in one of them may be of an older checkout."""
     below = _made("packages", layers.packages_key(), layers.base(), PACKAGES.format(parts=repr(layers.PARTS)))
-    environments = _made("environments", layers.environments_key(), below, command)
-    return (*layers.checkout(), *_made("current", layers.sources_key(), environments, command))
+    return (*layers.checkout(), *_made("environments", layers.environments_key(), below, INSTALL))
+
+
+def installed() -> layers.Made:
+    """The same, our own package as the checkout has it: ``up`` fetches nothing."""
+    return (*layers.checkout(), *_made("current", layers.sources_key(), environments()[1:], INSTALL))
 
 
 def _made(name: str, key: str, below: layers.Made, command: str) -> layers.Made:
