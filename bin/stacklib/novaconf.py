@@ -18,6 +18,7 @@ from .secrets import Secrets
 Settings = dict[str, dict[str, str]]
 DRIVERS = {"libvirt": "libvirt.LibvirtDriver", "fake": "fake.FakeDriver"}
 # The interface whose wire the guests' bridge joins. On the machine itself no wire is joined: guests stay in the bridge.
+FAKE_MONITORING_PORTS = 9900  # and those behind it
 DATA_INTERFACE = "eth1"
 
 
@@ -93,9 +94,15 @@ def compute(layout: Layout, secrets: Secrets, host: Compute) -> Settings:
                 **_network(layout),
             },
             "libvirt": _migrations(layout, host),
+            "monitoring": {"port": _monitoring_port(layout, host)},
             **_consoles(layout, host),
         }
     )
+
+
+def _monitoring_port(layout: Layout, host: Compute) -> str:
+    """Pretended hosts share a machine, and the usual port is one daemon's."""
+    return str(FAKE_MONITORING_PORTS + layout.computes.index(host)) if layout.choices.driver == "fake" else ""
 
 
 def _migrations(layout: Layout, host: Compute) -> dict[str, str]:

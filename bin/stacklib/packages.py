@@ -64,12 +64,13 @@ PACKAGES: dict[str, tuple[str, ...]] = {
     ),
     "browser": ("chromium",),
     "switch": ("openvswitch-switch",),
+    "monitoring": ("prometheus",),
     "fresh": ("debootstrap", "systemd-container", "slirp4netns", "iproute2", "procps"),
     "tests": ("bubblewrap", "curl", "dosfstools", "git", "iputils-ping", "libxml2-utils", "lvm2", "mtools",
               "qemu-system-common", "udhcpc", "xorriso"),
 }
 # What a stack is made of; the tests' own tools are `bin/test`'s to ask for.
-PARTS = tuple(name for name in PACKAGES if name not in ("browser", "switch", "fresh", "tests"))
+PARTS = tuple(name for name in PACKAGES if name not in ("browser", "switch", "monitoring", "fresh", "tests"))
 POLICY = Path("/usr/sbin/policy-rc.d")
 POLICY_TEXT = "#!/bin/sh\n# made by `bin/stack install`, which removes it again: no service may start\nexit 101\n"
 LISTS_AGE = 7 * 86400  # seconds after which the package lists are fetched anew

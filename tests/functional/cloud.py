@@ -14,6 +14,7 @@ import os
 import shutil
 import subprocess
 import sys
+import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -52,6 +53,7 @@ class Plan:
     certs: bool = False  # a nova-cert
     consoles: bool = False  # a nova-consoleauth, and hosts with consoles of every type
     cuttable_cell: bool = False  # the cell's database is reached through ``cloud.cell_link``
+    monitored: bool = False  # each host's daemons show health and metrics, at ``cloud.monitoring(host)``
     options: Mapping[str, Mapping[str, Any]] = dataclasses.field(default_factory=dict)
     env: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
@@ -179,6 +181,7 @@ class Cloud:
         if host in HOSTS:  # it knows one way alone
             del sections["DEFAULT"]["transport_url"]
             sections["DEFAULT"]["hosts_transport_url"] = hosts_url(self.broker_url, host)
+        sections["monitoring"] = {"enabled": self.plan.monitored, "listen": self.monitoring(host)}
         sections["DEFAULT"] |= {"host": host, "state_path": self.state(host), **default}
         self.state(host).mkdir(parents=True, exist_ok=True)
         (folder / "nova.conf").write_text(render(sections))
@@ -253,6 +256,10 @@ class Cloud:
     def state(self, host: str) -> Path:
         return self.root / "state" / host
 
+    def monitoring(self, host: str) -> str:
+        """The loopback address of this host alone: every daemon has its usual port there."""
+        return f"127.{64 + self.port // 256 % 64}.{self.port % 256}.{1 + zlib.crc32(host.encode()) % 250}"
+
     def compute(self, host: str) -> Daemon:
         return self.daemons[f"compute{host.removeprefix('host')}"]
 
@@ -282,6 +289,13 @@ class Cloud:
         return {path.stem for path in (self.state(host) / "fake" / "guests").glob("*.json")}
 
     # -- what is left
+
+    def use_databases(self, urls: Mapping[str, str]) -> None:
+        """The control daemons that are started from now on have these."""
+        if self._stores is not None:
+            self._stores.close()
+        self.database_urls, self._stores = dict(urls), None
+        self.configure("ctl")
 
     @property
     def stores(self) -> Any:

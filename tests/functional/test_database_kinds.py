@@ -10,16 +10,18 @@ import pytest
 import sqlalchemy as sa
 
 from nova import errors
-from nova.db import migrations, networks, server_lists, servers, services, states, timeouts
+from nova.db import migrations, networks, server_limits, server_lists, servers, services, states, strangers, timeouts
 from nova.db.engine import Database, DatabaseBusy
 from nova.db.models import cell as tables
 from nova.db.statements import insert_all
+from nova.db.types import later
 from nova.model.base import Scope, utcnow
 from nova.model.migrations import NewMigration
 from nova.model.networks import RequestedNetwork
 from nova.model.servers import Condition, ServerListQuery
-from nova.model.services import Registration
+from nova.model.services import Registration, ServiceQuery
 from nova.model.states import ACTIONS, VmState
+from nova.model.strangers import StrangerKind
 from tests.fakes.rows import add_network, add_servers, new_uuid, plugged, server_row
 from tests.functional.backends import KINDS, Absent
 
@@ -225,3 +227,53 @@ def test_rows_without_end_are_inserted_in_pieces(cell: Database) -> None:
     with cell.reading() as tx:
         assert tx.execute(sa.select(sa.func.count()).where(
             tables.server_tags.c.server_uuid == owner)).scalar_one() == 40_000
+
+
+def test_limit_of_a_server_then_its_databases_are_of_one_server_and_sqlite_has_none(cell: Database) -> None:
+    limit = server_limits.limit_of(cell)
+    assert limit == server_limits.limit_of(cell.alone())
+    assert limit is None if cell.dialect == "sqlite" else limit is not None and limit.connections > 10
+
+
+def test_beats_when_some_clocks_are_off_then_each_row_has_its_own(cell: Database) -> None:
+    names = [(f"clock{number}", "nova-compute") for number in range(3)]
+    for host, binary in names:
+        cell.transact(lambda tx, host=host, binary=binary: services.register(tx, Registration(
+            host=host, binary=binary, topic="compute", host_id=new_uuid())))
+    for beats in ({names[0]: -7.5, names[1]: None, names[2]: 40.0}, dict.fromkeys(names)):
+        cell.transact(lambda tx, beats=beats: services.beat(tx, beats))
+        with cell.reading() as tx:
+            found = {name: services.select(tx, ServiceQuery(host=name[0]))[0][0].clock_off_s for name in names}
+        assert found == beats
+
+
+def test_strangers_when_they_come_and_go_then_rows_begin_and_end_on_each_database(cell: Database) -> None:
+    def key(number: int) -> strangers.StrangerKey:
+        return strangers.StrangerKey("s1", StrangerKind.GUEST, f"n{number}")
+    among, uuid = strangers.of_host("s1", (StrangerKind.GUEST,)), new_uuid()
+    both = {key(number): strangers.StrangerFacts(uuid, "running") for number in range(2)}
+    assert cell.transact(lambda tx: strangers.write(tx, among, both)) == set(both)
+    assert cell.transact(lambda tx: strangers.write(tx, among, both)) == set()
+    cell.transact(lambda tx: strangers.order(tx, [key(0)]))
+    with cell.reading() as tx:
+        assert [row.name for row in strangers.ordered(tx, "s1", (StrangerKind.GUEST,), 60)] == ["n0"]
+    for _again in range(2):
+        cell.transact(lambda tx: strangers.write(tx, among, {}))
+        cell.transact(lambda tx: strangers.write(tx, among, both))
+    with cell.reading() as tx:
+        rows = strangers.listed(tx, 100, with_ended=True)
+    assert [row.ending for row in rows] == ["removed", "gone by itself", "gone by itself", "gone by itself", "", ""]
+    assert cell.transact(lambda tx: strangers.purge(tx, -10)) == 4
+
+
+def test_walk_when_several_ask_for_a_turn_then_one_has_it_until_it_is_over(cell: Database) -> None:
+    def take(seconds: int) -> str | None:
+        return cell.transact(lambda tx: strangers.take_turn(tx, "w", seconds))
+    assert take(60) == "" and take(60) is None
+    cell.transact(lambda tx: strangers.go_on(tx, "w", "middle"))
+    cell.transact(lambda tx: tx.execute(sa.update(tables.audit_walks).values(taken_until=later(-1))))
+    assert take(-1) == "middle" and take(60) == "middle"
+    cell.transact(lambda tx: strangers.go_on(tx, "w", None))
+    with cell.reading() as tx:
+        row = tx.execute(sa.select(tables.audit_walks)).one()
+    assert row.after == "" and row.passed_at is not None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hmac
+import json
 import os
 import stat
 import urllib.request
@@ -136,4 +137,7 @@ def test_metadata_service_proves_itself_and_is_in_no_list(cloud: Cloud) -> None:
     with urllib.request.urlopen(asked, timeout=10) as answer:
         assert answer.read().decode().startswith("vm3")
     assert not [one for one in cloud.api("admin").get("/os-services")["services"] if "metadata" in one["binary"]]
+    listed = json.loads(cloud.manage("service", "list", "--json"))
+    shown = {one["binary"] for one in listed if one["up"]}
+    assert {"nova-metadata", "nova-osapi_compute", "nova-conductor"} <= shown
     cloud.empty()

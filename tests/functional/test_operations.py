@@ -213,7 +213,8 @@ def doctor(cloud: Cloud) -> dict[str, tuple[str, str]]:
 
 def test_doctor_when_things_are_well_and_when_not_then_it_tells_them_apart(cloud) -> None:
     well = doctor(cloud)
-    for check in ("configuration", "broker", "database", "glance", "clock", "kvm", "libvirt"):
+    for check in ("configuration", "options", "broker", "database", "connections", "daemons", "glance", "clock", "kvm",
+                  "libvirt"):
         assert well[check][0] == "ok", well[check]
     assert well["keystone"][0] == "warning"
     cloud.glance.go_away()

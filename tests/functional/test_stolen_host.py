@@ -27,6 +27,7 @@ from nova.model.hosts import Inventory, Node
 from nova.model.orders import GuestState, Outcome, Permission, PowerReport
 from nova.model.services import ContractVersion, Heartbeat, Registration
 from nova.model.states import PowerState
+from nova.model.strangers import StrangerReport
 from nova.rpc.contracts.compute import ComputeRPC
 from nova.rpc.contracts.conductor import ConductorRPC
 from nova.rpc.contracts.conductor_host import ConductorHostRPC
@@ -209,6 +210,8 @@ SAID: dict[str, tuple[str, Callable[[Any, Scene], Any]]] = {
             uuid=_node(scene, OTHER), name=THIEF, hypervisor_type="QEMU", vcpus=4096),)))),
     "another's inventory": ("host", lambda conductor, scene: conductor.report_inventory(THIEF, Inventory(
         host=OTHER, host_id=scene.thief.host_id, version=10**9, nodes=()))),
+    "another's strangers": ("host", lambda conductor, scene: conductor.report_strangers(
+        THIEF, StrangerReport(host=OTHER))),
     "another's heartbeat": ("host", lambda conductor, scene: conductor.heartbeat(
         THIEF, Heartbeat(host=OTHER, binary="nova-compute"))),
     "another's power": ("host", lambda conductor, scene: conductor.report_power(THIEF, PowerReport(host=OTHER)))}

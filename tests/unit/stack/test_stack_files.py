@@ -361,3 +361,9 @@ def test_files_of_nova_then_the_databases_urls_are_the_conductors_alone(short_pa
     users = {daemon.name: daemon.user for daemon in (*nova.conductors(stack), *nova.control_daemons(stack))}
     assert [name for name, user in users.items() if user == "nova-conductor"] == ["nova-conductor"]
     assert users["nova-novncproxy"] == users["nova-consoleauth"] == users["nova-imageproxy"] == "nova"
+
+
+def test_compute_conf_when_hosts_are_pretended_then_each_shows_its_health_at_a_port_of_its_own(make_layout, secrets):
+    layout = make_layout(driver="fake", computes=3)
+    ports = [parsed(novaconf.compute(layout, secrets, host))["monitoring"]["port"] for host in layout.computes]
+    assert ports == ["9900", "9901", "9902"]
