@@ -32,10 +32,10 @@ class Failed(NamedTuple):
 
 
 class Bench:
-    def __init__(self, long: bool) -> None:
+    def __init__(self, long: bool, seed: int | None = None) -> None:
         self.layout = Layout(PLAIN_STATE, Choices())
         self.log = Path(tempfile.gettempdir()) / f"nova-test-install-{os.getuid()}.log"
-        self.long, self.seed = long, seed_of(TOP)
+        self.long, self.seed = long, seed_of(TOP) if seed is None else seed
         self.seconds: Counter[str] = Counter()  # of a part's files
         self.left_out: Counter[str] = Counter()  # of a part
         self.processor_s: list[float] = []  # of each process of a part, with its children

@@ -69,7 +69,8 @@ def _places(cloud: LivingCloud, live: list[Any], moves: dict[str, Any]) -> Itera
         if state == VmState.ERROR:
             continue
         if guest is None or not guest.defined:
-            yield f"{name} is on {row.host}, whose hypervisor has no such guest"
+            if not _lacks_definition_alone(row, guest):
+                yield f"{name} is on {row.host}, whose hypervisor has no such guest"
             continue
         if PowerState(guest.power_state) not in POWER.get(state, set(PowerState)):
             yield f"{name}: its guest is {PowerState(guest.power_state).name}"
@@ -86,6 +87,13 @@ def _places(cloud: LivingCloud, live: list[Any], moves: dict[str, Any]) -> Itera
                 uuid in source_copies - expected - stranded
                 if uuid not in dying)
     yield from (f"{uuid} should be put aside on {host}" for host, uuid in expected - source_copies)
+
+
+def _lacks_definition_alone(row: Any, guest: Any) -> bool:
+    """A hard reboot died between the old definition and the new one, and then the server was stopped: it is off, with
+    all its disks, and a start defines it."""
+    off = row.vm_state == "stopped" and row.power_state == PowerState.SHUTDOWN
+    return off and guest is not None and bool(guest.disks)
 
 
 def _half_destroyed(row: Any) -> bool:
