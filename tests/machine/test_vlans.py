@@ -16,7 +16,7 @@ from tests.machine import vlan_machine
 BIN = Path(__file__).resolve().parents[2] / "bin"
 TOOLS = ("qemu-system-x86_64", "ip", "apt-get", "dpkg", "ldd", "chroot")
 MISSING = [tool for tool in TOOLS if not shutil.which(tool, path="/usr/sbin:/sbin:" + os.environ.get("PATH", ""))]
-PATIENCE_S = 170
+PATIENCE_S = 280  # 25 alone, much more beside others
 CHECKS = 9
 
 pytestmark = [
