@@ -8,6 +8,7 @@ import gc
 import json
 import sys
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,18 @@ from nova import concurrency
 from tests import sampling
 
 concurrency.patch(prefer="threads")  # ahead of all that is imported from here on
+
+from tests.fakes import pools  # noqa: E402
+
+pools.watch()
+
+
+@pytest.fixture(autouse=True)
+def in_order() -> Iterator[None]:
+    """No thread takes connections in an order in which threads can wait for each other."""
+    pools.WRONG.clear()
+    yield
+    assert not pools.WRONG, "\n".join(sorted(set(pools.WRONG)))
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

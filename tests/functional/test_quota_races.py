@@ -103,6 +103,12 @@ def test_quota_when_fifty_creates_race_then_exactly_the_limit_gets_through(deps:
     assert rows == {uuid for uuids in done for uuid in uuids}
 
 
+def test_create_when_more_of_new_projects_race_than_the_pool_has_connections_then_all_are_made(deps: Deps) -> None:
+    """Each makes its project's default security group, too."""
+    names = [f"new-{number}" for number in range(CREATES)]
+    assert len(outcomes(together([lambda name=name: create(deps, name) for name in names]))[0]) == CREATES
+
+
 @pytest.mark.parametrize("level", ["class", "project", "user"])
 def test_quota_when_requests_of_several_race_then_no_level_is_exceeded(deps: Deps, project: str, level: str) -> None:
     limit = {"cores": 7}

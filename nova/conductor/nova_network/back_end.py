@@ -43,11 +43,11 @@ class NovaNetwork:
     # -- admission
 
     def admit(self, request: NetworkRequest) -> Admitted:
+        members_of = self.groups.admit(request.project_id, request.security_groups)
+        groups = tuple(members_of.values())
+        if request.networks == ():
+            return Admitted((), groups, members_of=members_of)
         with self.deps.cell.reading() as tx:
-            members_of = self.groups.admit(tx, request.project_id, request.security_groups)
-            groups = tuple(members_of.values())
-            if request.networks == ():
-                return Admitted((), groups, members_of=members_of)
             known = self.addresses.known(tx, request.project_id)
             self.addresses.check(tx, known, request)
         chosen = self.addresses.chosen(known, request)

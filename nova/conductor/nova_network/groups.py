@@ -231,13 +231,14 @@ class Groups:
 
     # -- what the rest of nova-network asks
 
-    def admit(self, tx: Connection, project: str, names: Sequence[str]) -> dict[int, str]:
+    def admit(self, project: str, names: Sequence[str]) -> dict[int, str]:
         """Groups by name or id, each known; key -> name. A project's default group is made where there is none; it is
         never deleted nor renamed, so that a look at it can be remembered."""
         asked = list(dict.fromkeys(names)) or [DEFAULT]
         if asked == [DEFAULT]:
-            return {self._default_of(tx, project): DEFAULT}
-        found = rows.keys_of(tx, project, asked)
+            return {self._default_of(project): DEFAULT}
+        with self.deps.cell.reading() as tx:
+            found = rows.keys_of(tx, project, asked)
         if DEFAULT in asked and DEFAULT not in found:
             found = self._with_default(project, lambda own: rows.keys_of(own, project, asked))
         for name in asked:
@@ -245,10 +246,11 @@ class Groups:
                 raise errors.server.NoSuchSecurityGroup(name=name)
         return {row.id: row.name for row in found.values()}
 
-    def _default_of(self, tx: Connection, project: str) -> int:
+    def _default_of(self, project: str) -> int:
         key = self._defaults.get(project)
         if key is None:
-            found = rows.keys_of(tx, project, [DEFAULT]).get(DEFAULT)
+            with self.deps.cell.reading() as tx:
+                found = rows.keys_of(tx, project, [DEFAULT]).get(DEFAULT)
             user = context.current().user_id
             key = found.id if found is not None else self.deps.cell.transact(
                 lambda own: rows.ensure_default(own, project, user))

@@ -51,15 +51,15 @@ class Aggregates:
         aggregate.SecondZone, aggregate.HasServers. Its hosts' servers show the new zone."""
         items = {ZONE: update.availability_zone} if update.changes_zone else {}
 
-        def write(tx: Connection, aggregate: Aggregate) -> None:
+        def write(tx: Connection, cell: Connection, aggregate: Aggregate) -> None:
             if update.name is not None:
                 aggregates.rename(tx, aggregate.id, update.name)
-            self._write_metadata(tx, aggregate, items)
+            self._write_metadata(tx, cell, aggregate, items)
         return self._change(update.id, write)
 
     def set_aggregate_metadata(self, aggregate_id: int, items: Mapping[str, str | None]) -> Aggregate:
         """Keys that are not named stay; the key ``availability_zone`` is its zone. Errors as of an update."""
-        return self._change(aggregate_id, lambda tx, aggregate: self._write_metadata(tx, aggregate, items))
+        return self._change(aggregate_id, lambda tx, cell, aggregate: self._write_metadata(tx, cell, aggregate, items))
 
     def delete_aggregate(self, aggregate_id: int) -> None:
         """aggregate.NotFound; aggregate.NotEmpty while hosts are in it."""
@@ -71,54 +71,56 @@ class Aggregates:
     def add_aggregate_host(self, aggregate_id: int, host: str) -> Aggregate:
         """aggregate.NotFound; host.NotFound: it has no nova-compute; aggregate.HostExists, aggregate.HostInZone,
         aggregate.PinnedServers. Schedulers hear of it after the commit."""
-        def write(tx: Connection, aggregate: Aggregate) -> None:
-            self._check_host(host)
+        def write(tx: Connection, cell: Connection, aggregate: Aggregate) -> None:
+            self._check_host(cell, host)
             if host in aggregate.hosts:
                 raise errors.aggregate.HostExists(id=aggregate.id, host=host)
             zone = aggregates.zones(tx, [host]).get(host)
             if aggregate.zone is not None and zone not in (None, aggregate.zone):
                 raise errors.aggregate.HostInZone(id=aggregate.id, host=host, zone=zone, wanted=aggregate.zone)
-            self._check_pins("add", aggregate, host, zone, zone or aggregate.zone)
+            self._check_pins(cell, "add", aggregate, host, zone, zone or aggregate.zone)
             aggregates.add_host(tx, aggregate.id, host)
         return self._change(aggregate_id, write, [host])
 
     def remove_aggregate_host(self, aggregate_id: int, host: str) -> Aggregate:
         """aggregate.NotFound, aggregate.HostNotFound, aggregate.PinnedServers. The host may have no nova-compute any
         more."""
-        def write(tx: Connection, aggregate: Aggregate) -> None:
+        def write(tx: Connection, cell: Connection, aggregate: Aggregate) -> None:
             if host not in aggregate.hosts:
                 raise errors.aggregate.HostNotFound(id=aggregate.id, host=host)
             zone = aggregates.zones(tx, [host]).get(host)
             aggregates.remove_host(tx, aggregate.id, host)
-            self._check_pins("remove", aggregate, host, zone, aggregates.zones(tx, [host]).get(host))
+            self._check_pins(cell, "remove", aggregate, host, zone, aggregates.zones(tx, [host]).get(host))
         return self._change(aggregate_id, write, [host])
 
     # -- one change
 
-    def _change(self, key: int, write: Callable[[Connection, Aggregate], None],
+    def _change(self, key: int, write: Callable[[Connection, Connection, Aggregate], None],
                 moved: Collection[str] | None = None) -> Aggregate:
-        """Change an aggregate under the stamp; then servers' rows and schedulers follow. ``moved``: the hosts that
-        came or went; without, it is the aggregate itself that changed."""
+        """Change an aggregate under the stamp; then servers' rows and schedulers follow. ``write`` reads the cell, too.
+        ``moved``: the hosts that came or went; without, it is the aggregate itself that changed."""
         def changed(tx: Connection) -> tuple[Aggregate, Aggregate]:
             aggregates.changing(tx)
             before = aggregates.get(tx, key)
-            write(tx, before)
+            write(tx, cell, before)
             if moved is None:
                 aggregates.touch(tx, key)
             return before, aggregates.get(tx, key)
-        before, after = self.deps.api.transact(changed)
+        with self.deps.cell.reading() as cell:
+            before, after = self.deps.api.transact(changed)
         self.deps.feed.aggregates_changed()
         followers = moved if moved is not None else (after.hosts if before.zone != after.zone else ())
         if followers and (before.zone or after.zone):
             zones.follow(self.deps, followers)
         return after
 
-    def _write_metadata(self, tx: Connection, aggregate: Aggregate, items: Mapping[str, str | None]) -> None:
+    def _write_metadata(self, tx: Connection, cell: Connection, aggregate: Aggregate,
+                        items: Mapping[str, str | None]) -> None:
         if ZONE in items and items[ZONE] != aggregate.zone:
-            self._check_new_zone(tx, aggregate, items[ZONE])
+            self._check_new_zone(tx, cell, aggregate, items[ZONE])
         aggregates.write_metadata(tx, aggregate.id, items)
 
-    def _check_new_zone(self, tx: Connection, aggregate: Aggregate, zone: str | None) -> None:
+    def _check_new_zone(self, tx: Connection, cell: Connection, aggregate: Aggregate, zone: str | None) -> None:
         """aggregate.BadZone, aggregate.SecondZone, or aggregate.HasServers: the zone of this aggregate's hosts must not
         become this one."""
         self._check_zone_name(zone)
@@ -128,8 +130,7 @@ class Aggregates:
             for host, other in sorted(aggregates.zones(tx, aggregate.hosts, but=aggregate.id).items()):
                 if other != zone:
                     raise errors.aggregate.SecondZone(id=aggregate.id, host=host, zone=other)
-        with self.deps.cell.reading() as cell:
-            busy = hosts.with_servers(cell, aggregate.hosts)
+        busy = hosts.with_servers(cell, aggregate.hosts)
         if busy:
             raise errors.aggregate.HasServers(id=aggregate.id, hosts=", ".join(busy[:5]) + ", ..." * (len(busy) > 5))
 
@@ -143,20 +144,19 @@ class Aggregates:
             raise errors.aggregate.BadZone(zone=zone, reason="it is the zone of control daemons "
                                            "([DEFAULT]internal_service_availability_zone)")
 
-    def _check_host(self, host: str) -> None:
-        with self.deps.cell.reading() as tx:
-            if services.COMPUTE not in services.binaries(tx, host):
-                raise errors.host.NotFound(host=host)
+    @staticmethod
+    def _check_host(cell: Connection, host: str) -> None:
+        if services.COMPUTE not in services.binaries(cell, host):
+            raise errors.host.NotFound(host=host)
 
-    def _check_pins(self, act: str, aggregate: Aggregate, host: str, before: str | None, after: str | None) -> None:
+    def _check_pins(self, cell: Connection, act: str, aggregate: Aggregate, host: str, before: str | None, after: str | None) -> None:
         """aggregate.PinnedServers when the host would leave the zone that a server of it asked for."""
         default = self.deps.settings.default_availability_zone
         left, entered = before or default, after or default
         if left == entered:
             return
-        with self.deps.cell.reading() as tx:
-            if hosts.has_pinned(tx, host, left):
-                raise errors.aggregate.PinnedServers(act=act, host=host, id=aggregate.id, zone=left)
+        if hosts.has_pinned(cell, host, left):
+            raise errors.aggregate.PinnedServers(act=act, host=host, id=aggregate.id, zone=left)
 
     # -- images kept ready
 

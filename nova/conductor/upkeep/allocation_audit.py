@@ -91,8 +91,8 @@ def suspects(stores: Stores, uuids: Sequence[str]) -> list[str]:
     """Those of them whose holdings look wrong, without a lock."""
     if not uuids:
         return []
-    with stores.api.reading() as tx:
-        found = _judge(tx, stores, uuids)
+    with stores.cell.reading() as cell, stores.api.reading() as tx:
+        found = _judge(tx, cell, uuids)
     return [one.server for one in found if one.differences]
 
 
@@ -100,21 +100,21 @@ def judge(stores: Stores, uuid: str, cure: Collection[str] = ()) -> Judged:
     """One server, under its row's lock; differences of the kinds to ``cure`` are corrected in the same transaction."""
     def work(tx: Connection) -> Judged:
         audits.hold(tx, uuid)
-        [judged] = _judge(tx, stores, [uuid])
+        [judged] = _judge(tx, cell, [uuid])
         for one in judged.differences:
             if one.kind in cure:
-                _correct(tx, stores, one)
+                _correct(tx, cell, one)
         return judged
-    try:
-        return stores.api.transact(work)
-    except errors.quota.AuditIncurable as error:
-        return stores.api.transact(lambda tx: _judge(tx, stores, [uuid])[0])._replace(failed=error)
-
-
-def _judge(tx: Connection, stores: Stores, uuids: Sequence[str]) -> list[Judged]:
-    """``tx`` is of the api database. The cell is read first, for cleanups (see :func:`nova.db.audits.rows`)."""
     with stores.cell.reading() as cell:
-        rows = audits.rows(cell, uuids)
+        try:
+            return stores.api.transact(work)
+        except errors.quota.AuditIncurable as error:
+            return stores.api.transact(lambda tx: _judge(tx, cell, [uuid])[0])._replace(failed=error)
+
+
+def _judge(tx: Connection, cell: Connection, uuids: Sequence[str]) -> list[Judged]:
+    """``tx`` is of the api database. The cell is read first, for cleanups (see :func:`nova.db.audits.rows`)."""
+    rows = audits.rows(cell, uuids)
     held, opened = audits.held(tx, uuids), audits.opened_lately(tx, uuids)
     found = []
     for uuid in uuids:
@@ -147,13 +147,12 @@ def _amounts(row: AnyRow, flavor: AnyColumn) -> Mapping[str, int]:
     return classes(flavor, row.image.properties if row.image else {})
 
 
-def _correct(tx: Connection, stores: Stores, one: Difference) -> None:
+def _correct(tx: Connection, cell: Connection, one: Difference) -> None:
     """quota.AuditIncurable: what a guest has of its host's processors and devices is known to its host alone."""
     if one.kind in TOO_MUCH:
         audits.give_back(tx, one.place)
         return
-    with stores.cell.reading() as cell:
-        row = audits.rows(cell, [one.server]).servers[one.server]
+    row = audits.rows(cell, [one.server]).servers[one.server]
     if _requires_more(row):
         raise errors.quota.AuditIncurable(what=f"server {one.server} asks for more than vcpus, memory and disk, and "
                                           f"which of {one.place.host}'s it has is not known: migrate it")
