@@ -6,17 +6,18 @@ so at a time. Two pools are safe while all take from them in the same order: the
 
 from __future__ import annotations
 
+import sys
 import threading
-import traceback
 from pathlib import Path
+from typing import NamedTuple
 
 from sqlalchemy import event
 from sqlalchemy.engine import Connection, Engine
 from sqlalchemy.pool import Pool
 
 WRONG: list[str] = []  # since it was last emptied: who took which connection while it held which
-_TOP = Path(__file__).resolve().parents[2]
-_NO_USER = (str(_TOP / "nova/db/engine.py"), __file__)
+_TOP = f"{Path(__file__).resolve().parents[2]}/"
+_ENGINE = f"{_TOP}nova/db/engine.py"
 _local = threading.local()
 
 
@@ -26,18 +27,25 @@ def watch() -> None:
     event.listen(Pool, "checkin", _given_back)
 
 
-def _held() -> dict[int, Engine]:
-    """Connections that this thread holds, and their engines."""
-    held: dict[int, Engine] = _local.__dict__.setdefault("held", {})
+class Taken(NamedTuple):
+    engine: Engine
+    by: str  # the place in our code; empty: a test's own
+
+
+def _held() -> dict[int, Taken]:
+    """The connections that this thread holds."""
+    held: dict[int, Taken] = _local.__dict__.setdefault("held", {})
     return held
 
 
 def _taken(connection: Connection) -> None:
-    held, engine = _held(), connection.engine
-    for other in held.values():
-        if other.pool is engine.pool or _is_api(other) and not _is_api(engine):
-            _note(other, engine)
-    held[id(connection.connection.dbapi_connection)] = engine
+    held, now = _held(), Taken(connection.engine, _place())
+    for before in held.values():
+        again = before.engine.pool is now.engine.pool
+        if before.by and now.by and (again or _is_api(before.engine) and not _is_api(now.engine)):
+            WRONG.append(f"{before.by} holds a connection of {before.engine.url.database}, and {now.by} takes one of "
+                         f"{now.engine.url.database}")
+    held[id(connection.connection.dbapi_connection)] = now
 
 
 def _given_back(dbapi_connection: object, _record: object) -> None:
@@ -48,10 +56,12 @@ def _is_api(engine: Engine) -> bool:
     return "api" in str(engine.url.database).rsplit("/", 1)[-1]
 
 
-def _note(holds: Engine, wants: Engine) -> None:
-    """Tests that read while they call something are their own affair."""
-    frames = [frame for frame in traceback.extract_stack()
-              if frame.filename.startswith(f"{_TOP}/") and frame.filename not in _NO_USER]
-    if frames and frames[-1].filename.startswith(f"{_TOP}/nova/"):
-        lines = ", ".join(f"{frame.filename.removeprefix(f'{_TOP}/')}:{frame.lineno}" for frame in frames[:-4:-1])
-        WRONG.append(f"holds one of {holds.url.database} and takes one of {wants.url.database}: {lines}")
+def _place() -> str:
+    """Who takes it: tests that read while they call something are their own affair."""
+    frame = sys._getframe(2)
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if file.startswith(_TOP) and file != _ENGINE:
+            return f"{file.removeprefix(_TOP)}:{frame.f_lineno}" if file.startswith(f"{_TOP}nova/") else ""
+        frame = frame.f_back
+    return ""

@@ -149,7 +149,8 @@ class Aggregates:
         if services.COMPUTE not in services.binaries(cell, host):
             raise errors.host.NotFound(host=host)
 
-    def _check_pins(self, cell: Connection, act: str, aggregate: Aggregate, host: str, before: str | None, after: str | None) -> None:
+    def _check_pins(self, cell: Connection, act: str, aggregate: Aggregate, host: str, before: str | None,
+                    after: str | None) -> None:
         """aggregate.PinnedServers when the host would leave the zone that a server of it asked for."""
         default = self.deps.settings.default_availability_zone
         left, entered = before or default, after or default
