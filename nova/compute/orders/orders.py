@@ -78,6 +78,11 @@ class Work:
         assert self.outcome is not None
         return self.outcome
 
+    def replaced_by(self, key: Key) -> bool:
+        """Whether it came to nothing because the operation, whose order this is, has gone on with another runner."""
+        return (self.key.epoch < key.epoch and self.outcome is not None
+                and self.outcome.error_kind == errors.Overtaken.kind)
+
     def wait(self, patience_s: float | None = None) -> Outcome | None:
         """The outcome, when it is there; None when it isn't after ``patience_s``."""
         self._done.wait(patience_s)
@@ -231,12 +236,15 @@ class Orders:
 
     def _remembered(self, key: Key, fence: Fence) -> Work | None:
         """What was done for this order before. A resize that is tried again on the same host leaves it again: what was
-        undone meanwhile is done anew, but for a message that comes twice (its start-by time tells)."""
+        undone meanwhile is done anew, but for a message that comes twice (its start-by time tells). So is an order that
+        ended because its runner had been replaced, when the new runner gives it."""
         limit = self._clock.monotonic() - REMEMBERED_S
         while self._finished and (first := next(iter(self._finished.items())))[1][1] < limit:
             self._forget(first[0])
         work, _at = self._finished.get(_same(key), (None, 0.0))
-        if work is None or not work.superseded:
+        if work is None or work.replaced_by(key):
+            return None
+        if not work.superseded:
             return work
         return work if fence.start_by is not None and fence.start_by == work.start_by else None
 

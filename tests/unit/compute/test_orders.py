@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from nova import errors
 from nova.compute.host import HostClock
-from nova.compute.order_table import BUILD, DESTROY, REBOOT, START, STOP
+from nova.compute.order_table import BUILD, DESTROY, MIGRATE, REBOOT, START, STOP
 from nova.compute.orders.fences import Fences
 from nova.compute.orders.orders import REMEMBERED_S, Orders, Work
 from nova.model.orders import Outcome
@@ -58,6 +58,17 @@ def test_admit_when_repeated_after_the_end_then_the_result_is_given_again_for_mi
     assert carry_out(orders, START, 1) is outcome
     clock.advance(seconds=REMEMBERED_S + 1)
     assert carry_out(orders, START, 1) is not outcome
+
+
+def test_admit_when_the_first_runner_was_replaced_then_the_next_ones_order_is_carried_out(orders):
+    """A live migration asked whether it may go on, and heard that the operation has another runner by now. That runner
+    must not get the same answer for ever."""
+    replaced = Outcome(server_uuid=S, ok=False, error_kind=errors.Overtaken.kind, error_code="host.order_not_granted")
+    first = orders.admit(MIGRATE, S, fence(2, operation_id=7))
+    second = orders.admit(MIGRATE, S, fence(3, operation_id=7))
+    assert orders.run(first.work, lambda work: replaced) is replaced
+    assert not second.mine and second.work.wait() is replaced
+    assert carry_out(orders, MIGRATE, 4, operation_id=7).ok
 
 
 def test_admit_when_past_its_start_time_then_refused_but_older_ones_are_fenced(orders, clock):
