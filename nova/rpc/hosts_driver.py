@@ -87,7 +87,7 @@ class CallOfHost(amqpdriver.AMQPIncomingMessage):
 
     def reply(self, reply: Library = None, failure: Library = None) -> None:
         """Never raises MessageUndeliverable: an answer that nobody reads is dropped."""
-        if not self.msg_id or self._sent(reply, failure):
+        if not self.orig_msg_id or self._sent(reply, failure):  # the other is made up for a cast
             return
         with self.listener.driver.waiting(owner_of(self.reply_q)) as alone:
             for _ in range(QUEUE_LOOKS if alone else 0):
