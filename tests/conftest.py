@@ -27,7 +27,7 @@ pools.watch()
 @pytest.fixture(autouse=True)
 def in_order() -> Iterator[None]:
     """No thread takes connections in an order in which threads can wait for each other."""
-    pools.WRONG.clear()
+    pools.forget()
     yield
     assert not pools.WRONG, "\n".join(sorted(set(pools.WRONG)))
 

@@ -83,14 +83,14 @@ def _alone(schema: str, database: Database) -> Iterator[None]:
         with _alone_with_file(database.engine.url.database or ""):
             yield
         return
-    take = _LOCKS[database.dialect]
-    with database.reading() as connection:
-        try:
+    take, own = _LOCKS[database.dialect], database.alone()  # the pool may have one connection
+    try:
+        with own.reading() as connection:
             if connection.execute(sa.text(take), {"name": f"nova.{schema}."}).scalar_one() != 1:
                 raise errors.daemon.DbSyncUnderWay(schema=schema)
             yield
-        finally:
-            connection.invalidate()  # closed: it would come back into the pool with the lock
+    finally:
+        own.dispose()
 
 
 @contextlib.contextmanager

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import sys
 import threading
+import weakref
 from pathlib import Path
 from typing import NamedTuple
 
 from sqlalchemy import event
 from sqlalchemy.engine import Connection, Engine
-from sqlalchemy.pool import Pool
+from sqlalchemy.pool import Pool, PoolProxiedConnection
 
 WRONG: list[str] = []  # since it was last emptied: who took which connection while it held which
 _TOP = f"{Path(__file__).resolve().parents[2]}/"
@@ -30,6 +31,19 @@ def watch() -> None:
 class Taken(NamedTuple):
     engine: Engine
     by: str  # the place in our code; empty: a test's own
+    use: weakref.ref[PoolProxiedConnection]
+
+    @property
+    def still(self) -> bool:
+        """What broke, or was dropped with a process that a test lets die, is held by nobody."""
+        use = self.use()
+        return use is not None and use.is_valid
+
+
+def forget() -> None:
+    """What this thread took, and never gave back because the connection broke: a test's beginning."""
+    WRONG.clear()
+    _held().clear()
 
 
 def _held() -> dict[int, Taken]:
@@ -39,8 +53,8 @@ def _held() -> dict[int, Taken]:
 
 
 def _taken(connection: Connection) -> None:
-    held, now = _held(), Taken(connection.engine, _place())
-    for before in held.values():
+    held, now = _held(), Taken(connection.engine, _place(), weakref.ref(connection.connection))
+    for before in filter(lambda one: one.still, held.values()):
         again = before.engine.pool is now.engine.pool
         if before.by and now.by and (again or _is_api(before.engine) and not _is_api(now.engine)):
             WRONG.append(f"{before.by} holds a connection of {before.engine.url.database}, and {now.by} takes one of "
