@@ -20,7 +20,7 @@ from nova import concurrency, context, errors, logs
 from nova.conf.base import Options
 from nova.monitoring import counting
 from nova.monitoring.workers import Workers, WorkerState
-from nova.version import release
+from nova.version import RELEASE
 
 if TYPE_CHECKING:
     from nova.monitoring.health import Health, Vitals
@@ -106,7 +106,7 @@ def _watched(conf: Options, binary: str, workers: int) -> _Watch:
     from nova.monitoring.health import Health
 
     slots = Workers(workers)
-    metrics.BUILD.labels(release()).set(1)
+    metrics.BUILD.labels(RELEASE).set(1)
     return _Watch(Health(binary, conf.host, slots), slots, server.bind(conf, binary))
 
 
@@ -124,7 +124,7 @@ class _Process(NamedTuple):
         from nova import metrics, tracing
 
         metrics.in_worker(index)
-        tracing.export(self.conf, self.binary, release())
+        tracing.export(self.conf, self.binary, RELEASE)
         self._turn(index, WorkerState.STARTING)
         signals, started = _Signals(), time.monotonic()
         self.watch.serve()

@@ -1,14 +1,18 @@
-"""The version of the installed package."""
+"""The release. Its number's meaning for an upgrade, and what each release changed, are in doc/releases.rst."""
 
 from __future__ import annotations
 
-import importlib.metadata
+#: The first number changes with a contract step (what an older release needs goes away), the second with each other
+#: release, the third with one that changes neither tables nor what daemons say to each other.
+RELEASE = "0.2.0"
+#: The oldest release whose daemons work beside those of this one.
+OLDEST_BESIDE = "0.1.0"
 
 
-def release() -> str:
-    """The version of the installed package, as ``nova-manage version`` says it; 0.1.0 in a checkout that is not
-    installed."""
-    try:
-        return importlib.metadata.version("nova-iaas")
-    except importlib.metadata.PackageNotFoundError:
-        return "0.1.0"
+def is_too_old(release: str) -> bool:
+    """Whether daemons of that release can not work beside those of this one. Empty: it does not say, which is fine."""
+    return bool(release) and _numbers(release) < _numbers(OLDEST_BESIDE)
+
+
+def _numbers(release: str) -> tuple[int, ...]:
+    return tuple(int(word) if word.isdigit() else 0 for word in release.split(".")[:3])

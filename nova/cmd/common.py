@@ -14,7 +14,7 @@ from oslo_config import cfg
 from nova import concurrency, conf, logs, service
 from nova.conf import logs as log_section
 from nova.monitoring import counting
-from nova.version import release
+from nova.version import RELEASE
 
 LOG = logging.getLogger(__name__)
 
@@ -42,7 +42,7 @@ def load(binary: str, args: Sequence[str] | None = None, extra_cli: Sequence[cfg
     conf.register(options)
     given = list(sys.argv[1:] if args is None else args)
     try:
-        options(given, project="nova", prog=binary, version=release(), default_config_files=_files(binary, given),
+        options(given, project="nova", prog=binary, version=RELEASE, default_config_files=_files(binary, given),
                 description=about, epilog=epilog)
         _touch(options)
     except (cfg.ConfigFilesNotFoundError, cfg.ConfigFileParseError, cfg.ConfigFileValueError, ValueError) as error:

@@ -15,7 +15,7 @@ from nova.model.forbidden_ranges import RangeSetting, parsed
 from nova.model.services import Heartbeat
 from nova.monitoring.health import Vitals
 from nova.service import BEAT_AGAIN_S, Every
-from nova.version import release
+from nova.version import RELEASE
 from nova.virt.interface import Driver
 
 LOG = logging.getLogger(__name__)
@@ -129,7 +129,7 @@ class Compute:
         self.driver = driver = make(options, options.host, state)
         store = image_proxy.of_group(options.image_proxy, options.host, secret)
         images = image_cache(options, store, driver) if driver.needs_images else None
-        self.service = ComputeService(ComputeParts(driver, self.conductor, images, options, release(),
+        self.service = ComputeService(ComputeParts(driver, self.conductor, images, options, RELEASE,
                                                    tree_options(options), secret, store,
                                                    provider_config.load(options.compute.provider_config_location),
                                                    consoles=consoles.offers_of(options),

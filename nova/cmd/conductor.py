@@ -18,7 +18,7 @@ from nova.model.base import Library
 from nova.model.services import DatabaseConnections
 from nova.monitoring.health import Vitals
 from nova.service import Every, patiently
-from nova.version import release
+from nova.version import RELEASE
 
 if TYPE_CHECKING:
     from nova.db.engine import Database
@@ -295,7 +295,7 @@ class Conductor:
         contracts = tuple(ContractVersion(name=one.__name__, version=one.version)
                           for one in (ConductorRPC, ConductorHostRPC, PlacementRPC))
         registered = self.daemons.register(Registration(host=self.options.host, binary=BINARY, topic="conductor",
-                                                        contracts=contracts, release=release(),
+                                                        contracts=contracts, release=RELEASE,
                                                         connections=connections(self.options)))
         self.bus.peers.learn(registered.lowest)
         self._refresh()

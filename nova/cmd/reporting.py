@@ -10,7 +10,7 @@ from nova.model.base import Library, utcnow
 from nova.model.services import ContractVersion, Heartbeat, Registration
 from nova.rpc.host_secret import HostSecret
 from nova.service import BEAT_AGAIN_S, Every, patiently
-from nova.version import release
+from nova.version import RELEASE
 
 LOG = logging.getLogger(__name__)
 
@@ -68,7 +68,7 @@ class Reporting:
         versions = tuple(ContractVersion(name=one.__name__, version=one.version)  # type: ignore[attr-defined]
                          for one in self.contracts)
         answer = self.conductor.register(Registration(
-            host=self.host, binary=self.binary, topic=self.topic, contracts=versions, release=release()))
+            host=self.host, binary=self.binary, topic=self.topic, contracts=versions, release=RELEASE))
         self.bus.peers.learn(answer.lowest)
         self.period = float(answer.report_interval_s)
 

@@ -16,6 +16,9 @@ RestoreNotEmpty = kinds.Conflict.row(
     "db.restore_not_empty", "The {schema} database is not empty: it has {what}.",
     "Restore into new databases: create them, name them in nova-conductor.conf, and say it again.")
 
+ReleaseTooOld = kinds.Forbidden.row("daemon.release_too_old",
+    "{binary} on {host} is of release {release}. This cloud runs {ours}, beside which {oldest} is the oldest.",
+    "Install the cloud's release on that host. A server that is there runs on meanwhile.")
 NotAControlDaemon = kinds.Forbidden.row("daemon.not_a_control_daemon",
     "{binary} on '{host}' can not register here: it is none of the control daemons that do.",
     "Hosts' daemons register by [DEFAULT]hosts_transport_url, after `nova-manage host enroll`.")

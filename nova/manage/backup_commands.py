@@ -10,7 +10,7 @@ from nova.conf.base import Options
 from nova.manage.command import Command, argument
 from nova.manage.database_commands import database_of
 from nova.manage.output import say, say_now
-from nova.version import release
+from nova.version import RELEASE
 
 if TYPE_CHECKING:
     from nova.db.backup import Databases
@@ -36,7 +36,7 @@ def backup(options: Options, given: argparse.Namespace) -> int:
 
     path = Path(given.file)
     try:
-        head, counts = backups.write(_databases(options), path, release())
+        head, counts = backups.write(_databases(options), path, RELEASE)
     except FileExistsError:
         say(f"{path} is there already. Name another file.")
         return 1

@@ -34,7 +34,7 @@ from nova.manage.doctor.finding import described
 from nova.manage.output import say, say_now, table, write_json
 from nova.model.services import Debt
 from nova.rpc.contracts.conductor import ConductorRPC
-from nova.version import release
+from nova.version import RELEASE
 
 BINARY = "nova-manage"
 
@@ -258,7 +258,7 @@ COMMANDS: dict[str, dict[str, Command]] = {
         argument("--indent", type=int, default=2)))},
 }
 def _release(_options: object, _given: argparse.Namespace) -> int:
-    say(release())
+    say(RELEASE)
     return 0
 
 

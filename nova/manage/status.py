@@ -24,7 +24,7 @@ from nova.db.services import COMPUTE, RunningRelease, releases
 from nova.manage.database_commands import database_of
 from nova.manage.doctor import written
 from nova.manage.doctor.finding import OK
-from nova.version import release
+from nova.version import OLDEST_BESIDE, RELEASE, is_too_old
 
 BINARY = "nova-status"
 COULD_NOT_LOOK = 255
@@ -67,17 +67,16 @@ def cells(options: Options) -> UpgradeFinding:
 
 
 def computes(options: Options) -> UpgradeFinding:
-    """Daemons whose release is more than one before this one."""
-    return too_old(_known(options), release())
+    """Daemons that can not work beside those of this release."""
+    return too_old(_known(options))
 
 
-def too_old(rows: Sequence[RunningRelease], mine: str) -> UpgradeFinding:
-    """Those of ``rows`` for which the step to release ``mine`` is too long."""
-    old = [f"{row.binary} on {row.host} ({row.release})" for row in rows
-           if row.release and _before(_numbers(row.release), _numbers(mine)) > 1]
+def too_old(rows: Sequence[RunningRelease]) -> UpgradeFinding:
+    """Those of ``rows`` for which the step to this release is too long."""
+    old = [f"{row.binary} on {row.host} ({row.release})" for row in rows if is_too_old(row.release)]
     if old:
-        return UpgradeFinding(Result.FAILURE, f"More than one release before {mine}: {_some(old)}. Upgrade them to the "
-                              "release between first.")
+        return UpgradeFinding(Result.FAILURE, f"Before {OLDEST_BESIDE}, the oldest release that works beside "
+                              f"{RELEASE}: {_some(old)}. Upgrade them to a release between first.")
     return WELL
 
 
@@ -88,16 +87,6 @@ def _known(options: Options) -> list[RunningRelease]:
 
 def _computes(rows: Sequence[RunningRelease]) -> set[str]:
     return {row.host for row in rows if row.binary == COMPUTE}
-
-
-def _numbers(version: str) -> tuple[int, int]:
-    words = [*version.split("."), "0"]
-    return int(words[0]) if words[0].isdigit() else 0, int(words[1]) if words[1].isdigit() else 0
-
-
-def _before(one: tuple[int, int], other: tuple[int, int]) -> int:
-    """How many releases lie between them; another first number is more than one."""
-    return other[1] - one[1] if one[0] == other[0] else 100 * (other[0] - one[0])
 
 
 def enrolled(options: Options) -> UpgradeFinding:
@@ -193,7 +182,7 @@ def parser() -> argparse.ArgumentParser:
                                   "complete.", epilog="Exit status: 0 all well, 1 a warning, 2 a failure, 255 it could "
                                   "not look. Run it where nova-conductor.conf is.")
     top.add_argument("--config-file", action="append", default=[], metavar="FILE", help="repeatable")
-    top.add_argument("--version", action="version", version=release())
+    top.add_argument("--version", action="version", version=RELEASE)
     actions = top.add_subparsers(dest="category", metavar="COMMAND", required=True)
     upgrade = actions.add_parser("upgrade", help="check").add_subparsers(dest="action", metavar="ACTION", required=True)
     one = upgrade.add_parser("check", help="look at everything that an upgrade depends on")

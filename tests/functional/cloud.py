@@ -90,7 +90,10 @@ def render(sections: Mapping[str, Mapping[str, Any]]) -> str:
 
 
 class Cloud:
-    """Folders: ``etc/HOST/nova.conf`` a host, ``state/HOST``, ``log/DAEMON.log``."""
+    """Folders: ``etc/HOST/nova.conf`` a host, ``state/HOST``, ``log/DAEMON.log``. ``tree``: the files of the release
+    that its tools, and daemons at their first start, are of."""
+
+    tree = TOP
 
     def __init__(self, backends: Backends, root: Path, plan: Plan) -> None:
         self.backends, self.root, self.plan = backends, root, plan
@@ -197,6 +200,7 @@ class Cloud:
         env = dict(self.plan.env) | ({"NOVA_CONCURRENCY": self.plan.concurrency} if self.plan.concurrency else {})
         self.daemons[name] = Daemon(module, self.root / "etc" / host / "nova.conf", self.root / "log" / f"{name}.log",
                                     env)
+        self.daemons[name].tree = self.tree
 
     def sync(self) -> None:
         """Both schemas, side by side."""
@@ -248,8 +252,8 @@ class Cloud:
     def _manage(self, *words: str, host: str = "ctl") -> subprocess.Popen[str]:
         config = self.root / "etc" / host / "nova.conf"
         return subprocess.Popen([sys.executable, "-m", "nova.manage.main", "--config-file", str(config), *words],
-                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=TOP,
-                                env=environment(self.plan.env))
+                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=self.tree,
+                                env=environment({"PYTHONPATH": str(self.tree), **self.plan.env}))
 
     # -- its hosts
 

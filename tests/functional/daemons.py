@@ -23,7 +23,9 @@ def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
 
 
 class Daemon:
-    """``python -m nova.cmd.<module>``. Its log is a file, appended to at each start."""
+    """``python -m nova.cmd.<module>``. Its log is a file, appended to at each start. ``tree``: of which release."""
+
+    tree = TOP
 
     def __init__(self, module: str, config: Path, log: Path, env: Mapping[str, str] | None = None) -> None:
         self.module, self.config, self.log = module, config, log
@@ -36,7 +38,8 @@ class Daemon:
         self.log.touch()
         self._read_from = self.log.stat().st_size
         argv = [sys.executable, "-m", f"nova.cmd.{self.module}", "--config-file", str(self.config)]
-        self.process = Process(argv, self.log, environment({**self.env, **env}), cwd=TOP)
+        self.process = Process(argv, self.log, environment({"PYTHONPATH": str(self.tree), **self.env, **env}),
+                               cwd=self.tree)
         return self
 
     def ready(self, count: int = 1) -> Daemon:

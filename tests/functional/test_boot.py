@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -41,3 +42,11 @@ def test_boot_when_asked_for_many_then_each_is_active_and_all_go_at_once(cloud: 
     assert {server["name"] for server in servers} == {f"many-{number}" for number in range(1, 13)}
     api.remove(*(server["id"] for server in servers))
     cloud.wait_clean()
+
+
+def test_logs_when_nothing_went_wrong_then_no_daemon_told_of_an_error(cloud: Cloud) -> None:
+    for host in cloud.hosts:  # heartbeats have come by now
+        cloud.compute(host).wait_log("is ready after")
+    time.sleep(2 * 2.5)
+    assert {name: lines for name, daemon in cloud.daemons.items()
+            if (lines := [line for line in daemon.text().splitlines() if " ERROR " in line])} == {}

@@ -20,7 +20,7 @@ from nova import version
 TOP = Path(__file__).resolve().parents[2]
 SOURCES = ("nova", "alembic", "setup.cfg", "pyproject.toml", "README.rst", "LICENSE")
 BUILD = "import sys, setuptools.build_meta as backend; backend.build_wheel(sys.argv[1])"
-DATA = "nova_iaas-{version}.data/data"
+DATA = f"nova_iaas-{version.RELEASE}.data/data"
 
 #: Runs in a process that sees the unpacked wheel instead of the checkout.
 SYNC = """
@@ -83,8 +83,7 @@ def names(wheel: Path) -> set[str]:
 
 def data(path: Path) -> str:
     """Where the wheel keeps a file of the checkout that is installed below the prefix."""
-    version = settings()["metadata"]["version"]
-    return f"{DATA.format(version=version)}/share/nova/{path.relative_to(TOP)}"
+    return f"{DATA}/share/nova/{path.relative_to(TOP)}"
 
 
 def migrations() -> list[Path]:
@@ -104,7 +103,7 @@ def test_wheel_has_every_module_of_the_package_and_nothing_else_of_the_checkout(
 
 
 def test_wheel_has_the_scripts_for_wsgi_servers_with_an_application_each(wheel: Path, names: set[str]) -> None:
-    folder = DATA.format(version=settings()["metadata"]["version"]).removesuffix("data") + "scripts"
+    folder = DATA.removesuffix("data") + "scripts"
     with zipfile.ZipFile(wheel) as archive:
         for name in ("nova-api-wsgi", "nova-metadata-wsgi", "nova-placement-wsgi"):
             text = archive.read(f"{folder}/{name}").decode()
@@ -123,7 +122,7 @@ def test_wheel_outside_a_checkout_brings_databases_to_its_schema(wheel: Path, tm
     site, database = tmp_path / "site", tmp_path / "nova.db"
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(site)
-    prefix = site / DATA.format(version=settings()["metadata"]["version"])
+    prefix = site / DATA
     result = subprocess.run([sys.executable, "-W", "ignore", "-c", SYNC, str(site), str(prefix), str(database)],
                             cwd=tmp_path, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": ""},
                             timeout=120, check=False)
@@ -145,7 +144,6 @@ def test_every_daemon_has_a_console_script_and_a_unit() -> None:
         assert "Type=notify" in unit.read_text().splitlines(), unit.name
 
 
-def test_release_then_it_is_that_of_the_distribution_that_setup_cfg_names(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[str] = []
-    monkeypatch.setattr(importlib.metadata, "version", lambda name: asked.append(name) or "3.2.1")
-    assert version.release() == "3.2.1" and asked == [settings()["metadata"]["name"]]
+def test_release_then_setup_cfg_takes_it_from_the_package_and_the_notes_tell_of_it() -> None:
+    assert settings()["metadata"]["version"] == "attr: nova.version.RELEASE"
+    assert f"\n{version.RELEASE}\n=====" in (TOP / "doc" / "releases.rst").read_text()

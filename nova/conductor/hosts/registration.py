@@ -17,6 +17,7 @@ from nova.model.base import HostName, Time, utcnow
 from nova.model.services import Alive, ContractVersion, Heartbeat, Registered, Registration
 from nova.rpc.client import Peers
 from nova.rpc.hearing import DEAF_S
+from nova.version import OLDEST_BESIDE, RELEASE, is_too_old
 
 LOG = logging.getLogger(__name__)
 
@@ -44,7 +45,11 @@ class Daemons:
 
     def register(self, registration: Registration) -> Registered:
         """Repeated at each start, and when a heartbeat's answer says so: the service's row is the same.
-        host.WrongIdentity, host.Renamed. Networks without a host become a nova-network's."""
+        host.WrongIdentity, host.Renamed, daemon.ReleaseTooOld. Networks without a host become a nova-network's."""
+        if is_too_old(registration.release):
+            raise errors.daemon.ReleaseTooOld(binary=registration.binary, host=registration.host, ours=RELEASE,
+                                              release=registration.release, oldest=OLDEST_BESIDE)
+
         def write(tx: Connection) -> tuple[services.RegisteredService, Times]:
             excused = self._end_silence(tx, {registration.binary})
             kept = services.register(tx, registration)

@@ -16,7 +16,7 @@ from nova.model.base import utcnow
 from nova.model.hosts import HostUptime, Node
 from nova.privileged import kvm
 from nova.privileged.runner import CommandRunner
-from nova.version import release
+from nova.version import RELEASE
 from nova.virt.libvirt.disks import tpm
 from nova.virt.libvirt.disks.folders import Folders
 from nova.virt.libvirt.host import host_traits
@@ -69,7 +69,7 @@ class LibvirtHost:
         machines = frozenset(machine for kind in self._kinds for machine in kind.machines)
         self._layout = self._resources.look(text, self._kinds_of_machines(machines))
         self._facts = HypervisorFacts(
-            virt_type=self._virt, arch=self._cpu.arch, release=release(), version=self._hypervisor.version(),
+            virt_type=self._virt, arch=self._cpu.arch, release=RELEASE, version=self._hypervisor.version(),
             serial_of=serial_of(self._settings.sysinfo_serial), abilities=self.abilities,
             machines=machines, floating=self._layout.floating, page_kb=page_kb(),
             tpm=self._settings.swtpm and "emulator" in can.tpm_backends and tpm.installed(),

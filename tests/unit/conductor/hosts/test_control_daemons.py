@@ -15,6 +15,7 @@ from nova.db import services
 from nova.model.base import utcnow
 from nova.model.services import ContractVersion, DatabaseConnections, Heartbeat, Registration, Service, ServiceQuery
 from nova.rpc.contracts.scheduler import SchedulerRPC
+from nova.version import OLDEST_BESIDE, RELEASE
 from tests.fakes.small_cloud import SmallCloud, node_id
 
 
@@ -58,6 +59,15 @@ def test_register_when_it_would_pull_anothers_contract_down_then_refused(cloud: 
     with pytest.raises(errors.PeerTooOld):
         cloud.control.register(of(binary, contracts=(ContractVersion(name=contract, version=version),)))
     assert row(cloud, "ctl", binary) is None
+
+
+def test_register_when_its_release_is_too_old_to_work_beside_ours_then_refused_in_words(cloud: SmallCloud) -> None:
+    with pytest.raises(errors.Forbidden, match=f"0.0.9. This cloud runs {RELEASE}, beside which {OLDEST_BESIDE} is"):
+        cloud.control.register(of("nova-novncproxy", release="0.0.9"))
+    with pytest.raises(errors.Forbidden, match="0.0.9"):
+        cloud.hosts.register("a", Registration(host="a", binary="nova-compute", topic="compute", host_id=node_id("a"),
+                                               release="0.0.9"))
+    assert cloud.control.register(of("nova-novncproxy", release=OLDEST_BESIDE)).service_id
 
 
 @pytest.mark.parametrize("field", [{"topic": "t" * 65}, {"release": "r" * 65}, {"host": "h" * 256}])
