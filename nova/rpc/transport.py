@@ -26,6 +26,7 @@ from nova import concurrency, errors, metrics
 from nova.model.base import Json
 from nova.rpc import host_rights
 from nova.rpc.client import Peers, Sender, derive
+from nova.rpc.control_driver import ControlDriver
 from nova.rpc.hearing import DEAF_S, ECHO, ECHO_SENT, Hearing
 from nova.rpc.hosts_driver import HostsDriver, MissingExchange
 from nova.rpc.interface import Contract, Method, Timeout
@@ -59,7 +60,10 @@ DEFAULTS = {"rabbit_interval_max": 2, "rabbit_retry_interval": 1, "kombu_reconne
 def open_transport(conf: cfg.ConfigOpts) -> RPCTransport:
     """The process's connection to the broker named by ``transport_url``; nothing is connected before first use."""
     _set_defaults(conf)
-    return oslo_messaging.get_rpc_transport(conf)
+    url = oslo_messaging.TransportURL.parse(conf)
+    if url.transport != "rabbit":
+        return oslo_messaging.get_rpc_transport(conf)
+    return RPCTransport(ControlDriver(conf, url, default_exchange=conf.control_exchange, allowed_remote_exmods=[]))
 
 
 def open_hosts_transport(conf: cfg.ConfigOpts, host: str | None) -> HostsDriver:

@@ -1,0 +1,83 @@
+"""Servers of control daemons on a real broker: one that stops loses no call."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from oslo_config import cfg
+from oslo_messaging._metrics.client import oslo_messaging_metrics
+from oslo_messaging._tracing.client import oslo_messaging_tracing
+
+from nova import errors
+from nova.conf import base
+from nova.rpc.interface import Contract, Timeout, call
+from nova.rpc.transport import Bus, open_transport
+
+CALLERS, STOPS = 6, 10
+
+
+class DeskRPC(Contract):
+    topic, version = "control-desk", "1.0"
+
+    @call(timeout=Timeout.SHORT)
+    def ask(self, number: int) -> int:
+        """Asked once only: a call that is lost is not made again."""
+
+
+class Desk:
+    def ask(self, number: int) -> int:
+        return number
+
+
+def make_bus(url: str, host: str) -> Bus:
+    conf = cfg.ConfigOpts()
+    conf([])
+    conf.register_opts(base.OPTS)
+    conf.register_opts(oslo_messaging_metrics, group="oslo_messaging_metrics")  # else on the global object alone
+    conf.register_opts(oslo_messaging_tracing, group="oslo_messaging_tracing")
+    open_transport(conf)  # declares the next one
+    conf.set_override("transport_url", url)
+    return Bus(conf, host)
+
+
+@pytest.fixture
+def buses(backends: Any) -> Iterator[list[Bus]]:
+    url = backends.broker.url()
+    made = [make_bus(url, host) for host in ("stays", "comes-and-goes", "asks")]
+    yield made
+    for bus in made:
+        bus.close()
+
+
+def test_calls_when_one_of_two_servers_stops_again_and_again_then_each_is_answered(buses: list[Bus]) -> None:
+    stays, other, asking = buses
+    steady = stays.server(DeskRPC, Desk(), 4)
+    steady.start()
+    desk, end = asking.client(DeskRPC), threading.Event()
+    lost: list[str] = []
+    answered = [0] * CALLERS
+
+    def ask(number: int) -> None:
+        while not end.is_set():
+            try:
+                assert desk.ask(number) == number
+                answered[number] += 1
+            except errors.NovaError as error:
+                lost.append(error.message)
+    callers = [threading.Thread(target=ask, args=(number,)) for number in range(CALLERS)]
+    for caller in callers:
+        caller.start()
+    for _ in range(STOPS):
+        server = other.server(DeskRPC, Desk(), 4)
+        server.start()
+        end.wait(0.3)
+        other.stop([server], 10)
+    end.set()
+    for caller in callers:
+        caller.join(30)
+    stays.stop([steady], 10)
+    assert lost == [], answered
+    assert min(answered) > STOPS
