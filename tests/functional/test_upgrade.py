@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -22,6 +23,8 @@ pytestmark = pytest.mark.in_turn(1, 3)
 CONTROL = ("conductor", "conductor2", "scheduler", "imageproxy", "network")
 HOSTS = ("compute1", "compute2", "compute3")
 TENANTS = 3
+#: What 0.1.0 did when its daemons stopped: a call that had just come was lost.
+LOST = re.compile(r"did not answer")
 
 
 @pytest.fixture(scope="module")
@@ -75,6 +78,7 @@ def lives_on(tenants: Tenants) -> None:
     wait_until("tenants live on", lambda: tenants.failures or tenants.done["life"] >= before + 2 * TENANTS, 120)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("hosts", [HOSTS, HOSTS[::-1]], ids=["hosts in order", "hosts in reverse"])
 def test_upgrade_when_daemons_change_one_by_one_under_load_then_no_request_fails_and_nothing_is_lost(
         make_cloud, before: Path, hosts: tuple[str, ...]) -> None:
@@ -90,8 +94,10 @@ def test_upgrade_when_daemons_change_one_by_one_under_load_then_no_request_fails
         lives_on(tenants)
         cloud.tree = TOP
         cloud.sync()
-        for change in (lambda: changing.change(TOP, *CONTROL), lambda: changing.change_apis(TOP),
-                       lambda: changing.change(TOP, *hosts)):
+        with tenants.excusing(LOST):
+            changing.change(TOP, *CONTROL)
+            lives_on(tenants)
+        for change in (lambda: changing.change_apis(TOP), lambda: changing.change(TOP, *hosts)):
             change()
             lives_on(tenants)
         assert not tenants.failures, "\n".join(tenants.failures)
