@@ -22,14 +22,14 @@ class ControlDriver(impl_rabbit.RabbitDriver):
     def listen(self, target: oslo_messaging.Target, batch_size: int, batch_timeout: float | None) -> Library:
         """A server's three queues: its topic's, its own, and that of all servers of the topic."""
         connection = self._get_connection(common.PURPOSE_LISTEN)
-        listener, exchange = Listener(self, connection), self._get_exchange(target)
+        listener, exchange = ControlListener(self, connection), self._get_exchange(target)
         for topic in (target.topic, f"{target.topic}.{target.server}"):
             connection.declare_topic_consumer(exchange_name=exchange, topic=topic, callback=listener)
         connection.declare_fanout_consumer(target.topic, listener)
         return base.PollStyleListenerAdapter(listener, batch_size, batch_timeout)
 
 
-class Listener(amqpdriver.RpcAMQPListener):
+class ControlListener(amqpdriver.RpcAMQPListener):
     """Takes no message that nobody would look at any more."""
 
     def __call__(self, message: Library) -> None:
