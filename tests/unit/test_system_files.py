@@ -1,0 +1,188 @@
+"""Users, folders, rotation of logs: what systemd and logrotate are told is what units and doc/install.rst say."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from nova import migrationproxy
+
+TOP = Path(__file__).resolve().parents[2]
+SYSUSERS, TMPFILES, LOGROTATE = (TOP / "etc" / name for name in ("sysusers.d/nova.conf", "tmpfiles.d/nova.conf",
+                                                                 "logrotate.d/nova"))
+UNITS = sorted((TOP / "etc" / "systemd").glob("*.service"))
+INSTALL = (TOP / "doc" / "install.rst").read_text()
+LOGROTATE_PROGRAM = shutil.which("logrotate", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
+
+#: A process that logs as a daemon does, before and after a command.
+LOGGING = """
+import logging, subprocess, sys
+from oslo_config import cfg
+from nova import conf, logs
+folder, *command = sys.argv[1:]
+options = conf.register(cfg.ConfigOpts())
+options([], default_config_files=[])
+options.set_override("log_dir", folder)
+logs.set_up(options, "nova-api")
+logging.info("before")
+subprocess.run(command, check=True)
+logging.info("after")
+"""
+
+
+class Folder(NamedTuple):
+    mode: str
+    owner: str
+    group: str
+
+
+def rows(path: Path) -> list[list[str]]:
+    """The words of each line that is no comment."""
+    return [line.split() for line in path.read_text().splitlines() if line.strip() and not line.startswith("#")]
+
+
+def users() -> dict[str, str]:
+    """Name -> home."""
+    return {words[1]: words[-1] for words in rows(SYSUSERS) if words[0] == "u"}
+
+
+def folders() -> dict[str, Folder]:
+    return {path: Folder(mode, owner, group) for _kind, path, mode, owner, group, _age in rows(TMPFILES)}
+
+
+def values(unit: Path, *keys: str) -> list[str]:
+    """The words that a unit gives to these keys."""
+    lines = (line.partition("=") for line in unit.read_text().splitlines())
+    return [word for key, _sign, text in lines if key in keys for word in text.split()]
+
+
+def run(*command: str) -> str:
+    result = subprocess.run(command, cwd=TOP, capture_output=True, text=True, timeout=60, check=False)
+    assert result.returncode == 0, result.stdout + result.stderr
+    return result.stdout + result.stderr
+
+
+# -- what the files say
+
+@pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.stem)
+def test_unit_then_its_users_and_groups_are_made(unit: Path) -> None:
+    named = set(values(unit, "User", "Group", "SupplementaryGroups"))
+    assert named <= set(users())
+    pairs = {(words[1], words[2]) for words in rows(SYSUSERS) if words[0] == "m"}
+    for user in values(unit, "User"):
+        assert {(user, group) for group in values(unit, "SupplementaryGroups")} <= pairs
+
+
+def test_users_then_each_is_the_user_of_a_unit_and_of_the_install_page() -> None:
+    assert set(users()) == {name for unit in UNITS for name in values(unit, "User")}
+    for name, home in users().items():
+        assert f"adduser --system --group --home {home} {name}\n" in INSTALL
+    assert re.findall(r"^ +adduser (\S+) (\S+)$", INSTALL, re.M) == [
+        (words[1], words[2]) for words in rows(SYSUSERS) if words[0] == "m"]
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.stem)
+def test_unit_then_the_folders_that_it_writes_to_are_made(unit: Path) -> None:
+    written = {word.lstrip("-+") for word in values(unit, "ReadWritePaths")}
+    written |= {f"/var/lib/{word}" for word in values(unit, "StateDirectory")}
+    assert written <= set(folders())
+    for name in values(unit, "StateDirectory"):
+        assert folders()[f"/var/lib/{name}"] == Folder(
+            *values(unit, "StateDirectoryMode"), *values(unit, "User"), *values(unit, "Group"))
+
+
+def test_folders_then_owners_and_modes_are_those_of_the_install_page() -> None:
+    told = re.findall(r"^ +install -d -m (\d+)(?: -o (\S+))? -g (\S+) (\S+)$", INSTALL, re.M)
+    assert {path: Folder(mode, owner or "root", group) for mode, owner, group, path in told} == {
+        path: folder for path, folder in folders().items() if not path.startswith("/run/")}
+
+
+def test_folders_then_owners_are_root_or_made_users() -> None:
+    assert {name for folder in folders().values() for name in folder[1:]} <= {"root", *users()}
+
+
+def test_folder_of_migrations_then_it_is_the_one_that_the_code_uses() -> None:
+    assert str(migrationproxy.DIRECTORY) in folders()
+
+
+def test_homes_then_they_are_folders_that_are_made() -> None:
+    assert set(users().values()) <= set(folders())
+
+
+def test_logs_then_they_rotate_where_the_install_page_has_their_folder() -> None:
+    text = LOGROTATE.read_text()
+    (pattern,) = re.findall(r"^(/\S+) \{$", text, re.M)
+    folder = folders()[str(Path(pattern).parent)]
+    assert f"su {folder.owner} {folder.group}\n" in text  # else logrotate refuses a folder that a group may write to
+    assert not re.search(r"^ +(create|copytruncate|postrotate)\b", text, re.M)
+
+
+# -- what the programs make of them
+
+def make_users(root: Path) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
+    """Run systemd-sysusers on an empty tree: its lines of /etc/passwd, and of /etc/group, by name."""
+    if not shutil.which("systemd-sysusers"):
+        pytest.skip("systemd-sysusers is not installed here")
+    (root / "etc").mkdir()
+    run("systemd-sysusers", f"--root={root}", str(SYSUSERS))
+    passwd, group = ({line.split(":")[0]: line.split(":") for line in (root / "etc" / name).read_text().splitlines()}
+                     for name in ("passwd", "group"))
+    return passwd, group
+
+
+def test_sysusers_when_run_on_an_empty_root_then_users_have_their_groups(tmp_path: Path) -> None:
+    made, groups = make_users(tmp_path)
+    for name, home in users().items():
+        assert made[name][5] == home and made[name][6].endswith("nologin")
+        assert made[name][3] == groups[name][2]
+    assert groups["nova"][3] == "nova-conductor"
+
+
+def test_tmpfiles_when_run_on_an_empty_root_then_folders_have_owners_and_modes(tmp_path: Path) -> None:
+    if os.geteuid() or not shutil.which("systemd-tmpfiles"):
+        pytest.skip("it takes root and systemd-tmpfiles")
+    made, groups = make_users(tmp_path)
+    run("systemd-tmpfiles", "--create", f"--root={tmp_path}", str(TMPFILES))
+    owners = {"root": 0, **{name: int(fields[2]) for name, fields in made.items()}}
+    owning = {"root": 0, **{name: int(fields[2]) for name, fields in groups.items()}}
+    for path, folder in folders().items():
+        status = (tmp_path / path.lstrip("/")).stat()
+        assert f"{status.st_mode & 0o7777:04o}" == folder.mode, path
+        assert (status.st_uid, status.st_gid) == (owners[folder.owner], owning[folder.group]), path
+
+
+def rotation(tmp_path: Path) -> Path:
+    """The file for logrotate, with a folder and a user of this test's."""
+    if not LOGROTATE_PROGRAM:
+        pytest.skip("logrotate is not installed here")
+    folder = tmp_path / "log"
+    folder.mkdir()
+    me = f"{pwd.getpwuid(os.geteuid()).pw_name} {os.getegid()}"
+    text = LOGROTATE.read_text().replace("/var/log/nova", str(folder)).replace("su root nova", f"su {me}")
+    changed = tmp_path / "nova"
+    changed.write_text(text)
+    changed.chmod(0o644)
+    return changed
+
+
+def test_logrotate_when_asked_then_it_takes_the_file_without_a_complaint(tmp_path: Path) -> None:
+    changed = rotation(tmp_path)
+    (tmp_path / "log" / "nova-api.log").write_text("a line\n")
+    said = run(str(LOGROTATE_PROGRAM), "-d", "-s", str(tmp_path / "state"), str(changed))
+    assert "nova-api.log" in said and not re.search("error|unknown|ignoring", said, re.I), said
+
+
+def test_logrotate_when_it_renamed_a_log_then_the_daemon_writes_to_a_new_one(tmp_path: Path) -> None:
+    changed, path = rotation(tmp_path), tmp_path / "log" / "nova-api.log"
+    run(sys.executable, "-W", "ignore", "-c", LOGGING, str(path.parent), str(LOGROTATE_PROGRAM), "-f", "-s",
+        str(tmp_path / "state"), str(changed))
+    assert path.read_text().endswith("after\n") and "before" not in path.read_text()
+    assert path.with_name("nova-api.log.1").read_text().endswith("before\n")
