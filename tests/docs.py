@@ -15,13 +15,14 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.docs_parts import api, conf, devices, errors, notifications, policies, rpc, states
+from tests.docs_parts import api, completion, conf, devices, errors, notifications, policies, rpc, states
 
 TOP = Path(__file__).resolve().parent.parent
 SHOWN = 12  # lines of difference a file
 
 #: file -> what writes its text
 PAGES: dict[str, Callable[[], str]] = {
+    "etc/completion/nova-manage": completion.script,
     "etc/nova/nova.conf.sample": conf.sample,
     "etc/nova/policy.yaml.sample": policies.sample,
     "doc/generated/api.rst": api.page,

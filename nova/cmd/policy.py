@@ -106,7 +106,8 @@ def parser() -> argparse.ArgumentParser:
     _add_common(top)
     categories = top.add_subparsers(metavar="COMMAND")
     policy = categories.add_parser("policy", help="ask the rules").add_subparsers(metavar="ACTION")
-    one = policy.add_parser("check", help="print the rules that the credentials pass")
+    about = "print the rules that the credentials pass"
+    one = policy.add_parser("check", help=about, description=about)
     _add_common(one, default=argparse.SUPPRESS)
     one.add_argument("--api-name", metavar="PART", help="only rules whose name contains this; exit code 1 when one of "
                                                         "them refuses")
@@ -114,7 +115,8 @@ def parser() -> argparse.ArgumentParser:
                      help=f"whose thing is acted on: {', '.join(TARGETS)}. With {SERVER} (a server's uuid) its own "
                           "project and user. Without: the caller's own")
     one.set_defaults(run=check)
-    printed = categories.add_parser("sample", help="print a commented policy.yaml of all rules")
+    about = "print a commented policy.yaml of all rules"
+    printed = categories.add_parser("sample", help=about, description=about)
     printed.set_defaults(run=show_sample)
     return top
 

@@ -185,7 +185,8 @@ def parser() -> argparse.ArgumentParser:
     top.add_argument("--version", action="version", version=RELEASE)
     actions = top.add_subparsers(dest="category", metavar="COMMAND", required=True)
     upgrade = actions.add_parser("upgrade", help="check").add_subparsers(dest="action", metavar="ACTION", required=True)
-    one = upgrade.add_parser("check", help="look at everything that an upgrade depends on")
+    about = "look at everything that an upgrade depends on"
+    one = upgrade.add_parser("check", help=about, description=about)
     one.add_argument("--json", action="store_true", help="one JSON object in place of the table")
     return top
 
