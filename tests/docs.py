@@ -15,7 +15,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.docs_parts import api, completion, conf, devices, errors, notifications, policies, rpc, states
+from tests.docs_parts import api, completion, conf, devices, errors, man, notifications, policies, rpc, states
 
 TOP = Path(__file__).resolve().parent.parent
 SHOWN = 12  # lines of difference a file
@@ -32,6 +32,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "doc/generated/options.rst": conf.page,
     "doc/generated/rpc.rst": rpc.page,
     "doc/generated/states.rst": states.page,
+    **man.pages(),
 }
 
 

@@ -1,4 +1,7 @@
-"""nova-api: the compute API and the metadata service, as ``enabled_apis`` says; and Placement's API."""
+"""nova-api: the compute API and the metadata service, as ``enabled_apis`` says.
+
+Programs that serve one API alone, also Placement's, are made here, too.
+"""
 
 from __future__ import annotations
 
