@@ -18,9 +18,11 @@ import pytest
 from nova import version
 
 TOP = Path(__file__).resolve().parents[2]
-SOURCES = ("nova", "alembic", "setup.cfg", "pyproject.toml", "README.rst", "LICENSE")
+SOURCES = ("nova", "alembic", "etc", "setup.cfg", "pyproject.toml", "README.rst", "LICENSE")
 BUILD = "import sys, setuptools.build_meta as backend; backend.build_wheel(sys.argv[1])"
 DATA = f"nova_iaas-{version.RELEASE}.data/data"
+#: Folders of the checkout -> where their files are below the prefix; the others of ``etc`` are in ``share/nova/etc``.
+PLACES = {"etc/completion": "share/bash-completion/completions", "etc/man": "share/man/man{section}"}
 
 #: Runs in a process that sees the unpacked wheel instead of the checkout.
 SYNC = """
@@ -86,6 +88,15 @@ def data(path: Path) -> str:
     return f"{DATA}/share/nova/{path.relative_to(TOP)}"
 
 
+def place(path: Path) -> str:
+    """The same for a file of ``etc``."""
+    known = PLACES.get(str(path.parent.relative_to(TOP)))
+    if known is None:
+        return data(path)
+    prefix = DATA.format(version=settings()["metadata"]["version"])
+    return f"{prefix}/{known.format(section=path.suffix.removeprefix('.'))}/{path.name}"
+
+
 def migrations() -> list[Path]:
     return [path for path in (TOP / "alembic").rglob("*") if path.is_file() and "__pycache__" not in path.parts]
 
@@ -93,6 +104,21 @@ def migrations() -> list[Path]:
 def test_wheel_has_every_file_of_the_migrations(names: set[str]) -> None:
     assert migrations()
     assert {data(path) for path in migrations()} - names == set()
+
+
+def test_wheel_has_every_file_that_an_operator_installs_as_it_stands_in_the_checkout(
+        wheel: Path, names: set[str]) -> None:
+    files = [path for path in (TOP / "etc").rglob("*") if path.is_file()]
+    assert {place(path) for path in files} - names == set()
+    with zipfile.ZipFile(wheel) as archive:
+        assert [path.name for path in files if archive.read(place(path)) != path.read_bytes()] == []
+
+
+def test_wheel_has_no_other_file_below_the_prefix(names: set[str]) -> None:
+    known = {place(path) for path in (TOP / "etc").rglob("*") if path.is_file()}
+    known |= {data(path) for path in migrations()}
+    prefix = DATA.format(version=settings()["metadata"]["version"])
+    assert {name for name in names if name.startswith(f"{prefix}/") and not name.endswith("/")} - known == set()
 
 
 def test_wheel_has_every_module_of_the_package_and_nothing_else_of_the_checkout(names: set[str]) -> None:
