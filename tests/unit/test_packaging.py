@@ -97,6 +97,11 @@ def place(path: Path) -> str:
     return f"{prefix}/{known.format(section=path.suffix.removeprefix('.'))}/{path.name}"
 
 
+def shipped() -> list[Path]:
+    """The files of ``etc`` that are installed: all but what is used in a checkout."""
+    return [path for path in (TOP / "etc").rglob("*") if path.is_file() and path.parent.name != "container"]
+
+
 def migrations() -> list[Path]:
     return [path for path in (TOP / "alembic").rglob("*") if path.is_file() and "__pycache__" not in path.parts]
 
@@ -108,15 +113,13 @@ def test_wheel_has_every_file_of_the_migrations(names: set[str]) -> None:
 
 def test_wheel_has_every_file_that_an_operator_installs_as_it_stands_in_the_checkout(
         wheel: Path, names: set[str]) -> None:
-    files = [path for path in (TOP / "etc").rglob("*") if path.is_file()]
-    assert {place(path) for path in files} - names == set()
+    assert {place(path) for path in shipped()} - names == set()
     with zipfile.ZipFile(wheel) as archive:
-        assert [path.name for path in files if archive.read(place(path)) != path.read_bytes()] == []
+        assert [path.name for path in shipped() if archive.read(place(path)) != path.read_bytes()] == []
 
 
 def test_wheel_has_no_other_file_below_the_prefix(names: set[str]) -> None:
-    known = {place(path) for path in (TOP / "etc").rglob("*") if path.is_file()}
-    known |= {data(path) for path in migrations()}
+    known = {*map(place, shipped()), *map(data, migrations())}
     prefix = DATA.format(version=settings()["metadata"]["version"])
     assert {name for name in names if name.startswith(f"{prefix}/") and not name.endswith("/")} - known == set()
 
