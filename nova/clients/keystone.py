@@ -68,6 +68,24 @@ class Keystone:
         self._endpoint = endpoint
         return ProjectLimits(_by_name(registered, "default_limit", endpoint), _by_name(own, "resource_limit", endpoint))
 
+    def register(self, limits: Mapping[str, int]) -> None:
+        """Limits of all projects, in the endpoint's region. service.Conflict: one is there already; service.Forbidden:
+        it takes an administrator of the system."""
+        self._write("registered_limits", [{"resource_name": name, "default_limit": limit}
+                                          for name, limit in limits.items()])
+
+    def limit(self, project_id: str, limits: Mapping[str, int]) -> None:
+        """Limits of one project; each must be registered. Errors as of ``register``; service.Invalid: it does not know
+        the project."""
+        self._write("limits", [{"project_id": project_id, "resource_name": name, "resource_limit": limit}
+                               for name, limit in limits.items()])
+
+    def _write(self, what: str, rows: list[dict[str, Json]]) -> None:
+        endpoint = self._endpoint = self._endpoint or self._find_endpoint()
+        where = {"service_id": endpoint.service_id, "region_id": endpoint.region_id}
+        caller = self._caller = self._caller or self._reach()
+        caller.call("POST", f"/{what}", what=what.replace("_", " "), json={what: [{**where, **row} for row in rows]})
+
     def _find_endpoint(self) -> Endpoint:
         wanted = self._wanted
         if wanted.id:

@@ -45,6 +45,20 @@ def class_limits(tx: Connection, name: str) -> dict[str, int]:
     return {row.resource: row.hard_limit for row in rows}
 
 
+def of_projects(tx: Connection) -> dict[str, dict[str, int]]:
+    """Every project that has limits of its own, and those."""
+    found: dict[str, dict[str, int]] = {}
+    for row in tx.execute(sa.select(quotas).where(quotas.c.user_id == "").order_by(quotas.c.project_id)):
+        found.setdefault(row.project_id, {})[row.resource] = row.hard_limit
+    return found
+
+
+def count_users(tx: Connection) -> int:
+    """How many users have limits of their own in a project."""
+    owners = sa.select(quotas.c.project_id, quotas.c.user_id).where(quotas.c.user_id != "").distinct().subquery()
+    return int(tx.execute(sa.select(sa.func.count()).select_from(owners)).scalar_one())
+
+
 def write_class(tx: Connection, name: str, values: Mapping[str, int]) -> None:
     """Write some limits of a class; -1 is no limit. Others stay."""
     tx.execute(sa.delete(quota_classes).where(quota_classes.c.class_name == name,

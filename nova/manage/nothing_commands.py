@@ -35,6 +35,12 @@ IDLE: dict[str, dict[str, Idle]] = {
         "ironic_compute_node_move": Idle(
             "nothing to do here: says so", "Nothing to move: this release has no bare metal nodes.",
             (argument("--ironic-node-uuid", help="accepted"), argument("--destination-host", help="accepted")))},
+    "project": {
+        "quota_usage_refresh": Idle(
+            "nothing to do here: says so", "Nothing to refresh: what a project uses is summed at each request, and "
+            "never kept.", (argument("--project", metavar="ID", help="accepted"),
+                            argument("--user", metavar="ID", help="accepted"),
+                            argument("--key", metavar="RESOURCE", help="accepted")))},
     "volume_attachment": {
         "get_connector": Idle("nothing to do here: says so", VOLUMES, (_JSON,)),
         "show": Idle("nothing to do here: says so", VOLUMES, (

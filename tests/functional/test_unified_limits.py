@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +17,11 @@ from oslo_config import cfg
 from nova import conf as nova_conf
 from nova import errors
 from nova.cmd import conductor
+from nova.db import quotas
+from nova.db.engine import Database
+from nova.db.models import api as models
 from tests.functional.backends import Process, free_port, listening, wait_until
+from tests.functional.daemons import TOP, environment
 
 pytestmark = pytest.mark.in_turn(2, 3)
 
@@ -110,9 +115,9 @@ system_scope = all
 """
 
 
-def limits_of(url: str, folder: Path) -> Any:
+def limits_of(url: str, folder: Path, more: str = "") -> Any:
     """Where the conductor finds limits, by a nova.conf like an operator's."""
-    (folder / "nova.conf").write_text(NOVA_CONF.format(url=url))
+    (folder / "nova.conf").write_text(NOVA_CONF.format(url=url) + more)
     options = nova_conf.register(cfg.ConfigOpts())
     options(["--config-file", str(folder / "nova.conf")], project="nova")
     return conductor.quotas(options)
@@ -138,3 +143,32 @@ def test_limits_when_a_real_keystone_keeps_them_then_the_conductor_reads_and_fol
 def test_limits_when_keystone_does_not_answer_then_unavailable(tmp_path: Path) -> None:
     with pytest.raises(errors.Unavailable, match=r"\[quota\]driver"):
         limits_of(f"http://127.0.0.1:{free_port()}", tmp_path).known("demo")
+
+
+def test_migration_when_a_real_keystone_is_empty_then_what_nova_manage_wrote_counts(keystone: Keystone, tmp_path: Path
+                                                                                   ) -> None:
+    service = keystone.one("service", type="compute", name="nova-two")
+    keystone.one("endpoint", service_id=service, interface="public", url="http://nova", region_id="RegionOne")
+    project = keystone.one("project", name="moved", domain_id="default")
+    (tmp_path / "nova-conductor.conf").write_text(f"[api_database]\nconnection = sqlite:///{tmp_path}/api\n"
+                                                     f"[database]\nconnection = sqlite:///{tmp_path}/cell\n")
+    made = Database(f"sqlite:///{tmp_path}/api")
+    models.metadata.create_all(made.engine)
+    made.transact(lambda tx: quotas.write(tx, project, None, {"cores": 4}))
+    made.transact(lambda tx: quotas.write(tx, "not-in-keystone", None, {"cores": 4}))
+    made.dispose()
+    limits = limits_of(keystone.url, tmp_path, "endpoint_service_name = nova-two\n")
+
+    def migrate(*words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run([sys.executable, "-m", "nova.manage.main", "--config-file", str(tmp_path / "nova.conf"),
+                               "--config-file", str(tmp_path / "nova-conductor.conf"), "limits",
+                               "migrate_to_unified_limits", *words], capture_output=True, text=True, timeout=120,
+                              cwd=TOP, env=environment(), check=False)
+    dry = migrate("--dry-run")
+    assert dry.returncode == 0 and f"project {project}: class:VCPU = 4" in dry.stdout, dry
+    done = migrate("--verbose")
+    assert done.returncode == 1 and "project not-in-keystone: " in done.stdout, done
+    assert migrate("--project-id", project).returncode == 0
+    found = limits.known(project).limits()
+    assert (found["instances"], found["cores"], found["ram"]) == (10, 4, 51200)
+    assert limits.known("another").limits()["cores"] == 20
