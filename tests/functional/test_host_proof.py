@@ -48,7 +48,7 @@ def test_hosts_come_back_with_their_secret(cloud: Cloud) -> None:
 
 
 def test_nova_manage_on_a_host_speaks_with_its_secret(cloud: Cloud) -> None:
-    assert "a conductor answered over the broker" in cloud.manage("doctor", host=cloud.hosts[0])
+    assert "a conductor answered over the broker" in cloud.manage("doctor", "--check", "broker", host=cloud.hosts[0])
 
 
 @pytest.mark.parametrize("content", [None, "0" * 64], ids=["missing", "anothers"])

@@ -296,7 +296,7 @@ def test_request_show_when_given_an_id_then_it_tells_the_steps(sandbox: Sandbox,
 
 def test_doctor_and_service_list_when_all_is_well_then_no_line_fails(sandbox: Sandbox) -> None:
     for where in ((), ("--host", "1")):
-        reported = sandbox.tool("exec", *where, "--", "nova-manage", "doctor")
+        reported = sandbox.tool("exec", *where, "--", "nova-manage", "doctor", code=None)
         assert "broker         ok" in reported and "glance         ok" in reported and "FAILED" not in reported
     rows = sandbox.run("nova-manage", "service", "list").splitlines()[1:]
     found = {tuple(row.split()[:2]) for row in rows}

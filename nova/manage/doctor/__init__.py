@@ -72,9 +72,8 @@ CHECKS: tuple[tuple[str, Check], ...] = (
     ("sandbox", image_sandbox))
 NAMES = tuple(name for name, _check in CHECKS)
 
-#: By the worst state: what scripts of ours know, and what monitoring plugins do (OK, WARNING, CRITICAL).
-EXIT_STATUS = {OK: 0, WARN: 0, BAD: 1}
-NAGIOS_STATUS = {OK: 0, WARN: 1, BAD: 2}
+#: By the worst state, as monitoring plugins have it (OK, WARNING, CRITICAL).
+EXIT_STATUS = {OK: 0, WARN: 1, BAD: 2}
 SEVERITY = (OK, WARN, BAD)
 
 
@@ -83,7 +82,6 @@ class Manner(NamedTuple):
 
     names: Collection[str] = ()
     json: bool = False
-    nagios: bool = False
 
 
 ALL_AS_TEXT = Manner()
@@ -101,7 +99,7 @@ def run(options: Options, say: Callable[[str], None], manner: Manner = ALL_AS_TE
         write_json({"state": worst.lower(), "checks": [
             {"name": name, "state": finding.state.lower(), "what": finding.what, "cure": finding.cure}
             for name, finding in found]})
-    return (NAGIOS_STATUS if manner.nagios else EXIT_STATUS)[worst]
+    return EXIT_STATUS[worst]
 
 
 def _findings(options: Options, names: Collection[str]) -> Iterator[tuple[str, Finding]]:

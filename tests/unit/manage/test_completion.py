@@ -57,7 +57,7 @@ def test_completion_when_an_action_is_typed_then_its_options_are_offered() -> No
     ("se", ["service"]),
     ("service de", ["delete"]),
     ("service list --j", ["--json"]),
-    ("doctor --na", ["--nagios"]),
+    ("doctor --js", ["--json"]),
     ("doctor --check glan", ["glance"]),
     ("network create --multi_host ", ["T", "F"]),
     ("--config-file /etc/nova/nova.conf serv", ["service"]),

@@ -172,7 +172,7 @@ def test_run_when_a_check_has_an_accident_then_the_others_are_told_and_it_fails(
         raise KeyError("x")
     monkeypatch.setattr(doctor, "CHECKS", (("first", broken), ("second", lambda _: doctor.Finding(doctor.OK, "fine"))))
     said: list[str] = []
-    assert doctor.run(options(), said.append) == 1
+    assert doctor.run(options(), said.append) == 2
     assert said[0].startswith("first          FAILED   the check itself failed: KeyError")
     assert said[1] == "second         ok       fine"
 
@@ -185,20 +185,18 @@ def test_is_host_when_only_the_hosts_vhost_is_configured_then_a_network_host_is_
     assert not doctor.finding.is_host(made)  # a controller, whose metadata service is a host's daemon
 
 
-@pytest.mark.parametrize(("state", "plain", "nagios"), [
-    (doctor.OK, 0, 0), (doctor.WARN, 0, 1), (doctor.BAD, 1, 2)])
-def test_run_when_the_worst_is_told_then_the_exit_status_is_its_own(monkeypatch, state, plain, nagios):
+@pytest.mark.parametrize(("state", "status"), [(doctor.OK, 0), (doctor.WARN, 1), (doctor.BAD, 2)])
+def test_run_when_the_worst_is_told_then_the_exit_status_is_its_own(monkeypatch, state, status):
     monkeypatch.setattr(doctor, "CHECKS", (("first", lambda _: doctor.Finding(doctor.OK, "fine")),
                                            ("second", lambda _: doctor.Finding(state, "so"))))
-    assert doctor.run(options(), lambda _line: None) == plain
-    assert doctor.run(options(), lambda _line: None, doctor.Manner(nagios=True)) == nagios
-    assert doctor.run(options(), lambda _line: None, doctor.Manner(names=("first",), nagios=True)) == 0
+    assert doctor.run(options(), lambda _line: None) == status
+    assert doctor.run(options(), lambda _line: None, doctor.Manner(names=("first",))) == 0
 
 
 def test_run_when_json_is_asked_for_then_it_is_one_object_with_stable_words(monkeypatch, capsys):
     monkeypatch.setattr(doctor, "CHECKS", (("first", lambda _: doctor.Finding(doctor.BAD, "off", "put it on")),
                                            ("second", lambda _: doctor.Finding(doctor.OK, "fine"))))
-    assert doctor.run(options(), lambda _line: pytest.fail("a line"), doctor.Manner(json=True)) == 1
+    assert doctor.run(options(), lambda _line: pytest.fail("a line"), doctor.Manner(json=True)) == 2
     assert json.loads(capsys.readouterr().out) == {"state": "failed", "checks": [
         {"name": "first", "state": "failed", "what": "off", "cure": "put it on"},
         {"name": "second", "state": "ok", "what": "fine", "cure": ""}]}
@@ -218,7 +216,7 @@ def test_run_when_nothing_is_there_yet_then_no_check_writes_anything(tmp_path, d
                    image_proxy__servers=["http://127.0.0.1:9"])
     transport.open_transport(made)
     made.set_override("hosts_transport_url", "rabbit://h:x@127.0.0.1:1/nova-hosts")
-    assert doctor.run(made, lambda _line: None) == 1
+    assert doctor.run(made, lambda _line: None) == 2
     assert not list(state.iterdir())
 
 
