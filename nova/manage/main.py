@@ -15,6 +15,7 @@ from nova import concurrency, context, errors
 from nova.cmd import common
 from nova.conf.base import Options
 from nova.manage import (
+    api_rebuild,
     backup_commands,
     cell_commands,
     enrolment_commands,
@@ -151,8 +152,8 @@ def flavor_create(options: Options, given: argparse.Namespace) -> int:
 
 
 def doctor(options: Options, given: argparse.Namespace) -> int:
-    """0; 1 when a check failed. With --nagios 0, 1 and 2: all is well, warnings, failures."""
-    return checks.run(options, say, checks.Manner(given.check, given.json, given.nagios))
+    """0: all is well; 1: there are warnings; 2: a check failed."""
+    return checks.run(options, say, checks.Manner(given.check, given.json))
 
 
 _VERBOSE = argument("--verbose", action="store_true", help="say more")
@@ -223,7 +224,8 @@ CLEANUP_DROP = Command(cleanups_drop, "drop the pending cleanups of a removed ho
 COMMANDS: dict[str, dict[str, Command]] = {
     "api_db": {
         "sync": Command(sync("api"), "bring the api database to this release's schema", (_VERSION,)),
-        "version": Command(version("api"), "print its schema revision")},
+        "version": Command(version("api"), "print its schema revision"),
+        "rebuild": api_rebuild.REBUILD},
     "db": {
         "sync": Command(sync("cell"), "bring the cell database to this release's schema", (
             argument("--local_cell", action="store_true", help="accepted; there is one cell"), _VERSION)),
@@ -273,10 +275,10 @@ def completion(_options: object, given: argparse.Namespace) -> int:
 
 #: Commands without a category.
 SINGLE: dict[str, Command] = {
-    "doctor": Command(doctor, "check everything this host's daemons need, and say what to do about it", (
+    "doctor": Command(doctor, "check everything this host's daemons need, and say what to do about it. Exit status: 0 "
+                              "all is well, 1 warnings, 2 failures", (
         JSON, argument("--check", action="append", default=[], choices=checks.NAMES, metavar="NAME",
-                       help="only this one (repeatable): " + ", ".join(checks.NAMES)),
-        argument("--nagios", action="store_true", help="exit status for monitoring: 0 ok, 1 warnings, 2 failures"))),
+                       help="only this one (repeatable): " + ", ".join(checks.NAMES)))),
     "backup": backup_commands.BACKUP,
     "restore": backup_commands.RESTORE,
     "version": Command(_release, "print the release"),

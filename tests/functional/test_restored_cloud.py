@@ -1,4 +1,4 @@
-"""A cloud that goes on from an older database than its hosts have seen."""
+"""A cloud that goes on from an older database than its hosts have seen, or without its api database."""
 
 from __future__ import annotations
 
@@ -54,3 +54,29 @@ def test_cloud_when_it_goes_on_from_an_older_database_then_its_servers_obey_and_
     wait_until("what had gone is deleted", lambda: gone["id"] not in {one["id"] for one in api.servers()}, 30)
     hosts = {host: cloud.guests(host) for host in cloud.hosts}
     assert any(stranger["id"] in guests for guests in hosts.values()), "nothing is destroyed by inference"
+
+
+def test_cloud_when_its_api_database_is_lost_then_its_servers_live_on_count_and_can_be_deleted(cloud: Cloud) -> None:
+    api = cloud.api()
+    cloud.manage("flavor", "create", "--name", "m1.kept", "--flavor", "kept", "--memory", "512", "--cpu", "2",
+                 "--root_gb", "1")
+    old = api.boot("old", flavorRef="kept")
+    for name in ("conductor", "api", "scheduler"):
+        cloud.daemons[name].kill()
+    urls = {**cloud.database_urls, "api_database": new_databases(cloud, cloud.plan.database)["api_database"]}
+    host = configure_restored(cloud, urls)
+    cloud.manage("api_db", "sync", host=host)
+    assert "made flavor m1.kept (kept)" in cloud.manage("api_db", "rebuild", host=host)
+    cloud.manage("placement", "rebuild", host=host)
+    cloud.use_databases(urls)
+    for name in ("conductor", "scheduler", "api"):
+        cloud.daemons[name].start()
+    cloud.wait_up()
+    assert "Every allocation belongs" in cloud.manage("placement", "audit")
+    assert api.get("/limits")["limits"]["absolute"]["totalCoresUsed"] >= 2
+    api.call("POST", f"/servers/{old['id']}/action", {"reboot": {"type": "HARD"}})
+    assert api.settled(old["id"])["status"] == "ACTIVE"
+    new = api.boot("new", flavorRef="kept")
+    for one in (old, new):
+        api.remove(one["id"])
+    assert "Every allocation belongs" in cloud.manage("placement", "audit")
