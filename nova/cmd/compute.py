@@ -177,8 +177,7 @@ class Compute:
         if self.beating:
             self.beating.stop()
         drained = concurrency.spawn(self.bus.stop, [self.server] if self.server else [], seconds)
-        self.service.stop(seconds)
-        drained.join(seconds)
+        self.service.stop(seconds, drained.join)
 
 
 def main() -> int:

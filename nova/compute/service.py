@@ -212,11 +212,13 @@ class ComputeService(TakesOrders, HostInfo, ConsoleReports):
         self._check_host(host)
         concurrency.spawn(self._strangers.look, True, name="strangers")
 
-    def stop(self, patience_s: float = 30.0) -> bool:
-        """Begin nothing new and let what runs end within the time; whether it did. Guests run on."""
+    def stop(self, patience_s: float = 30.0, no_more: Callable[[float], object] = lambda _seconds: None) -> bool:
+        """Take no more guests and let what runs end within the time; whether it did. Guests run on. ``no_more`` waits
+        until no order comes any more: what came in the meantime is done, too."""
         self._stopping.set()
         self._periodic.stop()
         ended = self._batches.stop(patience_s)
+        no_more(patience_s)
         self._driver.close()
         if self._lock is not None:
             self._lock.release()

@@ -128,8 +128,8 @@ SerialAddress = kinds.HostRefused.row("host.serial_address",
     "[serial_console]proxyclient_address must be an address of this host.")
 SerialSockets = kinds.HostRefused.row("host.serial_sockets",
     "[serial_console]socket_dir = {path} can not be made on this host: {reason}.")
-Stopping = kinds.HostRefused.row("host.stopping", "nova-compute on {host} is stopping and begins nothing new.",
-    "The next host is tried, or the order comes again when the daemon is back.")
+Stopping = kinds.HostRefused.row("host.stopping", "nova-compute on {host} is stopping and takes no guest.",
+    "The next host is tried. The guests that it has still obey.")
 TwoDaemons = kinds.Conflict.row("host.two_daemons",
     "Another nova-compute runs with {path}: stop it, or give this one a state_path of its own.")
 VifData = kinds.HostRefused.row("host.vif_data", "Interface {id} can not be plugged: {reason}.",

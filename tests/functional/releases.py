@@ -118,8 +118,16 @@ class Tenants:
     def _step(self, api: Balanced, uuid: str, action: str, argument: object, after: str) -> None:
         if self._end.is_set():
             return
-        api.act(uuid, action, argument)
-        server = api.settled(uuid, after, "ERROR", seconds=STEP_S)
+        request = api.act(uuid, action, argument)
+        try:
+            server = api.settled(uuid, after, "ERROR", seconds=STEP_S)
+        except AssertionError as error:
+            raise AssertionError(f"{action}: {self._told(uuid, request)}; {error}") from None
         assert server["status"] == after, f"{action}: {server['status']}, {server.get('fault')}"
         self.done[action] += 1
+
+    def _told(self, uuid: str, request: str) -> list[str | None]:
+        """What the action's events say to administrators."""
+        shown = Balanced(self._urls, "admin").get(f"/servers/{uuid}/os-instance-actions/{request}")
+        return [event.get("details") for event in shown["instanceAction"]["events"]]
 

@@ -95,11 +95,10 @@ def test_upgrade_when_daemons_change_one_by_one_under_load_then_no_request_fails
         cloud.tree = TOP
         cloud.sync()
         with tenants.excusing(LOST):
-            changing.change(TOP, *CONTROL)
-            lives_on(tenants)
-        for change in (lambda: changing.change_apis(TOP), lambda: changing.change(TOP, *hosts)):
-            change()
-            lives_on(tenants)
+            for change in (lambda: changing.change(TOP, *CONTROL), lambda: changing.change_apis(TOP),
+                           lambda: changing.change(TOP, *hosts)):
+                change()
+                lives_on(tenants)
         assert not tenants.failures, "\n".join(tenants.failures)
         assert changing.hosts_releases() == {RELEASE}
         for change in (lambda: changing.change(before, *hosts[::-1]), lambda: changing.change_apis(before),

@@ -112,9 +112,10 @@ class Batches:
             reporter.close()
 
     def stop(self, patience_s: float) -> bool:
-        """Refuse what has not begun, and wait for what has; whether all of it ended in time.
+        """Refuse guests that another host can take as well, and wait for all else that came; whether it ended in time.
 
-        What doesn't is found again at the next start, as after a kill.
+        What doesn't is found again at the next start, as after a kill. An order to a guest of this host is never
+        refused: its user would be told that it failed.
         """
         self._stopping = True
         return self._orders.wait_idle(patience_s)
@@ -141,7 +142,7 @@ class Batches:
     def _outcome(self, job: _Job, work: Work) -> Outcome:
         uuid, kind = job.order.server_uuid, work.key.kind
         try:
-            if self._stopping:
+            if self._stopping and kind.chosen:
                 raise errors.host.Stopping(host=self._host.name)
             done = self._do[kind](job.order, work, job.gate)
         except Exception as error:

@@ -149,13 +149,17 @@ def test_destroy_start_stop_when_in_batches_then_each_asks_once(world):
     assert world.leftovers() == []
 
 
-def test_batch_when_the_service_is_stopping_then_nothing_new_begins(world):
-    order = build_order()
+def test_batch_when_the_service_is_stopping_then_no_guest_is_taken_but_its_own_obey(world):
+    order, new = build_order(), build_order()
     world.build(order)
-    assert world.service.stop(1.0) is True
-    (outcome,) = world.service.stop_guests(HOST, (guest_order(order, 2),))
-    assert (outcome.error_kind, outcome.error_code) == ("host_refused", "host.stopping")
-    assert world.driver.lifecycle.power_state(order.server_uuid) == PowerState.RUNNING
+    came = []
+
+    def no_more(_seconds):  # between the last look and the end of the queue
+        came.extend((*world.build(new), *world.service.stop_guests(HOST, (guest_order(order, 2),))))
+        assert world.driver.lifecycle.power_state(order.server_uuid) == PowerState.SHUTDOWN
+    assert world.service.stop(1.0, no_more) is True
+    assert [(outcome.error_kind, outcome.error_code) for outcome in came] == [
+        ("host_refused", "host.stopping"), ("", "")]
 
 
 def test_batch_when_it_calls_the_conductor_then_under_the_callers_request_id(world):
