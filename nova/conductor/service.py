@@ -32,6 +32,7 @@ from nova.conductor.queries.server_groups import ServerGroups
 from nova.conductor.queries.server_parts import ServerParts
 from nova.conductor.queries.servers import Servers
 from nova.conductor.queries.usage import UsageQueries
+from nova.conductor.upkeep.adoption import Adoptions
 from nova.conductor.upkeep.strangers import Strangers
 from nova.rpc.contracts.conductor import ConductorRPC
 from nova.rpc.interface import Contract
@@ -54,6 +55,6 @@ def conductor_service(deps: Deps, daemons: Daemons) -> Assembled:
              Floating(deps), SecurityGroups(deps), ImageQueries(deps), UsageQueries(deps), ServerGroups(deps),
              ServerParts(deps), Migrations(deps), ConsoleQueries(deps))
     whole = assemble(ConductorRPC, *actions, *reads, ControlDaemons(daemons), Enrolments(deps), Strangers(deps),
-                     ExternalEvents(deps, servers.order_server),
+                     Adoptions(deps), ExternalEvents(deps, servers.order_server),
                      Cloudpipes(deps, admission.create_servers, servers.list_servers))
     return announced(deps, ConductorRPC, whole)

@@ -164,6 +164,21 @@ def follow(tx: Connection, server_uuid: str, host: str) -> list[AnyRow]:
     return many
 
 
+def adopt(tx: Connection, server_uuid: str, host: str, interfaces: Sequence[Interface]) -> None:
+    """These interfaces, which a guest has already, are the server's. network.NotFound; network.AddressTaken: another
+    server has an address, or it is not the network's."""
+    rows = rows_of(tx, {one.network_id for one in interfaces}) if interfaces else {}
+    for one in interfaces:
+        row = rows[one.network_id]
+        insert_ignoring(tx, vifs, [{"uuid": one.id, "mac": one.mac, "network_id": row.id, "server_uuid": server_uuid}])
+        for address in (each.address for each in one.addresses if each.version == 4):
+            mine = sa.and_(fixed_addresses.c.network_id == row.id, fixed_addresses.c.address == address, NOBODYS)
+            at = {"host": host} if row.multi_host else {}
+            if not tx.execute(sa.update(fixed_addresses).where(mine).values(
+                    server_uuid=server_uuid, vif_uuid=one.id, leased=False, updated_at=utc_now(), **at)).rowcount:
+                raise errors.network.AddressTaken(address=address, network=one.network_id)
+
+
 # -- inside
 
 

@@ -34,6 +34,11 @@ def living(cell: Connection, after: int, limit: int) -> Sequence[AnyRow]:
                         .order_by(servers.c.id).limit(limit)).all()
 
 
+def proof_of(cell: Connection, server_uuid: str) -> AnyRow:
+    """The same of one server, which is there."""
+    return cell.execute(sa.select(*_PROOFS).where(servers.c.uuid == server_uuid)).one()
+
+
 def without_ledger_row(tx: Connection, rows: Sequence[AnyRow]) -> list[AnyRow]:
     """Those that the ledger has never heard of: quota does not count them, and nothing can be claimed for them."""
     known = set(tx.execute(sa.select(ledger.c.server_uuid).where(

@@ -15,6 +15,7 @@ from nova.db.types import AnyRow, Clause, later, utc_now
 from nova.model.strangers import StrangerKind
 
 REMOVED, VANISHED, FORGOTTEN = "removed", "gone by itself", "its host was taken out"
+ADOPTED = "adopted"
 OPEN = strangers.c.ended == 0
 
 
@@ -77,6 +78,12 @@ def order(tx: Connection, names: Collection[StrangerKey]) -> None:
         tx.execute(sa.update(strangers).where(
             strangers.c.host == key.host, strangers.c.kind == key.kind.value, strangers.c.name == key.name, OPEN)
             .values(ordered_at=utc_now()))
+
+
+def adopt(tx: Connection, key: int) -> None:
+    """It is a server's by now."""
+    tx.execute(sa.update(strangers).where(only(key), OPEN).values(ended=strangers.c.id, ended_at=utc_now(),
+                                                                  ending=ADOPTED))
 
 
 def forget_host(tx: Connection, host: str) -> None:

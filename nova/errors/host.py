@@ -59,6 +59,8 @@ NoConsoles = kinds.NotSupported.row("host.no_consoles",
     "The hypervisor driver of host {host} does not serve its guests' consoles.")
 NoDiagnostics = kinds.NotSupported.row("host.no_diagnostics",
     "The hypervisor driver of host {host} does not tell what its guests use.")
+NoKeptOrders = kinds.NotSupported.row("host.no_kept_orders",
+    "The hypervisor driver of host {host} keeps no orders beside its guests.")
 NoEmulator = kinds.Unavailable.row("host.no_emulator",
     "libvirt on this host can not run {virt_type} guests: is qemu-system installed?",
     "Install qemu-system for the host's architecture, or set [libvirt]virt_type=qemu where there is no KVM.")

@@ -10,4 +10,6 @@ Known = kinds.Conflict.row("stranger.known", "Stranger {id} is not removed: {why
     "Wait for what works on its server; `nova-manage stranger list` shows what is left.")
 NotRemovable = kinds.Conflict.row("stranger.not_removable", "Stranger {id} is not removed: {why}.",
     "Of an allocation: `nova-manage placement heal_allocations`. Of a guest: start nova-compute on its server's host.")
+NotAdoptable = kinds.Conflict.row("stranger.not_adoptable", "Stranger {id} is not adopted: {why}.",
+    "`nova-manage stranger remove` removes what is not wanted any more.")
 BadReport = kinds.Invalid.row("stranger.bad_report", "'{host}' reports strangers that can not be: {reason}.")

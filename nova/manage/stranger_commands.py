@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -14,9 +15,15 @@ from nova.rpc.contracts.conductor import ConductorRPC
 Say = Callable[[str], None]
 Table = Callable[[Sequence[str], Sequence[Sequence[Any]]], None]
 
+SIGHTINGS = 2  # a host reports what it saw twice
+LOOK_S = 3.0  # seconds in which most hosts have looked
+
 
 def listed(conductor: ConductorRPC, given: argparse.Namespace, say: Say, table: Table) -> int:
-    """The oldest first; with ``--all`` those that are over, too, and how they ended."""
+    """The oldest first; with ``--all`` those that are over, too, and how they ended. ``--now``: hosts look first."""
+    for _sighting in range(SIGHTINGS if given.now else 0):
+        conductor.look_for_strangers(given.host)
+        time.sleep(LOOK_S)
     found = [one for one in conductor.list_strangers(given.all) if given.host in (None, one.host)]
     if given.json:
         return write_json(found)
@@ -50,13 +57,32 @@ def remove(conductor: ConductorRPC, given: argparse.Namespace, say: Say, table: 
     return 0
 
 
+def adopt(conductor: ConductorRPC, given: argparse.Namespace, say: Say, table: Table) -> int:
+    """0: it is a server's. 1: without --yes, it is only shown. NotFound; Conflict: it can not be adopted."""
+    found = conductor.adopt_stranger(given.id, given.yes)
+    table(("Server", "Name", "Project", "User", "Flavor", "Host", "State", "Addresses"),
+          [(found.stranger.server_uuid, found.name, found.project_id, found.user_id, found.flavor, found.stranger.host,
+            found.vm_state, ", ".join(found.addresses))])
+    for note in found.notes:
+        say(note)
+    what = "No record knows it: one is made" if found.is_new else \
+        f"Its record says that it is on {found.former_host or 'no host'}: it is put right"
+    say("It is done." if given.yes else f"{what}, as {found.stranger.host} says. Believe that host? Repeat with --yes.")
+    return 0 if given.yes else 1
+
+
 def actions(conductor_of: ConductorOf, say: Say, table: Table) -> dict[str, Command]:
     """The rows of nova-manage's table of commands."""
     return {
         "list": Command(lambda options, given: listed(conductor_of(options), given, say, table),
                         "guests, files and allocations that no record explains", (
             argument("--host", help="only this host's"),
+            argument("--now", action="store_true", help="have hosts look now, and not in ten minutes at most"),
             argument("--all", action="store_true", help="those that are over, too, and how they ended"), JSON)),
+        "adopt": Command(lambda options, given: adopt(conductor_of(options), given, say, table),
+                         "make a guest a server again, as after a restore of older databases", (
+            argument("id", type=int, help="as stranger list shows it"),
+            argument("--yes", action="store_true", help="do it; without it, only show what it would be"))),
         "remove": Command(lambda options, given: remove(conductor_of(options), given, say, table),
                           "have one removed from its host", (
             argument("id", type=int, help="as stranger list shows it"),

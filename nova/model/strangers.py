@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from nova.model.base import HostName, Time, Value, WireEnum
-from nova.model.states import PowerState
+from nova.model.orders import BuildOrder
+from nova.model.states import PowerState, VmState
 
 
 class StrangerKind(WireEnum):
@@ -57,6 +58,29 @@ class Stranger(Value):
     ordered_at: Time | None = None
     ended_at: Time | None = None
     ending: str = ""
+
+
+class KeptGuest(Value):
+    """A guest as its host has it. ``order``: the newest, as it is kept beside the guest."""
+
+    order: BuildOrder
+    power_state: PowerState
+
+
+class Adoption(Value):
+    """What becomes of a guest that is adopted. ``former_host``: where its record said that it was. ``is_new``: no
+    record knew its server, and one is made. ``notes``: what an operator has to look after."""
+
+    stranger: Stranger
+    name: str
+    project_id: str
+    user_id: str
+    flavor: str
+    vm_state: VmState
+    addresses: tuple[str, ...] = ()
+    former_host: str | None = None
+    is_new: bool = False
+    notes: tuple[str, ...] = ()
 
 
 MOST_STRANGERS = 200  # of one host in a report

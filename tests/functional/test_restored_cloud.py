@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
@@ -54,6 +56,62 @@ def test_cloud_when_it_goes_on_from_an_older_database_then_its_servers_obey_and_
     wait_until("what had gone is deleted", lambda: gone["id"] not in {one["id"] for one in api.servers()}, 30)
     hosts = {host: cloud.guests(host) for host in cloud.hosts}
     assert any(stranger["id"] in guests for guests in hosts.values()), "nothing is destroyed by inference"
+
+
+def strangers(cloud: Cloud, *uuids: str) -> dict[str, int]:
+    """Ids of strangers by their server, once hosts have reported these."""
+    def look() -> dict[str, int] | None:
+        listed = json.loads(cloud.manage("stranger", "list", "--now", "--json"))
+        found = {one["server_uuid"]: one["id"] for one in listed}
+        return found if set(uuids) <= set(found) else None
+    return wait_until("strangers are reported", look, 60)
+
+
+def test_guests_when_databases_are_older_then_adopted_ones_are_whole_servers_again(cloud: Cloud, tmp_path: Path
+                                                                                   ) -> None:
+    api, admin = cloud.api(), cloud.api("admin", "admin")
+    cloud.empty()
+    moved = api.boot("moved")
+    file = tmp_path / "backup"
+    cloud.manage("backup", str(file))
+    came = api.boot("came", metadata={"role": "web"})
+    before = {uuid: api.show(uuid) for uuid in (moved["id"], came["id"])}
+    admin.act(moved["id"], "os-migrateLive", {"host": None, "block_migration": "auto"})
+    api.settled(moved["id"], "ACTIVE")
+    host = admin.show(moved["id"])["OS-EXT-SRV-ATTR:host"]
+
+    for name in ("conductor", "api", "scheduler"):
+        cloud.daemons[name].kill()
+    urls = new_databases(cloud, cloud.plan.database)
+    cloud.manage("restore", str(file), "--yes", host=configure_restored(cloud, urls))
+    cloud.use_databases(urls)
+    for name in ("conductor", "scheduler", "api"):
+        cloud.daemons[name].start()
+    cloud.wait_up()
+    assert admin.show(moved["id"])["OS-EXT-SRV-ATTR:host"] != host
+    found = strangers(cloud, moved["id"], came["id"])
+    assert "No record knows it" in cloud.manage("stranger", "adopt", str(found[came["id"]]), code=1)
+    assert {one["id"] for one in api.servers()} == {moved["id"]}
+    for uuid in (moved["id"], came["id"]):
+        assert "It is done." in cloud.manage("stranger", "adopt", str(found[uuid]), "--yes")
+        assert "There is no stranger" in cloud.manage("stranger", "adopt", str(found[uuid]), "--yes", code=1)
+    assert admin.show(moved["id"])["OS-EXT-SRV-ATTR:host"] == host
+    for uuid, was in before.items():
+        now = api.show(uuid)
+        assert [now[field] for field in ("name", "addresses", "metadata", "flavor", "status", "security_groups")] == [
+            was[field] for field in ("name", "addresses", "metadata", "flavor", "status", "security_groups")]
+        api.act(uuid, "reboot", {"type": "HARD"})
+        assert api.settled(uuid)["status"] == "ACTIVE"
+    cloud.manage("placement", "audit")
+    new = api.boot("new")
+    assert not {address(new)} & {address(one) for one in before.values()}, "an address was given out twice"
+    api.remove(moved["id"], came["id"], new["id"])
+    assert not any(cloud.guests(one) for one in cloud.hosts)
+    cloud.manage("placement", "audit")
+
+
+def address(server: dict[str, Any]) -> str:
+    return next(one["addr"] for each in server["addresses"].values() for one in each if one["version"] == 4)
 
 
 def test_cloud_when_its_api_database_is_lost_then_its_servers_live_on_count_and_can_be_deleted(cloud: Cloud) -> None:

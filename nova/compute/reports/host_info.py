@@ -16,6 +16,7 @@ from nova.model.guests import DevicePlace
 from nova.model.image_tickets import ImageTicket
 from nova.model.images import Image
 from nova.model.orders import ConsoleOutput
+from nova.model.strangers import KeptGuest
 from nova.virt.interface import Driver
 
 LOG = logging.getLogger(__name__)
@@ -63,6 +64,17 @@ class HostInfo:
             raise errors.guest.NotFound(uuid=server_uuid, host=self._host.name)
         places = self._driver.device_places
         return places.device_places(server_uuid) if places is not None else {}
+
+    def kept_guest(self, host: HostName, server_uuid: str) -> KeptGuest:
+        """See the contract. host.Misaddressed, guest.NotFound, host.NoKeptOrders."""
+        self._check_host(host)
+        if self._driver.kept_orders is None:
+            raise errors.host.NoKeptOrders(host=self._host.name)
+        state = self._driver.lifecycle.power_state(checked_uuid(server_uuid))
+        order = self._driver.kept_orders.kept_order(server_uuid)
+        if state is None or order is None:
+            raise errors.guest.NotFound(uuid=server_uuid, host=self._host.name)
+        return KeptGuest(order=order, power_state=state)
 
     def get_host_uptime(self, host: HostName) -> str:
         """See the contract. The line is that of uptime(1). host.Misaddressed, host.NoUptime."""

@@ -16,6 +16,7 @@ from nova.db.server_row import ServerRow
 from nova.db.types import AnyRow
 from nova.model.base import HostName
 from nova.model.networks import Interface, PortDemand, RequestedNetwork
+from nova.model.orders import BuildOrder
 from nova.model.ports import Port
 from nova.model.security_groups import GuestFirewall, HostFirewall
 from nova.model.server_parts import ExternalEvent
@@ -105,6 +106,15 @@ class NetworkBackEnd(Protocol):
 
     def leave_host(self, ops: Sequence[Op]) -> None:
         """The servers are on no host (shelved): their interfaces stay theirs, bound to none."""
+
+    # -- guests that are found
+
+    def adopt(self, tx: Connection, order: BuildOrder, host: HostName, known: bool) -> None:
+        """The server's row says from this transaction on that its guest is on that host, with the order's interfaces.
+        ``known``: it had a row, and its addresses, before. network.AddressTaken, network.NotFound."""
+
+    def adopted(self, order: BuildOrder, host: HostName) -> None:
+        """After it: hosts are told. Raises nothing; a host that is away learns it when it is back."""
 
     # -- interfaces that come and go while the server lives
 

@@ -29,6 +29,7 @@ from nova.db.server_row import ServerRow
 from nova.db.types import AnyColumn, AnyRow
 from nova.model.base import HostName
 from nova.model.networks import Interface, RequestedNetwork
+from nova.model.orders import BuildOrder
 from nova.model.ports import OWNER, belongs
 from nova.model.security_groups import GuestFirewall, HostFirewall
 from nova.model.server_parts import ExternalEvent
@@ -101,6 +102,14 @@ class NeutronBackEnd:
 
     def look_again(self, ops: Sequence[Op]) -> None:
         self.reader.look_again(ops)
+
+    # -- guests that are found
+
+    def adopt(self, tx: Connection, order: BuildOrder, host: HostName, known: bool) -> None:
+        """Ports are Neutron's to know: they are the server's, and bound to the host, already."""
+
+    def adopted(self, order: BuildOrder, host: HostName) -> None:
+        """What changed of its ports since the order, the healer finds."""
 
     # -- moves
 

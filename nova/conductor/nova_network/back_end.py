@@ -14,12 +14,13 @@ from nova.conductor.nova_network.addresses import Addresses
 from nova.conductor.nova_network.floating import Floating
 from nova.conductor.nova_network.groups import Groups
 from nova.conductor.nova_network.pools import Networks
-from nova.db import security_groups
+from nova.db import addresses, floating, security_groups
 from nova.db.engine import Connection
 from nova.db.server_row import ServerRow
 from nova.db.types import AnyRow
 from nova.model.base import HostName
 from nova.model.networks import Interface, RequestedNetwork
+from nova.model.orders import BuildOrder
 from nova.model.security_groups import GuestFirewall, HostFirewall
 from nova.model.server_parts import ExternalEvent
 from nova.model.servers import ServerDetail
@@ -104,6 +105,21 @@ class NovaNetwork:
 
     def leave_host(self, ops: Sequence[Op]) -> None:
         self.addresses.leave_host(ops)
+
+    # -- guests that are found
+
+    def adopt(self, tx: Connection, order: BuildOrder, host: HostName, known: bool) -> None:
+        if not known:
+            addresses.adopt(tx, order.server_uuid, host, order.interfaces)
+            groups = security_groups.keys_of(tx, order.project_id, order.security_groups)
+            security_groups.join_new(tx, {row.id: row.name for row in groups.values()}, [order.server_uuid])
+        addresses.follow(tx, order.server_uuid, host)
+        floating.follow(tx, order.server_uuid, host)
+
+    def adopted(self, order: BuildOrder, host: HostName) -> None:
+        self.addresses.update_hosts({one.network_id for one in order.interfaces}, {host}, order.server_uuid)
+        self.groups.firewall_updates.send({host})
+        self.groups.addresses_changed([order.server_uuid])
 
     # -- interfaces that come and go
 

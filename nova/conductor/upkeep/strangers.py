@@ -17,11 +17,12 @@ from nova import errors
 from nova.conductor.engine.deps import Deps
 from nova.conductor.upkeep import allocation_audit
 from nova.conductor.upkeep.allocation_audit import Stores
-from nova.db import audits, servers, strangers
+from nova.db import audits, servers, services, strangers
 from nova.db.strangers import StrangerFacts, StrangerKey
 from nova.db.types import AnyRow
 from nova.model.audits import TOO_MUCH
 from nova.model.base import HostName
+from nova.model.services import ServiceQuery
 from nova.model.states import PowerState
 from nova.model.strangers import MOST_STRANGERS, FoundStranger, Stranger, StrangerKind, StrangerRemoval, StrangerReport
 
@@ -61,10 +62,10 @@ class Strangers:
         self._tell(host, new, report.more)
         with self.deps.cell.reading() as tx:
             due = strangers.ordered(tx, host, ON_HOSTS, ORDER_S)
-        verdicts = self._verdicts(due)
+        judged = verdicts(self.deps, due)
         return tuple(StrangerRemoval(kind=StrangerKind(row.kind), server_uuid=row.server_uuid, epoch=row.epoch,
-                                     keep_disks=verdicts[row.id].alive)
-                     for row in due if row.id in verdicts and not self._hindrance(row, verdicts[row.id]))
+                                     keep_disks=judged[row.id].alive)
+                     for row in due if row.id in judged and not self._hindrance(row, judged[row.id]))
 
     def _hindrance(self, row: AnyRow, verdict: Verdict) -> str:
         """Why it stays although no record explains it; empty: it may go. Of a server that lives the guest here may be
@@ -86,8 +87,8 @@ class Strangers:
             return
         with self.deps.cell.reading() as tx:
             rows = [row for row in strangers.open_among(tx, strangers.of_host(host, ON_HOSTS)) if _key(row) in new]
-        verdicts = self._verdicts(rows)
-        named = [f"{row.kind} {row.server_uuid} ({verdicts[row.id].why})" for row in rows if row.id in verdicts]
+        judged = verdicts(self.deps, rows)
+        named = [f"{row.kind} {row.server_uuid} ({judged[row.id].why})" for row in rows if row.id in judged]
         if named:
             LOG.warning("%s has %d things that no record explains, and leaves them as they are: %s%s. See nova-manage "
                         "stranger list", host, len(named) + more, ", ".join(named[:NAMED]),
@@ -100,9 +101,18 @@ class Strangers:
         explains by now is left out."""
         with self.deps.cell.reading() as tx:
             rows = strangers.listed(tx, MOST_LISTED, with_ended)
-        verdicts = self._verdicts([row for row in rows if not row.ended])
-        return tuple(_stranger(row, verdicts[row.id].why if row.id in verdicts else row.what)
-                     for row in rows if row.ended or row.id in verdicts)
+        judged = verdicts(self.deps, [row for row in rows if not row.ended])
+        return tuple(shown(row, judged[row.id].why if row.id in judged else row.what)
+                     for row in rows if row.ended or row.id in judged)
+
+    def look_for_strangers(self, host: str | None) -> int:
+        """See the contract. A host that is away looks when it is back."""
+        with self.deps.cell.reading() as tx:
+            found = services.select(tx, ServiceQuery(binary=services.COMPUTE, host=host))
+        for row, _clock in found:
+            with contextlib.suppress(errors.NovaError):
+                self.deps.compute.look_for_strangers(row.host)
+        return len(found)
 
     def remove_stranger(self, stranger_id: int) -> Stranger:
         """Ask its host to remove it, which does so when it is up; what is held of a node is given back at once.
@@ -112,7 +122,7 @@ class Strangers:
         at_once = {StrangerKind.ALLOCATION.value: self._give_back, StrangerKind.PORT.value: self._let_go}
         if row.kind in at_once:
             return at_once[row.kind](row)
-        verdict = self._verdicts([row]).get(row.id)
+        verdict = verdicts(self.deps, [row]).get(row.id)
         if verdict is None:
             raise errors.stranger.Known(id=stranger_id, why="a record explains it")
         if hindrance := self._hindrance(row, verdict):
@@ -122,7 +132,7 @@ class Strangers:
             self.deps.compute.look_for_strangers(row.host)
         LOG.info("the removal of stranger %d (%s) was ordered on %s", row.id, row.kind, row.host,
                  extra={"server": row.server_uuid})
-        return _stranger(row, verdict.why)
+        return shown(row, verdict.why)
 
     def _give_back(self, row: AnyRow) -> Stranger:
         judged = allocation_audit.judge(Stores(self.deps.api, self.deps.cell), row.server_uuid)
@@ -136,7 +146,7 @@ class Strangers:
         self.deps.cell.transact(lambda tx: strangers.write(tx, strangers.only(row.id), {}))
         self.deps.feed.host_changed(row.host)
         LOG.info("gave back what an operator said is a stranger: %s", row.what, extra={"server": row.server_uuid})
-        return _stranger(row, row.what)
+        return shown(row, row.what)
 
     def _let_go(self, row: AnyRow) -> Stranger:
         """Unavailable: Neutron does not answer."""
@@ -152,20 +162,21 @@ class Strangers:
         left_ports.let_go(row.name, server)
         self.deps.cell.transact(lambda tx: strangers.write(tx, strangers.only(row.id), {}))
         LOG.info("let go what an operator said is a stranger: %s", row.what, extra={"server": row.server_uuid})
-        return _stranger(row, row.what)
+        return shown(row, row.what)
 
-    # -- what the records say
 
-    def _verdicts(self, rows: Sequence[AnyRow]) -> Mapping[int, Verdict]:
-        """By row; none of what a record explains. In five statements, however many rows."""
-        uuids = sorted({row.server_uuid for row in rows})
-        if not uuids:
-            return {}
-        with self.deps.cell.reading() as tx:
-            known = audits.rows(tx, uuids)
-            ever = servers.rows_of(tx, uuids, with_deleted=True)
-        found = ((row.id, _verdict(row, known, set(ever))) for row in rows)
-        return {key: verdict for key, verdict in found if verdict is not None}
+# -- what the records say
+
+def verdicts(deps: Deps, rows: Sequence[AnyRow]) -> Mapping[int, Verdict]:
+    """By row; none of what a record explains. In five statements, however many rows."""
+    uuids = sorted({row.server_uuid for row in rows})
+    if not uuids:
+        return {}
+    with deps.cell.reading() as tx:
+        known = audits.rows(tx, uuids)
+        ever = servers.rows_of(tx, uuids, with_deleted=True)
+    found = ((row.id, _verdict(row, known, set(ever))) for row in rows)
+    return {key: verdict for key, verdict in found if verdict is not None}
 
 
 def _verdict(row: AnyRow, known: audits.Rows, ever: set[str]) -> Verdict | None:
@@ -190,7 +201,8 @@ def _key(row: AnyRow) -> StrangerKey:
     return StrangerKey(row.host, StrangerKind(row.kind), row.name)
 
 
-def _stranger(row: AnyRow, why: str) -> Stranger:
+def shown(row: AnyRow, why: str = "") -> Stranger:
+    """As operators see it. ``why``: what the records say."""
     return Stranger(id=row.id, kind=StrangerKind(row.kind), host=row.host, server_uuid=row.server_uuid,
                     why=why, first_seen_at=row.first_seen_at, ordered_at=row.ordered_at,
                     ended_at=row.ended_at, ending=row.ending)

@@ -25,6 +25,7 @@ from nova.model.orders import (
     RescueOrder,
     SnapshotOrder,
 )
+from nova.model.strangers import KeptGuest
 from nova.rpc.interface import Contract, Timeout, call, cast
 
 
@@ -218,6 +219,11 @@ class ComputeRPC(Contract):
     @cast(since="1.6")
     def look_for_strangers(self, host: HostName) -> None:
         """Look at once for what no record explains, and ask what of it is to be removed. Lost, it is done later."""
+
+    @call(timeout=Timeout.SHORT, since="1.6")
+    def kept_guest(self, host: HostName, server_uuid: str) -> KeptGuest:
+        """What the host keeps of a guest that the conductors may know nothing of. NotFound: it has none, or no order of
+        it. NotSupported by drivers that keep no orders."""
 
     @call(timeout=Timeout.SHORT)
     def ping(self, host: HostName) -> str:

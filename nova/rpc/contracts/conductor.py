@@ -59,7 +59,7 @@ from nova.model.services import (
     ServiceUpdate,
     Zone,
 )
-from nova.model.strangers import Stranger
+from nova.model.strangers import Adoption, Stranger
 from nova.model.usage import UsageAudits, UsagePage, UsageQuery
 from nova.rpc.contracts.conductor_consoles import ConsoleCalls
 from nova.rpc.contracts.conductor_hosts import EnrolmentCalls
@@ -421,8 +421,17 @@ class ConductorRPC(ConsoleCalls, AllNetworkCalls, EnrolmentCalls, Contract):
         """What hosts and the ledger have that no record explains; ``with_ended``: what was, too."""
 
     @call(since="1.7")
+    def look_for_strangers(self, host: str | None) -> int:
+        """Have hosts look at once (all compute hosts, for None): how many. They report a guest that they saw twice."""
+
+    @call(since="1.7")
     def remove_stranger(self, stranger_id: int) -> Stranger:
         """Have it removed. NotFound; Conflict: a record explains it by now, or it can not be removed so."""
+
+    @call(since="1.7")
+    def adopt_stranger(self, stranger_id: int, change: bool) -> Adoption:
+        """Make the guest its server's again, or a server's that no record knows; without ``change`` only look.
+        NotFound; Conflict: a record explains it by now, or it can not be adopted."""
 
     # daemons
     @call(timeout=Timeout.SHORT)

@@ -63,7 +63,8 @@ class FakeDriver(interface.Driver):
         self.snapshots = FakeSnapshots(hypervisor)
         self.cold_moves = FakeColdMoves(hypervisor)
         self.live_moves = FakeLiveMoves(hypervisor, arrivals)
-        self.consoles = self.diagnosis = self.device_places = self.packed = FakeGuestFacts(hypervisor)
+        self.consoles = self.diagnosis = self.device_places = FakeGuestFacts(hypervisor)
+        self.packed = self.kept_orders = FakeGuestFacts(hypervisor)
         self.remote_consoles = FakeRemoteConsoles(hypervisor)
         self.host_uptime = self.host_power = FakeHost()
 

@@ -10,6 +10,7 @@ from nova.model.base import utcnow
 from nova.model.diagnostics import CpuUse, Diagnostics, DiskUse, NicUse
 from nova.model.guests import DevicePlace
 from nova.model.hosts import HostUptime
+from nova.model.orders import BuildOrder
 from nova.model.states import PowerState
 from nova.model.topology import Packing
 from nova.virt.fake.hypervisor import Part, knobbed
@@ -54,6 +55,10 @@ class FakeGuestFacts(Part):
     def packing(self, server_uuid: str) -> Packing | None:
         guest = self._hypervisor.store.find(server_uuid)
         return guest.packing if guest is not None else None
+
+    def kept_order(self, server_uuid: str) -> BuildOrder | None:
+        guest = self._hypervisor.store.find(server_uuid)
+        return guest.order if guest is not None else None
 
 
 class FakeHost:

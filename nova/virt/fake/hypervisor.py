@@ -10,6 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
+import msgspec
+
 from nova import concurrency, errors
 from nova.conf.base import Options
 from nova.model.base import Library
@@ -181,6 +183,7 @@ class Change:
             order = self._subject
             self._guest = self._store.find(order.server_uuid) or FakeGuest(
                 uuid=order.server_uuid, name=order.name, instance_name=order.instance_name, node=order.node)
+            self._guest.order = msgspec.structs.replace(order, admin_password=None, user_data=None, files={})
         return self._guest
 
     def __exit__(self, *_: object) -> None:

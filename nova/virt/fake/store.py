@@ -13,6 +13,7 @@ from pathlib import Path
 
 import msgspec
 
+from nova.model.orders import BuildOrder
 from nova.model.states import PowerState
 from nova.model.topology import Packing
 
@@ -49,6 +50,7 @@ class FakeGuest(msgspec.Struct, kw_only=True):
     display: int = -1  # what its consoles' ports are counted by
     display_of: str = ""  # the host and boot that it is of
     packing: Packing | None = None  # what it holds of the host's topology
+    order: BuildOrder | None = None  # the newest, without what only the first boot needs
     arriving: bool = False  # room was made for it, and its old host may send it at any time
 
     @property

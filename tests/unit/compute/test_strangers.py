@@ -132,3 +132,19 @@ def test_look_when_there_are_more_than_a_report_takes_then_the_rest_is_counted(w
 def test_order_to_look_when_it_is_anothers_then_refused(world):
     with pytest.raises(errors.NovaError):
         world.service.look_for_strangers("another")
+
+
+def test_kept_guest_then_it_is_the_newest_order_without_what_the_first_boot_alone_needs(world: Any) -> None:
+    order = build_order(number=1, admin_password="secret", user_data="c2VjcmV0")
+    world.build(order)
+    kept = world.service.kept_guest(HOST, order.server_uuid)
+    assert (kept.order.name, kept.order.interfaces, kept.power_state) == (order.name, order.interfaces,
+                                                                          PowerState.RUNNING)
+    assert kept.order.admin_password is None and kept.order.user_data is None
+    with pytest.raises(errors.NotFound):
+        world.service.kept_guest(HOST, build_order(number=2).server_uuid)
+    with pytest.raises(errors.host.Misaddressed):
+        world.service.kept_guest("another", order.server_uuid)
+    world.driver.kept_orders = None
+    with pytest.raises(errors.NotSupported):
+        world.service.kept_guest(HOST, order.server_uuid)

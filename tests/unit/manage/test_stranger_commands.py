@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from nova import errors
-from nova.manage import doctor
+from nova.manage import doctor, stranger_commands
 from nova.manage.main import parser
-from nova.model.strangers import FoundStranger, StrangerKind, StrangerReport
+from nova.model.states import PowerState
+from nova.model.strangers import FoundStranger, KeptGuest, StrangerKind, StrangerReport
 from nova.rpc import transport
 from tests.fakes.rows import new_uuid
 from tests.fakes.small_cloud import SmallCloud
@@ -63,6 +64,32 @@ def test_remove_without_confirmation_then_it_is_only_shown(cloud: SmallCloud, ma
     assert code == 0 and "a removes it" in text and "removal ordered" in manage("list")[1]
     with pytest.raises(errors.NotFound):
         manage("remove", "77", "--yes")
+
+
+def test_adopt_without_confirmation_then_it_is_only_shown(cloud: SmallCloud, manage: Any) -> None:
+    [uuid] = cloud.active(1)
+    was = cloud.server(uuid).host
+    there, order = {"a": "b", "b": "a"}[was], cloud.computes[was].guests[uuid]
+    report(cloud, there, uuid)
+    cloud.hosts.report_strangers(there, StrangerReport(host=there, found=(FoundStranger(
+        kind=StrangerKind.GUEST, server_uuid=uuid, power_state=PowerState.RUNNING),)))
+    cloud.computes[there].given(kept_guest=KeptGuest(order=order, power_state=PowerState.RUNNING))
+    cloud.computes[was].given(device_places=errors.guest.NotFound(uuid=uuid, host=was))
+    [one] = cloud.control.list_strangers(False)
+    code, text = manage("adopt", str(one.id))
+    assert code == 1 and f"is on {was}: it is put right, as {there} says" in text and order.name in text
+    assert cloud.server(uuid).host == was
+    assert manage("adopt", str(one.id), "--yes")[0] == 0 and cloud.server(uuid).host == there
+
+
+def test_list_when_hosts_are_to_look_now_then_each_is_asked_twice(cloud: SmallCloud, manage: Any, monkeypatch: Any
+                                                                 ) -> None:
+    monkeypatch.setattr(stranger_commands, "LOOK_S", 0.0)
+    manage("list", "--now", "--host", "a")
+    manage("list", "--now")
+    asked = {host: [call.name for call in compute.done].count("look_for_strangers")
+             for host, compute in cloud.computes.items()}
+    assert asked == {"a": 4, "b": 2}
 
 
 def test_doctor_when_there_are_strangers_then_it_counts_them_by_host(cloud: SmallCloud, manage: Any) -> None:

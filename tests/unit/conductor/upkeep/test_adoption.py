@@ -1,0 +1,169 @@
+"""Guests that are found become servers again, as an operator says; what is not proven is refused, and stays."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import msgspec
+import pytest
+import sqlalchemy as sa
+
+from nova import errors
+from nova.conductor.upkeep import allocation_audit
+from nova.db import addresses, ledger, lost_api, security_groups
+from nova.db.models import api, cell
+from nova.model.orders import BuildOrder
+from nova.model.states import PowerState
+from nova.model.strangers import Adoption, FoundStranger, KeptGuest, StrangerKind, StrangerReport
+from tests.fakes.rows import new_uuid
+from tests.fakes.small_cloud import SmallCloud
+
+
+def other(host: str) -> str:
+    return {"a": "b", "b": "a"}[host]
+
+
+def appears(cloud: SmallCloud, host: str, order: BuildOrder, state: PowerState = PowerState.RUNNING,
+            kind: StrangerKind = StrangerKind.GUEST) -> int:
+    """The guest is on the host, which reports it; the stranger's id."""
+    cloud.computes[host].given(kept_guest=KeptGuest(order=order, power_state=state))
+    found = FoundStranger(kind=kind, server_uuid=order.server_uuid, power_state=state, epoch=9)
+    cloud.hosts.report_strangers(host, StrangerReport(host=host, found=(found,)))
+    return next(one.id for one in cloud.control.list_strangers(False) if one.server_uuid == order.server_uuid)
+
+
+def forgotten(cloud: SmallCloud) -> tuple[str, BuildOrder]:
+    """A guest whose server no record knows, as after a restore: its host, and the order that it keeps."""
+    [uuid] = cloud.active(1)
+    host = cloud.server(uuid).host
+    order = cloud.computes[host].guests[uuid]
+    cloud.cell.transact(lambda tx: (addresses.unbind(tx, [uuid]), security_groups.forget(tx, [uuid])))
+    for table, column in ((cell.servers, "uuid"), (cell.operations, "server_uuid")):
+        cloud.write("cell", sa.delete(table).where(table.c[column] == uuid))
+    for table, column in ((api.ledger, "server_uuid"), (api.allocations, "consumer")):
+        cloud.write("api", sa.delete(table).where(table.c[column] == uuid))
+    return host, order
+
+
+def held(cloud: SmallCloud, uuid: str) -> list[str]:
+    """Hosts of which the server holds something."""
+    with cloud.api.reading() as tx:
+        return sorted(set(tx.execute(sa.select(api.providers.c.host).join_from(
+            api.allocations, api.providers, api.providers.c.id == api.allocations.c.provider_id)
+            .where(api.allocations.c.consumer == uuid)).scalars()))
+
+
+def refused(cloud: SmallCloud, stranger: int) -> str:
+    with pytest.raises(errors.Conflict) as refusal:
+        cloud.control.adopt_stranger(stranger, True)
+    return refusal.value.message
+
+
+def test_adopt_when_no_record_knows_the_guest_then_it_is_a_server_with_all_that_it_had(cloud: SmallCloud, caplog: Any
+                                                                                      ) -> None:
+    host, order = forgotten(cloud)
+    stranger = appears(cloud, host, order)
+    looked = cloud.control.adopt_stranger(stranger, False)
+    assert looked.is_new and looked.name == order.name and cloud.control.list_strangers(False)
+    with caplog.at_level(logging.WARNING):
+        adopted: Adoption = cloud.control.adopt_stranger(stranger, True)
+    row = cloud.server(order.server_uuid)
+    assert (row.id, row.name, row.project_id, row.user_id, row.host, row.vm_state) == (
+        order.id, order.name, order.project_id, order.user_id, host, "active")
+    assert row.epoch > max(9, order.fence.epoch) and row.interfaces == order.interfaces and adopted.notes == ()
+    assert held(cloud, order.server_uuid) == [host]
+    with cloud.api.reading() as tx:
+        assert ledger.usage(tx, "demo", None)["project"] == {"instances": 1, "cores": 1, "ram": order.flavor.memory_mb}
+    [ended] = cloud.control.list_strangers(True)
+    assert ended.ending == "adopted" and "as an operator said" in caplog.text
+    with pytest.raises(errors.NotFound):
+        cloud.control.adopt_stranger(stranger, True)
+    cloud.delete(order.server_uuid)
+    assert not held(cloud, order.server_uuid)
+
+
+def test_adopt_when_its_server_is_elsewhere_by_its_record_then_it_is_where_it_is_found(cloud: SmallCloud) -> None:
+    [uuid] = cloud.active(1)
+    was = cloud.server(uuid)
+    order, there = cloud.computes[was.host].guests[uuid], other(was.host)
+    stranger = appears(cloud, there, order, PowerState.SHUTDOWN)
+    assert f"{was.host}, the host of its record, has such a guest, too" in refused(cloud, stranger)
+    cloud.computes[was.host].given(device_places=errors.Unavailable("away"))
+    assert "does not answer" in refused(cloud, stranger)
+    assert cloud.server(uuid) == was and held(cloud, uuid) == [was.host]
+    cloud.computes[was.host].given(device_places=errors.guest.NotFound(uuid=uuid, host=was.host))
+    assert cloud.control.adopt_stranger(stranger, True).former_host == was.host
+    now = cloud.server(uuid)
+    assert (now.host, now.node, now.vm_state, now.power_state) == (there, there, "stopped", PowerState.SHUTDOWN.value)
+    assert now.epoch > was.epoch and held(cloud, uuid) == [there]
+    assert not cloud.control.list_strangers(False)
+
+
+@pytest.mark.parametrize(("harm", "words"), [
+    ("number", "another server has its number"), ("state", "its power state is crashed"), ("silent", "does not say"),
+    ("lie", "says that it is another server's"), ("copy", "it is no guest"), ("node", "has reported no node")])
+def test_adopt_when_something_is_not_proven_then_it_is_refused_and_nothing_is_written(cloud: SmallCloud, harm: str,
+                                                                                     words: str) -> None:
+    host, order = forgotten(cloud)
+    state, kind = PowerState.RUNNING, StrangerKind.GUEST
+    if harm == "number":
+        [uuid] = cloud.active(1)
+        cloud.write("cell", sa.update(cell.servers).where(cell.servers.c.uuid == uuid).values(id=order.id))
+    elif harm == "state":
+        state = PowerState.CRASHED
+    elif harm == "copy":
+        kind = StrangerKind.SOURCE_COPY
+    elif harm == "node":
+        cloud.write("cell", sa.delete(cell.nodes))
+    stranger = appears(cloud, host, order, state, kind)
+    if harm == "silent":
+        cloud.computes[host].given(kept_guest=errors.Unavailable("away"))
+    elif harm == "lie":
+        lie = KeptGuest(order=msgspec.structs.replace(order, server_uuid=new_uuid()), power_state=state)
+        cloud.computes[host].given(kept_guest=lie)
+    assert words in refused(cloud, stranger)
+    with cloud.cell.reading() as tx:
+        assert tx.execute(sa.select(cell.servers).where(cell.servers.c.uuid == order.server_uuid)).first() is None
+    assert [one.id for one in cloud.control.list_strangers(False)] == [stranger]
+
+
+def test_adopt_when_its_address_was_given_to_another_then_it_is_refused_and_nothing_is_written(cloud: SmallCloud
+                                                                                             ) -> None:
+    host, order = forgotten(cloud)
+    stranger = appears(cloud, host, order)
+    [taker] = cloud.active(1)
+    [mine] = [one.address for one in order.interfaces[0].addresses if one.version == 4]
+    assert mine in [one.address for one in cloud.server(taker).interfaces[0].addresses]
+    with pytest.raises(errors.Invalid, match=mine):
+        cloud.control.adopt_stranger(stranger, True)
+    with cloud.cell.reading() as tx:
+        assert tx.execute(sa.select(cell.servers).where(cell.servers.c.uuid == order.server_uuid)).first() is None
+
+
+def test_adopt_when_its_server_was_deleted_then_it_is_refused(cloud: SmallCloud) -> None:
+    [uuid] = cloud.active(1)
+    host = cloud.server(uuid).host
+    order = cloud.computes[host].guests[uuid]
+    cloud.delete(uuid)
+    assert "its server was deleted" in refused(cloud, appears(cloud, host, order))
+
+
+@pytest.mark.parametrize("lost", ["ledger", "allocations"])
+def test_adopt_when_it_died_between_the_databases_then_the_audits_find_what_is_missing(cloud: SmallCloud, lost: str,
+                                                                                      monkeypatch: Any) -> None:
+    """The record is there: quota and claims follow from it (``api_db rebuild``, and the audit of allocations)."""
+    host, order = forgotten(cloud)
+    stranger = appears(cloud, host, order)
+    where, name = {"ledger": (lost_api, "open_rows"), "allocations": (allocation_audit, "judge")}[lost]
+    with monkeypatch.context() as patch:
+        patch.setattr(where, name, lambda *args, **kwargs: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            cloud.control.adopt_stranger(stranger, True)
+    assert cloud.server(order.server_uuid).host == host and not cloud.control.list_strangers(False)
+    with cloud.cell.reading() as tx:
+        row = lost_api.proof_of(tx, order.server_uuid)
+    cloud.api.transact(lambda tx: lost_api.open_rows(tx, [row]))
+    stores = allocation_audit.Stores(cloud.api, cloud.cell)
+    allocation_audit.judge(stores, order.server_uuid, allocation_audit.ALL)
+    assert held(cloud, order.server_uuid) == [host]
