@@ -14,5 +14,10 @@ def is_too_old(release: str) -> bool:
     return bool(release) and _numbers(release) < _numbers(OLDEST_BESIDE)
 
 
+def is_older(release: str) -> bool:
+    """Whether it is a release before this one. Empty: a daemon that did not say, as the oldest ones."""
+    return _numbers(release) < _numbers(RELEASE)
+
+
 def _numbers(release: str) -> tuple[int, ...]:
     return tuple(int(word) if word.isdigit() else 0 for word in release.split(".")[:3])

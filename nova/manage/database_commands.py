@@ -5,9 +5,11 @@ from __future__ import annotations
 import argparse
 import datetime
 
+from nova import errors
 from nova.conf.base import Options
 from nova.db.engine import Database
 from nova.manage.command import Run
+from nova.manage.doctor.finding import described
 from nova.manage.output import say
 
 
@@ -74,3 +76,31 @@ def archive(options: Options, given: argparse.Namespace) -> int:
     say("Nothing to archive: deleted servers stay in their own tables for [DEFAULT]deleted_retention days and are "
         "then removed by nova-conductor itself. 'nova-manage db purge' removes them at once.")
     return 0
+
+
+#: Upstream's exit status: all is done; rows were changed, and there may be more (``--max-count``); a page failed; bad
+#: input.
+MIGRATED, LIMITED, MIGRATION_FAILED, BAD_COUNT = 0, 1, 2, 127
+AGAIN_S = 1.0  # after which a turn is asked for again that another process has
+
+
+def online_data_migrations(options: Options, given: argparse.Namespace) -> int:
+    """Does them now, a page after the other, as conductors do in the background."""
+    from nova.conductor.upkeep import data_migrations
+    from nova.conductor.upkeep.allocation_audit import Stores
+
+    if given.max_count is not None and given.max_count < 1:
+        say(f"--max-count {given.max_count}: must be a number above 0.")
+        return BAD_COUNT
+    stores, total = Stores(database_of(options, "api"), database_of(options, "cell")), 0
+    try:
+        for changed in data_migrations.pages(stores, AGAIN_S):
+            total += changed
+            if given.max_count is not None and total >= given.max_count:
+                say(f"{total} rows are changed, and there may be more: --max-count is reached.")
+                return LIMITED
+    except errors.NovaError as error:
+        say(f"{total} rows are changed; then: {described(error)} Repeat the command: it goes on where it stopped.")
+        return MIGRATION_FAILED
+    say(f"{total} rows are changed." if total else "No row has to be changed.")
+    return MIGRATED

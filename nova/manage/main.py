@@ -31,7 +31,7 @@ from nova.manage import (
 )
 from nova.manage import doctor as checks
 from nova.manage.command import JSON, Command, Run, argument
-from nova.manage.database_commands import archive, database_of, purge, sync, version
+from nova.manage.database_commands import archive, database_of, online_data_migrations, purge, sync, version
 from nova.manage.doctor.finding import described
 from nova.manage.output import say, say_now, table, write_json
 from nova.model.services import Debt
@@ -232,6 +232,9 @@ COMMANDS: dict[str, dict[str, Command]] = {
         "version": Command(version("cell"), "print its schema revision"),
         "purge": Command(purge, "remove deleted servers for good", _PURGE),
         "archive_deleted_rows": Command(archive, "nothing to do here: says so", _ARCHIVE),
+        "online_data_migrations": Command(
+            online_data_migrations, "bring rows of an older release up to date, as conductors do in the background", (
+                argument("--max-count", type=int, metavar="N", help="change N rows, or a few more, and stop"),)),
         **nothing_commands.actions("db", say)},
     "service": service_commands.actions(_conductor, say, table),
     "host": {**enrolment_commands.actions(_conductor, say, table),

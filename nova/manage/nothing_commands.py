@@ -11,7 +11,6 @@ from nova.conf.base import Options
 from nova.manage.command import Argument, Command, argument
 
 Say = Callable[[str], None]
-BAD_COUNT = 127
 
 VOLUMES = "Nothing to do: this release attaches no volumes, so no server has an attachment."
 
@@ -28,10 +27,6 @@ _SERVER, _VOLUME = argument("server", metavar="UUID"), argument("volume", metava
 _JSON = argument("--json", action="store_true", help="accepted")
 IDLE: dict[str, dict[str, Idle]] = {
     "db": {
-        "online_data_migrations": Idle(
-            "nothing to do here: says so", "Nothing to migrate: no release so far left rows that have to be changed "
-            "online. What conductors put right by themselves, 'nova-status upgrade check' shows.",
-            (argument("--max-count", type=int, metavar="N", help="accepted, if it is above 0"),)),
         "ironic_compute_node_move": Idle(
             "nothing to do here: says so", "Nothing to move: this release has no bare metal nodes.",
             (argument("--ironic-node-uuid", help="accepted"), argument("--destination-host", help="accepted")))},
@@ -52,10 +47,6 @@ def actions(category: str, say: Say) -> dict[str, Command]:
     """The rows of nova-manage's table for a category."""
     def runs(idle: Idle) -> Callable[[Options, argparse.Namespace], int]:
         def run(options: Options, given: argparse.Namespace) -> int:
-            count = getattr(given, "max_count", None)
-            if count is not None and count < 1:
-                say(f"--max-count {count}: must be a number above 0.")
-                return BAD_COUNT
             say(idle.why)
             return 0
         return run

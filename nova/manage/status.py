@@ -104,6 +104,18 @@ def enrolled(options: Options) -> UpgradeFinding:
     return WELL
 
 
+def data_migrations(options: Options) -> UpgradeFinding:
+    """Whether rows are left that an older release wrote."""
+    from nova.conductor.upkeep.allocation_audit import Stores
+    from nova.conductor.upkeep.data_migrations import pending
+
+    left = pending(Stores(database_of(options, "api"), database_of(options, "cell")))
+    if left:
+        return UpgradeFinding(Result.WARNING, f"Not done yet: {_some([one.name for one in left])}. Conductors do them "
+                              "while they run; 'nova-manage db online_data_migrations' does them now.")
+    return WELL
+
+
 def policy_file(options: Options) -> UpgradeFinding:
     """JSON is not written any more."""
     from oslo_policy import opts
@@ -139,6 +151,7 @@ CHECKS: tuple[tuple[str, Callable[[Options], UpgradeFinding]], ...] = (
     ("Schemas", schemas), ("Cells v2", cells),
     ("Placement API", nothing("Resources are claimed in the api database; no service is asked.")),
     ("Cinder API", nothing("This release attaches no volumes.")),
+    ("Online data migrations", data_migrations),
     ("Policy File JSON to YAML Migration", policy_file), ("Older than N-1 computes", computes),
     ("Enrolled hosts", enrolled), ("Service User Token Configuration", service_token), ("Options", unread))
 

@@ -10,7 +10,7 @@ from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.zones import ForgottenHosts, ZoneSweep
 from nova.conductor.hosts.enrolment import wrap_clear
 from nova.conductor.queries import consoles
-from nova.conductor.upkeep import continuous_audit, port_audit, usage_audit
+from nova.conductor.upkeep import continuous_audit, data_migrations, port_audit, usage_audit
 from nova.conductor.upkeep.quota_repair import Recount
 from nova.conf.base import Options
 from nova.db import free_addresses, host_addresses, ledger, runners, servers, services
@@ -125,4 +125,5 @@ JOBS = ((120.0, LedgerSweep(), "ledger sweep"), (60.0, purge, "purge"), (600.0, 
         (300.0, ForgottenHosts(), "forgotten hosts"), (300.0, Recount(), "recount"),
         (60.0, consoles.drop_expired, "expired consoles"), (60.0, free_left_addresses, "left addresses"),
         (600.0, free_unused_gateways, "unused gateways"), (60.0, wrap_clear, "secrets in clear"),
-        (60.0, continuous_audit.run, "audit of allocations"), (300.0, port_audit.run, "audit of ports"))
+        (60.0, continuous_audit.run, "audit of allocations"), (300.0, port_audit.run, "audit of ports"),
+        (60.0, data_migrations.run, "online data migrations"))

@@ -1,0 +1,141 @@
+"""Online data migrations: rows that an older release left are brought to what this one writes, while daemons run.
+
+One row of ``DATA_MIGRATIONS`` a migration. Conductors do them by themselves, a page a turn and one conductor at a time;
+``nova-manage db online_data_migrations`` does them at once. How far one is, is a row of the database: whoever goes on
+begins where the last one stopped. It is done when it came to the end of the table and found nothing to change, while no
+daemon of an older release was registered, which could write such rows again.
+
+Add a row here when a column gets a new meaning; a contract migration may take away the old one in a later release, when
+``nova-status upgrade check`` says that all of them are done.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+import time
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from nova.conductor.engine.deps import Deps
+from nova.conductor.upkeep.allocation_audit import Stores
+from nova.db import data_migrations as rows
+from nova.db import services
+from nova.db.data_migrations import Walk
+from nova.model.counting import classes
+from nova.model.servers import ServerFacts
+from nova.version import is_older
+
+LOG = logging.getLogger(__name__)
+
+PAGE, PAGES = 200, 20
+TURN_S = 50  # less than between two turns of a process
+
+
+class Page(NamedTuple):
+    """What became of a page. ``last``: its last key; empty: it was the table's end."""
+
+    needed: int
+    changed: int
+    last: str
+
+
+class DataMigration(NamedTuple):
+    """``name``: never changed, for it names the row that says how far it is. ``page``: brings the rows behind a key
+    (as text; empty: all) to what this release writes; it repeats harmlessly. ``left``: whether any row needs it."""
+
+    name: str
+    page: Callable[[Stores, str], Page]
+    left: Callable[[Stores], bool]
+
+
+def _ledger_facts(stores: Stores, after: str) -> Page:
+    with stores.api.reading() as tx:
+        page = rows.ledger_page(tx, int(after or 0), PAGE)
+    lacking = {row.server_uuid: row.id for row in page if row.lacking}
+    last = str(page[-1].id) if len(page) == PAGE else ""
+    if not lacking:
+        return Page(0, 0, last)
+    with stores.cell.reading() as tx:
+        known = rows.described(tx, lacking)
+    changed = 0
+    for uuid, row in known.items():
+        facts = ServerFacts(flavor=row.flavor, image_id=row.image_id, availability_zone=row.pinned_availability_zone)
+        changed += stores.api.transact(functools.partial(
+            rows.describe, key=lacking[uuid], facts=facts,
+            classes=classes(row.flavor, row.image.properties if row.image else {})))
+    return Page(len(known), changed, last)
+
+
+def _ledger_facts_left(stores: Stores) -> bool:
+    with stores.api.reading() as tx:
+        return rows.any_lacking(tx)
+
+
+DATA_MIGRATIONS = (
+    # servers' rows in the ledger say their flavor, image, zone and resource classes: quotas and lists need no cell
+    DataMigration("ledger_facts", _ledger_facts, _ledger_facts_left),)
+
+
+class Outcome(NamedTuple):
+    """Of one turn. ``clean``: a whole pass over the table has found nothing to change."""
+
+    changed: int = 0
+    clean: bool = False
+
+
+def turn(stores: Stores, migration: DataMigration) -> Outcome | None:
+    """Go on with the migration by one page. None: another process has its turn."""
+    name = walk_of(migration)
+    walk = stores.cell.transact(lambda tx: rows.take_turn(tx, name, TURN_S))
+    if walk is None or walk.done:
+        return Outcome(clean=True) if walk else None
+    page = migration.page(stores, walk.after)
+    found = walk.found or page.needed > 0
+    clean = not page.last and not found
+    following = Walk(page.last, found=found and bool(page.last), done=clean and not _older_daemons(stores))
+    stores.cell.transact(lambda tx: rows.go_on(tx, name, following))
+    if page.changed:
+        LOG.info("online data migration %s: %d rows changed", migration.name, page.changed)
+    return Outcome(page.changed, clean)
+
+
+def pages(stores: Stores, again_s: float) -> Iterator[int]:
+    """All of them, each until a pass is clean; how many rows each page changed. A turn that another process has is
+    waited for."""
+    for migration in DATA_MIGRATIONS:
+        while True:
+            outcome = turn(stores, migration)
+            if outcome is None:
+                time.sleep(again_s)
+                continue
+            yield outcome.changed
+            if outcome.clean:
+                break
+
+
+def walk_of(migration: DataMigration) -> str:
+    """The name of the row that says how far it is."""
+    return f"migration {migration.name}"
+
+
+def _older_daemons(stores: Stores) -> bool:
+    with stores.cell.reading() as tx:
+        return any(is_older(row.release) for row in services.releases(tx))
+
+
+def run(deps: Deps) -> None:
+    """A conductor's turn: some pages of each that is not done."""
+    stores = Stores(deps.api, deps.cell)
+    for migration in DATA_MIGRATIONS:
+        for _page in range(PAGES):
+            outcome = turn(stores, migration)
+            if outcome is None or outcome.clean:
+                break
+
+
+def pending(stores: Stores) -> list[DataMigration]:
+    """Those that some row needs."""
+    with stores.cell.reading() as tx:
+        going_on = [one for one in DATA_MIGRATIONS if not rows.walk(tx, walk_of(one)).done]
+    return [one for one in going_on if one.left(stores)]
