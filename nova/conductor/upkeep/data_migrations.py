@@ -32,7 +32,7 @@ PAGE, PAGES = 200, 20
 TURN_S = 50  # less than between two turns of a process
 
 
-class Page(NamedTuple):
+class RowsChanged(NamedTuple):
     """What became of a page. ``last``: its last key; empty: it was the table's end."""
 
     needed: int
@@ -45,17 +45,17 @@ class DataMigration(NamedTuple):
     (as text; empty: all) to what this release writes; it repeats harmlessly. ``left``: whether any row needs it."""
 
     name: str
-    page: Callable[[Stores, str], Page]
+    page: Callable[[Stores, str], RowsChanged]
     left: Callable[[Stores], bool]
 
 
-def _ledger_facts(stores: Stores, after: str) -> Page:
+def _ledger_facts(stores: Stores, after: str) -> RowsChanged:
     with stores.api.reading() as tx:
         page = rows.ledger_page(tx, int(after or 0), PAGE)
     lacking = {row.server_uuid: row.id for row in page if row.lacking}
     last = str(page[-1].id) if len(page) == PAGE else ""
     if not lacking:
-        return Page(0, 0, last)
+        return RowsChanged(0, 0, last)
     with stores.cell.reading() as tx:
         known = rows.described(tx, lacking)
     changed = 0
@@ -64,7 +64,7 @@ def _ledger_facts(stores: Stores, after: str) -> Page:
         changed += stores.api.transact(functools.partial(
             rows.describe, key=lacking[uuid], facts=facts,
             classes=classes(row.flavor, row.image.properties if row.image else {})))
-    return Page(len(known), changed, last)
+    return RowsChanged(len(known), changed, last)
 
 
 def _ledger_facts_left(stores: Stores) -> bool:
@@ -77,19 +77,19 @@ DATA_MIGRATIONS = (
     DataMigration("ledger_facts", _ledger_facts, _ledger_facts_left),)
 
 
-class Outcome(NamedTuple):
+class MigrationTurn(NamedTuple):
     """Of one turn. ``clean``: a whole pass over the table has found nothing to change."""
 
     changed: int = 0
     clean: bool = False
 
 
-def turn(stores: Stores, migration: DataMigration) -> Outcome | None:
+def turn(stores: Stores, migration: DataMigration) -> MigrationTurn | None:
     """Go on with the migration by one page. None: another process has its turn."""
     name = walk_of(migration)
     walk = stores.cell.transact(lambda tx: rows.take_turn(tx, name, TURN_S))
     if walk is None or walk.done:
-        return Outcome(clean=True) if walk else None
+        return MigrationTurn(clean=True) if walk else None
     page = migration.page(stores, walk.after)
     found = walk.found or page.needed > 0
     clean = not page.last and not found
@@ -97,7 +97,7 @@ def turn(stores: Stores, migration: DataMigration) -> Outcome | None:
     stores.cell.transact(lambda tx: rows.go_on(tx, name, following))
     if page.changed:
         LOG.info("online data migration %s: %d rows changed", migration.name, page.changed)
-    return Outcome(page.changed, clean)
+    return MigrationTurn(page.changed, clean)
 
 
 def pages(stores: Stores, again_s: float) -> Iterator[int]:

@@ -61,7 +61,7 @@ def test_options_and_credentials_in_one_process_then_neither_is_in_the_others_wa
                           check=False)
     found = {one["name"]: one for one in json.loads(done.stdout)["checks"]}
     assert found["options"]["state"] == "ok" and "Keystone gives no token for" in found["keystone"]["what"]
-    assert done.returncode == 1
+    assert done.returncode == 2
 
 
 @pytest.mark.parametrize(("text", "said"), [
