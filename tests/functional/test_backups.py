@@ -69,6 +69,7 @@ def rows_of(urls: dict[str, str]) -> dict[str, list[Any]]:
 ADAPTED = {"api.ledger", "cell.servers", "cell.operations", "cell.owed", "cell.runners", "cell.console_tokens"}
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("kind", list(KINDS))
 def test_restore_when_the_database_is_of_any_make_then_every_row_is_as_it_was(cloud: Cloud, tmp_path: Path, kind: str
                                                                              ) -> None:
@@ -124,6 +125,7 @@ def test_backup_when_the_cloud_is_busy_then_each_server_has_its_ledger_row_and_i
         assert alive <= ledger, "a server without its ledger row would never be counted, nor given up"
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("harm", ["cut", "changed", "other", "none"])
 def test_restore_when_the_file_is_not_whole_then_it_is_refused_and_nothing_is_written(cloud: Cloud, tmp_path: Path,
                                                                                      harm: str) -> None:
