@@ -263,6 +263,7 @@ class Conductor:
         patiently("reading the databases", self._check_schema)
         check_networking(self.deps.networking)
         self.deps.journal.open()
+        self.daemons.bridge_silence()  # nobody could report while no conductor was there: before the first call comes
         pool = self.options.conductor.pool_size
         self.servers = [
             self.bus.server(ConductorRPC, conductor_service(self.deps, self.daemons), pool),
@@ -317,7 +318,6 @@ class Conductor:
         jobs += [(period, functools.partial(job, self.deps), name)
                  for period, job, name in periodic.late_ports(self.deps.networking)]
         if self.index == 0:
-            self.daemons.bridge_silence()  # before operations go on
             jobs += [(1.0, self.daemons.bridge_silence, "silence")]
             jobs += [(period, functools.partial(job, self.deps), name)
                      for period, job, name in (*periodic.JOBS, *timeouts.jobs(self.deps.settings),

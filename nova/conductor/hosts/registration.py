@@ -139,15 +139,17 @@ class Daemons:
             self._casting_since = float("inf")
 
     def bridge_silence(self) -> None:
-        """While this conductor can not reach the broker, daemons can not report: nobody counts as down for that."""
+        """While no conductor runs, or this one can not reach the broker, daemons can not report: nobody counts as down
+        for that."""
         down = self.deps.settings.service_down_time
         if self._reached and self._clock() - self._casting_since < SLOW_S:
             return
         excused = self.deps.cell.transact(lambda tx: silences.bridge(tx, down))
         count = sum(len(one.hosts) for one in excused.values())
         if count and not self._bridging:
-            LOG.info("the broker can not be reached, and no daemon was heard of for %.0f s: the %d that were alive "
-                     "then count as up until it is back", max(one.silent_s for one in excused.values()), count)
+            LOG.info("no daemon was heard of for %.0f s, for the broker or all conductors were away: the %d that were "
+                     "alive then count as up until they can report", max(one.silent_s for one in excused.values()),
+                     count)
         self._bridging = bool(count)
 
     def _alive(self, hosts: set[str], excused: Times) -> tuple[Times, Time | None]:
