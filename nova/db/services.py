@@ -161,6 +161,15 @@ def stamps(tx: Connection, binary: str, among: Iterable[str]) -> dict[str, Servi
     return {row.host: ServicesStamp(int(row.version), row.updated_at) for row in rows}
 
 
+def silent_s(tx: Connection, binary: str, host: str) -> float | None:
+    """Seconds since this daemon there was last heard of, by the database's clock; None: never, or there is none."""
+    row = tx.execute(sa.select(services.c.last_seen_at, utc_now().label("clock")).where(
+        services.c.binary == binary, services.c.host == host, services.c.deleted == 0)).one_or_none()
+    if row is None or row.last_seen_at is None:
+        return None
+    return max(0.0, (as_time(row.clock) - as_time(row.last_seen_at)).total_seconds())
+
+
 def enabled_hosts(tx: Connection) -> set[str]:
     """Every host whose compute service may get servers, up or not."""
     return set(tx.execute(sa.select(services.c.host).where(

@@ -29,6 +29,9 @@ from nova.rpc.interface import Contract, Method, Timeout
 LOG = logging.getLogger(__name__)
 
 
+SILENT = (errors.daemon.RpcNoAnswer, errors.daemon.RpcNotDelivered)
+
+
 class HostCalls:
     """Has the methods of ``client``, one of ``contract``; those of class LONG are sent again. :meth:`look` is to be
     called every second: it reads something only while calls wait."""
@@ -40,7 +43,25 @@ class HostCalls:
         for name, method in contract.methods.items():
             ask = getattr(client, name)
             lasts = method.timeout is Timeout.LONG
-            setattr(self, name, functools.partial(self._call, contract, method, ask) if lasts else ask)
+            sent = functools.partial(self._call, contract, method, ask) if lasts else ask
+            setattr(self, name, functools.partial(self._told, contract, method, sent))
+
+    def _told(self, contract: type[Contract], method: Method, ask: Callable[..., object], *args: object,
+              **kwargs: object) -> object:
+        """The answer; where there is none, the error says when the host was last heard of."""
+        try:
+            return ask(*args, **kwargs)
+        except SILENT as error:
+            host = str(method.signature.bind(None, *args, **kwargs).arguments[contract.addressed_by or ""])
+            raise type(error)(f"{error.message} {self._last_heard(host)}", **error.data) from None
+
+    def _last_heard(self, host: str) -> str:
+        try:
+            with self._cell.reading() as tx:
+                age_s = services.silent_s(tx, services.COMPUTE, host)
+        except errors.NovaError:
+            return "When it was last heard of is not known: the database does not answer."
+        return "It was never heard of." if age_s is None else f"It was last heard of {age_s:.0f} s ago."
 
     def _call(self, contract: type[Contract], method: Method, ask: Callable[..., object], *args: object,
               **kwargs: object,

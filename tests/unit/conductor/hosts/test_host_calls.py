@@ -14,6 +14,7 @@ import sqlalchemy as sa
 from nova import context, errors
 from nova.conductor.hosts.host_calls import HostCalls
 from nova.db.models.cell import services
+from nova.db.types import later
 from nova.model.base import utcnow
 from nova.model.orders import Fence, GuestOrder
 from nova.model.services import Registration
@@ -149,3 +150,28 @@ def test_order_when_an_administrator_changes_the_hosts_service_then_it_is_not_se
     host.calls[1].set_result(("built",))
     assert result.result(5) == ("built",)
     host.calls[0].set_exception(errors.Unavailable("lost"))
+
+
+@pytest.mark.parametrize(("name", "arguments"), [
+    ("start_guests", {"orders": (ORDER,)}), ("ping", {})], ids=["an order", "a question"])
+@pytest.mark.parametrize(("seen_s", "words"), [
+    (40, "It was last heard of 4[0-9] s ago."), (None, "It was never heard of."),
+    ("away", "the database does not answer.")])
+def test_call_when_there_is_no_answer_then_the_error_says_when_the_host_was_last_heard_of(
+        cloud: SmallCloud, name: str, arguments: dict[str, Any], seen_s: int | str | None, words: str,
+        monkeypatch: pytest.MonkeyPatch) -> None:
+    class Silent:
+        def __getattr__(self, method: str) -> Any:
+            def ask(*_args: Any, **_arguments: Any) -> None:
+                raise errors.daemon.RpcNoAnswer(topic="compute", where=" on a", method=method, seconds=60)
+            return ask
+    calls: Any = HostCalls(ComputeRPC, Silent(), cloud.cell)
+    if seen_s == "away":
+        def away() -> None:
+            raise errors.Unavailable()
+        monkeypatch.setattr(cloud.cell, "reading", away)
+    else:
+        seen = None if seen_s is None else later(-int(seen_s))
+        cloud.write("cell", sa.update(services).where(services.c.host == "a").values(last_seen_at=seen))
+    with pytest.raises(errors.daemon.RpcNoAnswer, match=f"compute on a did not answer {name} within 60 s.* {words}"):
+        getattr(calls, name)("a", **arguments)
