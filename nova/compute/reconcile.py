@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -22,6 +22,12 @@ from nova.rpc.contracts.conductor_host import ConductorHostRPC
 from nova.virt.interface import Driver
 
 LOG = logging.getLogger(__name__)
+
+NAMED = 5  # of many, in a line
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names[:NAMED]) + (", ..." if len(names) > NAMED else "")
 
 
 @dataclass(frozen=True)
@@ -55,10 +61,28 @@ class Reconciler:
         settled = [guest for guest in expected if not guest.gone and guest.task_state is None]
         self._tell_of_strangers(have, expected)
         self._tell_of_copies(source_copies - {guest.server_uuid for guest in expected if guest.gone})
+        self._tell_of_options([guest for guest in settled
+                               if states.get(guest.server_uuid, PowerState.NOSTATE) != PowerState.NOSTATE])
         down = [guest for guest in settled if guest.vm_state == VmState.ACTIVE
                 and states.get(guest.server_uuid, PowerState.NOSTATE) != PowerState.RUNNING]
         self._resume(down, states)
         self._desk.events.report_all([guest.server_uuid for guest in down if guest.server_uuid not in states])
+
+    def _tell_of_options(self, here: Sequence[ExpectedGuest]) -> None:
+        """Options that were changed under guests that are here: an operator hears of it before the next order fails."""
+        if self._desk.driver.kept_orders is None:
+            return
+        orders = [(guest, self._desk.driver.kept_orders.kept_order(guest.server_uuid)) for guest in here]
+        lost = [guest.server_uuid for guest, order in orders if order is None]
+        if lost:
+            LOG.warning("%d guests that are here have no folder in [DEFAULT]instances_path, so orders to them will "
+                        "fail: %s. Was the option changed, or is a disk not mounted?", len(lost), _some(lost))
+        renamed = [f"{order.instance_name} (now {guest.instance_name})" for guest, order in orders
+                   if order is not None and order.instance_name != guest.instance_name]
+        if renamed:
+            LOG.warning("%d guests that are here have other names than the conductors' [DEFAULT]instance_name_template "
+                        "gives: %s. Set the option back: tools find guests by their names", len(renamed),
+                        _some(renamed))
 
     def sweep(self) -> int:
         """Find guests that a record says are gone, and do as running_deleted_instance_action says; how many."""

@@ -8,7 +8,7 @@ from nova.model.networks import Interface
 from nova.model.orders import BuildOrder, ExpectedGuest
 from nova.model.security_groups import GuestFirewall, HostFirewall
 from nova.model.security_rules import guarded
-from nova.model.states import PowerState
+from nova.model.states import PowerState, VmState
 from tests.fakes.compute import HOST, build_order, guest_order
 
 
@@ -253,3 +253,22 @@ def test_sweep_when_an_order_is_in_progress_then_the_guest_is_left_to_it(world):
     with world.service._orders.alone(order.server_uuid):
         assert world.service._reconciler.sweep() == 0
     assert world.service.stop_guests(HOST, (guest_order(order, 2),))[0].ok
+
+
+@pytest.mark.parametrize(("changed", "words"), [
+    ("path", "1 guests that are here have no folder in [DEFAULT]instances_path"),
+    ("name", "instance-00000001 (now vm-1)"), ("nothing", "")])
+def test_start_when_an_option_was_changed_under_a_guest_then_a_line_says_which(make_world, caplog, changed, words):
+    world = make_world().start()
+    order = build_order()
+    world.build(order)
+    world.conductor.expected = (ExpectedGuest(
+        server_uuid=order.server_uuid, epoch=1, vm_state=VmState.ACTIVE, power_state=PowerState.RUNNING,
+        instance_name="vm-1" if changed == "name" else order.instance_name),)
+    world.service.stop(0.0)
+    world.driver = world.new_driver()
+    world.driver.kept_orders = Keeping(build_order() if changed == "path" else order)
+    world.service = world.new_service()
+    caplog.clear()
+    world.start()
+    assert words in caplog.text and ("instance" in caplog.text) is (changed != "nothing")
