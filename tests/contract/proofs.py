@@ -1,7 +1,11 @@
-"""What a past security bug asks for, and the tests that show it: the form of ``past_advisories`` and ``past_notes``."""
+"""What a past bug or an operator asks for, and the tests that show it: the form of ``past_advisories``, ``past_notes``
+and ``operators_properties``."""
 
 from __future__ import annotations
 
+import ast
+import functools
+from pathlib import Path
 from typing import NamedTuple
 
 
@@ -21,3 +25,51 @@ SCHEDULER = f"{UNIT}/scheduler"
 
 EC2 = "The EC2 API is not built."
 VOLUMES = "Volumes are not attached yet: a server whose device needs one is refused."
+
+TESTS = Path(__file__).resolve().parents[1]
+#: What marks a test that never runs.
+NEVER = ("pytest.mark.skip", "pytest.mark.skip()", "pytest.mark.skipif(True", "pytest.mark.xfail", "unittest.skip")
+
+
+@functools.cache
+def module_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
+def problem(name: str) -> str:
+    """Why this id proves nothing; empty when it names a test that pytest finds and runs."""
+    file, _, function = name.partition("::")
+    path = TESTS / file
+    if not path.is_file() or not path.name.startswith("test_"):
+        return f"{file} is no file of tests"
+    body = module_of(path).body
+    found = next((node for node in body if isinstance(node, ast.FunctionDef) and node.name == function), None)
+    if found is None or not function.startswith("test_"):
+        return f"{file} has no test {function!r}"
+    return "it is never run" if is_skipped(found) or any(marks_all(node) for node in body) else ""
+
+
+def is_skipped(test: ast.FunctionDef) -> bool:
+    """Whether a mark or its first statement after a docstring takes it out, whatever the circumstances."""
+    first = next((node for node in test.body if not _is_text(node)), None)
+    return any(_never(mark) for mark in test.decorator_list) or (
+        isinstance(first, ast.Expr) and ast.unparse(first).startswith(("pytest.skip(", "pytest.xfail(")))
+
+
+def marks_all(node: ast.stmt) -> bool:
+    """Whether a statement of a module takes out all of its tests."""
+    if isinstance(node, ast.Expr) and ast.unparse(node).startswith("pytest.skip("):
+        return True
+    if not isinstance(node, ast.Assign) or ast.unparse(node.targets[0]) != "pytestmark":
+        return False
+    marks = node.value.elts if isinstance(node.value, ast.List | ast.Tuple) else [node.value]
+    return any(_never(mark) for mark in marks)
+
+
+def _never(mark: ast.expr) -> bool:
+    text = ast.unparse(mark)
+    return text in NEVER or text.startswith(tuple(f"{one}(" if "(" not in one else one for one in NEVER))
+
+
+def _is_text(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import random
 import socket
 import threading
 from urllib.parse import urlsplit
@@ -32,6 +33,14 @@ class Link:
             ends, self._ends = [self._listener, *self._ends], set()
         for end in ends:
             _close(end)
+
+    def break_some(self, chance: random.Random, share: float) -> int:
+        """Each connection ends with the chance of ``share``, and may be made anew at once; how many ended."""
+        with self._lock:
+            chosen = [end for end in self._ends if chance.random() < share / 2]  # a connection has two ends
+        for end in chosen:
+            _close(end)
+        return len(chosen)
 
     def mend(self) -> None:
         self._listener = self._listen(self.port)

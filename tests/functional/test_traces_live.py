@@ -117,6 +117,16 @@ def test_spans_then_no_token_or_password_is_in_any(cloud, collector) -> None:
     cloud.api().delete(uuid)
 
 
+def test_boot_when_it_is_done_then_all_daemons_wrote_twenty_lines_at_most(cloud) -> None:
+    """At INFO, the requests that ask how far it is left out: those are the client's."""
+    uuid, request = booted(cloud)
+    lines = [line for path in (cloud.root / "log").glob("*.log") for line in path.read_text().splitlines()
+             if uuid in line or request in line]
+    boot = [line for line in lines if f"GET /v2.1/servers/{uuid}" not in line.replace('\\"', "")]
+    assert 3 <= len(boot) <= 20, "\n".join(boot)
+    cloud.api().delete(uuid)
+
+
 def test_logs_when_they_are_json_then_a_boots_lines_say_service_step_and_trace(cloud) -> None:
     import json
 
