@@ -9,7 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from . import commands, packages, up
+from . import commands, packages, up, upgrade
 from .errors import StackError
 from .layout import PLAIN_STATE, Choices, Layout, default_state, find, load
 from .stages import Progress
@@ -23,6 +23,7 @@ A whole cloud on one machine: RabbitMQ, a database, Keystone, Glance, libvirt an
   bin/stack exec openstack server list
   bin/stack exec --as demo bash      a shell at the controller with demo's credentials
   bin/stack logs nova-compute* -f    what the daemons say, as they say it
+  bin/stack upgrade                  from a newer checkout: daemon by daemon, while the cloud works;  --back goes back
   bin/stack down                     stop, keep the data;  `up` starts it again
   bin/stack clean                    remove all that `up` made
 """
@@ -39,6 +40,8 @@ def parser() -> argparse.ArgumentParser:
     install.add_argument(
         "--parts", type=_parts, default=packages.PARTS, metavar="A,B", help=f"only these of {','.join(packages.PARTS)}"
     )
+    upgrades = _add(sub, "upgrade", "bring nova of a stack that runs to this checkout's release, daemon by daemon")
+    upgrades.add_argument("--back", action="store_true", help="to the release before, in the opposite order")
     _add(sub, "status", "a line a daemon; exit status 3 when one is not ready")
     logs = _add(sub, "logs", "the end of a daemon's log, or of all")
     logs.add_argument("daemon", nargs="?", metavar="DAEMON", help="a name or a pattern, like 'nova-compute*'")
@@ -197,6 +200,9 @@ def run(args: argparse.Namespace, given: list[str]) -> int:
         up.install(Layout(args.state or PLAIN_STATE, Choices()), args.parts, Progress())
         return 0
     layout = find(args.state, bool(getattr(args, "sandbox", False)), args.name or "default")
+    if args.command == "upgrade":
+        upgrade.upgrade(layout, args.back)
+        return 0
     if args.command == "logs":
         return commands.logs(layout, args.daemon, args.lines or (20 if args.daemon else 5), args.follow)
     if args.command in ("start", "stop", "restart", "kill"):

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from . import novaconf, venvs
 from .layout import BRIDGE, GUEST_CIDR, Compute, write_private
+from .releases import ACTIVE
 from .spec import CLOUD, Daemon, Probe
 from .stack import CONDUCTOR_USER, SERVICE_USER, Stack
 
 NETWORK_LABEL = "private"
+WARNING, FAILURE = 1, 2  # of nova-status: its exit status, and a check's result
 
 
 @dataclass(frozen=True)
@@ -35,6 +39,7 @@ CONTROL = (
     Program("nova-placement-api", tier=CLOUD + 2),
 )
 CONSOLE_AUTH = Program("nova-consoleauth", proxy=True, tier=CLOUD + 1)
+APIS = ("nova-placement-api", "nova-api")
 COMPUTE = Program("nova-compute", user=None, tier=CLOUD + 1)
 
 
@@ -58,13 +63,13 @@ def write_files(stack: Stack) -> None:
         write_private(novaconf.compute_file(layout, host), novaconf.text(novaconf.compute(layout, secrets, host)))
 
 
-def prepare_databases(stack: Stack) -> str:
-    """Tables at this release's version, and the network that guests get."""
-    release = venvs.stamp(stack.layout, "nova") + stack.layout.choices.database
+def prepare_databases(stack: Stack, venv: str = ACTIVE) -> str:
+    """Tables at the version of the environment's release."""
+    release = venvs.stamp(stack.layout, venv) + stack.layout.choices.database
     if stack.done("nova-db", release):
         return "unchanged"
-    manage(stack, "api_db", "sync")
-    manage(stack, "db", "sync")
+    manage(stack, "api_db", "sync", venv=venv)
+    manage(stack, "db", "sync", venv=venv)
     stack.mark_done("nova-db", release)
     return "tables made"
 
@@ -98,11 +103,37 @@ def prepare_network(stack: Stack) -> str:
     return f"{NETWORK_LABEL} {GUEST_CIDR}"
 
 
-def manage(stack: Stack, *arguments: str) -> str:
-    layout = stack.layout
-    files = _files(novaconf.control_file(layout), novaconf.conductor_file(layout))
-    program = layout.program("nova", "nova-manage")
-    return stack.command("nova-manage", [program, *files, *arguments], user=CONDUCTOR_USER)
+def manage(stack: Stack, *arguments: str, venv: str = ACTIVE) -> str:
+    program = stack.layout.program(venv, "nova-manage")
+    return stack.command("nova-manage", [program, *_conductors_files(stack), *arguments], user=CONDUCTOR_USER)
+
+
+class Found(NamedTuple):
+    """What a check of nova-status found; ``result`` is its number there."""
+
+    check: str
+    result: int
+    details: str | None
+
+
+def upgrade_check(stack: Stack, venv: str) -> list[Found]:
+    """What nova-status of the environment's release says of this stack. StackError: it could not look."""
+    program = stack.layout.program(venv, "nova-status")
+    argv = [program, *_conductors_files(stack), "upgrade", "check", "--json"]
+    said = stack.command("nova-status", argv, user=CONDUCTOR_USER, fine=(0, WARNING, FAILURE))
+    told = json.loads(next(line for line in reversed(said.splitlines()) if line.startswith("{")))
+    return [Found(**row) for row in told["checks"]]
+
+
+def _conductors_files(stack: Stack) -> tuple[str, ...]:
+    return _files(novaconf.control_file(stack.layout), novaconf.conductor_file(stack.layout))
+
+
+def upgrade_order(stack: Stack) -> list[Daemon]:
+    """All of ours, as an upgrade restarts them: who is asked before those who ask."""
+    control = {daemon.name: daemon for daemon in control_daemons(stack)}
+    apis = [control.pop(name) for name in APIS]
+    return [*conductors(stack), *control.values(), *apis, *compute_daemons(stack)]
 
 
 def conductors(stack: Stack) -> list[Daemon]:
@@ -139,7 +170,7 @@ def compute_name(stack: Stack, host: Compute) -> str:
 
 
 def _daemon(stack: Stack, program: Program, name: str, room: str | None, files: list[Path]) -> Daemon:
-    argv = (stack.layout.program("nova", program.name), *_files(*files))
+    argv = (stack.layout.program(ACTIVE, program.name), *_files(*files))
     daemon = Daemon(
         name=name,
         argv=argv,
@@ -147,11 +178,11 @@ def _daemon(stack: Stack, program: Program, name: str, room: str | None, files: 
         user=program.user,
         tier=program.tier,
         probe=Probe("notify"),
-        env={"PATH": f"{stack.layout.venvs}/nova/bin:/usr/sbin:/usr/bin:/sbin:/bin", "PYTHONWARNINGS": "ignore"},
+        env={"PATH": f"{stack.layout.venvs}/{ACTIVE}/bin:/usr/sbin:/usr/bin:/sbin:/bin", "PYTHONWARNINGS": "ignore"},
         start_seconds=90,
         stop_seconds=30,
     )
-    return daemon.stamped(*files, extra=venvs.stamp(stack.layout, "nova"))
+    return daemon.stamped(*files, extra=venvs.stamp(stack.layout, ACTIVE))
 
 
 def _files(*paths: Path) -> tuple[str, ...]:

@@ -63,11 +63,13 @@ class Stack:
         env: dict[str, str] | None = None,
         user: str | None = None,
         seconds: float = 300,
+        fine: tuple[int, ...] = (0,),
     ) -> str:
-        """Run a command at the controller; its output goes to logs/setup-NAME.log, and back. Raises StackError."""
+        """Run a command at the controller; its output goes to logs/setup-NAME.log, and back. Raises StackError where it
+        ends with a status that is not one of ``fine``."""
         log = self.layout.log(f"setup-{name}")
         log.parent.mkdir(parents=True, exist_ok=True)
-        return self.at_controller(lambda: _logged(argv, log, env or {}, user, seconds))
+        return self.at_controller(lambda: _logged(argv, log, env or {}, user, seconds, fine))
 
     def machine_command(self, name: str, argv: list[str], seconds: float = 300) -> str:
         """The same on the machine itself, for what fetches things: a sandbox's controller has no way to the outside."""
@@ -76,7 +78,14 @@ class Stack:
         return _logged(argv, log, dict(os.environ), None, seconds)
 
 
-def _logged(argv: list[str], log: Path, env: dict[str, str], user: str | None, seconds: float) -> str:
+def _logged(
+    argv: list[str],
+    log: Path,
+    env: dict[str, str],
+    user: str | None,
+    seconds: float,
+    fine: tuple[int, ...] = (0,),
+) -> str:
     environment = {"PATH": os.environ.get("PATH", os.defpath), "LANG": "C.UTF-8", "HOME": "/root", **env}
     if not shutil.which(argv[0]):
         raise StackError(f"no such program: {argv[0]}", "install what is missing with `bin/stack install`")
@@ -98,7 +107,7 @@ def _logged(argv: list[str], log: Path, env: dict[str, str], user: str | None, s
             ).returncode
         except subprocess.TimeoutExpired:
             code = -1
-    if code:
+    if code not in fine:
         how = f"took longer than {seconds:.0f} s" if code == -1 else f"failed with {code}"
         raise StackError(
             f"{_spoken(argv)} {how}; the end of {log}:\n{last_lines(log)}",

@@ -8,9 +8,10 @@ import subprocess
 import time
 from pathlib import Path
 
-from .control import last_lines
+from .control import Control, last_lines
 from .errors import StackError
 from .layout import CHECKOUT, Layout
+from .releases import Releases
 from .spec import Daemon
 from .stack import Stack
 
@@ -61,10 +62,12 @@ class Units:
     def _install(self, daemon: Daemon) -> bool:
         """The unit as shipped, and beside it what differs in this stack; False when nothing has changed."""
         unit = self.units / f"{daemon.name}.service"
-        shipped = SHIPPED / f"{daemon.name.partition('-fake')[0]}.service"
+        program = Path(daemon.argv[0]).name
+        own = Releases(self.stack.layout.venvs).unit(program)
+        shipped = own if own.exists() else SHIPPED / own.name
         texts = {
             unit: shipped.read_text(),
-            unit.with_name(unit.name + ".d") / "stack.conf": dropin(daemon, self.stack.layout.state),
+            unit.with_name(unit.name + ".d") / "stack.conf": dropin(daemon, self.stack.layout.state, own.exists()),
         }
         same = all(path.exists() and path.read_text() == text for path, text in texts.items())
         if same and self.stack.done(f"unit-{daemon.name}", daemon.fingerprint):
@@ -125,9 +128,15 @@ class Units:
         return shown.stdout or last_lines(self.stack.layout.log(name))
 
 
-def dropin(daemon: Daemon, state: Path) -> str:
-    """What this stack runs instead: its own environment's program, its own files, the state that it may write."""
+def keeper(stack: Stack) -> Units | Control:
+    """Who starts nova's daemons here and keeps them: systemd, or the supervisor."""
+    return Units(stack) if manages(stack.layout) else stack.control
+
+
+def dropin(daemon: Daemon, state: Path, watched: bool = True) -> str:
+    """What this stack runs instead: its own environment's program, its own files, the state that it may write.
+    ``watched``: the unit is of the daemon's own release; one that came without units does not feed the watchdog."""
     environment = "".join(f'Environment="{name}={value}"\n' for name, value in daemon.env.items())
     command = " ".join(daemon.argv)
-    paths = f"ReadWritePaths={state}\n"
+    paths = f"ReadWritePaths={state}\n" + ("" if watched else "WatchdogSec=0\n")
     return f"# made by `bin/stack up`\n[Service]\nExecStart=\nExecStart={command}\n{paths}{environment}"

@@ -39,6 +39,7 @@ from .spec import Daemon
 from .stack import Stack, ensure_service_users
 from .stages import Progress, Stage
 
+UP_LOCK, INSTALL_LOCK = ".up.lock", ".lock"
 VENV_PARTS = ("nextdoor", "neutron", "clients", "nova")
 
 
@@ -49,10 +50,10 @@ def up(layout: Layout, neighbours_only: bool = False) -> None:
     progress.line(describe(layout.choices, layout.state))
     space.refuse_little(layout)
     layout.state.mkdir(parents=True, exist_ok=True)
-    with _alone(layout.state / ".up.lock", "another `bin/stack up` of this stack runs"), _full_disk_said(layout):
+    with alone(layout.state / UP_LOCK, "another `bin/stack up` of this stack runs"), _full_disk_said(layout):
         layout.save()
         layout.logs.mkdir(exist_ok=True)
-        install(layout, _parts(layout, neighbours_only), progress)
+        install(layout, parts_of(layout, neighbours_only), progress)
         ports.refuse_taken(layout)
         stack = Stack(layout, Secrets(layout.path("secrets.json")), ensure_supervisor(layout))
         credentials.write_files(layout, stack.secrets)
@@ -71,7 +72,7 @@ def describe(choices: Choices, state: Path) -> str:
     return f"{where}: driver {choices.driver}{computes}, {choices.database}, {choices.auth}{networks}; state in {state}"
 
 
-def _parts(layout: Layout, neighbours_only: bool) -> tuple[str, ...]:
+def parts_of(layout: Layout, neighbours_only: bool = False) -> tuple[str, ...]:
     """What this stack needs installed."""
     parts = ["broker", "databases", "nextdoor", "clients"]
     parts += ["neutron"] if layout.choices.neutron else []
@@ -83,7 +84,7 @@ def install(layout: Layout, parts: tuple[str, ...], progress: Progress) -> None:
     """Packages, then environments; one installation at a time on a machine."""
     layout.venvs.mkdir(parents=True, exist_ok=True)
     log = layout.venvs / "install.log"
-    with _alone(layout.venvs / ".lock", "", patient=True):
+    with alone(layout.venvs / INSTALL_LOCK, "", patient=True):
         progress.timed(Stage("packages", lambda: packages.install(parts, log)))
         if {"nextdoor", "neutron", "nova"} & set(parts):
             ensure_service_users()
@@ -96,7 +97,7 @@ def install(layout: Layout, parts: tuple[str, ...], progress: Progress) -> None:
 def _stages(stack: Stack, neighbours_only: bool) -> list[Stage]:
     layout, control = stack.layout, stack.control
     with_keystone = layout.choices.auth == "keystone"
-    ours = systemd.Units(stack) if systemd.manages(layout) else control
+    ours = systemd.keeper(stack)
 
     def database() -> str:
         words = control.start(databases.daemon(stack))
@@ -188,7 +189,8 @@ def _full_disk_said(layout: Layout) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _alone(path: Path, refusal: str, patient: bool = False) -> Iterator[None]:
+def alone(path: Path, refusal: str, patient: bool = False) -> Iterator[None]:
+    """Hold the lock. StackError: who is not patient finds it held, and is refused with these words."""
     with open(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)) as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | (0 if patient else fcntl.LOCK_NB))

@@ -1,4 +1,4 @@
-"""The Python environments: Keystone and Glance in one, Neutron in one, the clients and our own package in two more.
+"""The Python environments: Keystone and Glance in one, Neutron and the clients in one each, our own in one a release.
 
 Each has a stamp with a digest of what it was made from; while that stays the same, nothing is done.
 """
@@ -16,12 +16,12 @@ from pathlib import Path
 
 from .errors import StackError
 from .layout import CHECKOUT, Layout
+from .releases import ACTIVE, PREFIX, Releases
 
 PYTHON = "/usr/bin/python3"
 PINS = Path(__file__).with_name("pins")
 # What of the checkout makes our package: a change of one of these rebuilds it.
 SOURCES = ("nova", "alembic", "etc", "setup.cfg", "setup.py", "pyproject.toml", "MANIFEST.in", "README.rst")
-REQUIREMENTS = ("setup.cfg",)
 DISTRIBUTION = "nova-iaas"
 UV = "uv==0.13.9"
 # Neutron's mechanism driver for clouds without agents: our own, installed beside it.
@@ -69,25 +69,44 @@ class Builder:
         return self._pinned("tempest")
 
     def nova(self) -> str:
-        """Our own package from the checkout, with libvirt-python of the installed libvirt's version."""
+        """The checkout's release, and the link `nova` leads to it."""
+        name, words = self.release()
+        Releases(self.layout.venvs).activate(name)
+        return words
+
+    def release(self) -> tuple[str, str]:
+        """Our own package from the checkout, with libvirt-python of the installed libvirt's version: the name of its
+        environment, and what was done. The active one stays as it is."""
         if not (CHECKOUT / "setup.cfg").exists() and not (CHECKOUT / "pyproject.toml").exists():
             raise StackError(f"{CHECKOUT} has no setup.cfg or pyproject.toml", "run bin/stack from a checkout of nova")
         libvirt = _libvirt_version()
-        code, needs = digest(CHECKOUT, SOURCES), digest(CHECKOUT, REQUIREMENTS) + libvirt
-        if self._stamp("nova") == f"{needs} {code}":
-            return "unchanged"
-        kept = self._stamp("nova").split(" ")[0] == needs
-        if not kept:
-            self._create("nova")
+        code, needs = digest(CHECKOUT, SOURCES), dependencies(CHECKOUT) + libvirt
+        wanted = f"{needs} {code}"
+        name = PREFIX + hashlib.sha256(wanted.encode()).hexdigest()[:8]
+        if self._stamp(name) == wanted:
+            return name, "unchanged"
+        kept = self._stamp(ACTIVE).split(" ")[0] == needs
+        if kept:
+            self._copy_active(name)
+        else:
+            self._create(name, "--relocatable")  # its programs are run through a link
         extra = [f"libvirt-python=={libvirt}"] if libvirt else []
         source = self._source_copy()
         try:
             flags = ["--reinstall-package", DISTRIBUTION, *(["--no-deps"] if kept else [])]
-            self._pip("nova", *flags, f"{source}[memcached]", *([] if kept else extra))
+            self._pip(name, *flags, f"{source}[memcached]", *([] if kept else extra))
         finally:
             shutil.rmtree(source)
-        self._write_stamp("nova", f"{needs} {code}")
-        return "updated the package" if kept else f"built, libvirt-python {libvirt or 'left out'}"
+        self._write_stamp(name, wanted)
+        return name, "updated the package" if kept else f"built, libvirt-python {libvirt or 'left out'}"
+
+    def _copy_active(self, name: str) -> None:
+        """By hard links: uv removes the files that it replaces, and writes new ones; the active one keeps its own."""
+        active, target = (self.layout.venvs / ACTIVE).resolve(), self.layout.venvs / name
+        shutil.rmtree(target, ignore_errors=True)
+        shutil.copytree(
+            active, target, symlinks=True, copy_function=os.link, ignore=shutil.ignore_patterns(".stamp", ".lock")
+        )
 
     def test(self) -> str:
         """What the tests run in: the package's dependencies and its ``test`` extra; our code is the checkout's."""
@@ -124,8 +143,8 @@ class Builder:
         self._write_stamp(name, wanted)
         return "built"
 
-    def _create(self, name: str) -> None:
-        self._uv("venv", "--clear", "--python", PYTHON, str(self.layout.venvs / name))
+    def _create(self, name: str, *options: str) -> None:
+        self._uv("venv", "--clear", *options, "--python", PYTHON, str(self.layout.venvs / name))
 
     def _pip(self, venv: str, *arguments: str) -> None:
         python = self.layout.program(venv, "python")
