@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tests.fresh import layers, stories, trees
+from tests.fresh import layers, stories, trees, upgrades
 from tests.fresh.machine import Plan
 
 #: For the table at the end of a run: name of a case, its seconds, how it ended.
@@ -57,5 +57,6 @@ CASES = {
        for n in range(3, stories.MOMENTS)},
     "nothing-systemd": Case(story=stories.whole, tree=trees.nothing, plan=Plan(systemd=True)),
     "nothing": Case(story=stories.small, tree=trees.nothing),
+    "upgrade": Case(story=upgrades.upgraded, plan=Plan(systemd=True), tree=trees.beside_the_release_before),
     "unit": Case(story=stories.unit_tests, tree=trees.nothing),
 }

@@ -20,6 +20,7 @@ from pathlib import Path
 
 from stacklib import packages, venvs
 from stacklib.layout import CHECKOUT
+from tests.functional import releases
 
 TOP = Path("/var/tmp/nova-fresh")
 UNUSED_S = 2 * 3600  # longer than a case takes
@@ -27,6 +28,7 @@ SUITE, MIRROR = "bookworm", "http://deb.debian.org/debian"
 #: What a small installation of Debian has and debootstrap's smallest has not; bin/stack itself is Python.
 INCLUDED = ("systemd-sysv", "dbus", "python3", "ca-certificates")
 PARTS = ("broker", "databases", "nextdoor", "clients", "hypervisor", "nova")
+BEFORE = "root/nova-before"  # and the release before
 HOME = "root/nova"  # where the checkout lies in a machine: in a directory that root alone may enter
 #: Of this machine: how packages are come by.
 COPIED = ("etc/apt/sources.list", "etc/apt/sources.list.d", "etc/apt/apt.conf.d", "etc/apt/preferences.d",
@@ -71,6 +73,17 @@ def checkout() -> Made:
         (target / "root").chmod(0o700)
 
     return (_once("checkout", key, copy),)
+
+
+def release_before() -> Made:
+    """The release before this one, out of the history, beside the checkout."""
+    _release, commit = releases.previous()
+
+    def write(target: Path) -> None:
+        releases.unpack(commit, target / BEFORE)
+        (target / "root").chmod(0o700)
+
+    return (_once("before", commit[:12], write),)
 
 
 def written(name: str, key: str, below: Made, write: Callable[[Path], None]) -> Made:

@@ -40,6 +40,11 @@ def environments() -> layers.Made:
     return (*layers.checkout(), *_made("environments", layers.environments_key(), below, INSTALL))
 
 
+def beside_the_release_before() -> layers.Made:
+    """The same, and the release before in a checkout of its own."""
+    return (*layers.release_before(), *environments())
+
+
 def installed() -> layers.Made:
     """The same, our own package as the checkout has it: ``up`` fetches nothing."""
     return (*layers.checkout(), *_made("current", layers.sources_key(), environments()[1:], INSTALL))

@@ -40,8 +40,8 @@ def test_up_when_neutron_is_said_beside_what_it_was_not_tried_with_then_refused(
 
 
 def test_parts_when_networks_are_nova_networks_then_neutron_is_not_installed(layout, make_layout):
-    assert "neutron" in up._parts(layout, False)
-    assert "neutron" not in up._parts(make_layout(sandbox=True), False)
+    assert "neutron" in up.parts_of(layout, False)
+    assert "neutron" not in up.parts_of(make_layout(sandbox=True), False)
     assert "neutron (api)" in up.describe(layout.choices, layout.state)
 
 

@@ -11,6 +11,7 @@ from stacklib import systemd
 from stacklib.control import Control
 from stacklib.errors import StackError
 from stacklib.layout import Choices, Layout
+from stacklib.releases import Releases
 from stacklib.secrets import Secrets
 from stacklib.spec import Daemon, Probe
 from stacklib.stack import Stack
@@ -90,7 +91,8 @@ def calls(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def units(short_path, tmp_path) -> systemd.Units:
+def units(short_path, tmp_path, monkeypatch) -> systemd.Units:
+    monkeypatch.setenv("NOVA_STACK_VENVS", str(tmp_path / "venvs"))
     layout = Layout(short_path, Choices())
     stack = Stack(layout, Secrets(short_path / "secrets.json"), Control(layout))
     return systemd.Units(stack, tmp_path / "units")
@@ -123,6 +125,20 @@ def test_units_when_started_twice_then_installed_once_and_a_change_restarts(unit
     assert units.rows()[0][:3] == ("nova-scheduler", "-", "active")
     units.remove()
     assert list(units.units.iterdir()) == []
+
+
+def test_units_when_the_release_brings_its_own_then_that_is_installed_else_the_checkouts_without_its_watchdog(
+        units, calls):
+    unit = units.units / "nova-scheduler.service"
+    dropin = units.units / "nova-scheduler.service.d" / "stack.conf"
+    units.start(daemon())
+    assert unit.read_text() == (systemd.SHIPPED / unit.name).read_text()
+    assert "WatchdogSec=0\n" in dropin.read_text()
+    own = Releases(units.stack.layout.venvs).unit("nova-scheduler")
+    own.parent.mkdir(parents=True)
+    own.write_text("[Service]\n")
+    assert units.start(daemon()) == "started nova-scheduler"
+    assert unit.read_text() == "[Service]\n" and "WatchdogSec" not in dropin.read_text()
 
 
 def test_units_when_one_does_not_start_then_the_error_names_it_and_it_is_tried_again(units, calls, tmp_path):
