@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from collections import Counter
 
+from nova.version import RELEASE
 from stacklib import novaconf
 from stacklib.layout import PLAIN_STATE, Choices, Layout
-from nova.version import RELEASE
 from tests.fresh import layers
 from tests.fresh.machine import Machine
 from tests.fresh.stories import SMALL, UP_S, up
