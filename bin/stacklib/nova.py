@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from . import novaconf, venvs
+from .control import last_lines
+from .errors import StackError
 from .layout import BRIDGE, GUEST_CIDR, Compute, write_private
 from .releases import ACTIVE
 from .spec import CLOUD, Daemon, Probe
@@ -121,8 +123,16 @@ def upgrade_check(stack: Stack, venv: str) -> list[Found]:
     program = stack.layout.program(venv, "nova-status")
     argv = [program, *_conductors_files(stack), "upgrade", "check", "--json"]
     said = stack.command("nova-status", argv, user=CONDUCTOR_USER, fine=(0, WARNING, FAILURE))
-    told = json.loads(next(line for line in reversed(said.splitlines()) if line.startswith("{")))
+    told = json.loads(_object_in(said, stack.layout.log("setup-nova-status")))
     return [Found(**row) for row in told["checks"]]
+
+
+def _object_in(said: str, log: Path) -> str:
+    """The line that is a JSON object; a program that breaks ends with 1, too, as for a warning."""
+    found = next((line for line in reversed(said.splitlines()) if line.startswith("{")), "")
+    if not found:
+        raise StackError(f"nova-status broke; the end of {log}:\n{last_lines(log)}", "nothing was restarted")
+    return found
 
 
 def _conductors_files(stack: Stack) -> tuple[str, ...]:

@@ -55,11 +55,8 @@ class Releases:
                 shutil.rmtree(path)
 
     def go_back(self) -> None:
-        """Lead the link to the previous one, which stays the previous one: this may be done again."""
+        """Lead the link to the previous one, which stays the previous one: another stack may go back, too."""
         self._lead(ACTIVE, self.previous)
-
-    def forget_previous(self) -> None:
-        (self.venvs / PREVIOUS).unlink()
 
     def _settled(self) -> str:
         """The active one's name, once the former directory has given its place to a link."""

@@ -32,13 +32,10 @@ def upgrade(layout: Layout, back: bool = False) -> None:
 def _forward(stack: Stack, releases: Releases, progress: Progress) -> None:
     layout = stack.layout
     name = _build(stack, progress)
-    begins = name != releases.active
-    if begins:
-        _ask(stack, releases, name, progress)
+    _ask(stack, releases, name, progress)
     progress.timed(Stage("nova tables", lambda: nova.prepare_databases(stack, name)))
-    if begins:
-        with alone(layout.venvs / INSTALL_LOCK, "", patient=True):
-            releases.activate(name)
+    with alone(layout.venvs / INSTALL_LOCK, "", patient=True):
+        releases.activate(name)
     nova.write_files(stack)
     changed = _restart(
         stack, nova.upgrade_order(stack), progress,
@@ -54,18 +51,21 @@ def _forward(stack: Stack, releases: Releases, progress: Progress) -> None:
 
 def _back(stack: Stack, releases: Releases, progress: Progress) -> None:
     layout, name = stack.layout, releases.previous
+    none = StackError(
+        f"there is no release to go back to: nova of {layout.state} runs the oldest that {layout.venvs} has",
+        f"from a checkout of the release that you want, `{_say(layout, 'upgrade')}` goes to it",
+    )
     if not name:
-        raise StackError(
-            "there is no release to go back to: none was replaced since the stack was made, or went back",
-            f"from a checkout of the release that you want, `{_say(layout, 'upgrade')}` goes to it",
-        )
+        raise none
+    before = releases.active
     with alone(layout.venvs / INSTALL_LOCK, "", patient=True):
         releases.go_back()
-    _restart(
+    changed = _restart(
         stack, nova.upgrade_order(stack)[::-1], progress,
         f"mend the cause; `{_say(layout, 'upgrade --back')}` goes on where it stopped",
     )  # fmt: skip
-    releases.forget_previous()
+    if not changed and before == name:
+        raise none
     print(f"Went back: release {releases.described(name)} runs, after {progress.total():.0f} s. The tables are as they "
           f"were. `{_say(layout, 'upgrade')}` and `up` of this checkout go forward again.")  # fmt: skip
 

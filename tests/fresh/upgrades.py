@@ -59,23 +59,20 @@ def upgraded(machine: Machine) -> str:
             _step(machine, "upgrade", RELEASE)]
     machine.ok(f"touch {HALT}")
     assert "Nothing to do" in machine.ok("bin/stack upgrade", UPGRADE_S)
-    assert "no release to go back to" not in machine.ok("bin/stack upgrade --back", UPGRADE_S)
-    again = machine.run("bin/stack upgrade --back")
-    assert again.status == 1 and "there is no release to go back to" in again.text, again.last_words
     return "; ".join(told)
 
 
 def _step(machine: Machine, command: str, release: str) -> str:
     """One upgrade under the reader: every daemon says the release, and the server is as it was."""
-    begin = _reads(machine)[-1:]
+    begin = (_reads(machine) or [(0.0, 0.0, "")])[-1][0]
     said = machine.run(f"bin/stack {command}", UPGRADE_S)
     print(said.text)
     assert said.status == 0, said.last_words
-    assert release in said.text.strip().splitlines()[-1] + said.text.strip().splitlines()[-2]
+    assert f"release {release} (" in said.text.lower().replace("now: ", ""), said.last_words
     _all_say(machine, release)
     shown = machine.ok(f"{ADMIN} server show before -f value -c status")
     assert shown.strip() == "ACTIVE"
-    return f"{command} {said.seconds:.0f} s, {_failures(machine, begin[0][0] if begin else 0)}"
+    return f"{command} {said.seconds:.0f} s, {_failures(machine, begin)}"
 
 
 def _all_say(machine: Machine, release: str) -> None:
