@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 
 import pytest
+from oslo_config import cfg
 
-from nova import errors, version
+from nova import conf, errors, version
 from nova.db.services import RunningRelease
 from nova.manage import status
 from nova.manage.status import Result, UpgradeFinding
@@ -53,3 +54,14 @@ def test_computes_when_a_daemon_is_older_then_only_those_that_work_beside_are_fi
     monkeypatch.setattr(version, "OLDEST_BESIDE", "1.3.0")
     found = status.too_old([RunningRelease("cn1", "nova-compute", theirs)])
     assert found.result == result and ("nova-compute on cn1" in (found.details or "")) == (result == 2)
+
+
+@pytest.mark.parametrize(("written", "result"), [
+    ("", Result.SUCCESS), ("[neutron]\nauth_type = password\n", Result.WARNING),
+    ("[neutron]\nauth_type = password\n[service_user]\nsend_service_user_token = true\n", Result.SUCCESS)])
+def test_service_token_when_neutron_is_asked_then_it_is_to_be_told_who_asks(tmp_path, written, result) -> None:
+    file = tmp_path / "nova.conf"
+    file.write_text(written)
+    options = conf.register(cfg.ConfigOpts())
+    options(["--config-file", str(file)])
+    assert status.service_token(options).result == result
