@@ -45,13 +45,16 @@ class Releases:
         return self.venvs / ACTIVE / UNITS / f"{name}.service"
 
     def activate(self, name: str) -> None:
-        """Lead the link there. What was active before becomes the previous one; older ones go."""
+        """Lead the link there. What was active before becomes the previous one."""
         before = self._settled()
         if before not in ("", name):
             self._lead(PREVIOUS, before)
         self._lead(ACTIVE, name)
+
+    def remove_older(self) -> None:
+        """All but the active and the previous one, and those that a process runs from."""
         for path in self.venvs.glob(f"{PREFIX}*"):
-            if path.name not in (name, self.previous) and not _runs_from(path):
+            if path.name not in (self.active, self.previous) and not _runs_from(path):
                 shutil.rmtree(path)
 
     def go_back(self) -> None:

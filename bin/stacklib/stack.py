@@ -111,7 +111,7 @@ def _logged(
         how = f"took longer than {seconds:.0f} s" if code == -1 else f"failed with {code}"
         raise StackError(
             f"{_spoken(argv)} {how}; the end of {log}:\n{last_lines(log)}",
-            "mend the cause and run `bin/stack up` again: it goes on where it stopped",
+            "mend the cause and run the same command again: it goes on where it stopped",
         )
     return log.read_bytes()[begin:].decode(errors="replace")
 

@@ -41,6 +41,8 @@ def _forward(stack: Stack, releases: Releases, progress: Progress) -> None:
         stack, nova.upgrade_order(stack), progress,
         f"`{_say(layout, 'upgrade')}` goes on where it stopped; `{_say(layout, 'upgrade --back')}` goes back",
     )  # fmt: skip
+    with alone(layout.venvs / INSTALL_LOCK, "", patient=True):
+        releases.remove_older()
     if not changed:
         print(f"Nothing to do: all of nova runs release {releases.described(name)}.")
         return

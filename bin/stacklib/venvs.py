@@ -71,7 +71,9 @@ class Builder:
     def nova(self) -> str:
         """The checkout's release, and the link `nova` leads to it."""
         name, words = self.release()
-        Releases(self.layout.venvs).activate(name)
+        there = Releases(self.layout.venvs)
+        there.activate(name)
+        there.remove_older()
         return words
 
     def release(self) -> tuple[str, str]:

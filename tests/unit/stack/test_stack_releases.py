@@ -28,11 +28,12 @@ def there(tmp_path: Path) -> Releases:
 
 
 def activate(there: Releases, *names: str) -> None:
-    """Each is made, and then active."""
+    """Each is made, and then active; older ones go."""
     for name in names:
         if not (there.venvs / name).exists():
             made(there.venvs, name)
         there.activate(name)
+        there.remove_older()
 
 
 def test_activate_when_it_is_the_third_then_the_second_is_kept_and_the_first_removed(there):
