@@ -97,32 +97,52 @@ def test_directory_of_an_older_release_when_its_move_was_the_last_thing_done_the
 # --- building --------------------------------------------------------------------------------------------------------
 
 
+#: What uv does with files: a new file for each that it replaces. It is killed before a package is whole where DIES is.
+UV = """#!/usr/bin/python3
+import sys
+from pathlib import Path
+words = sys.argv[2:]
+here = Path(__file__).parent
+with (here / "calls").open("a") as calls:
+    print(*(word for word in words if word in ("venv", "pip", "--clear", "--relocatable", "--no-deps")), file=calls)
+if words[0] == "venv":
+    Path(words[-1]).mkdir(exist_ok=True)
+    (Path(words[-1]) / "dependency").write_text("d")
+    sys.exit()
+package = Path(words[words.index("--python") + 1]).parents[1] / "package"
+package.unlink(missing_ok=True)
+if (here / "dies").exists():
+    sys.exit("killed")
+source = next(word.partition("[")[0] for word in words if word.endswith("[memcached]"))
+package.write_text(Path(source, "nova", "a.py").read_text())
+"""
+
+
 class Uv:
-    """What uv would do with files: a new file for each that it replaces. ``dies``: before the package is whole."""
+    """The program in the place of uv."""
 
-    def __init__(self) -> None:
-        self.dies = False
-        self.calls: list[str] = []
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        folder.mkdir(parents=True)
+        (folder / "uv").write_text(UV)
+        (folder / "uv").chmod(0o755)
 
-    def __call__(self, builder: Builder, *arguments: str) -> None:
-        self.calls.append(" ".join(arguments[:2]) + " --relocatable" * ("--relocatable" in arguments))
-        if arguments[0] == "venv":
-            Path(arguments[-1]).mkdir(parents=True, exist_ok=True)
-            (Path(arguments[-1]) / "dependency").write_text("d")
-            return
-        environment = Path(arguments[arguments.index("--python") + 1]).parents[1]
-        source = next(Path(word.partition("[")[0]) for word in arguments if word.endswith("[memcached]"))
-        (environment / "package").unlink(missing_ok=True)
-        if self.dies:
-            raise StackError("killed")
-        (environment / "package").write_text((source / "nova" / "a.py").read_text())
+    def calls(self) -> list[str]:
+        """Since it was asked last."""
+        said = (self.folder / "calls").read_text().splitlines()
+        (self.folder / "calls").unlink()
+        return said
+
+    def die(self) -> None:
+        (self.folder / "dies").touch()
+
+    def live(self) -> None:
+        (self.folder / "dies").unlink()
 
 
 @pytest.fixture
-def uv(monkeypatch) -> Uv:
-    played = Uv()
-    monkeypatch.setattr(Builder, "_uv", lambda self, *arguments: played(self, *arguments))
-    return played
+def uv(tmp_path) -> Uv:
+    return Uv(tmp_path / "venvs" / "uv" / "bin")
 
 
 @pytest.fixture
@@ -144,13 +164,14 @@ def builder(tmp_path, monkeypatch, short_path, uv, checkout) -> Builder:
 def test_release_when_the_dependencies_are_the_same_then_a_copy_is_changed_and_the_active_one_is_not(
         builder, checkout, uv):
     assert builder.nova().startswith("built")
-    assert uv.calls == ["venv --clear --relocatable", "pip install"]
+    assert uv.calls() == ["venv --clear --relocatable", "pip"]
     first = (builder.layout.venvs / "nova").resolve()
     before = {path.name: path.read_text() for path in first.iterdir()}
     (checkout / "nova" / "a.py").write_text("2")
     name, words = builder.release()
     second = builder.layout.venvs / name
-    assert words == "updated the package" and (second / "package").read_text() == "2"
+    assert (words, uv.calls()) == ("updated the package", ["pip --no-deps"])
+    assert (second / "package").read_text() == "2"
     assert {path.name: path.read_text() for path in first.iterdir()} == before
     assert (first / "dependency").samefile(second / "dependency")
     assert Releases(builder.layout.venvs).active == first.name
@@ -159,22 +180,22 @@ def test_release_when_the_dependencies_are_the_same_then_a_copy_is_changed_and_t
 def test_release_when_the_dependencies_are_others_then_it_is_made_from_nothing(builder, checkout, uv):
     builder.nova()
     (checkout / "setup.cfg").write_text(OPTIONS.format(needs="b"))
-    uv.calls.clear()
+    uv.calls()
     assert builder.release()[1].startswith("built")
-    assert uv.calls == ["venv --clear --relocatable", "pip install"]
+    assert uv.calls() == ["venv --clear --relocatable", "pip"]
 
 
 def test_release_when_its_making_was_interrupted_then_the_active_one_serves_and_it_is_made_again(builder, checkout, uv):
     builder.nova()
     active = Releases(builder.layout.venvs).active
     (checkout / "nova" / "a.py").write_text("2")
-    uv.dies = True
+    uv.die()
     for _ in range(2):
         with pytest.raises(StackError):
             builder.nova()
         assert Releases(builder.layout.venvs).active == active
         assert (builder.layout.venvs / "nova" / "package").read_text() == "1"
-    uv.dies = False
+    uv.live()
     assert builder.nova() == "updated the package"
     assert (builder.layout.venvs / "nova" / "package").read_text() == "2"
     assert builder.nova() == "unchanged"
