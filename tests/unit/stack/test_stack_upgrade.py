@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from stacklib.spec import Daemon
 from stacklib.stack import Stack
 from stacklib.venvs import Builder
 
+UPGRADE_CHECK = nova.upgrade_check
 WELL = Found("Policy", 0, None)
 CONTROL = {"nova-scheduler", "nova-network", "nova-imageproxy", "nova-consoleauth", "nova-novncproxy",
            "nova-xvpvncproxy", "nova-spicehtml5proxy", "nova-serialproxy"}
@@ -183,3 +185,38 @@ def test_upgrade_when_the_stack_does_not_run_then_refused(cloud):
     with pytest.raises(StackError, match="is not running"):
         cloud.upgrade()
     assert cloud.done == []
+
+
+class AsOurselves(Stack):
+    """Runs commands as the user of the tests, who need not be root."""
+
+    def command(self, name, argv, env=None, user=None, seconds=300.0, fine=(0,)):
+        return super().command(name, argv, env, None, seconds, fine)
+
+
+@pytest.fixture
+def asked(cloud, secrets):
+    """nova-status of an environment is this script."""
+
+    def ask(script: str) -> list[Found]:
+        program = cloud.layout.venvs / "nova-2" / "bin" / "nova-status"
+        program.parent.mkdir(parents=True, exist_ok=True)
+        program.write_text(f"#!/bin/sh\n{script}\n")
+        program.chmod(0o755)
+        return UPGRADE_CHECK(AsOurselves(cloud.layout, secrets, cloud.keeper), "nova-2")
+
+    return ask
+
+
+@pytest.mark.parametrize("result", [0, WARNING, FAILURE])
+def test_nova_status_then_what_it_found_is_read_beside_what_it_logs(asked, result):
+    said = json.dumps({"name": "x", "checks": [{"check": "Options", "result": result, "details": None}]})
+    assert asked(f"echo 'a warning' >&2; echo '{said}'; exit {result}") == [Found("Options", result, None)]
+
+
+@pytest.mark.parametrize(("script", "words"), [
+    ("echo 'nova-status: The database does not answer.'; exit 255", "failed with 255.*\n.*does not answer"),
+    ("echo 'KeyError: x'; exit 1", "nova-status broke.*\n.*KeyError: x")])
+def test_nova_status_when_it_could_not_look_then_that_is_not_taken_for_a_warning(asked, script, words):
+    with pytest.raises(StackError, match=words):
+        asked(script)
