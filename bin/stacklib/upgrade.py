@@ -46,9 +46,9 @@ def _forward(stack: Stack, releases: Releases, progress: Progress) -> None:
     if not changed:
         print(f"Nothing to do: all of nova runs release {releases.described(name)}.")
         return
-    print(f"Release now: {releases.described(name)}, after {progress.total():.0f} s.")
-    if releases.previous:
-        print(f"Before: {releases.described(releases.previous)}; `{_say(layout, 'upgrade --back')}` goes back to it.")
+    before = releases.previous
+    back = f"; before: {releases.described(before)}. `{_say(layout, 'upgrade --back')}` goes back to it" if before else ""
+    print(f"Release {releases.described(name)} runs, after {progress.total():.0f} s{back}.")
 
 
 def _back(stack: Stack, releases: Releases, progress: Progress) -> None:

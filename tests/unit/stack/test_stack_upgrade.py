@@ -101,7 +101,7 @@ def test_upgrade_then_daemons_restart_in_the_documented_order_and_back_in_the_op
     assert cloud.done == ["check", "tables of nova-2", "files, nova-2 is active"]
     said = capsys.readouterr().out
     assert "nova-conductor       ready (" in said
-    assert "Release now: 0.2.0 (nova-2)" in said and "Before: 0.1.0 (nova-1); `bin/stack" in said
+    assert "Release 0.2.0 (nova-2) runs, after " in said and "; before: 0.1.0 (nova-1). `bin/stack" in said
     assert "upgrade --back` goes back" in said
     cloud.done.clear()
     assert cloud.upgrade(back=True) == forward[::-1]
