@@ -46,8 +46,8 @@ def _forward(stack: Stack, releases: Releases, progress: Progress) -> None:
     if not changed:
         print(f"Nothing to do: all of nova runs release {releases.described(name)}.")
         return
-    before = releases.previous
-    back = f"; before: {releases.described(before)}. `{_say(layout, 'upgrade --back')}` goes back to it" if before else ""
+    way = _say(layout, "upgrade --back")
+    back = f"; before: {releases.described(releases.previous)}. `{way}` goes back to it" if releases.previous else ""
     print(f"Release {releases.described(name)} runs, after {progress.total():.0f} s{back}.")
 
 
