@@ -43,7 +43,7 @@ def settings(options: Options) -> Library:
              "instance_name_template", "service_down_time", "report_interval", "shutdown_timeout",
              "force_config_drive", "allow_resize_to_same_host", "instance_usage_audit", "instance_usage_audit_period",
              "reclaim_instance_interval", "resize_confirm_window", "rescue_timeout", "instance_build_timeout",
-             "shelved_offload_time", "shelved_poll_interval")
+             "shelved_offload_time", "shelved_poll_interval", "instance_actions_kept")
     try:
         periods.parse(options.instance_usage_audit_period)
         networking = network_options.from_conf(options)
@@ -62,6 +62,7 @@ def settings(options: Options) -> Library:
                              max_attempts=options.scheduler.max_attempts, dhcp_domain=options.api.dhcp_domain,
                              pci_aliases=aliases, vpn=vpn,
                              deleted_retention_s=options.deleted_retention * 86400,
+                             instance_actions_retention_s=options.instance_actions_retention * 86400,
                              precache_concurrency=options.image_cache.precache_concurrency,
                              limit_tenants_to_placement_aggregate=options.scheduler.limit_tenants_to_placement_aggregate,
                              image_props_weight_multiplier=options.filter_scheduler.image_props_weight_multiplier,

@@ -24,6 +24,14 @@ OPTS = [
     cfg.IntOpt("shelved_poll_interval", default=3600, min=-1,
                help="Seconds between two looks for shelved servers whose time is over. 0: every 60 seconds; negative: "
                     "never."),
+    cfg.IntOpt("instance_actions_retention", default=90, min=0,
+               help="Days for which the actions of a server and its migrations stay listed (openstack server event list, "
+                    "server migration list). Then nova-conductor removes them in small batches, but for the newest "
+                    "instance_actions_kept of each server, and those that are not over. 0: they stay as long as their "
+                    "server. Those of a deleted server go with it, after deleted_retention."),
+    cfg.IntOpt("instance_actions_kept", default=20, min=1,
+               help="How many of its newest actions, and of its newest migrations, each server keeps, however old they "
+                    "are. Read by nova-conductor."),
     cfg.IntOpt("heal_instance_info_cache_interval", default=60, min=-1,
                help="Seconds between two turns in which the interfaces of some servers are compared with what Neutron "
                     "has; each turn looks at 50 servers. 0 or negative: never. Read by nova-conductor."),

@@ -14,8 +14,8 @@ from sqlalchemy.engine import Connection
 from nova import errors
 from nova.db import ledger
 from nova.db.models.api import flavor_extra_specs, flavor_projects, flavors
-from nova.db.statements import insert_all
-from nova.db.types import AnyColumn, AnyRow, Clause, utc_now
+from nova.db.statements import delete_some, insert_all
+from nova.db.types import AnyColumn, AnyRow, Clause, later, utc_now
 from nova.model.base import Scope
 from nova.model.flavors import Flavor, FlavorQuery, NewFlavor
 
@@ -154,9 +154,15 @@ def update(tx: Connection, flavorid: str, description: str | None) -> None:
 def delete(tx: Connection, flavorid: str) -> None:
     """Mark it as deleted, so that its id and name are free again; specs and access go. flavor.NotFound."""
     key = locked_id(tx, flavorid)
-    tx.execute(sa.update(flavors).where(flavors.c.id == key).values(deleted=key))
+    tx.execute(sa.update(flavors).where(flavors.c.id == key).values(deleted=key, updated_at=utc_now()))
     for table in (flavor_extra_specs, flavor_projects):
         tx.execute(sa.delete(table).where(table.c.flavor_id == key))
+
+
+def purge(tx: Connection, older_than_s: int, limit: int) -> int:
+    """Forget those that were deleted long ago, up to ``limit``; how many. Servers have flavors of their own."""
+    changed_at = sa.func.coalesce(flavors.c.updated_at, flavors.c.created_at)
+    return delete_some(tx, flavors, sa.and_(flavors.c.deleted != 0, changed_at < later(-older_than_s)), limit)
 
 
 def set_specs(tx: Connection, flavorid: str, specs: Mapping[str, str]) -> dict[str, str]:

@@ -17,7 +17,7 @@ from sqlalchemy.engine import Connection
 from nova import errors
 from nova.db import server_groups
 from nova.db.models.api import allocations, ledger, providers, quota_locks
-from nova.db.statements import insert_all, insert_ignoring
+from nova.db.statements import delete_some, insert_all, insert_ignoring
 from nova.db.types import AnyColumn, AnyRow, Clause, later, utc_now
 from nova.model.base import Scope
 from nova.model.flavors import Flavor
@@ -332,10 +332,6 @@ def grown(tx: Connection, after: int, older_than_s: int, limit: int) -> dict[str
 
 
 def purge(tx: Connection, older_than_s: int, limit: int) -> int:
-    """Forget rows closed long ago."""
-    keys = list(tx.execute(sa.select(ledger.c.id).where(ledger.c.closed == sa.true(),
-                                                        ledger.c.closed_at < later(-older_than_s)).limit(limit))
-                .scalars())
-    if keys:
-        tx.execute(sa.delete(ledger).where(ledger.c.id.in_(keys)))
-    return len(keys)
+    """Forget rows closed long ago, up to ``limit``; how many."""
+    return delete_some(tx, ledger, sa.and_(ledger.c.closed == sa.true(), ledger.c.closed_at < later(-older_than_s)),
+                       limit)

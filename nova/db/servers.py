@@ -22,9 +22,9 @@ from nova.db.models.cell import (
 )
 from nova.db.server_row import ServerRow
 from nova.db.services import COMPUTE
-from nova.db.statements import insert_all
+from nova.db.statements import delete_keys, insert_all
 from nova.db.states import ENTRY_COLUMNS, Entry
-from nova.db.types import AnyColumn, AnyRow, utc_now
+from nova.db.types import AnyColumn, AnyRow, later, utc_now
 from nova.model.base import Scope
 from nova.model.server_parts import ServerPassword
 from nova.model.servers import AttachedVolume, ServerDetail, ServerTarget
@@ -233,17 +233,17 @@ def properties_of_images(tx: Connection) -> Iterator[tuple[str, Mapping[str, str
 
 
 def purge(tx: Connection, before_s: int, limit: int) -> int:
-    """Remove for good up to ``limit`` servers deleted more than ``before_s`` seconds ago, and all that is theirs."""
-    from nova.db.types import later
-
-    uuids = list(tx.execute(sa.select(servers.c.uuid).where(servers.c.deleted != 0,
-                                                            servers.c.deleted_at < later(-before_s)).limit(limit))
-                 .scalars())
-    if uuids:
-        for table in (server_metadata, server_tags, operations, migrations, console_tokens, security_group_members):
-            tx.execute(sa.delete(table).where(table.c.server_uuid.in_(uuids)))
-        tx.execute(sa.delete(servers).where(servers.c.uuid.in_(uuids)))
-    return len(uuids)
+    """Remove for good up to ``limit`` servers deleted more than ``before_s`` seconds ago, and all that is theirs; how
+    many."""
+    old = tx.execute(sa.select(servers.c.id, servers.c.uuid).where(
+        servers.c.deleted != 0, servers.c.deleted_at < later(-before_s)).order_by(servers.c.deleted_at).limit(limit)
+    ).all()
+    if not old:
+        return 0
+    uuids = [row.uuid for row in old]
+    for table in (server_metadata, server_tags, operations, migrations, console_tokens, security_group_members):
+        tx.execute(sa.delete(table).where(table.c.server_uuid.in_(uuids)))
+    return delete_keys(tx, servers, [row.id for row in old])
 
 
 __all__ = ["AttachedVolume", "change_metadata", "children", "detail", "details", "insert", "instance_name",

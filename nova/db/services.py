@@ -14,7 +14,7 @@ from sqlalchemy.engine import Connection
 
 from nova import errors
 from nova.db.models.cell import cleanups, migrations, networks, nodes, servers, services
-from nova.db.statements import insert_ignoring
+from nova.db.statements import delete_some, insert_ignoring
 from nova.db.types import AnyRow, later, utc_now
 from nova.model.base import Time
 from nova.model.services import ContractVersion, Debt, Registration, Service, ServiceQuery
@@ -252,6 +252,23 @@ has pending cleanups that only it can do, unless somebody said that it is down."
     if row.binary == NETWORK:
         tx.execute(sa.update(networks).where(networks.c.host == row.host).values(host=None))
     tx.execute(sa.update(services).where(services.c.id == row.id).values(deleted=row.id))
+
+
+def purge(tx: Connection, limit: int) -> int:
+    """Forget deleted services that another one of the same host and daemon came after, up to ``limit``; how many. The
+    last one stays, deleted or not: it says what ran on the host once (:func:`binaries_ever`)."""
+    newer = services.alias("newer")
+    replaced = sa.exists().where(newer.c.host == services.c.host, newer.c.binary == services.c.binary,
+                                 newer.c.id > services.c.id)
+    return delete_some(tx, services, sa.and_(services.c.deleted > 0, replaced), limit)
+
+
+def purge_cleanups(tx: Connection, limit: int) -> int:
+    """Forget cleanups that nobody will do and nothing waits for, up to ``limit``; how many: nothing runs on their host
+    any more, and their server was purged."""
+    runs = sa.exists().where(services.c.host == cleanups.c.host, services.c.deleted == 0)
+    known_server = sa.exists().where(servers.c.uuid == cleanups.c.server_uuid)
+    return delete_some(tx, cleanups, sa.and_(sa.not_(runs), sa.not_(known_server)), limit)
 
 
 def _check_cleanups(tx: Connection, row: AnyRow) -> None:

@@ -110,6 +110,17 @@ def _complete(table: sa.Table, row: Mapping[str, object]) -> dict[str, object]:
     return {**_defaults(table), **row}
 
 
+def delete_keys(tx: Connection, table: sa.Table, keys: Sequence[int]) -> int:
+    """DELETE rows by their keys, which locks these rows alone; how many there were still."""
+    return tx.execute(sa.delete(table).where(table.c.id.in_(keys))).rowcount if keys else 0
+
+
+def delete_some(tx: Connection, table: sa.Table, old: Clause, limit: int) -> int:
+    """DELETE up to ``limit`` of the rows that are ``old``; how many went. Found without a lock, then taken by key: two
+    that do so side by side hinder each other for a batch at most, and nobody else."""
+    return delete_keys(tx, table, list(tx.execute(sa.select(table.c.id).where(old).limit(limit)).scalars()))
+
+
 @functools.cache
 def _defaults(table: sa.Table) -> dict[str, object]:
     return {column.name: column.default.arg for column in table.columns

@@ -123,13 +123,17 @@ class _State(NamedTuple):
     host_forced_down: bool
 
 
+def remembers(journal: sa.FromClause) -> Clause:
+    """Of rows of the journal (or an alias of it): resets of the state, soft deletes, and deletes that failed, which
+    overtook others before. They know where those may have left something; a later one knows what earlier ones do."""
+    return sa.or_(sa.and_(journal.c.action.in_(("reset_state", "soft_delete")), journal.c.outcome == "success"),
+                  sa.and_(journal.c.action == "delete", journal.c.outcome == "error"))
+
+
 def _overtake(tx: Connection, uuid: str) -> tuple[Entry, ...]:
-    """Close the open operations. With them come resets of the state, soft deletes, and deletes that failed, which
-    overtook others before: they know where those may have left something."""
-    kept = sa.or_(sa.and_(operations.c.action.in_(("reset_state", "soft_delete")), operations.c.outcome == "success"),
-                  sa.and_(operations.c.action == "delete", operations.c.outcome == "error"))
-    rows = tx.execute(sa.select(*ENTRY_COLUMNS).where(operations.c.server_uuid == uuid,
-                                                      sa.or_(operations.c.finished_at.is_(None), kept))).all()
+    """Close the open operations. With them come those that remember others."""
+    rows = tx.execute(sa.select(*ENTRY_COLUMNS).where(
+        operations.c.server_uuid == uuid, sa.or_(operations.c.finished_at.is_(None), remembers(operations)))).all()
     if rows:
         tx.execute(sa.update(operations).where(operations.c.id.in_([row.id for row in rows]),
                                                operations.c.finished_at.is_(None))

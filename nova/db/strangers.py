@@ -10,7 +10,7 @@ from sqlalchemy.engine import Connection
 
 from nova import errors
 from nova.db.models.cell import audit_walks, servers, strangers
-from nova.db.statements import insert_ignoring
+from nova.db.statements import delete_some, insert_ignoring
 from nova.db.types import AnyRow, Clause, later, utc_now
 from nova.model.strangers import StrangerKind
 
@@ -118,10 +118,9 @@ def ordered(tx: Connection, host: str, kinds: Collection[StrangerKind], within_s
                       .order_by(strangers.c.id)).all()
 
 
-def purge(tx: Connection, older_than_s: int) -> int:
-    """Forget those that ended long ago."""
-    return tx.execute(sa.delete(strangers).where(strangers.c.ended != 0,
-                                                 strangers.c.ended_at < later(-older_than_s))).rowcount
+def purge(tx: Connection, older_than_s: int, limit: int) -> int:
+    """Forget those that ended long ago, up to ``limit``; how many."""
+    return delete_some(tx, strangers, strangers.c.ended_at < later(-older_than_s), limit)
 
 
 # -- walks

@@ -9,7 +9,7 @@ from sqlalchemy.engine import Connection
 
 from nova.db.models.cell import runners, servers, services, usage_audits
 from nova.db.services import COMPUTE
-from nova.db.statements import insert_ignoring
+from nova.db.statements import delete_some, insert_ignoring
 from nova.db.types import AnyRow, Clause, later, utc_now
 from nova.db.usage import ran_within
 from nova.model.base import Time
@@ -76,10 +76,10 @@ def servers_of(tx: Connection, host: str, period: Period, after: int, limit: int
         servers.c.host == host, servers.c.id > after, ran_within(*period)).order_by(servers.c.id).limit(limit)))
 
 
-def purge(tx: Connection, before: Time, older_than_s: int) -> int:
-    """Forget audits of periods that ended before ``before``, and long ago."""
-    return tx.execute(sa.delete(usage_audits).where(usage_audits.c.period_ending < before,
-                                                    usage_audits.c.period_ending < later(-older_than_s))).rowcount
+def purge(tx: Connection, before: Time, older_than_s: int, limit: int) -> int:
+    """Forget audits of periods that ended before ``before``, and long ago, up to ``limit``; how many."""
+    return delete_some(tx, usage_audits, sa.and_(usage_audits.c.period_ending < before,
+                                                 usage_audits.c.period_ending < later(-older_than_s)), limit)
 
 
 __all__ = ["DONE", "RUNNING", "Period", "compute_hosts", "of_period", "open_hosts", "purge", "servers_of", "take",

@@ -263,7 +263,7 @@ def test_strangers_when_they_come_and_go_then_rows_begin_and_end_on_each_databas
     with cell.reading() as tx:
         rows = strangers.listed(tx, 100, with_ended=True)
     assert [row.ending for row in rows] == ["removed", "gone by itself", "gone by itself", "gone by itself", "", ""]
-    assert cell.transact(lambda tx: strangers.purge(tx, -10)) == 4
+    assert cell.transact(lambda tx: strangers.purge(tx, -10, 100)) == 4
 
 
 def test_walk_when_several_ask_for_a_turn_then_one_has_it_until_it_is_over(cell: Database) -> None:

@@ -78,7 +78,7 @@ def test_audit_is_one_runners_until_its_lease_ends(stores: tuple[Database, Datab
     assert cell.transact(lambda tx: usage_audits.write(tx, done, PERIOD, theirs))
     with cell.reading() as tx:
         assert usage_audits.of_period(tx, PERIOD) == {"h1": done} and usage_audits.open_hosts(tx, PERIOD, mine) == []
-    assert cell.transact(lambda tx: usage_audits.purge(tx, PERIOD[1] + HOUR, 0)) == 1
+    assert cell.transact(lambda tx: usage_audits.purge(tx, PERIOD[1] + HOUR, 0, 100)) == 1
 
 
 def test_limits_of_all_levels_come_in_their_order(stores: tuple[Database, Database]) -> None:

@@ -63,6 +63,8 @@ class ConductorSettings:
     force_config_drive: bool = False
     dhcp_domain: str = "novalocal"
     deleted_retention_s: int = 30 * 86400
+    instance_actions_retention_s: int = 90 * 86400  # 0: for ever
+    instance_actions_kept: int = 20
     quota_defaults: dict[str, int] = dataclasses.field(default_factory=dict)
     network_defaults: Any = None
     networking: NetworkOptions = NetworkOptions()

@@ -46,8 +46,6 @@ def run(deps: Deps) -> int:
             LOG.warning("allocations do not fit: %s. See nova-manage stranger list", one.words(),
                         extra={"server": one.server})
     deps.cell.transact(lambda tx: strangers.go_on(tx, WALK, last))
-    if last is None and deps.settings.deleted_retention_s:
-        deps.cell.transact(lambda tx: strangers.purge(tx, deps.settings.deleted_retention_s))
     return len(found)
 
 

@@ -10,7 +10,7 @@ from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.zones import ForgottenHosts, ZoneSweep
 from nova.conductor.hosts.enrolment import wrap_clear
 from nova.conductor.queries import consoles
-from nova.conductor.upkeep import continuous_audit, data_migrations, port_audit, usage_audit
+from nova.conductor.upkeep import continuous_audit, data_migrations, port_audit, purge, usage_audit
 from nova.conductor.upkeep.quota_repair import Recount
 from nova.conf.base import Options
 from nova.db import free_addresses, host_addresses, ledger, runners, servers, services
@@ -19,7 +19,7 @@ from nova.model.services import ServiceQuery
 
 LOG = logging.getLogger(__name__)
 
-BATCH, PAGE = 200, 1000
+PAGE = 1000
 UNBORN_S = 600
 UNUSED_S = 3600
 
@@ -55,18 +55,6 @@ class LedgerSweep:
         for uuid in lost:
             LOG.warning("closed the ledger row of a server that was never made; its quota is free",
                         extra={"server": uuid})
-
-
-def purge(deps: Deps) -> int:
-    """Remove what was deleted before the retention time, one small batch a turn; how many servers."""
-    keep = deps.settings.deleted_retention_s
-    if not keep:
-        return 0
-    count = deps.cell.transact(lambda tx: servers.purge(tx, keep, BATCH))
-    deps.api.transact(lambda tx: ledger.purge(tx, keep, BATCH))
-    if count:
-        LOG.info("removed %d servers deleted more than %d days ago", count, keep // 86400)
-    return count
 
 
 def free_left_addresses(deps: Deps) -> None:
@@ -120,7 +108,7 @@ def naming(deps: Deps) -> tuple[tuple[float, Callable[[Deps], AnyColumn], str], 
 
 
 #: (seconds, job, name), run by the first worker of each conductor.
-JOBS = ((120.0, LedgerSweep(), "ledger sweep"), (60.0, purge, "purge"), (600.0, forget_runners, "dead runners"),
+JOBS = ((120.0, LedgerSweep(), "ledger sweep"), (60.0, purge.run, "purge"), (600.0, forget_runners, "dead runners"),
         (60.0, usage_audit.run, "usage audit"), (60.0, ZoneSweep(), "servers' zones"),
         (300.0, ForgottenHosts(), "forgotten hosts"), (300.0, Recount(), "recount"),
         (60.0, consoles.drop_expired, "expired consoles"), (60.0, free_left_addresses, "left addresses"),

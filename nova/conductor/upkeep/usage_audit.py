@@ -42,8 +42,6 @@ def run(deps: Deps, now: Time | None = None) -> int:
     except errors.Unavailable as error:  # bills are made of these: the host's row stays RUNNING, and is begun anew
         LOG.warning("the usage audit of %d hosts goes on later: %s", len(hosts) - done, error)
         return done
-    if done and settings.deleted_retention_s:
-        deps.cell.transact(lambda tx: usage_audits.purge(tx, period[0], settings.deleted_retention_s))
     return done
 
 

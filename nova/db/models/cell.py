@@ -202,6 +202,7 @@ services = sa.Table(
     sa.Column("updated_at", moment()),
     sa.Column("deleted", key(), nullable=False, default=0),
     sa.UniqueConstraint("host", "binary", "deleted"),
+    sa.Index("ix_services_deleted", "deleted"),
     sqlite_autoincrement=True)
 
 enrolments = sa.Table(
@@ -417,6 +418,7 @@ strangers = sa.Table(
     sa.Column("ended", key(), nullable=False, default=0),
     sa.UniqueConstraint("host", "kind", "name", "ended"),
     sa.Index("ix_strangers_ended", "ended", "ended_at"),
+    sa.Index("ix_strangers_ended_at", "ended_at"),
     sqlite_autoincrement=True)
 
 #: How far a walk through all rows is, and until when one conductor has its turn.

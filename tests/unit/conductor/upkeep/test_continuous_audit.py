@@ -131,11 +131,3 @@ def test_audit_when_the_conductor_dies_in_a_repair_then_the_next_turn_ends_it(cl
     assert [one.ending for one in rows(cloud, ended=True)] == ["removed"]
 
 
-def test_purge_when_rows_ended_long_ago_then_they_go_with_the_end_of_a_walk(cloud: SmallCloud) -> None:
-    uuid, = cloud.active(1)
-    cloud.delete(uuid)
-    add_orphan(cloud, "a", uuid)
-    turn(cloud)
-    cloud.write("cell", sa.update(cell_tables.strangers).values(ended_at=later(-86400 * 365)))
-    turn(cloud)
-    assert rows(cloud, ended=True) == []

@@ -167,17 +167,6 @@ def test_audit_when_a_sleeper_wakes_then_it_writes_nothing(cloud: SmallCloud) ->
     assert not cloud.cell.transact(lambda tx: usage_audits.take(tx, "a", period, theirs))
 
 
-def test_audits_of_long_ago_are_forgotten_but_never_the_last_periods(cloud: SmallCloud) -> None:
-    on(cloud.deps)
-    old = datetime.datetime(2020, 3, 5)
-    usage_audit.run(cloud.deps, old)
-    usage_audit.run(cloud.deps, datetime.datetime(2020, 4, 5))
-    assert set(shown(cloud, old).audits) == {"a", "b"}
-    usage_audit.run(cloud.deps, datetime.datetime(2020, 5, 5))
-    assert shown(cloud, old).audits == {}
-    assert set(shown(cloud, datetime.datetime(2020, 5, 5)).audits) == {"a", "b"}
-
-
 # periods
 
 DAY = datetime.datetime

@@ -1,0 +1,100 @@
+"""What is over and old goes by itself: in small batches, each a transaction of its own, for a part of each minute.
+
+One conductor at a time does it, by a lease. It is no fence: whatever two remove side by side is gone once.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+from nova.conductor.engine.deps import ConductorSettings, Deps
+from nova.db import flavors, ledger, old_actions, servers, services, strangers, usage_audits
+from nova.db.engine import Connection
+from nova.db.old_actions import Rule
+from nova.model import periods
+from nova.model.base import utcnow
+
+LOG = logging.getLogger(__name__)
+
+WALK, BATCH = "old rows", 200
+WORK_S = 20.0  # of a turn, at most: a third of the time between two
+LEASE_S = 50  # longer than that work, and less than the time between two turns of a process
+
+
+class OldRows(NamedTuple):
+    """A kind of rows that goes ``deleted_retention`` after its end: its name, its schema, and what removes one batch
+    and says how many went."""
+
+    what: str
+    schema: str
+    remove: Callable[[Connection, ConductorSettings], int]
+
+
+def _audits(tx: Connection, settings: ConductorSettings) -> int:
+    """The last complete period's stay, however long it was: without them it would be told of again."""
+    ended = periods.last_complete(settings.instance_usage_audit_period, utcnow())[0]
+    return usage_audits.purge(tx, ended, settings.deleted_retention_s, BATCH)
+
+
+KINDS = (
+    OldRows("deleted servers", "cell", lambda tx, settings: servers.purge(tx, settings.deleted_retention_s, BATCH)),
+    OldRows("ledger rows of deleted servers", "api",
+            lambda tx, settings: ledger.purge(tx, settings.deleted_retention_s, BATCH)),
+    OldRows("deleted flavors", "api", lambda tx, settings: flavors.purge(tx, settings.deleted_retention_s, BATCH)),
+    OldRows("strangers that ended", "cell",
+            lambda tx, settings: strangers.purge(tx, settings.deleted_retention_s, BATCH)),
+    OldRows("usage audits", "cell", _audits),
+    OldRows("replaced services", "cell", lambda tx, _settings: services.purge(tx, BATCH)),
+    OldRows("cleanups of hosts that were taken out", "cell", lambda tx, _settings: services.purge_cleanups(tx, BATCH)))
+
+
+def run(deps: Deps, work_s: float = WORK_S) -> int:
+    """One turn; how many rows went (of servers: how many servers). 0 where another conductor has the turn."""
+    mark = deps.cell.transact(lambda tx: strangers.take_turn(tx, WALK, LEASE_S))
+    if mark is None:
+        return 0
+    until = time.monotonic() + work_s
+    total = 0
+    if deps.settings.deleted_retention_s:
+        total += sum(_remove(deps, kind, until) for kind in KINDS)
+    if deps.settings.instance_actions_retention_s:
+        total += _trim(deps, mark, until)
+    return total
+
+
+def _remove(deps: Deps, kind: OldRows, until: float) -> int:
+    """Batch after batch, while they are full and there is time; at least one, so that no kind waits for another."""
+    database = deps.api if kind.schema == "api" else deps.cell
+    count = last = database.transact(lambda tx: kind.remove(tx, deps.settings))
+    while last >= BATCH and time.monotonic() < until:
+        last = database.transact(lambda tx: kind.remove(tx, deps.settings))
+        count += last
+    if count:
+        LOG.info("removed %d %s of more than %d days ago", count, kind.what, deps.settings.deleted_retention_s // 86400)
+    return count
+
+
+def _trim(deps: Deps, mark: str, until: float) -> int:
+    """The same for old actions and moves of servers. Each batch's mark is written with it: who dies in between has
+    done neither or both."""
+    rule = Rule(deps.settings.instance_actions_retention_s, deps.settings.instance_actions_kept)
+    count = 0
+    while True:
+        done = deps.cell.transact(functools.partial(_trim_some, mark=mark, rule=rule))
+        mark, count = done.mark, count + done.removed
+        if not done.more or time.monotonic() >= until:
+            break
+    if count:
+        LOG.info("removed %d instance actions and migrations of more than %d days ago", count, rule.seconds // 86400)
+    return count
+
+
+def _trim_some(tx: Connection, mark: str, rule: Rule) -> old_actions.Trimmed:
+    done = old_actions.trim(tx, mark, rule, BATCH)
+    if done.mark != mark:
+        strangers.go_on(tx, WALK, done.mark)
+    return done
