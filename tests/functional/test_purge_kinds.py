@@ -1,0 +1,156 @@
+"""The purge on each database: what goes, two of them side by side, and what a turn without work reads."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from nova.conductor.engine.deps import ConductorSettings
+from nova.conductor.upkeep import purge
+from nova.db import old_actions
+from nova.db.engine import Database
+from nova.db.models import api, cell
+from nova.db.old_actions import Rule
+from nova.model.base import utcnow
+from tests.fakes import old_rows
+from tests.fakes.old_rows import OLD, move, operation
+from tests.fakes.rows import add_servers, new_uuid, server_row
+from tests.functional.backends import KINDS, Absent
+
+SERVERS, MANY, KEPT, DAY_S = 500, 3000, 3, 86400
+SETTINGS = ConductorSettings(deleted_retention_s=DAY_S, instance_actions_retention_s=DAY_S, instance_actions_kept=KEPT)
+PLACES = ("cell", "api")
+
+
+@pytest.fixture(scope="module", params=list(KINDS))
+def deps(backends: Any, request: pytest.FixtureRequest) -> Iterator[Any]:
+    try:
+        server = backends.database(request.param)
+    except Absent as absent:
+        pytest.skip(f"needs the Debian package {absent}")
+    made = SimpleNamespace(cell=Database(server.create("purge_cell")), api=Database(server.create("purge_api")),
+                           settings=SETTINGS)
+    for name, models in zip(PLACES, (cell, api), strict=True):
+        models.metadata.create_all(getattr(made, name).engine)
+    yield made
+    made.cell.dispose()
+    made.api.dispose()
+
+
+@pytest.fixture(autouse=True)
+def no_lease(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every turn is anybody's: two purges may be at it side by side."""
+    monkeypatch.setattr(purge, "LEASE_S", -10)
+
+
+def bury(deps: Any, count: int, *at: Any) -> None:
+    for name, rows in zip(PLACES, old_rows.deleted_servers(count, *at), strict=True):
+        old_rows.write(getattr(deps, name), rows)
+
+
+def left(deps: Any) -> dict[str, int]:
+    of_cell, of_api = old_rows.deleted_servers(1)
+    found = old_rows.counts(deps.cell, list(of_cell)) | old_rows.counts(deps.api, list(of_api))
+    return {name: count for name, count in found.items() if count}
+
+
+def test_purge_when_two_are_at_it_side_by_side_then_each_row_goes_once(deps: Any, monkeypatch) -> None:
+    monkeypatch.setattr(purge, "BATCH", 50)
+    bury(deps, SERVERS)
+    lives, = add_servers(deps.cell, server_row())
+    old_rows.write(deps.cell, {cell.operations: [operation(lives) for _ in range(SERVERS)],
+                               cell.migrations: [move(lives) for _ in range(20)]})
+    start, removed, failed = threading.Barrier(2), [], []
+
+    def work() -> None:
+        start.wait()
+        try:
+            for _turn in range(20):  # one that met the other at each of its rows ends early
+                removed.append(purge.run(deps))
+        except BaseException as error:
+            failed.append(error)
+    both = [threading.Thread(target=work) for _ in range(2)]
+    for one in both:
+        one.start()
+    for one in both:
+        one.join()
+    assert failed == []
+    assert sum(removed) == SERVERS * 2 + SERVERS - KEPT + 20 - KEPT
+    assert left(deps) == {"servers": 1, "operations": KEPT, "migrations": KEPT}
+    deps.cell.transact(lambda tx: [tx.execute(sa.delete(table)) for table in (cell.servers, cell.operations,
+                                                                              cell.migrations)])
+
+
+def test_trim_when_it_is_repeated_from_its_mark_then_all_are_looked_at_and_the_newest_stay(deps: Any) -> None:
+    uuids = add_servers(deps.cell, *(server_row() for _ in range(3)))
+    old_rows.write(deps.cell, {cell.operations: [
+        operation(uuid, finished_at=OLD.replace(day=day), runner_id=day % 2)
+        for day in range(1, 9) for uuid in uuids for _same_moment in range(2)]})
+    rule, mark, removed = Rule(DAY_S, KEPT), "", 0
+    for _ in range(48 // 5 + 1):
+        done = deps.cell.transact(lambda tx, mark=mark: old_actions.trim(tx, mark, rule, 5))
+        mark, removed = done.mark, removed + done.removed
+    assert not done.more and removed == 48 - 3 * KEPT
+    with deps.cell.reading() as tx:
+        days = [row.finished_at.day for row in tx.execute(sa.select(cell.operations))]
+    assert sorted(days) == [7] * 3 + [8] * 6
+    deps.cell.transact(lambda tx: [tx.execute(sa.delete(table)) for table in (cell.servers, cell.operations)])
+
+
+#: Table -> the index by which a turn finds what is old. Of the others there are few rows, whatever the load is.
+FOUND_BY = {"servers": "ix_servers_deleted_at", "ledger": "ix_ledger_closed_at", "strangers": "ix_strangers_ended_at",
+            "usage_audits": "ix_usage_audits_period", "services": "ix_services_deleted",
+            "operations": "ix_operations_open"}
+
+
+def crowd(deps: Any) -> None:
+    """Much of all that is looked through, and none of it old."""
+    now = utcnow()
+    bury(deps, MANY // 10, now)
+    uuids = add_servers(deps.cell, *(server_row() for _ in range(MANY)))
+    old_rows.write(deps.cell, {
+        cell.operations: [operation(uuid, finished_at=now) for uuid in uuids],
+        cell.services: [{"uuid": uuid, "host": uuid, "binary": "nova-compute", "created_at": OLD} for uuid in uuids],
+        cell.strangers: [{"kind": "guest", "host": uuid, "name": uuid, "server_uuid": uuid, "what": "running",
+                          "first_seen_at": OLD} for uuid in uuids],
+        cell.usage_audits: [{"host": uuid, "period_beginning": now, "period_ending": now, "state": "DONE"}
+                            for uuid in uuids]})
+    old_rows.write(deps.api, {api.ledger: [
+        {"server_uuid": uuid, "project_id": "demo", "user_id": "joe", "vcpus": 1, "memory_mb": 1, "created_at": OLD}
+        for uuid in uuids]})
+
+
+def test_turn_when_there_is_nothing_to_do_then_each_look_is_by_its_index_and_reads_next_to_nothing(deps: Any) -> None:
+    if deps.cell.dialect != "mysql":
+        pytest.skip("the plans of MariaDB")
+    purge.run(deps)  # its walk has a row, and a mark
+    old_rows.write(deps.cell, {cell.operations: [operation(new_uuid())]})
+    purge.run(deps)
+    crowd(deps)
+    asked: list[tuple[str, Any]] = []
+    plans: dict[str, tuple[str, int, str]] = {}
+
+    def keep(connection: Any, cursor: Any, statement: str, parameters: Any, *more: Any) -> None:
+        asked.append((statement, parameters))
+    for name in PLACES:
+        database = getattr(deps, name)
+        with database.reading() as tx:
+            for table in (cell if name == "cell" else api).metadata.tables:
+                tx.exec_driver_sql(f"ANALYZE TABLE {table}").all()
+        asked.clear()
+        sa.event.listen(database.engine, "before_cursor_execute", keep)
+        assert purge.run(deps) == 0
+        sa.event.remove(database.engine, "before_cursor_execute", keep)
+        looks = [one for one in asked if one[0].startswith("SELECT") and "audit_walks" not in one[0]]
+        with database.reading() as tx:
+            for statement, parameters in looks:
+                first = tx.exec_driver_sql(f"EXPLAIN {statement}", parameters).mappings().all()[0]
+                plans[first["table"]] = (first["key"], int(first["rows"]), first["Extra"])
+    assert {name: plans[name][0] for name in FOUND_BY} == FOUND_BY
+    for name in FOUND_BY:
+        assert plans[name][1] < 100 and "filesort" not in plans[name][2], (name, plans[name])
