@@ -15,22 +15,17 @@ from sqlalchemy import exc
 from sqlalchemy.engine import Connection
 
 from nova import errors
-from nova.db import server_groups
+from nova.db import lock_rows, server_groups
 from nova.db.models.api import allocations, ledger, providers, quota_locks
-from nova.db.statements import delete_some, insert_all, insert_ignoring
+from nova.db.statements import delete_some, insert_all
 from nova.db.types import AnyColumn, AnyRow, Clause, later, utc_now
 from nova.model.base import Scope
 from nova.model.flavors import Flavor
 
-_ONE_TURN = (sa.update(quota_locks).where(quota_locks.c.owner == sa.bindparam("whose"))
-             .values(turns=quota_locks.c.turns + 1))
-
 
 def lock_owner(tx: Connection, owner: str) -> None:
     """Wait for the owner's row: the first statement of whatever its quota counts."""
-    if not tx.execute(_ONE_TURN, {"whose": owner}).rowcount:
-        insert_ignoring(tx, quota_locks, [{"owner": owner, "turns": 0}])
-        tx.execute(_ONE_TURN, {"whose": owner})
+    lock_rows.lock(tx, quota_locks, owner)
 
 
 #: What quota counts -> how much of it a row is.

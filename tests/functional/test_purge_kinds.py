@@ -12,10 +12,11 @@ import sqlalchemy as sa
 
 from nova.conductor.engine.deps import ConductorSettings
 from nova.conductor.upkeep import purge
-from nova.db import old_actions
-from nova.db.engine import Database
+from nova.db import ledger, lock_rows, old_actions
+from nova.db.engine import Connection, Database
 from nova.db.models import api, cell
 from nova.db.old_actions import Rule
+from nova.db.statements import insert_all
 from nova.model.base import utcnow
 from tests.fakes import old_rows
 from tests.fakes.old_rows import OLD, move, operation
@@ -100,6 +101,37 @@ def test_trim_when_it_is_repeated_from_its_mark_then_all_are_looked_at_and_the_n
         days = [row.finished_at.day for row in tx.execute(sa.select(cell.operations))]
     assert sorted(days) == [7] * 3 + [8] * 6
     deps.cell.transact(lambda tx: [tx.execute(sa.delete(table)) for table in (cell.servers, cell.operations)])
+
+
+def test_locks_when_their_rows_go_all_the_time_then_one_at_a_time_has_a_lock(deps: Any) -> None:
+    """Each adds one to a number by a read and a write: without the lock some would be lost."""
+    threads, turns, failed, over = 3, 40, [], threading.Event()
+    deps.api.transact(lambda tx: insert_all(tx, api.stamps, [{"name": "number", "version": 0}]))
+
+    def add(tx: Connection) -> None:
+        ledger.lock_owner(tx, "demo")
+        number = tx.execute(sa.select(api.stamps.c.version)).scalar_one()
+        tx.execute(sa.update(api.stamps).values(version=number + 1))
+
+    def count() -> None:
+        try:
+            for _turn in range(turns):
+                deps.api.transact(add)
+        except BaseException as error:
+            failed.append(error)
+
+    def forget() -> None:
+        while not over.is_set():
+            deps.api.transact(lambda tx: lock_rows.forget(tx, api.quota_locks, "", 10))
+    forgetter, counters = threading.Thread(target=forget), [threading.Thread(target=count) for _ in range(threads)]
+    for one in (forgetter, *counters):
+        one.start()
+    for one in counters:
+        one.join()
+    over.set()
+    forgetter.join()
+    with deps.api.reading() as tx:
+        assert (failed, tx.execute(sa.select(api.stamps.c.version)).scalar_one()) == ([], threads * turns)
 
 
 #: Table -> the index by which a turn finds what is old. Of the others there are few rows, whatever the load is.

@@ -13,7 +13,7 @@ from nova.conductor.queries import consoles
 from nova.conductor.upkeep import continuous_audit, data_migrations, port_audit, purge, usage_audit
 from nova.conductor.upkeep.quota_repair import Recount
 from nova.conf.base import Options
-from nova.db import free_addresses, host_addresses, ledger, runners, servers, services
+from nova.db import free_addresses, host_addresses, ledger, lock_rows, runners, servers, services
 from nova.db.types import AnyColumn
 from nova.model.services import ServiceQuery
 
@@ -55,6 +55,20 @@ class LedgerSweep:
         for uuid in lost:
             LOG.warning("closed the ledger row of a server that was never made; its quota is free",
                         extra={"server": uuid})
+
+
+class LockSweep:
+    """Rows by which owners of quotas are locked: a page a turn, so that projects that are gone leave none."""
+
+    def __init__(self) -> None:
+        self._after = dict.fromkeys(lock_rows.TABLES, "")  # which row was the last
+
+    def __call__(self, deps: Deps) -> None:
+        for schema, after in self._after.items():
+            database = deps.api if schema == "api" else deps.cell
+            last = database.transact(functools.partial(lock_rows.forget, table=lock_rows.TABLES[schema], after=after,
+                                                       limit=PAGE))
+            self._after[schema] = last or ""
 
 
 def free_left_addresses(deps: Deps) -> None:
@@ -109,8 +123,9 @@ def naming(deps: Deps) -> tuple[tuple[float, Callable[[Deps], AnyColumn], str], 
 
 #: (seconds, job, name), run by the first worker of each conductor.
 JOBS = ((120.0, LedgerSweep(), "ledger sweep"), (60.0, purge.run, "purge"), (600.0, forget_runners, "dead runners"),
-        (60.0, usage_audit.run, "usage audit"), (60.0, ZoneSweep(), "servers' zones"),
-        (300.0, ForgottenHosts(), "forgotten hosts"), (300.0, Recount(), "recount"),
+        (600.0, LockSweep(), "quota locks"), (60.0, usage_audit.run, "usage audit"),
+        (60.0, ZoneSweep(), "servers' zones"), (300.0, ForgottenHosts(), "forgotten hosts"),
+        (300.0, Recount(), "recount"),
         (60.0, consoles.drop_expired, "expired consoles"), (60.0, free_left_addresses, "left addresses"),
         (600.0, free_unused_gateways, "unused gateways"), (60.0, wrap_clear, "secrets in clear"),
         (60.0, continuous_audit.run, "audit of allocations"), (300.0, port_audit.run, "audit of ports"),

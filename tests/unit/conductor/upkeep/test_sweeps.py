@@ -62,3 +62,23 @@ def test_create_when_its_ledger_row_was_closed_then_it_ends_in_error(cloud: Smal
     row = cloud.ended(uuid)
     assert row.vm_state == "error" and "closed" in row.fault.message
     assert not cloud.claims() and not cloud.addresses()
+
+
+def test_locks_when_owners_are_gone_then_their_rows_go_a_page_a_turn(cloud: SmallCloud, monkeypatch) -> None:
+    monkeypatch.setattr(periodic, "PAGE", 2)
+
+    def rows() -> int:
+        return len(cloud.rows("api", sa.select(tables.quota_locks)))
+    cloud.write("api", sa.delete(tables.quota_locks))
+    for name in "abcde":
+        cloud.api.transact(lambda tx, name=name: ledger.lock_owner(tx, name))
+    sweep = periodic.LockSweep()
+    counts = []
+    for _turn in range(3):
+        sweep(cloud.deps)
+        counts.append(rows())
+    assert counts == [3, 1, 0]
+    cloud.api.transact(lambda tx: ledger.lock_owner(tx, "a"))  # it begins anew behind the last page
+    for _turn in range(2):
+        sweep(cloud.deps)
+    assert rows() == 0
