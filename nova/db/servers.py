@@ -235,9 +235,10 @@ def properties_of_images(tx: Connection) -> Iterator[tuple[str, Mapping[str, str
 def purge(tx: Connection, before_s: int, limit: int) -> int:
     """Remove for good up to ``limit`` servers deleted more than ``before_s`` seconds ago, and all that is theirs; how
     many."""
+    # as a function's result: by an index that begins with it, MariaDB reads all deleted servers to find one that is old
+    deleted = sa.func.coalesce(servers.c.deleted, 0)
     old = tx.execute(sa.select(servers.c.id, servers.c.uuid).where(
-        servers.c.deleted != 0, servers.c.deleted_at < later(-before_s)).order_by(servers.c.deleted_at).limit(limit)
-    ).all()
+        deleted != 0, servers.c.deleted_at < later(-before_s)).order_by(servers.c.deleted_at).limit(limit)).all()
     if not old:
         return 0
     uuids = [row.uuid for row in old]

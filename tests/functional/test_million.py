@@ -29,6 +29,7 @@ from tests.fakes import old_rows
 from tests.fakes.old_rows import OLD, operation
 from tests.fakes.rows import add_servers, server_row
 from tests.functional.backends import Absent
+from tests.functional.stores import rows_read
 
 SERVERS = sampling.examples(3_000, 1_000_000)
 ROUND = sampling.examples(500, 5_000)
@@ -110,7 +111,6 @@ READS = {
     "show": Read("cell", lambda tx, uuid: servers.detail_row(tx, uuid, Scope(), False)),
     "actions": Read("cell", lambda tx, uuid: actions.select(tx, ActionQuery(server_uuid=uuid), 50)),
     "usage": Read("api", lambda tx, _: ledger.usage(tx, "p3", None))}
-_READ = "SHOW SESSION STATUS LIKE 'Handler_read%%'"
 _FILES = "SELECT name, file_size FROM information_schema.innodb_sys_tablespaces WHERE name LIKE 'million_{}/%%'"
 
 
@@ -118,7 +118,7 @@ def read_by(database: Database, work: Callable[[], object]) -> tuple[int, float]
     """Rows and entries of indexes that the database's one connection reads for it; and seconds."""
     def reads() -> int:
         with database.reading() as tx:
-            return sum(int(row[1]) for row in tx.exec_driver_sql(_READ))
+            return rows_read(tx)
     before, began = reads(), time.monotonic()
     work()
     seconds = time.monotonic() - began
@@ -212,6 +212,7 @@ def test_files_when_a_million_servers_came_and_went_then_they_are_as_large_as_ea
 
 
 def test_statements_when_a_million_servers_came_and_went_then_they_read_as_much_as_early_on(looks: list[Look]) -> None:
-    early, late = looks[1], looks[-1]
-    for name, count in late.reads.items():
-        assert count <= 2 * early.reads[name] + 50, name
+    early = looks[1]
+    for late in looks[2:]:  # each: a plan may change with the statistics, and change back
+        for name, count in late.reads.items():
+            assert count <= 2 * early.reads[name] + 50, (late.servers, name)

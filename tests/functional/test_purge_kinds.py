@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 import sqlalchemy as sa
@@ -157,32 +157,53 @@ def crowd(deps: Any) -> None:
         for uuid in uuids]})
 
 
-def test_turn_when_there_is_nothing_to_do_then_each_look_is_by_its_index_and_reads_next_to_nothing(deps: Any) -> None:
-    if deps.cell.dialect != "mysql":
-        pytest.skip("the plans of MariaDB")
-    purge.run(deps)  # its walk has a row, and a mark
-    old_rows.write(deps.cell, {cell.operations: [operation(new_uuid())]})
-    purge.run(deps)
-    crowd(deps)
+def analyze(deps: Any) -> None:
+    for name, models in zip(PLACES, (cell, api), strict=True):
+        with getattr(deps, name).reading() as tx:
+            for table in models.metadata.tables:
+                tx.exec_driver_sql(f"ANALYZE TABLE {table}").all()
+
+
+class Plan(NamedTuple):
+    """How rows are found. ``choice``: every index that MariaDB might have taken instead."""
+
+    index: str
+    choice: str
+    rows: int
+    remarks: str
+
+
+def plans(deps: Any) -> dict[str, Plan]:
+    """By table, how a turn without work looks for what is old."""
     asked: list[tuple[str, Any]] = []
-    plans: dict[str, tuple[str, int, str]] = {}
+    found: dict[str, Plan] = {}
 
     def keep(connection: Any, cursor: Any, statement: str, parameters: Any, *more: Any) -> None:
         asked.append((statement, parameters))
-    for name in PLACES:
-        database = getattr(deps, name)
-        with database.reading() as tx:
-            for table in (cell if name == "cell" else api).metadata.tables:
-                tx.exec_driver_sql(f"ANALYZE TABLE {table}").all()
+    for database in (deps.cell, deps.api):
         asked.clear()
         sa.event.listen(database.engine, "before_cursor_execute", keep)
         assert purge.run(deps) == 0
         sa.event.remove(database.engine, "before_cursor_execute", keep)
-        looks = [one for one in asked if one[0].startswith("SELECT") and "audit_walks" not in one[0]]
         with database.reading() as tx:
-            for statement, parameters in looks:
-                first = tx.exec_driver_sql(f"EXPLAIN {statement}", parameters).mappings().all()[0]
-                plans[first["table"]] = (first["key"], int(first["rows"]), first["Extra"])
-    assert {name: plans[name][0] for name in FOUND_BY} == FOUND_BY
-    for name in FOUND_BY:
-        assert plans[name][1] < 100 and "filesort" not in plans[name][2], (name, plans[name])
+            for statement, parameters in asked:
+                if statement.startswith("SELECT") and "audit_walks" not in statement:
+                    row = tx.exec_driver_sql(f"EXPLAIN {statement}", parameters).mappings().all()[0]
+                    found[row["table"]] = Plan(row["key"], row["possible_keys"], int(row["rows"]), row["Extra"])
+    return found
+
+
+def test_turn_when_there_is_nothing_to_do_then_each_look_is_by_its_index_and_reads_next_to_nothing(deps: Any) -> None:
+    if deps.cell.dialect != "mysql":
+        pytest.skip("the plans of MariaDB")
+    old_rows.write(deps.cell, {cell.operations: [operation(new_uuid())]})
+    purge.run(deps)  # its walk has a row, and a mark
+    crowd(deps)
+    analyze(deps)
+    found = plans(deps)
+    for name, index in FOUND_BY.items():
+        plan = found[name]
+        # no choice: between several MariaDB takes another one now and then, while it forgets what went before
+        # (of services it may begin with those that came after; there are few)
+        assert plan.index == index and (plan.choice == index or name == "services"), (name, plan)
+        assert plan.rows < 100 and "filesort" not in plan.remarks, (name, plan)
