@@ -16,8 +16,8 @@ import pytest
 from nova import migrationproxy
 
 TOP = Path(__file__).resolve().parents[2]
-SYSUSERS, TMPFILES, LOGROTATE = (TOP / "etc" / name for name in ("sysusers.d/nova.conf", "tmpfiles.d/nova.conf",
-                                                                 "logrotate.d/nova"))
+SYSUSERS, TMPFILES = (sorted((TOP / "etc" / name).glob("*.conf")) for name in ("sysusers.d", "tmpfiles.d"))
+LOGROTATE = TOP / "etc" / "logrotate.d" / "nova"
 UNITS = sorted((TOP / "etc" / "systemd").glob("*.service"))
 INSTALL = (TOP / "doc" / "install.rst").read_text()
 LOGROTATE_PROGRAM = shutil.which("logrotate", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
@@ -44,9 +44,10 @@ class Folder(NamedTuple):
     group: str
 
 
-def rows(path: Path) -> list[list[str]]:
+def rows(paths: list[Path]) -> list[list[str]]:
     """The words of each line that is no comment."""
-    return [line.split() for line in path.read_text().splitlines() if line.strip() and not line.startswith("#")]
+    return [line.split() for path in paths for line in path.read_text().splitlines()
+            if line.strip() and not line.startswith("#")]
 
 
 def users() -> dict[str, str]:
@@ -132,7 +133,7 @@ def make_users(root: Path) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
     if not shutil.which("systemd-sysusers"):
         pytest.skip("systemd-sysusers is not installed here")
     (root / "etc").mkdir()
-    run("systemd-sysusers", f"--root={root}", str(SYSUSERS))
+    run("systemd-sysusers", f"--root={root}", *map(str, SYSUSERS))
     passwd, group = ({line.split(":")[0]: line.split(":") for line in (root / "etc" / name).read_text().splitlines()}
                      for name in ("passwd", "group"))
     return passwd, group
@@ -150,7 +151,7 @@ def test_tmpfiles_when_run_on_an_empty_root_then_folders_have_owners_and_modes(t
     if os.geteuid() or not shutil.which("systemd-tmpfiles"):
         pytest.skip("it takes root and systemd-tmpfiles")
     made, groups = make_users(tmp_path)
-    run("systemd-tmpfiles", "--create", f"--root={tmp_path}", str(TMPFILES))
+    run("systemd-tmpfiles", "--create", f"--root={tmp_path}", *map(str, TMPFILES))
     owners = {"root": 0, **{name: int(fields[2]) for name, fields in made.items()}}
     owning = {"root": 0, **{name: int(fields[2]) for name, fields in groups.items()}}
     for path, folder in folders().items():

@@ -55,6 +55,10 @@ def distribution() -> configparser.ConfigParser:
     return found
 
 
+def system_files(folder: str) -> str:
+    return "".join(path.read_text() for path in sorted((TOP / "etc" / folder).iterdir()))
+
+
 def test_stages_then_each_begins_with_the_debian_of_the_install_page() -> None:
     (release,) = re.findall(r"^Tested: (Debian \d+) ", INSTALL, re.M)
     assert [text.split()[0] for text in texts("FROM")] == [BASES[release]] * 2
@@ -94,12 +98,12 @@ def test_libvirt_python_then_it_is_chosen_as_on_the_install_page() -> None:
 def test_users_and_folders_then_they_are_those_of_systemd() -> None:
     (made,) = (text for text in texts("RUN", 2) if "useradd" in text)
     users = dict(re.findall(r"--home-dir (\S+) .*?([\w-]+) &&", made))
-    sysusers = (TOP / "etc/sysusers.d/nova.conf").read_text()
+    sysusers = system_files("sysusers.d")
     assert users == {home: name for name, home in re.findall(r'^u (\S+) +- ".*" +(\S+)$', sysusers, re.M)}
     assert "--groups nova nova-conductor" in made
     folders = {(mode, owner or "root", group, path)
                for mode, owner, group, path in re.findall(r"install -d -m (\d+)(?: -o (\S+))? -g (\S+) (\S+)", made)}
-    tmpfiles = re.findall(r"^d (/\S+) +(\S+) (\S+) +(\S+) ", (TOP / "etc/tmpfiles.d/nova.conf").read_text(), re.M)
+    tmpfiles = re.findall(r"^d (/\S+) +(\S+) (\S+) +(\S+) ", system_files("tmpfiles.d"), re.M)
     assert folders == {(mode, owner, group, path) for path, mode, owner, group in tmpfiles
                        if not path.startswith("/run/")}
 
