@@ -7,7 +7,7 @@ import os
 import re
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO
 
@@ -91,7 +91,11 @@ UNKNOWN = re.compile(r"Unable to locate package|has no installation candidate") 
 
 
 def missing(parts: tuple[str, ...]) -> list[str]:
-    wanted = sorted({name for part in parts for name in PACKAGES[part]})
+    return not_installed_of(sorted({name for part in parts for name in PACKAGES[part]}))
+
+
+def not_installed_of(wanted: Sequence[str]) -> list[str]:
+    """Those of these packages that are not installed."""
     result = subprocess.run(
         ["dpkg-query", "-W", "-f", "${Package} ${db:Status-Status}\n", *wanted],
         capture_output=True,

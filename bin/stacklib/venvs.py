@@ -93,7 +93,8 @@ class Builder:
         else:
             self._create(name, "--relocatable")  # its programs are run through a link
         extra = [f"libvirt-python=={libvirt}"] if libvirt else []
-        source = self._source_copy()
+        source = self.layout.venvs / ".source-nova"
+        copy_source(source)
         try:
             flags = ["--reinstall-package", DISTRIBUTION, *(["--no-deps"] if kept else [])]
             self._pip(name, *flags, f"{source}[memcached]", *([] if kept else extra))
@@ -121,19 +122,6 @@ class Builder:
         self._pip("test", "-r", str(CHECKOUT / "setup.cfg"), "--extra", "test", *extra)
         self._write_stamp("test", wanted)
         return f"built the test environment, libvirt-python {libvirt or 'left out'}"
-
-    def _source_copy(self) -> Path:
-        """Building leaves build/ and *.egg-info beside the source: so not in the operator's checkout."""
-        target = self.layout.venvs / ".source-nova"
-        shutil.rmtree(target, ignore_errors=True)
-        target.mkdir(parents=True)
-        for name in (*SOURCES, "LICENSE"):
-            path = CHECKOUT / name
-            if path.is_dir():
-                shutil.copytree(path, target / name, ignore=shutil.ignore_patterns("__pycache__"))
-            elif path.exists():
-                shutil.copy(path, target / name)
-        return target
 
     def _pinned(self, name: str) -> str:
         pins = PINS / f"{name}.txt"
@@ -205,6 +193,18 @@ def not_built(command: list[str], words: str, log: Path) -> StackError:
         f"{Path(command[0]).name} {' '.join(command[2:4])} failed:\n" + "\n".join(f"  {line}" for line in lines[-12:]),
         f"mend the cause, and run this again: it goes on where it stopped; the whole output is in {log}",
     )
+
+
+def copy_source(target: Path) -> None:
+    """Building leaves build/ and *.egg-info beside the source: so not in the operator's checkout."""
+    shutil.rmtree(target, ignore_errors=True)
+    target.mkdir(parents=True)
+    for name in (*SOURCES, "LICENSE"):
+        path = CHECKOUT / name
+        if path.is_dir():
+            shutil.copytree(path, target / name, ignore=shutil.ignore_patterns("__pycache__"))
+        elif path.exists():
+            shutil.copy(path, target / name)
 
 
 def stamp(layout: Layout, venv: str) -> str:

@@ -1,0 +1,83 @@
+"""What dpkg runs before and after it changes files. Each script may run twice, and does without a running systemd.
+
+A daemon is neither enabled nor started when its package is installed first: it is not configured then. After an upgrade
+it is restarted if it runs.
+"""
+
+from __future__ import annotations
+
+from .table import COMMON, Package
+
+SYSTEMD_RUNS = "[ -d /run/systemd/system ]"
+#: A conductor does not start on tables of an older release. The one that runs goes on until they are synced.
+RESTART_CONDUCTOR = """\
+if systemctl --quiet is-active nova-conductor.service; then
+    if nova-status upgrade check 2>/dev/null | grep -A1 '| Check: Schemas ' | grep -q '| Result: Success '; then
+        systemctl restart nova-conductor.service || echo "nova-conductor: does not start: journalctl -u nova-conductor"
+    else
+        echo "nova-conductor: not restarted, its tables are not those of this release. When you are ready:"
+        echo "    nova-manage api_db sync && nova-manage db sync && systemctl restart nova-conductor"
+    fi
+fi
+"""
+
+
+def scripts(package: Package) -> dict[str, str]:
+    """Name -> text of the scripts that this package has."""
+    bodies = {"postinst": _when("configure", _configured(package)), "prerm": _when("remove", _removing(package)),
+              "postrm": _when("remove", _removed(package)) + _when("purge", _purged(package))}
+    return {name: f"#!/bin/sh\nset -e\n{body}" for name, body in bodies.items() if body}
+
+
+def _configured(package: Package) -> str:
+    """Users before what they own. ``$2`` is the version before: empty when the package is new here."""
+    made = "".join(f"systemd-sysusers {name}\nsystemd-tmpfiles --create {name}\n" for name in package.users)
+    return made + _if('[ -z "$2" ]', _first(package)) + _if(SYSTEMD_RUNS, _restarted(package))
+
+
+def _first(package: Package) -> str:
+    """Whoever changes an owner afterwards is left alone."""
+    config = package.config
+    owned = f"chown {config.owner}:{config.group} /etc/nova/{config.name}\n" if config else ""
+    if not package.unit:
+        return owned
+    name, files = package.name, " and ".join(["nova.conf", *([config.name] if config else [])])
+    return f'{owned}echo "{name}: not started. Write {files} in /etc/nova, then: systemctl enable --now {name}"\n'
+
+
+def _restarted(package: Package) -> str:
+    if not package.unit:
+        return ""
+    name = package.name
+    modules = "systemctl restart systemd-modules-load.service || true\n" if package.modules else ""  # not in containers
+    restart = RESTART_CONDUCTOR if name == "nova-conductor" else (
+        f'systemctl try-restart {name}.service || echo "{name}: does not start: journalctl -u {name}"\n')
+    return modules + "systemctl daemon-reload\n" + _if('[ -n "$2" ]', restart)
+
+
+def _removing(package: Package) -> str:
+    if package.name == COMMON:  # what Python has compiled by itself would keep folders from being removed
+        return "find /usr/lib/nova -name __pycache__ -type d -prune -exec rm -rf {} +\n"
+    return _if(SYSTEMD_RUNS, f"systemctl --quiet disable --now {package.name}.service\n")
+
+
+def _removed(package: Package) -> str:
+    return _if(SYSTEMD_RUNS, "systemctl daemon-reload\n") if package.unit else ""
+
+
+def _purged(package: Package) -> str:
+    """dpkg removes the conffiles. What daemons keep in /var/lib stays, and so do the users who own it."""
+    return "rm -rf /var/log/nova /run/nova /run/nova-migrations\n" if package.name == COMMON else ""
+
+
+def _when(word: str, body: str) -> str:
+    return _if(f'[ "$1" = {word} ]', body)
+
+
+def _if(condition: str, body: str) -> str:
+    """The lines behind the condition; nothing where there are none."""
+    return f"if {condition}; then\n{_indented(body)}fi\n" if body else ""
+
+
+def _indented(text: str) -> str:
+    return "".join(f"    {line}\n" for line in text.splitlines())

@@ -1,0 +1,103 @@
+"""The packages: what each one has, and what it needs of Debian."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+COMMON = "nova-common"
+#: What building takes beside dpkg-deb: libvirt-python has no binary wheel.
+BUILDING = ("gcc", "libc6-dev", "libvirt-dev", "pkg-config", "python3-dev", "python3-venv")
+
+
+class Config(NamedTuple):
+    """A file of etc/nova that becomes one of /etc/nova. Its owner is set when the package is installed first."""
+
+    name: str
+    mode: int
+    owner: str
+    group: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Package:
+    """One package. ``programs`` are links in /usr/bin to the environment's, each with a man page if it has one.
+
+    ``files``: in the checkout -> in the package. A file of /etc is a conffile. ``unit``: whether it is a daemon with a
+    unit of its name. ``binary``: whether it has compiled files, and so is for one architecture.
+    """
+
+    name: str
+    summary: str
+    programs: tuple[str, ...]
+    depends: tuple[str, ...] = ()
+    recommends: tuple[str, ...] = ()
+    suggests: tuple[str, ...] = ()
+    config: Config | None = None
+    files: Mapping[str, str] = field(default_factory=dict)
+    unit: bool = True
+    binary: bool = False
+
+    @property
+    def users(self) -> tuple[str, ...]:
+        """Names of its files of sysusers.d, each with one of tmpfiles.d."""
+        return tuple(Path(name).name for name in self.files.values() if name.startswith("usr/lib/sysusers.d/"))
+
+    @property
+    def modules(self) -> bool:
+        """Whether it has the kernel load modules."""
+        return any(name.startswith("usr/lib/modules-load.d/") for name in self.files.values())
+
+
+def _users(name: str) -> dict[str, str]:
+    return {f"etc/{folder}/{name}.conf": f"usr/lib/{folder}/{name}.conf" for folder in ("sysusers.d", "tmpfiles.d")}
+
+
+_EXAMPLES = {f"etc/{name}": f"usr/share/doc/{COMMON}/examples/{Path(name).name}" for name in (
+    "nova/nova.conf.sample", "nova/policy.yaml.sample", "monitoring/nova-alerts.yml", "monitoring/nova-dashboard.json",
+    "monitoring/prometheus.yml")}
+
+
+def _daemon(name: str, summary: str, *programs: str, depends: tuple[str, ...] = (), config: Config | None = None,
+            recommends: tuple[str, ...] = ()) -> Package:
+    return Package(name=name, summary=summary, programs=(name, *programs), depends=depends, recommends=recommends,
+                   config=config)
+
+
+PACKAGES = (
+    Package(
+        name=COMMON, summary="Nova's code, its libraries, its user, and the tools of administrators", unit=False,
+        binary=True, programs=("nova-manage", "nova-status", "nova-policy"), depends=("systemd",),
+        suggests=("bash-completion", "logrotate"), config=Config("nova.conf", 0o640, "root", "nova"),
+        files={**_users("nova"), "etc/logrotate.d/nova": "etc/logrotate.d/nova",
+               "etc/completion/nova-manage": "usr/share/bash-completion/completions/nova-manage", **_EXAMPLES}),
+    _daemon("nova-api", "Nova's compute API and metadata service", "nova-api-wsgi"),
+    _daemon("nova-api-os-compute", "Nova's compute API, without the metadata service"),
+    _daemon("nova-api-metadata", "Nova's metadata service, without the compute API", "nova-metadata-wsgi"),
+    _daemon("nova-placement-api", "Placement's API over Nova's own claims", "nova-placement-wsgi"),
+    _daemon("nova-scheduler", "Nova's scheduler: chooses hosts for servers"),
+    Package(
+        name="nova-conductor", summary="Nova's conductor: the databases, and all operations on servers",
+        programs=("nova-conductor",), files=_users("nova-conductor"),
+        config=Config("nova-conductor.conf", 0o600, "nova-conductor", "root")),
+    Package(
+        name="nova-compute", summary="Nova's compute service: the guests of one host, by libvirt", binary=True,
+        programs=("nova-compute",),
+        depends=("qemu-system-x86", "qemu-utils", "libvirt-daemon-system", "libvirt-clients", "genisoimage",
+                 "dosfstools", "bubblewrap", "iptables", "iproute2", "conntrack"),
+        suggests=("openvswitch-switch", "ovmf", "swtpm", "swtpm-tools"),
+        files={"etc/modules-load.d/nova-compute.conf": "usr/lib/modules-load.d/nova-compute.conf"}),
+    _daemon("nova-network", "Nova's own networks: bridges, DHCP, floating addresses", "nova-dhcpbridge",
+            depends=("dnsmasq-base", "dnsmasq-utils", "iptables", "iproute2", "conntrack", "iputils-arping"),
+            recommends=("radvd",)),
+    _daemon("nova-consoleauth", "Nova's tokens for consoles"),
+    _daemon("nova-cert", "Nova's certificates, for cloudpipe"),
+    _daemon("nova-imageproxy", "Nova's image proxy: images for compute hosts, by tickets",
+            config=Config("nova-imageproxy.conf", 0o600, "nova", "root")),
+    _daemon("nova-novncproxy", "Nova's console proxy: VNC in the browser", depends=("novnc",)),
+    _daemon("nova-spicehtml5proxy", "Nova's console proxy: SPICE in the browser", depends=("spice-html5",)),
+    _daemon("nova-serialproxy", "Nova's console proxy: serial lines", depends=("libjs-xterm", "node-xterm")),
+    _daemon("nova-xvpvncproxy", "Nova's console proxy: VNC for the Java viewer"),
+)
