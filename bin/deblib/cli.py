@@ -74,8 +74,8 @@ def build(options: argparse.Namespace, work: Path) -> list[Path]:
     options.output.mkdir(parents=True, exist_ok=True)
     made = []
     for package in PACKAGES:
-        tree[package.name].mkdir(parents=True, exist_ok=True)
-        made.append(trees.build(package, tree[package.name], options.output, release))
+        trees.complete(package, tree[package.name], release)
+        made.append(trees.pack(package, tree[package.name], options.output, release))
         _say(f"{made[-1]} ({made[-1].stat().st_size / 1e6:.1f} MB)")
     return made
 

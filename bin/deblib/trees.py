@@ -22,11 +22,16 @@ DOCUMENTS = Path("usr/share/doc")
 COMPRESSION = ("-Zxz", "-z1")
 
 
-def build(package: Package, tree: Path, output: Path, release: Release) -> Path:
-    """Complete the tree, which may have an environment already, and pack it. StackError: dpkg-deb has complained."""
-    lay_out(package, tree)
+def complete(package: Package, tree: Path, release: Release) -> None:
+    """Lay out all that dpkg-deb packs: the tree may have an environment already."""
+    tree.mkdir(parents=True, exist_ok=True)
+    _lay_out(package, tree)
     make_uniform(tree, release.seconds)
     _describe(package, tree, release)
+
+
+def pack(package: Package, tree: Path, output: Path, release: Release) -> Path:
+    """The package's file. StackError: dpkg-deb has complained."""
     target = output / f"{package.name}_{release.in_names}_{release.architecture_of(package)}.deb"
     done = subprocess.run(["dpkg-deb", "--root-owner-group", *COMPRESSION, "--build", str(tree), str(target)],
                           env={**os.environ, "SOURCE_DATE_EPOCH": str(release.seconds)}, capture_output=True, text=True,
@@ -36,7 +41,7 @@ def build(package: Package, tree: Path, output: Path, release: Release) -> Path:
     return target
 
 
-def lay_out(package: Package, tree: Path) -> None:
+def _lay_out(package: Package, tree: Path) -> None:
     """All of the package's own files."""
     for program in package.programs:
         _link(tree / "usr/bin" / program, f"../lib/nova/bin/{program}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tests.fresh import layers, stories, trees, upgrades
+from tests.fresh import debs, layers, stories, trees, upgrades
 from tests.fresh.machine import Plan
 
 #: For the table at the end of a run: name of a case, its seconds, how it ended.
@@ -58,5 +58,6 @@ CASES = {
     "nothing-systemd": Case(story=stories.whole, tree=trees.nothing, plan=Plan(systemd=True)),
     "nothing": Case(story=stories.small, tree=trees.nothing),
     "upgrade": Case(story=upgrades.upgraded, plan=Plan(systemd=True), tree=trees.beside_the_release_before),
+    "debs": Case(story=debs.packages, tree=trees.nothing, plan=Plan(systemd=True, pip_cache=True)),
     "unit": Case(story=stories.unit_tests, tree=trees.nothing),
 }
