@@ -78,8 +78,9 @@ def move(tree: Path) -> None:
             program.unlink()
         elif program.is_file() and not program.is_symlink():
             program.write_bytes(program.read_bytes().replace(str(tree).encode(), b""))
-    for name in environment.rglob("direct_url.json"):
-        name.unlink()
+    for name in ("direct_url.json", "RECORD"):  # without a list of its files pip leaves alone what is dpkg's
+        for path in environment.rglob(f"*.dist-info/{name}"):
+            path.unlink()
     for name in ("share/nova/etc", "share/man", "share/bash-completion"):  # they have places of their own in packages
         shutil.rmtree(environment / name, ignore_errors=True)
     settings = environment / "pyvenv.cfg"

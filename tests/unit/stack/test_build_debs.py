@@ -319,7 +319,8 @@ def test_purge_then_logs_go_and_data_stays(played: Played) -> None:
 def test_environment_when_moved_then_it_knows_nothing_of_where_it_was_made(tmp_path: Path) -> None:
     environments(tmp_path)
     tree = tmp_path / COMMON
-    for name in ("usr/lib/nova/bin/activate", "usr/lib/nova/share/man/man1/x.1", f"{SITE}/nova/direct_url.json"):
+    for name in ("usr/lib/nova/bin/activate", "usr/lib/nova/share/man/man1/x.1", f"{SITE}/a.dist-info/RECORD",
+                 f"{SITE}/a.dist-info/direct_url.json"):
         write(tree / name, f"file://{tmp_path}")
     write(tree / "usr/lib/nova/share/nova/alembic/env.py", "")
     environment.move(tree)
