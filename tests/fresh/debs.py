@@ -101,7 +101,8 @@ def packages(machine: Machine) -> str:
 
 def apt_install(machine: Machine, folder: str) -> str:
     files = " ".join(f"{folder}/{name}_*.deb" for name in INSTALLED)
-    return machine.ok(f"{APT} install --no-install-recommends {files}", APT_S)
+    said = machine.ok(f"{APT} install --no-install-recommends {files}", APT_S)
+    return said.replace("\r", "")  # dpkg speaks to a terminal of apt's
 
 
 def installed(machine: Machine) -> None:

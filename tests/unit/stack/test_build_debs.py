@@ -12,6 +12,7 @@ import re
 import shutil
 import stat
 import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 
@@ -204,6 +205,14 @@ def test_modes_then_all_may_read_the_rest_and_times_are_the_releases(made: dict[
             if not path.is_symlink():
                 assert stat.S_IMODE(path.stat().st_mode) == (0o755 if path.parent.name == "bin" or
                                                              path.suffix == ".so" else 0o644), path
+
+
+def test_examples_then_tools_that_write_the_configuration_run_before_anybody_has_changed_them() -> None:
+    given = [word for package in PACKAGES if package.config
+             for word in ("--config-file", str(TOP / "etc/nova" / package.config.name))]
+    done = subprocess.run([sys.executable, "-W", "ignore", "-m", "nova.manage.main", *given, "version"], cwd=TOP,
+                          capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(TOP)}, check=False)
+    assert (done.returncode, done.stdout) == (0, f"{version.RELEASE}\n"), done.stderr
 
 
 # -- what its scripts do
