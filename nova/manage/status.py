@@ -19,6 +19,7 @@ from typing import NamedTuple
 from nova import concurrency, errors
 from nova.cmd import common
 from nova.conf.base import Options
+from nova.conf.network import neutron_in_use
 from nova.db import enrolments, migrate
 from nova.db.services import COMPUTE, RunningRelease, releases
 from nova.manage.database_commands import database_of
@@ -130,10 +131,7 @@ def policy_file(options: Options) -> UpgradeFinding:
 
 def service_token(options: Options) -> UpgradeFinding:
     """Whether other services are told that it is a service that asks in a user's name."""
-    from keystoneauth1 import loading
-
-    loading.register_auth_conf_options(options, "neutron")  # else the section has no auth_type to ask for
-    if options.neutron.auth_type and not options.service_user.send_service_user_token:
+    if neutron_in_use(options) and not options.service_user.send_service_user_token:
         return UpgradeFinding(Result.WARNING, "[service_user]send_service_user_token is off: long operations fail "
                               "where the user's token ends before them. Set it, and [service_user]'s credentials.")
     return WELL

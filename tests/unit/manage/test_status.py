@@ -8,11 +8,15 @@ import pytest
 from oslo_config import cfg
 
 from nova import conf, errors, version
+from nova.db import migrate
+from nova.db.engine import Database
 from nova.db.services import RunningRelease
 from nova.manage import status
 from nova.manage.status import Result, UpgradeFinding
 
 WELL = UpgradeFinding(Result.SUCCESS)
+#: Section of a database -> its schema.
+SECTIONS = {"api_database": "api", "database": "cell"}
 
 
 def test_table_when_upstreams_tools_read_it_then_it_has_their_form() -> None:
@@ -56,12 +60,19 @@ def test_computes_when_a_daemon_is_older_then_only_those_that_work_beside_are_fi
     assert found.result == result and ("nova-compute on cn1" in (found.details or "")) == (result == 2)
 
 
-@pytest.mark.parametrize(("written", "result"), [
-    ("", Result.SUCCESS), ("[neutron]\nauth_type = password\n", Result.WARNING),
-    ("[neutron]\nauth_type = password\n[service_user]\nsend_service_user_token = true\n", Result.SUCCESS)])
-def test_service_token_when_neutron_is_asked_then_it_is_to_be_told_who_asks(tmp_path, written, result) -> None:
-    file = tmp_path / "nova.conf"
-    file.write_text(written)
+NEUTRON, SENT = "[neutron]\nauth_type = password\n", "[service_user]\nsend_service_user_token = true\n"
+
+
+@pytest.mark.parametrize(("text", "token"), [("", Result.SUCCESS), (NEUTRON, Result.WARNING),
+                                             (NEUTRON + SENT, Result.SUCCESS)])
+def test_check_when_the_tables_are_new_then_each_check_looks(tmp_path, text: str, token: Result) -> None:
+    urls = {section: f"sqlite:///{tmp_path}/{schema}.db" for section, schema in SECTIONS.items()}
+    for section, schema in SECTIONS.items():
+        migrate.sync(schema, Database(urls[section]))
+    path = tmp_path / "nova.conf"
+    path.write_text(text + "".join(f"[{section}]\nconnection = {url}\n" for section, url in urls.items()))
     options = conf.register(cfg.ConfigOpts())
-    options(["--config-file", str(file)])
-    assert status.service_token(options).result == result
+    options([], default_config_files=[str(path)])
+    found = dict(status.check(options))
+    assert list(found) == [name for name, _check in status.CHECKS]
+    assert found["Service User Token Configuration"].result == token and found["Schemas"].result == Result.SUCCESS
