@@ -6,6 +6,7 @@ import re
 import time
 
 from deblib.table import BUILDING
+from stacklib.layout import CHECKOUT
 from tests.fresh.machine import Machine
 
 DAEMONS = ("nova-conductor", "nova-scheduler", "nova-imageproxy", "nova-api", "nova-compute")
@@ -85,6 +86,8 @@ SERVER = f"""{{"server": {{"name": "vm1", "flavorRef": "1", "imageRef": "{IMAGE}
 #: All files but those of the kernel, of the checkout, and of the packages' own archives.
 OURS = ("find / -xdev \\( -path /proc -o -path /sys -o -path /run -o -path /root -o -path /var/log/journal "
         "-o -path /var/cache -o -path /tmp \\) -prune -o -name '*nova*' -print")
+#: How doc/install.rst names the files of all packages that a machine has: apt would remove one that is left out.
+ALL_THAT_ARE_HERE = re.compile(r"^    apt install (\$\(dpkg-query .*\))$", re.M)
 DATA = ("/var/lib/nova", "/var/lib/nova-conductor", "/var/lib/rabbitmq", "/var/lib/systemd")
 
 
@@ -99,15 +102,14 @@ def packages(machine: Machine) -> str:
     return "a server outlives an upgrade of its packages; a purge leaves nothing but data"
 
 
-def apt_install(machine: Machine, folder: str) -> str:
-    files = " ".join(f"{folder}/{name}_*.deb" for name in INSTALLED)
+def apt_install(machine: Machine, files: str) -> str:
     said = machine.ok(f"{APT} install --no-install-recommends {files}", APT_S)
     return said.replace("\r", "")  # dpkg speaks to a terminal of apt's
 
 
 def installed(machine: Machine) -> None:
     """Users, owners, units; no daemon runs before it is configured; apt does not take Debian's nova for newer."""
-    said = apt_install(machine, "/root/first")
+    said = apt_install(machine, " ".join(f"/root/first/{name}_*.deb" for name in INSTALLED))
     for daemon in DAEMONS:
         assert re.search(f"^{daemon}: not started.* systemctl enable --now {daemon}$", said, re.M), said[-2000:]
     states = machine.run(f"systemctl is-active {' '.join(DAEMONS)}; systemctl is-enabled {' '.join(DAEMONS)}").text
@@ -136,7 +138,8 @@ def upgraded(machine: Machine) -> None:
                "--constraints /usr/share/doc/nova-common/dependencies", BUILD_S)
     machine.ok("systemctl disable --now nova-scheduler")
     before = main_pids(machine)
-    said = apt_install(machine, "/root/second")
+    (names,) = ALL_THAT_ARE_HERE.findall((CHECKOUT / "doc/install.rst").read_text())
+    said = apt_install(machine, names.replace("./", "/root/second/"))
     assert not re.search("not (re)?started|does not start", said), said[-2000:]
     assert machine.ok("dpkg-query -W -f '${Version}' nova-api").endswith("-2")
     after = main_pids(machine)
