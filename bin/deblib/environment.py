@@ -62,6 +62,7 @@ class Maker:
     def _run(self, *command: str) -> str:
         """What it printed. StackError: it has failed, with its last words; the log has all."""
         kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+        kept["CFLAGS"] = "-g0"  # what is compiled does not tell where
         done = subprocess.run(command, env=kept, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
         with self.log.open("a") as log:
             log.write(f"$ {' '.join(command)}\n{done.stdout}{done.stderr}")
