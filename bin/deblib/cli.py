@@ -54,6 +54,13 @@ def check_tools() -> None:
         raise StackError(f"not installed: {', '.join(missing)}", f"apt-get install {' '.join(missing)}")
 
 
+def check_output(folder: Path, release: control.Release) -> None:
+    """StackError: packages of another version are there, so that nova-api_*.deb would name two files."""
+    if others := [path for path in folder.glob("nova-*.deb") if f"_{release.in_names}_" not in path.name]:
+        raise StackError(f"{folder} has packages of another version: {others[0].name}",
+                         "name another folder with --output, or move them away")
+
+
 def build(options: argparse.Namespace, work: Path) -> list[Path]:
     """All packages, in the output folder. StackError: what is wrong, and what to do."""
     if options.constraints and not options.constraints.is_file():
@@ -61,6 +68,7 @@ def build(options: argparse.Namespace, work: Path) -> list[Path]:
     check_tools()
     release = control.Release(control.version(options.revision), control.architecture(), control.python(),
                               control.libvirt(), control.seconds())
+    check_output(options.output, release)
     maker = environment.Maker(work, LOG, options.constraints)
     tree = {package.name: work / "trees" / package.name for package in PACKAGES}
     major, minor = release.python
@@ -91,6 +99,9 @@ def main(argv: list[str]) -> int:
     except (StackError, OSError) as error:
         print(f"build-debs: {error}", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        print("\nbuild-debs: interrupted", file=sys.stderr)
+        return 130
     finally:
         shutil.rmtree(work, ignore_errors=True)
     _say(f"{len(made)} packages in {options.output}, in {time.monotonic() - started:.0f} s")

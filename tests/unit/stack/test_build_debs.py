@@ -1,6 +1,4 @@
-"""`bin/build-debs`: what is in which package, what dpkg is told of it, and what its scripts do.
-
-The environment is made up.
+"""`bin/build-debs`: what is in which package, and what dpkg is told of it. The environment is made up.
 """
 
 from __future__ import annotations
@@ -30,11 +28,9 @@ TOP = Path(__file__).resolve().parents[3]
 INSTALL = (TOP / "doc" / "install.rst").read_text()
 RELEASE = Release(f"10:{version.RELEASE}-1", "amd64", (3, 11), "9.0.0", 1_700_000_000)
 SITE = "usr/lib/nova/lib/python3.11/site-packages"
-DAEMONS = [package for package in PACKAGES if package.unit]
 NAMED = {package.name: package for package in PACKAGES}
 
 every_package = pytest.mark.parametrize("package", PACKAGES, ids=lambda package: package.name)
-every_daemon = pytest.mark.parametrize("package", DAEMONS, ids=lambda package: package.name)
 needs_dpkg = pytest.mark.skipif(not shutil.which("dpkg-deb"), reason="dpkg-deb is not installed here")
 
 
@@ -215,7 +211,7 @@ def test_examples_then_tools_that_write_the_configuration_run_before_anybody_has
     assert (done.returncode, done.stdout) == (0, f"{version.RELEASE}\n"), done.stderr
 
 
-# -- what its scripts do
+# -- its scripts: what they do is in test_build_debs_scripts.py
 
 @every_package
 def test_scripts_then_the_shell_understands_them_and_they_may_be_run(made: dict[str, Path], package: Package) -> None:
@@ -223,104 +219,6 @@ def test_scripts_then_the_shell_understands_them_and_they_may_be_run(made: dict[
         script = made[package.name] / "DEBIAN" / name
         assert stat.S_IMODE(script.stat().st_mode) == 0o755
         subprocess.run(["sh", "-n", str(script)], check=True)
-
-
-#: Each says what it was called with, and ends as FAILING (a regular expression) wants.
-STUB = """#!/bin/sh
-echo "$(basename "$0") $*"
-! echo "$(basename "$0") $*" | grep -Eq "${FAILING:-^$}"
-"""
-STATUS = """#!/bin/sh
-printf '| Check: Schemas    |\\n| Result: %s   |\\n| Check: Others |\\n| Result: Failure |\\n' "$SCHEMAS"
-exit 2
-"""
-
-
-class Played:
-    """A machine's programs, played: scripts of packages run with nothing of this machine changed."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        for name in ("systemctl", "systemd-sysusers", "systemd-tmpfiles", "chown", "rm", "find"):
-            write(folder / name, STUB, 0o755)
-        write(folder / "nova-status", STATUS, 0o755)
-
-    def run(self, package: str, script: str, *words: str, systemd: bool = True, **env: str) -> list[str]:
-        """Its lines. CalledProcessError: it has failed."""
-        text = scripts(NAMED[package])[script].replace("/run/systemd/system", str(self.folder if systemd else "/none"))
-        return subprocess.run(["sh", "-c", text, script, *words], check=True, capture_output=True, text=True,
-                              env={"PATH": f"{self.folder}:/usr/bin:/bin", **env}).stdout.splitlines()
-
-
-@pytest.fixture
-def played(tmp_path: Path) -> Played:
-    return Played(tmp_path)
-
-
-@every_daemon
-def test_first_install_then_nothing_is_started_and_a_line_says_so(played: Played, package: Package) -> None:
-    lines = played.run(package.name, "postinst", "configure", "")
-    assert not re.search("systemctl (re|try-re)?(start|enable) ?nova", "\n".join(lines))
-    told = f"{package.name}: not started\\. .*: systemctl enable --now {package.name}"
-    assert [line for line in lines if re.fullmatch(told, line)]
-    if package.config:
-        assert f"chown {package.config.owner}:{package.config.group} /etc/nova/{package.config.name}" in lines
-
-
-@every_daemon
-def test_upgrade_then_the_unit_is_restarted_if_it_runs_and_owners_stay(played: Played, package: Package) -> None:
-    lines = played.run(package.name, "postinst", "configure", "10:0.1.0-1", SCHEMAS="Success")
-    verb = "restart" if package.name == "nova-conductor" else "try-restart"
-    assert lines[-1] == f"systemctl {verb} {package.name}.service" and "systemctl daemon-reload" in lines
-    assert not any(line.startswith("chown") or "not started" in line for line in lines)
-    assert lines == played.run(package.name, "postinst", "configure", "10:0.1.0-1", SCHEMAS="Success")
-
-
-@every_daemon
-def test_upgrade_when_the_daemon_does_not_start_then_dpkg_goes_on_and_a_line_says_so(played: Played,
-                                                                                     package: Package) -> None:
-    lines = played.run(package.name, "postinst", "configure", "10:0.1.0-1", SCHEMAS="Success", FAILING="restart nova")
-    assert lines[-1] == f"{package.name}: does not start: journalctl -u {package.name}"
-
-
-def test_upgrade_when_tables_are_behind_then_the_conductor_that_runs_goes_on(played: Played) -> None:
-    lines = played.run("nova-conductor", "postinst", "configure", "10:0.1.0-1", SCHEMAS="Failure")
-    assert not any(line.startswith("systemctl restart") for line in lines)
-    assert lines[-1].strip() == "nova-manage api_db sync && nova-manage db sync && systemctl restart nova-conductor"
-
-
-def test_upgrade_when_the_conductor_does_not_run_then_it_stays_so(played: Played) -> None:
-    lines = played.run("nova-conductor", "postinst", "configure", "10:0.1.0-1", FAILING="is-active")
-    assert lines[-1] == "systemctl --quiet is-active nova-conductor.service"
-
-
-@every_package
-def test_scripts_when_systemd_does_not_run_then_they_do_not_speak_to_it(played: Played, package: Package) -> None:
-    calls = {"postinst": [("configure", ""), ("configure", "10:0.1.0-1")], "prerm": [("remove",)],
-             "postrm": [("remove",), ("purge",)]}
-    lines = [line for script in scripts(package) for words in calls[script]
-             for line in played.run(package.name, script, *words, systemd=False)]
-    assert not any(line.startswith("systemctl") for line in lines)
-
-
-def test_users_when_they_can_not_be_made_then_dpkg_is_told(played: Played) -> None:
-    with pytest.raises(subprocess.CalledProcessError):
-        played.run(COMMON, "postinst", "configure", "", FAILING="^systemd-sysusers nova.conf")
-
-
-@every_daemon
-def test_remove_then_the_daemon_ends_and_is_not_started_at_boot(played: Played, package: Package) -> None:
-    lines = played.run(package.name, "prerm", "remove")
-    assert lines == [f"systemctl --quiet disable --now {package.name}.service"]
-    assert played.run(package.name, "prerm", "upgrade", "10:0.3.0-1") == []
-    assert played.run(package.name, "postrm", "remove") == ["systemctl daemon-reload"]
-
-
-def test_purge_then_logs_go_and_data_stays(played: Played) -> None:
-    lines = [line for package in PACKAGES if "postrm" in scripts(package)
-             for line in played.run(package.name, "postrm", "purge")]
-    assert lines == ["rm -rf /var/log/nova /run/nova /run/nova-migrations"]
-    assert not any("/var/lib" in text for package in PACKAGES for text in scripts(package).values())
 
 
 # -- the environment
@@ -365,6 +263,26 @@ def test_command_when_constraints_are_not_there_then_it_says_so(
     monkeypatch.setattr(cli, "LOG", tmp_path / "log")
     assert cli.main(["--constraints", str(tmp_path / "none")]) == 1
     assert "is no file" in capsys.readouterr().err
+
+
+def test_command_when_the_folder_has_another_version_then_it_is_refused_and_the_same_is_written_over(
+        tmp_path: Path) -> None:
+    write(tmp_path / f"nova-api_{RELEASE.in_names}_all.deb", "")
+    cli.check_output(tmp_path, RELEASE)
+    write(tmp_path / "nova-api_0.1.0-1_all.deb", "")
+    with pytest.raises(StackError, match="another version: nova-api_0.1.0-1_all.deb"):
+        cli.check_output(tmp_path, RELEASE)
+
+
+def test_command_when_interrupted_then_it_leaves_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def interrupted(options: object, work: Path) -> list[Path]:
+        write(work / "file", "")
+        raise KeyboardInterrupt
+    monkeypatch.setattr(cli, "build", interrupted)
+    monkeypatch.setattr(cli, "LOG", tmp_path / "log")
+    monkeypatch.setattr(cli.tempfile, "tempdir", str(tmp_path))
+    assert cli.main([]) == 130
+    assert [path.name for path in tmp_path.iterdir()] == ["log"]
 
 
 @pytest.mark.parametrize("word", ["0", "-1", "new"])
