@@ -1,5 +1,4 @@
-"""`bin/build-debs`: what is in which package, and what dpkg is told of it. The environment is made up.
-"""
+"""`bin/build-debs`: what is in which package, and what dpkg is told of it. The environment is made up."""
 
 from __future__ import annotations
 
