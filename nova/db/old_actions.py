@@ -22,7 +22,7 @@ from nova.model.base import Time
 from nova.model.migrations import OVER
 
 
-class Rule(NamedTuple):
+class Retention(NamedTuple):
     """What stays: all of the last seconds, and the ``newest`` so many of each server."""
 
     seconds: int
@@ -57,12 +57,12 @@ def _read_mark(text: str, newest: int) -> _Mark:
     return _Mark(newest, datetime.datetime.fromisoformat(words[1]), int(words[2]), int(words[3]))
 
 
-def trim(tx: Connection, mark: str, rule: Rule, limit: int) -> Trimmed:
+def trim(tx: Connection, mark: str, rule: Retention, limit: int) -> Trimmed:
     """Look at the next operations that turned old, up to ``limit``, and remove what their servers do not keep.
 
     Never removed: an open operation, and what the next operation of its server has to know (``states.remembers``).
     """
-    page = _turned_old(tx, _read_mark(mark, rule.newest), rule, limit)
+    page = turned_old(tx, _read_mark(mark, rule.newest), rule, limit)
     if not page:
         return Trimmed(mark, 0, False)
     uuids, last = {row.server_uuid for row in page}, page[-1]
@@ -72,7 +72,8 @@ def trim(tx: Connection, mark: str, rule: Rule, limit: int) -> Trimmed:
     return Trimmed(reached.text(), removed, len(page) == limit)
 
 
-def _turned_old(tx: Connection, mark: _Mark, rule: Rule, limit: int) -> list[AnyRow]:
+def turned_old(tx: Connection, mark: _Mark, rule: Retention, limit: int) -> list[AnyRow]:
+    """A page of the operations that turned old behind the mark, in the order of its index."""
     table = operations.c
     # the first condition is the range of the index; the second one leaves out of its first rows those before the mark
     behind = sa.and_(table.finished_at >= mark.finished_at, sa.or_(
@@ -91,7 +92,7 @@ def _oldest_kept(table: sa.Table, newest: int) -> Clause:
             .order_by(newer.c.id.desc()).limit(1).offset(newest - 1).scalar_subquery())
 
 
-def _actions(tx: Connection, uuids: Collection[str], last: int, rule: Rule) -> list[int]:
+def _actions(tx: Connection, uuids: Collection[str], last: int, rule: Retention) -> list[int]:
     later_one = operations.alias("later_one")
     remembered_later = sa.exists().where(later_one.c.server_uuid == operations.c.server_uuid,
                                          later_one.c.id > operations.c.id, remembers(later_one))
@@ -101,7 +102,7 @@ def _actions(tx: Connection, uuids: Collection[str], last: int, rule: Rule) -> l
         sa.or_(sa.not_(remembers(operations)), remembered_later))).scalars())
 
 
-def _moves(tx: Connection, uuids: Collection[str], rule: Rule) -> list[int]:
+def _moves(tx: Connection, uuids: Collection[str], rule: Retention) -> list[int]:
     return list(tx.execute(sa.select(migrations.c.id).where(
         migrations.c.server_uuid.in_(sorted(uuids)), migrations.c.status.in_(OVER),
         sa.func.coalesce(migrations.c.updated_at, migrations.c.created_at) < later(-rule.seconds),

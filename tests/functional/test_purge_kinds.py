@@ -15,7 +15,7 @@ from nova.conductor.upkeep import purge
 from nova.db import ledger, lock_rows, old_actions
 from nova.db.engine import Connection, Database
 from nova.db.models import api, cell
-from nova.db.old_actions import Rule
+from nova.db.old_actions import Retention
 from nova.db.statements import insert_all
 from nova.model.base import utcnow
 from tests.fakes import old_rows
@@ -92,7 +92,7 @@ def test_trim_when_it_is_repeated_from_its_mark_then_all_are_looked_at_and_the_n
     old_rows.write(deps.cell, {cell.operations: [
         operation(uuid, finished_at=OLD.replace(day=day), runner_id=day % 2)
         for day in range(1, 9) for uuid in uuids for _same_moment in range(2)]})
-    rule, mark, removed = Rule(DAY_S, KEPT), "", 0
+    rule, mark, removed = Retention(DAY_S, KEPT), "", 0
     for _ in range(48 // 5 + 1):
         done = deps.cell.transact(lambda tx, mark=mark: old_actions.trim(tx, mark, rule, 5))
         mark, removed = done.mark, removed + done.removed

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from nova.conductor.engine.deps import ConductorSettings, Deps
 from nova.db import flavors, ledger, old_actions, servers, services, strangers, usage_audits
 from nova.db.engine import Connection
-from nova.db.old_actions import Rule
+from nova.db.old_actions import Retention
 from nova.model import periods
 from nova.model.base import utcnow
 
@@ -81,7 +81,7 @@ def _remove(deps: Deps, kind: OldRows, until: float) -> int:
 def _trim(deps: Deps, mark: str, until: float) -> int:
     """The same for old actions and moves of servers. Each batch's mark is written with it: who dies in between has
     done neither or both."""
-    rule = Rule(deps.settings.instance_actions_retention_s, deps.settings.instance_actions_kept)
+    rule = Retention(deps.settings.instance_actions_retention_s, deps.settings.instance_actions_kept)
     count = 0
     while True:
         done = deps.cell.transact(functools.partial(_trim_some, mark=mark, rule=rule))
@@ -93,7 +93,7 @@ def _trim(deps: Deps, mark: str, until: float) -> int:
     return count
 
 
-def _trim_some(tx: Connection, mark: str, rule: Rule) -> old_actions.Trimmed:
+def _trim_some(tx: Connection, mark: str, rule: Retention) -> old_actions.Trimmed:
     done = old_actions.trim(tx, mark, rule, BATCH)
     if done.mark != mark:
         strangers.go_on(tx, WALK, done.mark)

@@ -242,8 +242,8 @@ def test_journal_when_many_ended_at_one_moment_then_each_is_looked_at_once(cloud
     other, = add_servers(cloud.cell, server_row())
     journal(cloud, *[operation(uuid, runner_id=number % 3) for number in range(5) for uuid in (server, other)])
     looked: list[int] = []
-    real = old_actions._turned_old
-    monkeypatch.setattr(old_actions, "_turned_old", lambda *args: (page := real(*args), looked.extend(
+    real = old_actions.turned_old
+    monkeypatch.setattr(old_actions, "turned_old", lambda *args: (page := real(*args), looked.extend(
         row.id for row in page))[0])
     assert turn(cloud, instance_actions_kept=2) == 6
     assert len(looked) == len(set(looked))
