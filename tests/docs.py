@@ -15,7 +15,19 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.docs_parts import api, completion, conf, devices, errors, man, notifications, policies, rpc, states
+from tests.docs_parts import (
+    api,
+    command_reference,
+    completion,
+    conf,
+    devices,
+    errors,
+    man,
+    notifications,
+    policies,
+    rpc,
+    states,
+)
 
 TOP = Path(__file__).resolve().parent.parent
 SHOWN = 12  # lines of difference a file
@@ -26,6 +38,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "etc/nova/nova.conf.sample": conf.sample,
     "etc/nova/policy.yaml.sample": policies.sample,
     "doc/generated/api.rst": api.page,
+    "doc/generated/commands.rst": command_reference.page,
     "doc/generated/devices.rst": devices.page,
     "doc/generated/errors.rst": errors.page,
     "doc/generated/notifications.rst": notifications.page,

@@ -94,7 +94,7 @@ def _which(target: argparse.ArgumentParser, default: object) -> None:
 
 
 def _add_up(sub) -> None:
-    made = _add(sub, "up", "install, configure and start everything; said twice, it changes nothing")
+    made = _add(sub, "up", "install, configure and start everything; run again, it changes nothing")
     made.add_argument("--hosts", type=_count, default=1, metavar="N", help="compute hosts of a sandbox (1)")
     made.add_argument(
         "--driver",

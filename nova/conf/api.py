@@ -25,9 +25,9 @@ OPTS = [
                 help="Make an administrator's password for a new server, and answer with it (adminPass). Switch off "
                      "where no guest uses it."),
     cfg.BoolOpt("list_records_by_skipping_down_cells", default=True,
-                help="While a cell's database does not answer, leave its servers out of lists that can not show them "
-                     "in part (those below version 2.69, and those with filters, sorting or pages). Off: such lists "
-                     "fail, so that nobody takes a server that is not listed for one that is gone."),
+                help="While a cell's database does not answer, leave its servers out of some lists: lists below "
+                     "version 2.69, and lists with filters, sorting or pages. Off: such lists fail, so that a "
+                     "missing server does not look like a deleted server."),
     cfg.StrOpt("response_validation", default="warn", choices=["error", "warn", "ignore"],
                help="Accepted and not used: answers are made from tables that tests hold against the contract."),
     cfg.BoolOpt("use_neutron_default_nets", default=False, deprecated_group="DEFAULT",

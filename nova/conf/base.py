@@ -49,7 +49,7 @@ OPTS = [
                 help="Let a resize keep the server on its host, where that is the best one."),
     cfg.BoolOpt("force_config_drive", default=False, help="Give every server that is created a config drive."),
     cfg.IntOpt("deleted_retention", default=30, min=0,
-               help="Days deleted servers stay listed; then small background batches remove their rows for good, and "
-                    "other rows that were over as long ago: see 'Old rows' in doc/operating.rst. 0: they stay until "
+               help="Days deleted servers stay listed; then small background batches remove their rows, and other "
+                    "rows that were over as long ago: see 'Old rows' in doc/operating.rst. 0: they stay until "
                     "'nova-manage db purge'."),
 ]

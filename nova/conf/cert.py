@@ -20,8 +20,8 @@ OPTS = [
     cfg.StrOpt("vpn_key_suffix", default="-vpn", help="What is added to a project's id to name the keypair and the "
                                                       "security group of its VPN server."),
     cfg.StrOpt("boot_script_template", help="File of the script that a VPN server runs at its boot, with $cc_dmz, "
-                                            "$cc_port, $dmz_net, $dmz_mask and $num_vpn in it. Unset: one that comes "
-                                            "with nova, for an image that has OpenVPN."),
+                                            "$cc_port, $dmz_net, $dmz_mask and $num_vpn in it. Unset: nova's own "
+                                            "template, for an image that has OpenVPN."),
     cfg.StrOpt("dmz_net", default="10.0.0.0", help="Network that a VPN's clients are given a route to."),
     cfg.StrOpt("dmz_mask", default="255.255.255.0", help="Its netmask."),
 ]

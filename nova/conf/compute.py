@@ -36,8 +36,9 @@ OPTS = [
                help="Seconds between looks at what the host has; it is sent when it changed. 0: every 60 seconds; "
                     "negative: at start only."),
     cfg.ListOpt("compute_monitors", default=[],
-                help="What the host measures of itself for [metrics]weight_setting. cpu.virt_driver: cpu.frequency in "
-                     "MHz; cpu.user.time, cpu.kernel.time, cpu.idle.time, cpu.iowait.time in ns; cpu.percent, "
+                help="What the host measures of itself for [metrics]weight_setting. cpu.virt_driver has "
+                     "cpu.frequency in MHz. It has cpu.user.time, cpu.kernel.time, cpu.idle.time, cpu.iowait.time "
+                     "in ns. It has cpu.percent, "
                      "cpu.user.percent, cpu.kernel.percent, cpu.idle.percent, cpu.iowait.percent as parts of 1 since "
                      "the last look. They are sent with update_resources_interval, when one of these parts moved by "
                      "0.05."),
@@ -64,7 +65,8 @@ OPTS = [
                help="Seconds for which a guest whose interfaces an agent of Neutron's connects is held at its start, until "
                     "Neutron says that they are. 0: it is not held. nova-network needs no such wait."),
     cfg.BoolOpt("vif_plugging_is_fatal", default=True,
-                help="Do not start a guest that waited for its network in vain; else it starts without. That Neutron says "
+                help="If a guest's network does not come, do not start the guest. Off: it starts without its "
+                     "network. That Neutron says "
                      "it failed is fatal either way."),
     cfg.BoolOpt("resume_guests_state_on_host_boot", default=False,
                 help="Start guests again that ran when the host went down. Otherwise they are shown as stopped, and "
@@ -73,8 +75,8 @@ OPTS = [
                help="Seconds between two reports of all guests' power states: the safety net below the hypervisor's "
                     "events. 0: every 60 seconds; negative: never."),
     cfg.StrOpt("running_deleted_instance_action", default="reap", choices=("reap", "log", "shutdown", "noop"),
-               help="What to do with a guest that is here although the cloud's records say it was deleted or moved "
-                    "away. reap: remove it with its disks; shutdown: power it off and keep the disks; log: only say "
+               help="What to do with a guest on this host whose server was deleted or moved away. reap: remove it "
+                    "with its disks; shutdown: power it off and keep the disks; log: only say "
                     "so; noop: nothing."),
     cfg.IntOpt("running_deleted_instance_poll_interval", default=1800,
                help="Seconds between two searches for such guests. 0: every 60 seconds; negative: at start only."),

@@ -18,8 +18,8 @@ OPTS = [
                help="Directory of files *.yaml that give this host's resource provider more inventories and traits; read "
                     "at start."),
     cfg.BoolOpt("live_migration_wait_for_vif_plug", default=True,
-                help="Let a guest come here while it runs only when Neutron has seen what was plugged in for it (where it "
-                     "can see that before the guest is here: with hybrid plugging of Open vSwitch)."),
+                help="Let a running guest come here only when Neutron has seen its plugged interfaces. This counts "
+                     "where Neutron can see them before the guest is here: with hybrid plugging of Open vSwitch."),
     cfg.IntOpt("shutdown_retry_interval", default=10, min=1,
                help="Seconds after which a guest that was asked to shut down, and is still up, is asked again."),
 ]

@@ -11,8 +11,9 @@ OPTS = [
     cfg.ListOpt("host_secret_key", default=[], secret=True,
                 help="Keys that wrap hosts' secrets in the cell database: the same on all conductors, in "
                      "nova-conductor.conf, and nowhere else. Make one with: nova-manage host new-key. The first one "
-                     "wraps, all of them open: to change it, put the new one behind the old one everywhere, then in "
-                     "front of it, say 'nova-manage host wrap-secrets', and take the old one away. It has no default: "
+                     "wraps, all of them open: to change it, put the new key behind the old key everywhere, then in "
+                     "front of it. Then run 'nova-manage host wrap-secrets', and remove the old key. It has no "
+                     "default: "
                      "without it nova-conductor does not start."),
     cfg.IntOpt("lease_seconds", default=20, min=2,
                help="Seconds after which the operations of a conductor process that died are taken over by another; it "

@@ -13,10 +13,11 @@ OPTS = [
     cfg.IntOpt("memory_mb", default=800000, min=1, help="Memory of each node in MB."),
     cfg.IntOpt("local_gb", default=600000, min=1, help="Disk of each node in GB."),
     cfg.StrOpt("topology", default="",
-               help="How each node's processors, memory and devices are laid out, as \"2 cells x 4 cpus x 8192 MB, 2 "
-                    "dedicated, 2 threads, 64 x 2048 KB pages, 2 devices\": cells with processors and memory each; of a "
-                    "cell's processors those to be pinned (half of them where nothing is said); threads of a core; huge "
-                    "pages of each cell; PCI devices, over all cells. It stands above vcpus and memory_mb. Unset: the "
+               help="The layout of each node's processors, memory and devices, as \"2 cells x 4 cpus x 8192 MB, 2 "
+                    "dedicated, 2 threads, 64 x 2048 KB pages, 2 devices\". These are: cells with processors and "
+                    "memory each; pinned processors of a cell (the default is half of them); threads of a core. "
+                    "Then huge pages of each cell; PCI devices, over all cells. It stands above vcpus and memory_mb. "
+                    "Unset: the "
                     "node has none to tell of."),
     cfg.BoolOpt("devices_in_placement", default=False,
                 help="Report each of the topology's devices as a provider below the node, as a real host does with "

@@ -25,8 +25,8 @@ OPTS = [
                help="Choose at random among so many best hosts. More than 1 helps many schedulers not to run into one "
                     "another."),
     cfg.BoolOpt("shuffle_best_same_weighed_hosts", default=False,
-                help="Choose at random among the hosts that share the best weight. Otherwise it is the one that was "
-                     "known first."),
+                help="Choose at random among the hosts that share the best weight. Otherwise the host that was "
+                     "known first is chosen."),
     cfg.FloatOpt("ram_weight_multiplier", default=1.0,
                  help="How much free memory counts: above 0 spreads servers, below 0 stacks them. Aggregate metadata "
                       "of the same name overrides it for the aggregate's hosts; the lowest wins."),

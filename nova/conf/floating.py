@@ -12,8 +12,8 @@ _DRIVERS = ("nova.network.noop_dns_driver.NoopDNSDriver (none), nova.network.min
 
 OPTS = [
     cfg.StrOpt("default_floating_pool", default="nova",
-               help="Pool of floating addresses where a request names none; also of those that `nova-manage floating "
-                    "create` makes without --pool."),
+               help="Pool of floating addresses if a request names none. `nova-manage floating create` uses it too, "
+                    "without --pool."),
     cfg.BoolOpt("auto_assign_floating_ip", default=False,
                 help="Give every new server a floating address of the default pool. It counts in no quota, and goes "
                      "with the server; a server for which none is left fails."),

@@ -8,15 +8,16 @@ from oslo_config import cfg
 GROUP = "glance"
 
 OPTS = [
-    cfg.ListOpt("api_servers", help="Addresses of the image service, tried in turn, e.g. http://controller:9292. "
+    cfg.ListOpt("api_servers", help="Addresses of the image service, tried in turn, for example "
+                                    "http://controller:9292. "
                                     "Unset: the identity service's catalog says where it is."),
     cfg.StrOpt("endpoint_override", help="One address of the image service; stands above the catalog."),
     cfg.StrOpt("region_name", help="Region to look in, in the catalog."),
     cfg.StrOpt("service_type", default="image", help="Type to look for, in the catalog."),
     cfg.ListOpt("valid_interfaces", default=["internal", "public"], help="Interfaces to look for, the best one first."),
     cfg.IntOpt("num_retries", default=3, min=0,
-               help="How often a call that failed for want of an answer is made again, at the next address if there "
-                    "are several. A broken download goes on where it broke off."),
+               help="How often a call without an answer is made again, at the next address if there are several. A "
+                    "broken download goes on where it broke off."),
     cfg.IntOpt("read_timeout", default=60, min=1,
                help="Seconds without a byte after which an answer is given up; a download may last longer than that."),
 ]

@@ -24,13 +24,14 @@ _GUEST = [
                 help="With cpu_mode=custom: models, the oldest first. A guest gets the first that this host's processor "
                      "can be and that has the features its flavor or image requires (trait:HW_CPU_X86_...)."),
     cfg.ListOpt("cpu_model_extra_flags", default=[],
-                help="Processor features to add (+name or name) or take away (-name), e.g. pcid, -mtrr."),
-    cfg.ListOpt("hw_machine_type", help="Machine type per architecture, e.g. x86_64=q35. Unset: libvirt's choice. "
+                help="Processor features to add (+name or name) or take away (-name), for example pcid, -mtrr."),
+    cfg.ListOpt("hw_machine_type", help="Machine type per architecture, for example x86_64=q35. Unset: libvirt's "
+                                        "choice. "
                                         "The image property hw_machine_type stands above it."),
     cfg.StrOpt("sysinfo_serial", default="unique", choices=("none", "os", "hardware", "auto", "unique"),
-               help="Serial number that guests see. unique: the server's uuid; os: the host's machine id; hardware: "
-                    "the host's own serial, which tells guests about the host; auto: os where there is one, else "
-                    "hardware; none: no number."),
+               help="Serial number that guests see. unique: the server's uuid. os: the host's machine id. hardware: "
+                    "the host's own serial, which tells guests about the host. auto: os if there is one, else "
+                    "hardware. none: no number."),
     cfg.IntOpt("mem_stats_period_seconds", default=10, min=0,
                help="Seconds between two memory reports of a guest's balloon; 0: no balloon reports."),
     cfg.StrOpt("rng_dev_path", default="/dev/urandom", help="Where guests' random number devices read."),
@@ -54,12 +55,12 @@ _PLACING = [
 
 _DISKS = [
     cfg.StrOpt("images_type", default="default", choices=("default", "qcow2", "raw", "flat", "lvm", "rbd"),
-               help="How guests' disks are kept. default: qcow2 overlays where use_cow_images is on, else raw files; "
-                    "flat is another name for raw; lvm: logical volumes of images_volume_group; rbd: images in the "
+               help="How guests' disks are kept. default: qcow2 overlays if use_cow_images is on, else raw files. "
+                    "flat is another name for raw. lvm: logical volumes of images_volume_group; rbd: images in the "
                     "Ceph pool images_rbd_pool. Guests that are there keep their disks where they are."),
     cfg.StrOpt("images_volume_group", help="Volume group of images_type=lvm."),
     cfg.StrOpt("volume_clear", default="zero", choices=("zero", "shred", "none"),
-               help="What becomes of the content of a logical volume that is removed. With none, who gets its space "
+               help="How the content of a removed logical volume is erased. With none, who gets its space "
                     "next can read it."),
     cfg.IntOpt("volume_clear_size", default=0, min=0, help="MiB of it that are cleared. 0: all."),
     cfg.StrOpt("images_rbd_pool", default="rbd", help="Ceph pool of images_type=rbd."),
@@ -89,7 +90,7 @@ _MOVES = [
     cfg.StrOpt("live_migration_uri", deprecated_for_removal=True,
                help="Accepted for older files; see live_migration_scheme."),
     cfg.BoolOpt("live_migration_with_native_tls", default=False, deprecated_for_removal=True,
-                help="Accepted for older files: memory and disks are always encrypted on their way."),
+                help="Accepted for older files: memory and disks are always encrypted on the network."),
     cfg.StrOpt("live_migration_ports", default="49152-49215",
                help="TCP ports on which this host takes guests that run, one a migration (a firewall must let other "
                     "hosts in)."),

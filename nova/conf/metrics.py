@@ -14,8 +14,8 @@ OPTS = [
                 help="Which metrics count, and how much: NAME=RATIO. A host's value is the sum over them of metric times "
                      "ratio. Empty: none. Hosts report what compute_monitors says. An example is cpu.percent=-1.0."),
     cfg.BoolOpt("required", default=True,
-                help="Whether a host must report all of these metrics: one that does not gets no servers then, as with "
-                     "MetricsFilter. Otherwise it has weight_of_unavailable in their place."),
+                help="Whether a host must report all of these metrics. A host that does not then gets no servers, "
+                     "as with MetricsFilter. Otherwise it has weight_of_unavailable in their place."),
     cfg.FloatOpt("weight_of_unavailable", default=-10000.0,
                  help="The value of a host that does not report all of these metrics, where it need not."),
 ]

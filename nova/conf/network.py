@@ -33,9 +33,9 @@ OPTS = [
     cfg.BoolOpt("flat_injected", default=False,
                 help="Mark new networks so that guests get their address written into the image or config drive."),
     cfg.StrOpt("injected_network_template",
-               help="Template of the interfaces file that guests on such networks find on their config drive and in "
-                    "their metadata (network_config): a text with the word $interfaces, which one stanza a guest's "
-                    "address takes the place of, as Debian's ifupdown writes them. Unset: a plain one. Read by "
+               help="Template of the interfaces file for guests on such networks, on their config drive and in "
+                    "their metadata (network_config). It is a text with the word $interfaces. One stanza for each "
+                    "address replaces the word, in the form of Debian's ifupdown. Unset: a plain one. Read by "
                     "nova-compute and the metadata service."),
     cfg.StrOpt("vlan_interface",
                help="VlanManager: network interface that carries the VLANs, on every network and compute host; where "
@@ -80,8 +80,8 @@ OPTS = [
     cfg.ListOpt("guest_forbidden_ranges", default=["auto"],
                 help="Ranges, IPv4 and IPv6, where guests begin no connection: the networks of hosts, controllers, "
                      "brokers and databases. nova-network drops it where it would be forwarded, nova-compute on the "
-                     "guest's own host, whatever network_manager says. `auto` stands for all networks that the host "
-                     "has addresses in; name those behind a router beside it: auto, 10.9.0.0/16. Guests' own "
+                     "guest's own host, whatever network_manager says. `auto` means all networks in which the host "
+                     "has addresses; name those behind a router beside it: auto, 10.9.0.0/16. Guests' own "
                      "networks, floating addresses, dmz_cidr and the metadata service stay open inside. `none` lets "
                      "guests reach everything."),
     cfg.MultiStrOpt("force_snat_range", default=[],
@@ -93,7 +93,7 @@ OPTS = [
     cfg.StrOpt("iptables_bottom_regex", default="",
                help="Regular expression of other programs' rules that stay below ours."),
     cfg.StrOpt("iptables_drop_action", default="DROP",
-               help="Chain or target of packets that are dropped, such as one that logs first."),
+               help="Chain or target of packets that are dropped, for example a chain that logs first."),
     cfg.BoolOpt("send_arp_for_ha", default=False,
                 help="Announce a gateway address with gratuitous ARP when it is put on a device (needs arping)."),
     cfg.IntOpt("send_arp_for_ha_count", default=3, min=1, help="How many times."),

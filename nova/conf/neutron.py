@@ -20,7 +20,7 @@ OPTS = [
     cfg.StrOpt("service_type", default="network", help="Type to look for, in the catalog."),
     cfg.ListOpt("valid_interfaces", default=["internal", "public"], help="Interfaces to look for, the best one first."),
     cfg.IntOpt("http_retries", default=3, min=0,
-               help="How often a call that failed for want of an answer, and may be repeated, is made again: while there is "
+               help="How often a call without an answer is made again, if it may be repeated and while there is "
                     "time. All attempts together take one and a half read_timeout at most, and within a request no "
                     "longer than its caller waits (four fifths of rpc_response_timeout)."),
     cfg.IntOpt("read_timeout", default=60, min=1,

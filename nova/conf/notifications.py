@@ -10,8 +10,8 @@ OPTS = [
     cfg.StrOpt("notification_format", default="unversioned", choices=("unversioned", "versioned", "both"),
                deprecated_group="DEFAULT",
                help="Form of the events that are sent once [oslo_messaging_notifications]driver is set (messagingv2, "
-                    "for RabbitMQ). unversioned: the older form, which most billing and inventory tools read; "
-                    "versioned: payloads with a schema and a version, for more kinds of events; both: each event in "
+                    "for RabbitMQ). unversioned: the older form, which most billing and inventory tools read. "
+                    "versioned: payloads with a schema and a version, for more kinds of events. both: each event in "
                     "both forms. Nothing is sent, read or built while no driver is set."),
     cfg.ListOpt("versioned_notifications_topics", default=["versioned_notifications"],
                 help="Topics of versioned events; each gets every event, for a consumer of its own. Queues are named "

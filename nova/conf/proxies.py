@@ -14,8 +14,8 @@ OPTS = [
     cfg.StrOpt("web", help="Directory of the pages that are served. Unset: where Debian keeps the proxy's own, "
                            "/usr/share/novnc or /usr/share/spice-html5."),
     cfg.StrOpt("record", help="Prefix of files in which sessions are recorded (what the guest sent), for support. Each "
-                              "is made with mode 0600 and ends at 256 MB; their number has no bound, and nobody "
-                              "removes them: record for a while, not for good."),
+                              "is made with mode 0600 and ends at 256 MB; their number has no limit, and nova "
+                              "removes none: record for a short time only."),
 ]
 
 #: Taken on the proxies' command lines as well.

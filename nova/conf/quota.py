@@ -32,8 +32,8 @@ OPTS = [
                help="Where limits are kept: in our database (DbQuotaDriver), nowhere (NoopQuotaDriver: nothing is "
                     "limited), or in Keystone (UnifiedLimitsDriver; see [oslo_limit])."),
     cfg.BoolOpt("count_usage_from_placement", default=False,
-                help="Accepted for old files: every server is counted by the resources it needs from its admission to its "
-                     "end, whichever driver, so that what is allocated never exceeds what is counted."),
+                help="Accepted for old files: every server is counted by its resources from its admission to its "
+                     "end, with any driver. So allocations never exceed the count."),
     cfg.StrOpt("unified_limits_resource_strategy", default="require", choices=("require", "ignore"),
                help="What a resource without a registered limit in Keystone is limited to. require: those of "
                     "unified_limits_resource_list to 0, others not. ignore: those of the list not, others to 0."),

@@ -8,7 +8,7 @@ GROUP = "serial_console"
 
 OPTS = [
     cfg.BoolOpt("enabled", default=False,
-                help="Let guests' serial ports be reached from outside. The console log is kept all the same."),
+                help="Let guests' serial ports be reached from outside. The console log is kept anyway."),
     cfg.StrOpt("port_range", default="10000:20000",
                help="TCP ports that this host's guests' serial ports are served on, first:last."),
     cfg.URIOpt("base_url", default="ws://127.0.0.1:6083/", schemes=("ws", "wss", "http", "https"),

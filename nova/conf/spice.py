@@ -22,7 +22,7 @@ OPTS = [
     cfg.PortOpt("html5proxy_port", default=6082, help="Port that nova-spicehtml5proxy listens on."),
     cfg.URIOpt("spice_direct_proxy_base_url", default="http://127.0.0.1:13002/nova",
                help="Read by nova-consoleauth: where users' native SPICE programs are sent (consoles of type "
-                    "spice-direct): a proxy of its own, which asks the API what a token stands for."),
+                    "spice-direct): a proxy of its own, which asks the API what a token opens."),
     cfg.BoolOpt("require_secure", default=False,
                 help="QEMU takes SPICE connections over TLS only. It has to have certificates (qemu.conf)."),
     cfg.StrOpt("image_compression", choices=("auto_glz", "auto_lz", "quic", "glz", "lz", "off"),

@@ -8,7 +8,7 @@ GROUP = "DEFAULT"
 
 OPTS = [
     cfg.IntOpt("reclaim_instance_interval", default=0, min=0,
-               help="Seconds for which a deleted server can be restored; then nova-conductor deletes it for good. 0: a "
+               help="Seconds for which a deleted server can be restored; then nova-conductor removes it. 0: a "
                     "delete is final at once. Read by nova-conductor."),
     cfg.IntOpt("resize_confirm_window", default=0, min=0,
                help="Seconds after which a resize or migration that nobody confirmed or reverted is confirmed. 0: "
@@ -26,9 +26,9 @@ OPTS = [
                     "never."),
     cfg.IntOpt("instance_actions_retention", default=90, min=0,
                help="Days for which the actions of a server and its migrations stay listed (openstack server event list, "
-                    "server migration list). Then nova-conductor removes them in small batches, but for the newest "
-                    "instance_actions_kept of each server, and those that are not over. 0: they stay as long as their "
-                    "server. Those of a deleted server go with it, after deleted_retention."),
+                    "server migration list). Then nova-conductor removes them in small batches. Each server keeps its "
+                    "newest instance_actions_kept, and actions that are not over. 0: all stay as long as their server. "
+                    "Actions of a deleted server go with it, after deleted_retention."),
     cfg.IntOpt("instance_actions_kept", default=20, min=1,
                help="How many of its newest actions, and of its newest migrations, each server keeps, however old they "
                     "are. Read by nova-conductor."),

@@ -12,7 +12,7 @@ OPTS = [
                      "period is over. nova-conductor does it, a compute host at a time; nova-compute needs no setting. "
                      "GET /os-instance_usage_audit_log tells how far it is."),
     cfg.StrOpt("instance_usage_audit_period", default="month", regex=r"^(hour|month|day|year)(@([0-9]+))?$",
-               help="The period of usage audits: hour, day, month or year, with @ and a number for where it begins: "
+               help="The period of usage audits: hour, day, month or year. @ and a number say where it begins: "
                     "hour@30 at half past, day@18 at 18:00, month@15 on the 15th, year@4 in April (UTC). Keep "
-                    "deleted_retention longer than it: servers that were removed for good are not told of."),
+                    "deleted_retention longer than it: servers whose rows were removed are not reported."),
 ]

@@ -20,7 +20,7 @@ OPTS = [
              "this very machine: any other one refuses it."),
     cfg.URIOpt("novncproxy_base_url", default="http://127.0.0.1:6080/vnc_auto.html", deprecated_group="DEFAULT",
                deprecated_name="novncproxy_base_url", help="Where users' browsers find the console proxy. Read by "
-               "nova-consoleauth: a compute host has no say in it."),
+               "nova-consoleauth: it is not read on compute hosts."),
     cfg.StrOpt("novncproxy_host", default="0.0.0.0", deprecated_group="DEFAULT", deprecated_name="novncproxy_host",
                help="Address that nova-novncproxy listens on."),
     cfg.PortOpt("novncproxy_port", default=6080, deprecated_group="DEFAULT", deprecated_name="novncproxy_port",

@@ -24,7 +24,7 @@ NotAControlDaemon = kinds.Forbidden.row("daemon.not_a_control_daemon",
     "Hosts' daemons register by [DEFAULT]hosts_transport_url, after `nova-manage host enroll`.")
 TooManyDaemons = kinds.Forbidden.row("daemon.too_many_daemons",
     "There are {most} rows of {binary} already, as many as there may be.",
-    "`nova-manage service list` shows them, and `nova-manage service delete` removes those that are gone.")
+    "`nova-manage service list` shows them, and `nova-manage service delete` removes the rows of removed daemons.")
 LongRegistration = kinds.Invalid.row("daemon.long_registration",
     "A {binary} registers with a name, a topic or a release that is too long: install the conductors' release there.")
 StillUp = kinds.Conflict.row("daemon.still_up",
@@ -50,7 +50,7 @@ RpcNoExchange = kinds.Unavailable.row("rpc.no_exchange",
     "The exchange {exchange} is not on the broker: no nova-conductor has started there yet, or this host is not "
     "enrolled (`nova-manage host enroll` on a controller).")
 RpcNotEnrolled = kinds.Unavailable.row("rpc.not_enrolled",
-    "The host '{host}' is not enrolled, so nothing is believed that it says: on a controller, run `nova-manage host "
+    "The host '{host}' is not enrolled, so its messages are refused. On a controller, run `nova-manage host "
     "enroll {host}`, and write the token it prints into state_path/host_token on that host (mode 0600).")
 RpcNotProven = RpcForged.row("rpc.not_proven",
     "This is not proven to come from the host '{host}', which is enrolled: state_path/host_secret is missing there, or "

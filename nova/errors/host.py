@@ -95,7 +95,7 @@ NoSecret = kinds.Unavailable.row("host.no_secret", "No secret of host {host} is 
     "Start nova-compute there, and look at its log.")
 NoUptime = kinds.NotSupported.row("host.no_uptime", "The hypervisor driver of host {host} does not tell the uptime.")
 NotEnrolled = kinds.NotFound.row("host.not_enrolled", "The host '{host}' was never enrolled.",
-    "`nova-manage host list` shows those that are.")
+    "`nova-manage host list` shows the enrolled hosts.")
 NotEnrolledFor = kinds.Forbidden.row("host.not_enrolled_for",
     "'{host}' is enrolled to run {runs}, not {binary}: `nova-manage host enroll {host} --runs ...` on a controller "
     "says all that it is to run.")

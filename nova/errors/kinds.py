@@ -51,7 +51,7 @@ class Invalid(NovaError):
 
 
 class Conflict(NovaError):
-    kind, status, code, message = "conflict", 409, "nova.conflict", "The request conflicts with what is there."
+    kind, status, code, message = "conflict", 409, "nova.conflict", "The request conflicts with the present state."
     cure = "Look at the thing as it is now; change or wait for what stands in the way, then ask again."
 
 

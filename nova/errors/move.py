@@ -35,7 +35,7 @@ NotForgotten = kinds.Conflict.row("move.not_forgotten",
 NothingAside = kinds.NotFound.row("move.nothing_aside", "Nothing of guest {uuid} was put aside on this host.")
 OtherFiles = kinds.HostRefused.row("move.other_files",
     "This host has files of guest {uuid} from another time; they must be removed before it can come here.",
-    "Look at what is left under [DEFAULT]instances_path of that host, and remove it if it is nobody's.")
+    "Look at the files under [DEFAULT]instances_path of that host, and remove them if no server owns them.")
 OwnHost = kinds.Invalid.row("move.own_host", "The target host can't be the same one.")
 Proxy = kinds.HostRefused.row("move.proxy", "The live migration has no way through this host: {reason}",
     "Look at [libvirt]live_migration_inbound_addr and live_migration_ports of this host.")
@@ -46,7 +46,7 @@ SourceDown = kinds.Conflict.row("move.source_down", "Compute service of {host} i
 #: The host that a server is to leave: no other destination would help.
 SourceFailed = kinds.Bug.row("move.source_failed", "Host {host}, which {server} is on, failed: {why}",
     "nova-compute's log of the named host has the cause; the server is as it was.")
-StillArrives = kinds.Conflict.row("move.still_arrives", "Guest {uuid} is still on its way to this host.")
+StillArrives = kinds.Conflict.row("move.still_arrives", "Guest {uuid} is still moving to this host.")
 Tpm = kinds.HostRefused.row("move.tpm", "The state of the guest's TPM can not be used: {reason}")
 UnlikePlace = kinds.HostRefused.row("move.unlike_place",
     "The guest's place at its destination is unlike the one it has: {reason}.")
@@ -68,7 +68,7 @@ MigrationNotLive = kinds.NotFound.row("migration.not_live",
 MigrationUnclear = kinds.Unavailable.row("migration.unclear",
     "Guest {uuid} stands still here, and may run where it was sent: libvirt can not tell.",
     "Nothing by hand: the conductor asks both hosts until one has the guest.")
-MigrationUnderWay = kinds.Conflict.row("migration.under_way", "Guest {uuid} is still on its way here.")
+MigrationUnderWay = kinds.Conflict.row("migration.under_way", "Guest {uuid} is still moving to this host.")
 MigrationWrongStatus = kinds.Invalid.row("migration.wrong_status",
     "Migration {migration} state of instance {server} is {status}. Cannot {action} while the migration is in this "
     "state: it must be {wanted}.")

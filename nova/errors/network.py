@@ -60,7 +60,7 @@ NoFloatingInterface = kinds.Invalid.row("network.no_floating_interface", "Interf
 NoHost = kinds.Unavailable.row("network.no_host", "Network {network} has no host: start nova-network on one.")
 #: Of /v2 alone, where what is well formed and says too little is another code.
 NoId = kinds.Invalid.row("network.no_id",
-    "The request needs id: a network's, or null for any that is nobody's.", status=422)
+    "The request needs id: a network's, or null for any network without a project.", status=422)
 NoMac = kinds.Unavailable.row("network.no_mac", "No free MAC address was found in {attempts} attempts.",
     "[DEFAULT]create_unique_mac_address_attempts; more likely the pool of this prefix is used up.")
 NoOwners = kinds.NotSupported.row("network.no_owners",
@@ -78,7 +78,7 @@ NoVlan = kinds.Conflict.row("network.no_vlan", "No VLAN number is left: {vlan} i
 NoVlanInterface = kinds.NotSupported.row("network.no_vlan_interface",
     "Network {label} has VLAN {vlan}, and no interface to carry it: set [DEFAULT]vlan_interface in nova.conf, or the "
     "network's bridge_interface")
-NoneFree = kinds.Invalid.row("network.none_free", "No network is left that is nobody's, for project {project_id}.")
+NoneFree = kinds.Invalid.row("network.none_free", "No network without a project is left for project {project_id}.")
 NotFound = kinds.NotFound.row("network.not_found", "Network {network_id} could not be found.")
 NotItsAddress = kinds.Invalid.row("network.not_its_address", "Instance {server} has no fixed IP address {address}.")
 NotServed = kinds.NotSupported.row("network.not_served", "The network service in use ({back_end}) has no {call}.")

@@ -25,7 +25,7 @@ LimitsNoEndpoint = kinds.Unavailable.row("limits.no_endpoint",
     "Set [oslo_limit]endpoint_service_type, endpoint_interface and endpoint_region_name so that one endpoint fits.")
 
 UsageBadPeriod = kinds.Invalid.row("usage.bad_period",
-    "instance_usage_audit_period = {text}: it must be hour, day, month or year, if need be with an offset: hour@0 to "
+    "instance_usage_audit_period = {text}: it must be hour, day, month or year. It may have an offset: hour@0 to "
     "hour@59 (minutes), day@0 to day@23 (hours), month@1 to month@31 (days; the last day of a shorter month), year@1 "
     "to year@12 (months).",
     "[DEFAULT]instance_usage_audit_period is hour, day, month or year, with or without @offset.")

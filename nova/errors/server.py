@@ -18,11 +18,11 @@ NoSignatures = kinds.Invalid.row("server.no_signatures",
 BadFixedIp = kinds.Invalid.row("server.bad_fixed_ip",
     "Invalid fixed_ip: {address} is not an address of network {network} ({cidr}).")
 BadFlavor = kinds.Invalid.row("server.bad_flavor", "Flavor {flavor_id} could not be found.",
-    "`openstack flavor list` has those that you may use.")
+    "`openstack flavor list` has your flavors.")
 BadGroup = kinds.Invalid.row("server.bad_group",
     "ServerGroup {group} in the scheduler hint 'group' could not be found.")
 BadImage = kinds.Invalid.row("server.bad_image", "Can not find requested image {image_id}: {reason}",
-    "`openstack image list` has those that you may use.")
+    "`openstack image list` has your images.")
 BadImageProperty = kinds.Invalid.row("server.bad_image_property", "Image {image_id} can not be used: {reason}.")
 BadKeypair = kinds.Invalid.row("server.bad_keypair", "Invalid key_name provided.",
     "`openstack keypair list`: keys are each user's own.")
@@ -42,7 +42,7 @@ Going = kinds.WrongState.row("server.going", "Instance {server} is being deleted
 #: Its disks may be gone: what would start it would give its owner an empty server.
 HalfDestroyed = kinds.WrongState.row("server.half_destroyed",
     "Instance {server} was deleted in part, and can only be deleted: delete it again.",
-    "`openstack server delete SERVER` again; what is left of it is removed then.")
+    "`openstack server delete SERVER` again; this removes the rest.")
 HasOwnCall = kinds.Bug.row("server.has_own_call", "'{action}' takes arguments: there is a call for it.")
 HostForcedDown = kinds.WrongState.row("server.host_forced_down",
     "Cannot '{action}' instance {server}: an operator said that its host is down. Wait until it is back, or until "
@@ -53,8 +53,8 @@ ImpossibleRequirement = kinds.Invalid.row("server.impossible_requirement", "{nam
 InterfacesBusy = kinds.Conflict.row("server.interfaces_busy",
     "Another interface of instance {server} is being attached or detached: try again when it has ended.")
 InterfacesUnsettled = kinds.Conflict.row("server.interfaces_unsettled",
-    "An interface could not be attached to instance {server}, and will be taken back when its host answers again: "
-    "until then its address stays taken, and no other can be attached or detached.")
+    "An interface could not be attached to instance {server}, and will be taken back when its host answers again. "
+    "Until then its address stays taken, and no other can be attached or detached.")
 Locked = kinds.Conflict.row("server.locked", "Instance {uuid} is locked",
     "`openstack server unlock SERVER`, by who locked it or an administrator.")
 LockedMeanwhile = kinds.Conflict.row("server.locked_meanwhile",
@@ -93,7 +93,7 @@ PasswordLost = kinds.Conflict.row("server.password_lost",
 PasswordOfKeptDisk = kinds.Invalid.row("server.password_of_kept_disk",
     "adminPass can not be set on a disk that is kept: leave it out, or onSharedStorage.")
 PinConflict = kinds.Conflict.row("server.pin_conflict",
-    "Server {uuid} can not be pinned to availability zone {zone}: it is in {current}, and a pin may only be taken "
+    "Server {uuid} can not be pinned to availability zone {zone}: it is in {current}. A pin may only be taken "
     "away, or set to the zone the server is in.")
 TooManyTags = kinds.Invalid.row("server.too_many_tags", "The number of tags exceeded the per-server limit {limit}")
 UnderWay = kinds.WrongState.row("server.under_way", "Cannot '{action}' instance {server}: this is being done already.")

@@ -28,8 +28,8 @@ NotFound = kinds.NotFound.row("service.not_found", "Service {name} could not be 
 NothingAsked = kinds.Invalid.row("service.nothing_asked",
     "No updates were requested. Fields status, disabled_reason and forced_down can be given.")
 OwesCleanups = kinds.Conflict.row("service.owes_cleanups",
-    "Host {host} still has to remove what is left there of servers: {servers}. Start nova-compute on it, which does "
-    "so. If the host is gone for good, say so with 'openstack compute service set --down {host} nova-compute', "
+    "Host {host} still has pending cleanups of servers: {servers}. Start nova-compute on it, which does "
+    "them. If the host is lost, say so with 'openstack compute service set --down {host} nova-compute', "
     "delete the service again, and then 'nova-manage cleanup drop {host} --yes'.")
 ReasonWithoutDisable = kinds.Invalid.row("service.reason_without_disable",
     "Specifying disabled_reason requires the status to be disabled.")

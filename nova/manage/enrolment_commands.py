@@ -157,18 +157,18 @@ def actions(conductor: ConductorOf, say: Say, table: Table) -> dict[str, Command
                         "hosts, their zones, and which of them are enrolled, with what and since when",
                         (argument("--zone"), JSON)),
         "enroll": Command(lambda options, given: enroll(conductor(options), given, say),
-                          "let a host in: prints a token by which it introduces itself, once, within a day", (
+                          "enroll a host: print a token, which the host shows once, within a day", (
             host, argument("--runs", default="nova-compute", metavar="PROGRAMS",
                            help="what it runs, parted by commas: nova-compute, nova-network, nova-api-metadata"),
             argument("--console-address", nargs="+", default=[], metavar="ADDRESS",
-                     help="where alone console proxies may go for its guests' consoles; left out: where it says itself "
+                     help="the only addresses of its guests' consoles; left out: the address that it reports "
                           "when it comes first"),
             argument("--write", metavar="FILE", help="write the token into this file (0600), and print it nowhere"))),
         "accept": Command(lambda options, given: accept(conductor(options), given, say),
-                          "use all the room that a host claims, where that is more than twice what it had at first",
+                          "use all the room of a host that reports more than twice its first size",
                           (host,)),
         "expel": Command(lambda options, given: expel(conductor(options), given, say),
-                         "shut a host out, within seconds: nothing that it says is believed any more", (host,)),
+                         "shut a host out, within seconds: all its messages are refused", (host,)),
         "rights": Command(lambda options, given: rights(given, say),
                           "print the rights of a host's broker user, as a command for the broker", (
             host, argument("--vhost", default=host_rights.VHOST,

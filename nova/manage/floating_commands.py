@@ -28,7 +28,7 @@ def actions(conductor_of: ConductorOf, say: Say, table: Table) -> dict[str, Comm
                                          "out"))),
         "delete": Command(run(delete), "remove floating addresses that no project has", (ip_range,)),
         "list": Command(run(listed), "floating addresses, and who has them", (
-            argument("--host", help="only those that this network host carries"),))}
+            argument("--host", help="only the addresses of this network host"),))}
 
 
 def create(conductor: ConductorRPC, given: argparse.Namespace, say: Say, table: Table) -> int:

@@ -158,7 +158,7 @@ def doctor(options: Options, given: argparse.Namespace) -> int:
 
 _VERBOSE = argument("--verbose", action="store_true", help="say more")
 _PLACEMENT = {
-    "audit": Command(placement("audit"), "find (and delete) allocations of what is no more", (
+    "audit": Command(placement("audit"), "find (and delete) allocations of servers that are gone", (
         _VERBOSE, argument("--resource_provider", metavar="UUID", help="only what is held of this one's node"),
         argument("--delete", action="store_true", help="delete what is found"))),
     "heal_allocations": Command(placement("heal"), "write the allocations of servers that have none", (
@@ -167,7 +167,7 @@ _PLACEMENT = {
         argument("--instance", metavar="UUID", help="only this server's"),
         argument("--skip-port-allocations", action="store_true", help="accepted; ports hold nothing by themselves"),
         argument("--cell", metavar="UUID", help="accepted; there is one cell"),
-        argument("--force", action="store_true", help="also write anew those that differ from what servers need"))),
+        argument("--force", action="store_true", help="also correct allocations that differ from the server's needs"))),
     "sync_aggregates": Command(placement("sync_aggregates"), "nothing to do here: says so", (_VERBOSE,)),
     "rebuild": Command(placement("rebuild"), "derive inventories and allocations again from hosts and servers", (
         _VERBOSE, argument("--dry-run", action="store_true", help="only say what would change")))}
@@ -185,14 +185,14 @@ _ARCHIVE = tuple(argument(flag, **options) for flag, options in (
     ("--task-log", {"action": "store_true", "help": "accepted"}), ("--sleep", {"type": int, "help": "accepted"})))
 _HOST = argument("host", help="as nova-manage host list shows it")
 _DRAIN = (
-    _HOST, argument("--parallel", type=int, default=4, metavar="N", help="servers on their way at a time (4)"),
+    _HOST, argument("--parallel", type=int, default=4, metavar="N", help="servers that move at a time (4)"),
     argument("--cold", action="store_true",
              help="migrate running servers cold: each is off while its disks are copied"),
     argument("--to", metavar="HOST", help="move all of them to this host; else the scheduler chooses one for each"),
     argument("--skip", nargs="+", default=[], metavar="UUID", help="servers that stay"),
     argument("--skip-file", metavar="FILE", help="the same from a file, a uuid a line; # begins a comment"),
     argument("--timeout", type=float, metavar="SECONDS",
-             help="begin no more after that time, and wait for none; what is under way goes on"),
+             help="after that time start no new move, and do not wait; running moves continue"),
     argument("--dry-run", action="store_true", help="only show what would be done with each server"))
 _FLAVOR = (
     argument("--name", required=True), argument("--flavor", help="its id; made up when left out"),
@@ -230,7 +230,7 @@ COMMANDS: dict[str, dict[str, Command]] = {
         "sync": Command(sync("cell"), "bring the cell database to this release's schema", (
             argument("--local_cell", action="store_true", help="accepted; there is one cell"), _VERSION)),
         "version": Command(version("cell"), "print its schema revision"),
-        "purge": Command(purge, "remove deleted servers for good", _PURGE),
+        "purge": Command(purge, "remove the rows of deleted servers", _PURGE),
         "archive_deleted_rows": Command(archive, "nothing to do here: says so", _ARCHIVE),
         "online_data_migrations": Command(
             online_data_migrations, "bring rows of an older release up to date, as conductors do in the background", (
@@ -238,13 +238,13 @@ COMMANDS: dict[str, dict[str, Command]] = {
         **nothing_commands.actions("db", say)},
     "service": service_commands.actions(_conductor, say, table),
     "host": {**enrolment_commands.actions(_conductor, say, table),
-             "show": Command(host_show, "a compute host: its service, servers, and what it owes", (_HOST,)),
+             "show": Command(host_show, "a compute host: its service, servers, and pending cleanups", (_HOST,)),
              "drain": Command(host_drain, "take a compute host out of use: disable it, and move its servers away. "
-                                          "Exit status 0: none is left but those to be skipped", _DRAIN),
+                                          "Exit status 0: no server stays, except skipped servers", _DRAIN),
              "undrain": Command(host_undrain, "enable a host that a drain disabled", (_HOST,))},
     "request": {"show": Command(request_show, "what happened to a request, step by step", (
         argument("request", metavar="REQ_ID|SERVER",
-                 help="e.g. req-0c5f... (x-openstack-request-id of the answer), or a server's uuid"), JSON))},
+                 help="a request's id (x-openstack-request-id of the answer), or a server's uuid"), JSON))},
     "placement": _PLACEMENT,
     "cell_v2": cell_commands.actions(_conductor, say, table),
     **image_property_commands.actions(say),
@@ -281,7 +281,7 @@ SINGLE: dict[str, Command] = {
     "doctor": Command(doctor, "check everything this host's daemons need, and say what to do about it. Exit status: 0 "
                               "all is well, 1 warnings, 2 failures", (
         JSON, argument("--check", action="append", default=[], choices=checks.NAMES, metavar="NAME",
-                       help="only this one (repeatable): " + ", ".join(checks.NAMES)))),
+                       help=f"only this check; repeatable. The checks: `{'`, `'.join(checks.NAMES)}`"))),
     "backup": backup_commands.BACKUP,
     "restore": backup_commands.RESTORE,
     "version": Command(_release, "print the release"),
@@ -294,7 +294,7 @@ def parser() -> argparse.ArgumentParser:
     """The command line; ``command`` is the row that it names, and is missing where it names none."""
     top = argparse.ArgumentParser(prog=BINARY, description="What operators of nova do by hand.",
                                   epilog="Databases are read from nova-conductor.conf beside nova.conf.")
-    top.add_argument("--config-file", action="append", default=[], metavar="FILE", help="repeatable")
+    top.add_argument("--config-file", action="append", default=[], metavar="FILE", help="read this file; repeatable")
     top.add_argument("--config-dir", metavar="DIR", help="all *.conf files in it")
     top.add_argument("--debug", action="store_true", help="log what helps developers")
     categories = top.add_subparsers(dest="category", metavar="COMMAND")

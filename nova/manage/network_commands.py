@@ -40,7 +40,7 @@ def network_actions(conductor_of: ConductorOf, say: Say, table: Table) -> dict[s
     """The rows of nova-manage's table, made of its own pieces."""
     create_arguments = (
         argument("--label", required=True, help="the name users see"),
-        argument("--fixed_range_v4", "--cidr", metavar="CIDR", help="e.g. 10.0.0.0/24"),
+        argument("--fixed_range_v4", "--cidr", metavar="CIDR", help="for example 10.0.0.0/24"),
         argument("--fixed_range_v6", metavar="CIDR", help="[DEFAULT]fixed_range_v6 when left out, with use_ipv6"),
         argument("--multi_host", choices=("T", "F"), help="T: each compute host serves its own guests; "
                                                           "[DEFAULT]multi_host when left out"),
@@ -61,7 +61,7 @@ def network_actions(conductor_of: ConductorOf, say: Say, table: Table) -> dict[s
         "modify": Command(run(modify), "change whose a network is, and which host serves it", (
             *which, argument("--project", help="the project whose it is from now on"),
             argument("--host", help="the host that serves it from now on"),
-            argument("--disassociate-project", action="store_true", help="it is nobody's"),
+            argument("--disassociate-project", action="store_true", help="no project has it any more"),
             argument("--disassociate-host", action="store_true", help="the next nova-network that starts takes it")))}
 
 
@@ -74,7 +74,7 @@ def fixed_actions(conductor_of: ConductorOf, say: Say, table: Table) -> dict[str
     return {
         "list": Command(lambda options, given: addresses(conductor_of(options), given, say, table),
                         "every address of the pools, and who has it", (
-                            argument("--host", help="only those that this host serves"),)),
+                            argument("--host", help="only the addresses of this host"),)),
         "reserve": Command(setting(True), "set an address aside: no server gets it", (address,)),
         "unreserve": Command(setting(False), "let servers have it again", (address,))}
 

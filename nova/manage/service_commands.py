@@ -54,5 +54,5 @@ def actions(conductor_of: ConductorOf, say: Say, table: Table) -> dict[str, Comm
                         "every daemon: whether it is up, its release, and the contracts it serves", (
             argument("--host"), argument("--service", metavar="BINARY"), JSON)),
         "delete": Command(lambda options, given: delete(conductor_of(options), given, say),
-                          "forget a daemon that is gone for good", (
+                          "remove the row of a daemon that was removed", (
             argument("host"), argument("binary", help="as service list shows it: nova-novncproxy")))}

@@ -195,7 +195,7 @@ def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(prog=BINARY, description="Whether an upgrade to this release may begin, or is "
                                   "complete.", epilog="Exit status: 0 all well, 1 a warning, 2 a failure, 255 it could "
                                   "not look. Run it where nova-conductor.conf is.")
-    top.add_argument("--config-file", action="append", default=[], metavar="FILE", help="repeatable")
+    top.add_argument("--config-file", action="append", default=[], metavar="FILE", help="read this file; repeatable")
     top.add_argument("--version", action="version", version=RELEASE)
     actions = top.add_subparsers(dest="category", metavar="COMMAND", required=True)
     upgrade = actions.add_parser("upgrade", help="check").add_subparsers(dest="action", metavar="ACTION", required=True)

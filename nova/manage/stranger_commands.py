@@ -78,7 +78,7 @@ def actions(conductor_of: ConductorOf, say: Say, table: Table) -> dict[str, Comm
                         "guests, files and allocations that no record explains", (
             argument("--host", help="only this host's"),
             argument("--now", action="store_true", help="have hosts look now, and not in ten minutes at most"),
-            argument("--all", action="store_true", help="those that are over, too, and how they ended"), JSON)),
+            argument("--all", action="store_true", help="also strangers that are over, and how they ended"), JSON)),
         "adopt": Command(lambda options, given: adopt(conductor_of(options), given, say, table),
                          "make a guest a server again, as after a restore of older databases", (
             argument("id", type=int, help="as stranger list shows it"),

@@ -1,4 +1,4 @@
-"""Command lines as values: what ``argparse`` and ``oslo.config`` were told, for man pages and completion in bash."""
+"""Command lines as values: what ``argparse`` and ``oslo.config`` were told, for man pages, the reference and bash."""
 
 from __future__ import annotations
 
@@ -45,6 +45,19 @@ def commands(parser: argparse.ArgumentParser, words: tuple[str, ...] = (),
             yield CommandLine((*words, name), below.description or "", arguments)
 
 
+def meaning(argument: Argument) -> str:
+    """What it is for, in sentences."""
+    notes = [argument.help, "required" if argument.must else ""]
+    if any(choice not in argument.help for choice in argument.choices):
+        notes.append(f"one of {', '.join(argument.choices)}")
+    return " ".join(map(sentence, filter(None, notes)))
+
+
+def sentence(text: str) -> str:
+    """Helps of ``argparse`` are written without the capital letter and the period."""
+    return f"{text[:1].upper()}{text[1:]}{'' if text.endswith(('.', '?')) else '.'}"
+
+
 def switches(options: Sequence[cfg.Opt]) -> Iterator[Argument]:
     """Options of a daemon's command line. One that is on or off has an inverse, by ``--no``."""
     for option in sorted(options, key=lambda option: option.name):
@@ -67,7 +80,7 @@ def _parsers(action: argparse.Action) -> dict[str, argparse.ArgumentParser]:
 
 
 def _plain(parser: argparse.ArgumentParser) -> list[argparse.Action]:
-    return [action for action in _actions(parser) if not _parsers(action)]
+    return [action for action in _actions(parser) if not _parsers(action) and action.help != argparse.SUPPRESS]
 
 
 def _argument(action: argparse.Action) -> Argument:

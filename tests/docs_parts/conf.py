@@ -38,7 +38,7 @@ LIBRARY = (
             "The longest wait, in seconds, between two tries to reach the broker again (the library's own default "
             "is 30)."),
     Library("keystone_authtoken", "auth_type", "<None>", "How we prove to Keystone who we are: password."),
-    Library("keystone_authtoken", "auth_url", "<None>", "Keystone, e.g. http://controller:5000."),
+    Library("keystone_authtoken", "auth_url", "<None>", "Keystone, for example http://controller:5000."),
     Library("keystone_authtoken", "www_authenticate_uri", "<None>",
             "Keystone's public address, named to clients whose token is refused."),
     Library("keystone_authtoken", "username", "<None>", "Our own user: nova."),
@@ -52,7 +52,7 @@ LIBRARY = (
             "Needs the extra `memcached` of our package."),
     Library("oslo_policy", "policy_file", "policy.yaml", "Changes to the access rules; see policy.yaml.sample."),
     Library("oslo_policy", "enforce_new_defaults", "true",
-            "Judge by the roles reader, member and manager. false: by the former defaults, admin or owner."),
+            "Judge by the roles reader, member and manager. false: by the older defaults, admin or owner."),
     Library("oslo_middleware", "enable_proxy_headers_parsing", "false",
             "Believe X-Forwarded-* headers. Only behind a proxy that sets them itself."),
     Library("oslo_middleware", "max_request_body_size", "114688", "Bytes of the largest request body."),

@@ -24,8 +24,8 @@ no table has no meaning to this driver.
 """
 
 REFUSED_INTRO = """\
-These are known, and asked for in vain: a host refuses the guest, rather than run it without. The values in the second
-column ask for nothing, and are accepted.
+These are known and not supported: a host refuses the guest, and does not run it without the feature. The values in the
+second column ask for nothing, and are accepted.
 """
 
 QUOTA_INTRO = """\
@@ -42,7 +42,7 @@ guest whose order does not keep what is asked (the values in the second column a
 SECTIONS: Mapping[str, Mapping[str, str]] = {
     "Machine and firmware": {
         "architecture": "The guest's processor: the host's own; on x86_64 also i686.",
-        "machine": "Machine type, one that the host's QEMU has (``qemu-system-x86_64 -machine help``).",
+        "machine": "A machine type of the host's QEMU (``qemu-system-x86_64 -machine help``).",
         "efi": "Firmware. UEFI takes the package ovmf.",
         "secure_boot": "Needs q35 (or virt), and firmware with enrolled keys (package ovmf). Where it is required, "
                        "UEFI comes with it, and q35 unless another machine type is named; optional takes it when there "
@@ -51,15 +51,15 @@ SECTIONS: Mapping[str, Mapping[str, str]] = {
                      "its description has ``\"mode\": \"stateless\"``.",
         "tpm_version": "An emulated TPM. Needs ``[libvirt]swtpm_enabled`` and the packages swtpm and swtpm-tools.",
         "tpm_model": "Its model; without one tpm-crb for 2.0, tpm-tis for 1.2. Needs a version.",
-        "iommu": "An IOMMU. intel needs q35, smmuv3 virt, virtio either; auto is virtio. Where nobody names a machine "
-                 "type the guest gets one that can.",
+        "iommu": "An IOMMU. intel needs q35, smmuv3 virt, virtio either; auto is virtio. Without a machine type "
+                 "in the request, the guest gets a suitable type.",
         "boot_menu": "The firmware shows a boot menu.",
         "command_line": "Of the kernel, for images with a ``kernel_id``.",
         "": "Full virtualization is all there is.",
         "os_type": "windows: local time, and with KVM what Windows knows of hypervisors (Hyper-V).",
     },
     "Processor": {
-        "sockets": "Requested arrangement of the flavor's vcpus; the one that meets most of it is taken.",
+        "sockets": "Requested arrangement of the flavor's vcpus; the guest gets the nearest possible arrangement.",
         "cores": "Cores a socket.",
         "threads": "Threads a core.",
         "max_sockets": "Bound of the arrangement; an image may not ask for more than its flavor's.",

@@ -12,10 +12,9 @@ from nova.errors import kinds
 from tests.docs_parts import rst
 
 INTRO = """\
-Each error has a code, which means one thing in every daemon and release: the logs have it, and errors that cross from
-daemon to daemon are told apart by it. An API's answer has the HTTP status and the message. What stands in braces is
-filled in. Errors of a *kind* are treated alike; the cure of a kind is the cure of each of its errors that has none of
-its own here.
+Each error has a code, which means one thing in every daemon and release. The logs have the code, and daemons use it to
+tell errors apart. An API's answer has the HTTP status and the message. Words in braces are replaced. Errors of a *kind*
+are treated in the same way. If an error has no cure of its own here, the cure of its kind counts.
 """
 
 #: Errors that are more than a row, beside what raises them.

@@ -126,19 +126,12 @@ def _term(argument: Argument) -> str:
 
 
 def _item(argument: Argument) -> str:
-    notes = [argument.help, "required" if argument.must else ""]
-    if any(choice not in argument.help for choice in argument.choices):
-        notes.append(f"one of {', '.join(argument.choices)}")
-    return roff.item(_term(argument), " ".join(map(_sentence, filter(None, notes))))
-
-
-def _sentence(text: str) -> str:
-    """Helps of ``argparse`` are written without the capital letter and the period."""
-    return f"{text[:1].upper()}{text[1:]}{'' if text.endswith(('.', '?')) else '.'}"
+    return roff.item(_term(argument), commands.meaning(argument))
 
 
 def _command(one: CommandLine) -> str:
-    return roff.subheading(" ".join(one.words)) + roff.prose(_sentence(one.help)) + "".join(map(_item, one.arguments))
+    return "".join([roff.subheading(" ".join(one.words)), roff.prose(commands.sentence(one.help)),
+                    *map(_item, one.arguments)])
 
 
 def _of_daemon(name: str) -> list[str]:

@@ -8,11 +8,10 @@ from nova.model.states import ACTIONS, API_NAMES, STATUS, Action, VmState
 from tests.docs_parts import rst
 
 INTRO = """\
-A server has two states: ``vm_state``, what it is, and ``task_state``, what is being done to it (none, mostly). The
-API shows both, and one word made of them: the status. What may happen in which state is one table in
-``nova/model/states.py``; this page is made from it. What each state means to an operator is in
-`operating <../operating.rst>`_; what each action does to a server, and what becomes of one that fails half way, in
-`the life of a server <../lifecycle.rst>`_.
+A server has two states: ``vm_state``, its condition, and ``task_state``, the work on it (mostly none). The API shows
+both, and one word made from them: the status. The table of states and actions is ``nova/model/states.py``; this page is
+made from it. `Operating <../operating.rst>`_ says what each state means to an operator. `The life of a server
+<../lifecycle.rst>`_ says what each action does to a server, and what happens to a server when an action fails.
 """
 
 DIAGRAM = """\

@@ -85,7 +85,7 @@ class ComputeRPC(Contract):
 
     @call(timeout=Timeout.LONG, sensitive=True, since="1.2")
     def rebuild_guests(self, host: HostName, orders: tuple[RebuildOrder, ...]) -> tuple[Outcome, ...]:
-        """Make the guest anew: what it had on its disks is gone, but for what the order keeps."""
+        """Make the guest anew: what it had on its disks is gone, except the parts that the order keeps."""
 
     @call(sensitive=True, since="1.2", timeout=Timeout.LONG)
     def set_passwords(self, host: HostName, orders: tuple[PasswordOrder, ...]) -> tuple[Outcome, ...]:
@@ -124,8 +124,8 @@ class ComputeRPC(Contract):
 
     @cast(since="1.3")
     def network_events(self, host: HostName, events: tuple[NetworkEvent, ...]) -> None:
-        """The network service finished something for a guest here: whoever waits for it goes on. One that comes early
-        is kept for a while; one that is lost ends in the waiter's time-out."""
+        """The network service finished something for a guest here: whoever waits for it goes on. An early event is
+        kept for a while; a lost event ends in the waiter's time-out."""
 
     # from one host to another, while it is off
 
@@ -164,8 +164,8 @@ class ComputeRPC(Contract):
 
     @call(timeout=Timeout.LONG, since="1.2")
     def migrate_guests(self, host: HostName, orders: tuple[LiveOrder, ...]) -> tuple[Outcome, ...]:
-        """Send the running guest. Ok: it runs there. Any error: it runs here. A repeated order joins the one under way;
-        of one that is not here any more it is ok again."""
+        """Send the running guest. Ok: it runs there. Any error: it runs here. A repeated order joins the running
+        order; if the guest is not here any more, it is ok again."""
 
     @call(timeout=Timeout.LONG, since="1.2")
     def land_guests(self, host: HostName, orders: tuple[MoveOrder, ...]) -> tuple[Outcome, ...]:
@@ -213,7 +213,7 @@ class ComputeRPC(Contract):
 
     @cast(since="1.2")
     def look_for_debts(self, host: HostName) -> None:
-        """The host owes something and told, rather than asked, with its last heartbeat: it asks soon. Lost, it learns
+        """The host has pending cleanups, and its last heartbeat did not ask for them: it asks soon. Lost, it learns
         of it by the next heartbeat that asks."""
 
     @cast(since="1.6")

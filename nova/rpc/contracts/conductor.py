@@ -140,15 +140,15 @@ class ConductorRPC(ConsoleCalls, AllNetworkCalls, EnrolmentCalls, Contract):
 
     @call(since="1.2")
     def unshelve_server(self, order: UnshelveServer) -> None:
-        """Invalid: zone or host. WrongState; Conflict: a zone or host for one that is not offloaded."""
+        """Invalid: zone or host. WrongState; Conflict: a zone or host for a server that is not offloaded."""
 
     @call(since="1.2")
     def abort_live_migration(self, order: MigrationOrder) -> None:
-        """Stop one that is queued, preparing or running. NotFound, WrongState."""
+        """Stop a migration that is queued, preparing or running. NotFound, WrongState."""
 
     @call(since="1.2")
     def force_live_migration(self, order: MigrationOrder) -> None:
-        """Bring one that runs to its end. NotFound, WrongState."""
+        """Bring a running migration to its end. NotFound, WrongState."""
 
     @call()
     def lock_server(self, change: LockChange) -> None:

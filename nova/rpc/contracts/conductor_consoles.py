@@ -16,10 +16,10 @@ class ConsoleCalls:
 
     @call(since="1.2")
     def check_console(self, check: TokenCheck) -> ConsoleConnection:
-        """What a token stands for, when its server is still where it was, untouched by what ends consoles, and its host
-        says that the console is still there. NotFound, Conflict (used up), Invalid (another proxy's), Unavailable."""
+        """What a token opens, if its server is still where it was, nothing has ended its consoles, and its host says
+        that the console is there. NotFound, Conflict (used up), Invalid (another proxy's), Unavailable."""
 
     @call(since="1.2")
     def get_console(self, token_hash: str) -> ConsoleConnection:
-        """The same for an administrator's proxy, which connects by itself: one that is used up is NotFound, too.
+        """The same for an administrator's proxy, which connects by itself: a used token is NotFound, too.
         Unavailable: its host does not answer."""

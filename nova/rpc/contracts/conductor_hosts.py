@@ -15,8 +15,8 @@ class EnrolmentCalls:
     @call(since="1.4")
     def enroll_host(self, host: HostName, runs: tuple[str, ...], addresses: tuple[str, ...] = ()) -> str:
         """A token, by which the host may bring its secret once within a day; it is shown to nobody again. Its consoles
-        may be at these addresses alone; none: at those that it says first. Forbidden: a daemon that is none of a
-        host's."""
+        may be at these addresses alone; none: at the addresses that it reports first. Forbidden: a daemon that is
+        not for hosts."""
 
     @call(since="1.4", reads=True)
     def list_enrolled_hosts(self) -> tuple[EnrolledHost, ...]:

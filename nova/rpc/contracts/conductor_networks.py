@@ -52,7 +52,7 @@ class NetworkCalls:
 
     @call(since="1.3")
     def delete_own_network(self, uuid: str, project_id: str) -> None:
-        """One that is the project's. NotFound; Conflict while an address of it is in use."""
+        """A network of the project. NotFound; Conflict while an address of it is in use."""
 
     @call(since="1.3")
     def change_network(self, change: NetworkChange) -> Network:
@@ -60,7 +60,8 @@ class NetworkCalls:
 
     @call(since="1.3")
     def add_network_to_project(self, uuid: str | None, project_id: str) -> Network:
-        """Give a project a network of its own: that one, or any that is nobody's. NotFound; Conflict; NotSupported."""
+        """Give a project a network of its own: that one, or any network without a project. NotFound; Conflict;
+        NotSupported."""
 
     @call(reads=True, since="1.3")
     def list_fixed_addresses(self, host: str | None) -> tuple[FixedAddressRow, ...]:

@@ -37,7 +37,7 @@ class PlacementRPC(Contract):
     # providers
     @call(reads=True)
     def list_providers(self, query: ProviderQuery) -> tuple[Provider, ...]:
-        """Those that meet all conditions, in the order of their making."""
+        """Providers that meet all conditions, the oldest first."""
 
     @call(reads=True)
     def get_provider(self, uuid: str) -> Provider:

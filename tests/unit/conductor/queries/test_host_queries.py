@@ -128,7 +128,7 @@ def test_delete_is_refused_while_a_server_is_on_its_way_to_the_host(cloud: Small
         drop(cloud, "a")
     cleanup = {"host": "a", "server_uuid": uuid, "epoch": 1, "step": "BuildGuests", "arguments": {}}
     cloud.cell.transact(lambda tx: services.add_cleanups(tx, [cleanup]))  # now it is elsewhere, and the host forgets it
-    with pytest.raises(errors.Conflict, match="still has to remove"):
+    with pytest.raises(errors.Conflict, match="still has pending cleanups"):
         drop(cloud, "a")
     cloud.control.update_service(ServiceUpdate(host="a", binary="nova-compute", forced_down=True))
     drop(cloud, "a")
