@@ -22,6 +22,25 @@ def cloud(request: pytest.FixtureRequest, make_cloud) -> Cloud:
     return make_cloud(Plan(database=request.param, computes=2)).start()
 
 
+CONTROL = ("conductor", "scheduler", "api")
+
+
+def restore(cloud: Cloud, file: Path) -> None:
+    """The control daemons go on with new databases that are filled from the file; hosts run on."""
+    for name in CONTROL:
+        cloud.daemons[name].kill()
+    urls = new_databases(cloud, cloud.plan.database)
+    cloud.manage("restore", str(file), "--yes", host=configure_restored(cloud, urls))
+    go_on_with(cloud, urls)
+
+
+def go_on_with(cloud: Cloud, urls: dict[str, str]) -> None:
+    cloud.use_databases(urls)
+    for name in CONTROL:
+        cloud.daemons[name].start()
+    cloud.wait_up()
+
+
 def test_cloud_when_it_goes_on_from_an_older_database_then_its_servers_obey_and_new_numbers_meet_no_old_ones(
         cloud: Cloud, tmp_path: Path) -> None:
     api = cloud.api()
@@ -36,14 +55,7 @@ def test_cloud_when_it_goes_on_from_an_older_database_then_its_servers_obey_and_
     stranger = api.boot("stranger")
     numbers = {row.id for row in cloud.stores.rows("cell", sa.select(tables.servers.c.id))}
 
-    for name in ("conductor", "api", "scheduler"):
-        cloud.daemons[name].kill()
-    urls = new_databases(cloud, cloud.plan.database)
-    cloud.manage("restore", str(file), "--yes", host=configure_restored(cloud, urls))
-    cloud.use_databases(urls)
-    for name in ("conductor", "scheduler", "api"):
-        cloud.daemons[name].start()
-    cloud.wait_up()
+    restore(cloud, file)
     assert {one["name"] for one in api.servers()} == {"kept", "gone"}
     api.call("POST", f"/servers/{kept['id']}/action", {"reboot": {"type": "HARD"}})
     assert api.settled(kept["id"])["status"] == "ACTIVE", "the host took the order for an old one"
@@ -80,14 +92,7 @@ def test_guests_when_databases_are_older_then_adopted_ones_are_whole_servers_aga
     api.settled(moved["id"], "ACTIVE")
     host = admin.show(moved["id"])["OS-EXT-SRV-ATTR:host"]
 
-    for name in ("conductor", "api", "scheduler"):
-        cloud.daemons[name].kill()
-    urls = new_databases(cloud, cloud.plan.database)
-    cloud.manage("restore", str(file), "--yes", host=configure_restored(cloud, urls))
-    cloud.use_databases(urls)
-    for name in ("conductor", "scheduler", "api"):
-        cloud.daemons[name].start()
-    cloud.wait_up()
+    restore(cloud, file)
     assert admin.show(moved["id"])["OS-EXT-SRV-ATTR:host"] != host
     found = strangers(cloud, moved["id"], came["id"])
     assert "No record knows it" in cloud.manage("stranger", "adopt", str(found[came["id"]]), code=1)
@@ -119,17 +124,14 @@ def test_cloud_when_its_api_database_is_lost_then_its_servers_live_on_count_and_
     cloud.manage("flavor", "create", "--name", "m1.kept", "--flavor", "kept", "--memory", "512", "--cpu", "2",
                  "--root_gb", "1")
     old = api.boot("old", flavorRef="kept")
-    for name in ("conductor", "api", "scheduler"):
+    for name in CONTROL:
         cloud.daemons[name].kill()
     urls = {**cloud.database_urls, "api_database": new_databases(cloud, cloud.plan.database)["api_database"]}
     host = configure_restored(cloud, urls)
     cloud.manage("api_db", "sync", host=host)
     assert "made flavor m1.kept (kept)" in cloud.manage("api_db", "rebuild", host=host)
     cloud.manage("placement", "rebuild", host=host)
-    cloud.use_databases(urls)
-    for name in ("conductor", "scheduler", "api"):
-        cloud.daemons[name].start()
-    cloud.wait_up()
+    go_on_with(cloud, urls)
     assert "Every allocation belongs" in cloud.manage("placement", "audit")
     assert api.get("/limits")["limits"]["absolute"]["totalCoresUsed"] >= 2
     api.call("POST", f"/servers/{old['id']}/action", {"reboot": {"type": "HARD"}})
