@@ -137,11 +137,13 @@ class HostsConnection(impl_rabbit.Connection):
             self._driver.connected += 1
         super()._set_current_channel(new_channel)
 
-    def _consume(self, exchange: str, queue: str, callback: Callable[[Library], None], ttl: int) -> None:
+    def _consume(self, exchange: str, queue: str, callback: Callable[[Library], None], ttl: int, quorum: bool) -> None:
+        """``quorum``: the queue is kept by several nodes of the broker, and goes on without one of them."""
         consumer = impl_rabbit.Consumer(
-            exchange_name=exchange, queue_name=queue, routing_key=queue, type="topic", durable=False,
+            exchange_name=exchange, queue_name=queue, routing_key=queue, type="topic", durable=quorum,
             exchange_auto_delete=False, queue_auto_delete=False, callback=callback, rabbit_queue_ttl=ttl,
-            enable_cancel_on_failover=self.enable_cancel_on_failover)
+            enable_cancel_on_failover=self.enable_cancel_on_failover, rabbit_quorum_queue=quorum,
+            rabbit_quorum_queue_config=self.rabbit_quorum_queue_config)
         consumer.exchange = _exchange(exchange, passive=self._driver.host is not None)
         if consumer.exchange.passive:
             self._check_exchange(consumer.exchange)
@@ -158,12 +160,12 @@ class HostsConnection(impl_rabbit.Connection):
     def declare_direct_consumer(self, topic: str, callback: Callable[[Library], None]) -> None:
         """Where answers come."""
         exchange = HOST + self._driver.host if self._driver.host else ANSWERS
-        self._consume(exchange, topic, callback, self.rabbit_transient_queues_ttl)
+        self._consume(exchange, topic, callback, self.rabbit_transient_queues_ttl, self.rabbit_transient_quorum_queue)
 
     def declare_topic_consumer(self, exchange_name: str, topic: str, callback: Library = None,
                                queue_name: str | None = None) -> None:
         """Where calls or orders come."""
-        self._consume(exchange_name, queue_name or topic, callback, 0)
+        self._consume(exchange_name, queue_name or topic, callback, 0, self.rabbit_quorum_queue)
 
     def declare_exchange(self, exchange: Library) -> None:
         """Make it, where it is not there."""

@@ -10,8 +10,9 @@ from typing import Any
 import kombu
 import msgspec
 import pytest
-from amqp.exceptions import AccessRefused, NotAllowed
+from amqp.exceptions import AccessRefused, NotAllowed, PreconditionFailed
 from oslo_config import cfg
+from oslo_messaging._drivers.impl_rabbit import rabbit_opts
 from oslo_messaging._metrics.client import oslo_messaging_metrics
 from oslo_messaging._tracing.client import oslo_messaging_tracing
 
@@ -66,10 +67,12 @@ class Man:
 
 
 class Place:
-    """A conductor and two hosts in this process, with the connections and rights of real ones."""
+    """A conductor and two hosts in this process, with the connections and rights of real ones. ``quorum``: as where
+    the broker is a cluster."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, quorum: bool = False) -> None:
         self.url, self.desk, self._ends = url, Desk(), []  # type: str, Desk, list[Callable[[], None]]
+        self.quorum = quorum
         self.conductor = self.bus("ctl", hosts_url(url), lambda host, introducing=False: [SECRETS[host]], True)
         self.conductor.declare_hosts(sorted(SECRETS))
         self._serve(self.conductor, DeskRPC, self.desk)
@@ -87,6 +90,9 @@ class Place:
         conf.register_opts(base.OPTS)
         conf.register_opts(oslo_messaging_metrics, group="oslo_messaging_metrics")  # else on the global object alone
         conf.register_opts(oslo_messaging_tracing, group="oslo_messaging_tracing")
+        conf.register_opts(rabbit_opts, group="oslo_messaging_rabbit")
+        for option in ("rabbit_quorum_queue", "rabbit_transient_quorum_queue"):
+            conf.set_override(option, self.quorum, group="oslo_messaging_rabbit")
         conf.set_override("hosts_transport_url", url)
         bus = HostsBus(conf, host, keys, conductor)
         self._ends.append(bus.close)
@@ -115,6 +121,25 @@ def test_calls_orders_and_answers_when_each_side_has_its_rights_alone_then_they_
         bus.client(DeskRPC).tell(host)
         assert place.conductor.client(ManRPC).order(host) == f"done by {host}"
     wait_until("casts came", lambda: set(place.desk.told) == set(SECRETS), 5)
+
+
+def test_queues_when_the_broker_is_a_cluster_then_each_is_a_quorum_queue_and_a_hosts_rights_suffice(
+        backends: Any) -> None:
+    place = Place(backends.broker.url(), quorum=True)
+    try:
+        for host, bus in place.hosts.items():
+            assert bus.client(DeskRPC).ask(host) == f"answer to {host}"
+            assert place.conductor.client(ManRPC).order(host) == f"done by {host}"
+        replies = {"x-queue-type": "quorum", "x-expires": 60_000}
+        kinds = {"conductor-host": {"x-queue-type": "quorum"}, "compute.host1": {"x-queue-type": "quorum"},
+                 place.conductor.reply_to: replies, place.hosts["host1"].reply_to: replies}
+        for queue, arguments in kinds.items():  # the broker refuses another kind of a queue that is there
+            Raw(hosts_url(place.url)).channel().queue_declare(queue, durable=True, auto_delete=False,
+                                                              arguments=arguments)
+            with pytest.raises(PreconditionFailed):
+                Raw(hosts_url(place.url)).channel().queue_declare(queue, auto_delete=False)
+    finally:
+        place.close()
 
 
 def test_driver_then_it_keeps_what_we_change_of_it(place: Place) -> None:
