@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy import event, exc
-from sqlalchemy.engine import Connection, Engine
+from sqlalchemy.engine import Connection, Engine, ExceptionContext
 
 from nova import errors, metrics
 from nova.conf.base import Options
@@ -29,6 +29,9 @@ IDLE_S = 1.0  # a connection that was used within it is taken to be alive
 #: What drivers say when the other transaction won: MySQL 1213 deadlock, 1205 lock wait, 1020 changed row; PostgreSQL
 #: 40001 and 40P01; SQLite's lock.
 _LOST = (1213, 1205, 1020, "40001", "40P01")
+#: What a node of a Galera cluster says that has no part in it now: 1047 to a statement, 1180 to a commit. Its
+#: connections are given up; new ones come to another node, where a proxy leads there.
+_APART = (1047, 1180)
 #: An operator's bare names of dialects, and the drivers we ship.
 _DRIVERS = {"mysql": "mysql+pymysql", "mariadb": "mariadb+pymysql", "postgresql": "postgresql+psycopg",
             "postgres": "postgresql+psycopg"}
@@ -81,6 +84,7 @@ class Database:
         """Made at first use: workers fork before any connection is made."""
         if self._engine is None:
             self._engine = _make(self.url, self._options)
+            _leave_apart(self._engine)
             _count(self._engine, self.schema)
             metrics.DATABASE_MOST.labels(self.schema).inc(sum(self._options[name] for name in SIZES))
         return self._engine
@@ -244,6 +248,16 @@ def _teach_server(engine: Engine) -> None:
             alive = False
         if not alive:
             raise exc.DisconnectionError("the database server has closed it")
+
+
+def _leave_apart(engine: Engine) -> None:
+    """Close the connections to a node of a cluster that has no part in it, as those to a server that is gone."""
+
+    @event.listens_for(engine, "handle_error")
+    def failed(context: ExceptionContext) -> None:
+        error = context.sqlalchemy_exception
+        if isinstance(error, exc.DBAPIError) and not codes(error).isdisjoint(_APART):
+            context.is_disconnect = True
 
 
 def _count(engine: Engine, schema: str) -> None:
