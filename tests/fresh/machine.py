@@ -75,6 +75,7 @@ class Machine:
         self.top = Path(tempfile.mkdtemp(prefix="run-", dir=layers.shared("runs")))
         self.leader = 0
         self._processes: list[subprocess.Popen[bytes]] = []  # of this machine, outside of it
+        self._group = f"nova-fresh-{self.top.name}-units"
 
     def __enter__(self) -> Machine:
         try:
@@ -235,7 +236,11 @@ class Machine:
         return done.stdout
 
     def _limit(self) -> None:
-        """This process, and so all of the machine, in a control group that has so much memory."""
+        """This process, and so all of the machine, in control groups that are nobody else's: units of two machines have
+        the same names. One of them has so much memory."""
+        if self.plan.systemd:
+            systemds = [one for one in cgroups.here() if one.kind == "cgroup2" or "name=" in one.options]
+            cgroups.join(self._group, systemds)
         if self.plan.memory:
             group = memory_group(self.top.name)
             for name in ("memory.max", "memory.limit_in_bytes"):
@@ -248,6 +253,8 @@ class Machine:
             kill(process)
         self._processes.clear()
         self.leader = 0
+        if self.plan.systemd:
+            cgroups.remove(self._group)
 
 
 NODES = "mkdir -p /dev/net && mknod -m 666 /dev/net/tun c 10 200"
