@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
+import kombu
 import pytest
 from oslo_config import cfg
 from oslo_messaging._metrics.client import oslo_messaging_metrics
@@ -32,7 +33,7 @@ class Desk:
         return number
 
 
-def make_bus(url: str, host: str) -> Bus:
+def make_bus(url: str, host: str, quorum: bool = False) -> Bus:
     conf = cfg.ConfigOpts()
     conf([])
     conf.register_opts(base.OPTS)
@@ -40,6 +41,8 @@ def make_bus(url: str, host: str) -> Bus:
     conf.register_opts(oslo_messaging_tracing, group="oslo_messaging_tracing")
     open_transport(conf)  # declares the next one
     conf.set_override("transport_url", url)
+    for option in ("rabbit_quorum_queue", "rabbit_transient_quorum_queue"):
+        conf.set_override(option, quorum, group="oslo_messaging_rabbit")
     return Bus(conf, host)
 
 
@@ -81,3 +84,20 @@ def test_calls_when_one_of_two_servers_stops_again_and_again_then_each_is_answer
     stays.stop([steady], 10)
     assert lost == [], answered
     assert min(answered) > STOPS
+
+
+def test_queues_when_the_broker_is_a_cluster_then_each_is_a_quorum_queue(backends: Any) -> None:
+    url = backends.broker.url()
+    serving, asking = (make_bus(url, host, quorum=True) for host in ("serves", "asks"))
+    server = serving.server(DeskRPC, Desk(), 4)
+    server.start()
+    try:
+        assert asking.client(DeskRPC).ask(7) == 7
+        for queue in ("control-desk", "control-desk.serves"):
+            with kombu.Connection(url.replace("rabbit://", "amqp://", 1)) as connection:
+                connection.channel().queue_declare(queue, durable=True, auto_delete=False,
+                                                   arguments={"x-queue-type": "quorum"})  # else PreconditionFailed
+    finally:
+        serving.stop([server], 5)
+        for bus in (serving, asking):
+            bus.close()
