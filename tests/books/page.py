@@ -11,7 +11,9 @@ import docutils.core
 import docutils.nodes
 
 #: How a paragraph before a block begins or ends -> for whom the block is.
-PLACES = {"On the controller": "controller", "on the controller": "controller", "On each compute host": "compute",
+PLACES = {"On controller1 and controller2": "controllers", "On controller2 and controller3": "joining",
+          "On each control machine": "control", "On controller1": "first",
+          "On the controller": "controller", "on the controller": "controller", "On each compute host": "compute",
           "On every machine": "every", "on every machine": "every"}
 _FILE = re.compile(r"the file (/\S+)$")
 #: Words that a reader replaces.
@@ -19,7 +21,7 @@ WORD = re.compile(r"\b[A-Z][A-Z0-9]*_[A-Z0-9_]*(?:PASSWORD|ADDRESS|TOKEN|KEY|NET
 
 
 class Block(NamedTuple):
-    """``machines``: controller, compute or every. ``file``: whose content it is; empty: commands."""
+    """``machines``: a value of PLACES. ``file``: whose content it is; empty: commands."""
 
     section: str
     machines: str

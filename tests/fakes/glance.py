@@ -35,7 +35,8 @@ class Knobs:
 class FakeGlance:
     """``with FakeGlance() as glance: glance.add(b"...", disk_format="raw")``; ``glance.url`` is its address."""
 
-    def __init__(self) -> None:
+    def __init__(self, address: str = "127.0.0.1") -> None:
+        self.address = address
         self.images: dict[str, dict[str, Any]] = {}
         self.data: dict[str, bytes] = {}
         self.knobs = Knobs()
@@ -57,9 +58,9 @@ class FakeGlance:
 
         class Handler(_Handler):
             glance = fake
-        self._server = ThreadingHTTPServer(("127.0.0.1", urlsplit(self.url).port or 0), Handler)
+        self._server = ThreadingHTTPServer((self.address, urlsplit(self.url).port or 0), Handler)
         self._server.daemon_threads = True
-        self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
+        self.url = f"http://{self.address}:{self._server.server_address[1]}"
         threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
 
     def go_away(self) -> None:
