@@ -44,9 +44,9 @@ class HostCalls:
             ask = getattr(client, name)
             lasts = method.timeout is Timeout.LONG
             sent = functools.partial(self._call, contract, method, ask) if lasts else ask
-            setattr(self, name, functools.partial(self._told, contract, method, sent))
+            setattr(self, name, functools.partial(self._explained, contract, method, sent))
 
-    def _told(self, contract: type[Contract], method: Method, ask: Callable[..., object], *args: object,
+    def _explained(self, contract: type[Contract], method: Method, ask: Callable[..., object], *args: object,
               **kwargs: object) -> object:
         """The answer; where there is none, the error says when the host was last heard of."""
         try:
