@@ -81,7 +81,9 @@ def test_purge_when_two_are_at_it_side_by_side_then_each_row_goes_once(deps: Any
     for one in both:
         one.join()
     assert failed == []
-    assert sum(removed) == SERVERS * 2 + SERVERS - KEPT + 20 - KEPT
+    # who finds no more servers trims the actions of those that the other is removing: at most one of each
+    least = SERVERS * 2 + SERVERS - KEPT + 20 - KEPT
+    assert least <= sum(removed) <= least + SERVERS
     assert left(deps) == {"servers": 1, "operations": KEPT, "migrations": KEPT}
     deps.cell.transact(lambda tx: [tx.execute(sa.delete(table)) for table in (cell.servers, cell.operations,
                                                                               cell.migrations)])
