@@ -34,9 +34,9 @@ def living(cell: Connection, after: int, limit: int) -> Sequence[AnyRow]:
                         .order_by(servers.c.id).limit(limit)).all()
 
 
-def proof_of(cell: Connection, server_uuid: str) -> AnyRow:
-    """The same of one server, which is there."""
-    return cell.execute(sa.select(*_PROOFS).where(servers.c.uuid == server_uuid)).one()
+def proofs(cell: Connection, uuids: Sequence[str]) -> Sequence[AnyRow]:
+    """The same of these servers; none of one that is deleted."""
+    return cell.execute(sa.select(*_PROOFS).where(servers.c.uuid.in_(uuids), servers.c.deleted == 0)).all()
 
 
 def without_ledger_row(tx: Connection, rows: Sequence[AnyRow]) -> list[AnyRow]:

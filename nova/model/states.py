@@ -242,7 +242,7 @@ ACTIONS: dict[str, Action] = {row.name: row for row in _ROWS}
 #: goes elsewhere.
 ENDS_CONSOLES = frozenset({
     "delete", "soft_delete", "stop", "stop_deleted", "suspend", "rescue", "unrescue", "rebuild", "evacuate", "shelve",
-    "shelveOffload", "resize", "migrate", "revertResize", "live-migration"})
+    "shelveOffload", "unshelve", "resize", "migrate", "revertResize", "live-migration"})
 
 #: Nothing but orders to the server's own host: where that is known to be down, they can but fail.
 ON_ITS_HOST = frozenset({

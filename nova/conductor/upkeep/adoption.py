@@ -112,7 +112,7 @@ class Adoptions:
     # -- doing it
 
     def _adopt(self, found: _Found) -> tuple[str, ...]:
-        """Records of the cell first: what is missing elsewhere after a crash, the audits and a repetition find."""
+        """Records of the cell first: what is missing elsewhere after a crash, the continuous audit finds."""
         self.deps.cell.transact(lambda tx: self._write(tx, found))
         self._count(found)
         stores = Stores(self.deps.api, self.deps.cell)
@@ -137,7 +137,7 @@ class Adoptions:
     def _count(self, found: _Found) -> None:
         """Its ledger row: there is one, unless the api database is older, too."""
         with self.deps.cell.reading() as cell:
-            row = lost_api.proof_of(cell, found.order.server_uuid)
+            [row] = lost_api.proofs(cell, [found.order.server_uuid])
 
         def work(tx: Connection) -> None:
             if lost_api.without_ledger_row(tx, [row]):

@@ -1,8 +1,8 @@
 """Allocations against servers, all the time: a page of servers a turn, by one conductor at a time.
 
 What differs becomes a row of ``strangers``, which an operator sees (``nova-manage stranger list``); the row ends when
-it does not differ any more. One thing alone is put right here: what is held by a server whose ledger row is closed,
-which proves that the server was deleted, is given back.
+it does not differ any more. Two things alone are put right here: what is held by a server whose ledger row is closed,
+which proves that the server was deleted, is given back; and a living server without a ledger row gets one.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from nova.conductor.engine.deps import Deps
 from nova.conductor.upkeep import allocation_audit
 from nova.conductor.upkeep.allocation_audit import Stores
-from nova.db import audits, strangers
+from nova.db import audits, lost_api, strangers
 from nova.db.strangers import StrangerFacts, StrangerKey
 from nova.model.audits import ORPHAN, Difference
 from nova.model.strangers import StrangerKind
@@ -31,6 +31,7 @@ def run(deps: Deps) -> int:
         return 0
     stores = Stores(deps.api, deps.cell)
     uuids, last = allocation_audit.page(stores, after, PAGE)
+    _count_unknown(deps, uuids)
     found = [one for uuid in allocation_audit.suspects(stores, uuids)
              for one in allocation_audit.judge(stores, uuid).differences]
     among = strangers.of_servers(StrangerKind.ALLOCATION, after, last)
@@ -47,6 +48,17 @@ def run(deps: Deps) -> int:
                         extra={"server": one.server})
     deps.cell.transact(lambda tx: strangers.go_on(tx, WALK, last))
     return len(found)
+
+
+def _count_unknown(deps: Deps, uuids: Sequence[str]) -> None:
+    """A server is in the ledger before it is in the cell. If the ledger does not know it, an adoption was interrupted,
+    or the api database is older: no quota counts it. Its record has all that its ledger row says."""
+    with deps.cell.reading() as cell, deps.api.reading() as tx:
+        lost = lost_api.without_ledger_row(tx, lost_api.proofs(cell, uuids))
+    if lost:
+        deps.api.transact(lambda tx: lost_api.open_rows(tx, lost))
+    for row in lost:
+        LOG.warning("gave a server its ledger row, which was missing: quota counts it now", extra={"server": row.uuid})
 
 
 def _rows(found: Iterable[Difference]) -> dict[StrangerKey, StrangerFacts]:

@@ -5,16 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from nova.model.actions import ActionQuery, InstanceAction
-from nova.model.aggregates import Aggregate, AggregateUpdate, NewAggregate
-from nova.model.base import HostName, Scope, Time
+from nova.model.base import HostName, Time
 from nova.model.diagnostics import Diagnostics
-from nova.model.flavors import Flavor, FlavorQuery, NewFlavor
 from nova.model.hosts import HostStates, NodeStamp
 from nova.model.images import Image, ImageQuery
-from nova.model.keypairs import Keypair, KeypairQuery, NewKeypair
 from nova.model.migrations import Migration, MigrationQuery, ServerMigrations
-from nova.model.quotas import QuotaClass, QuotaSet, QuotaUpdate
-from nova.model.server_groups import NewServerGroup, ServerGroup, ServerGroupQuery
 from nova.model.server_orders import (
     ChangePassword,
     CreateBackup,
@@ -59,15 +54,15 @@ from nova.model.services import (
     ServiceUpdate,
     Zone,
 )
-from nova.model.strangers import Adoption, Stranger
 from nova.model.usage import UsageAudits, UsagePage, UsageQuery
+from nova.rpc.contracts.conductor_api_data import ApiDatabaseCalls
 from nova.rpc.contracts.conductor_consoles import ConsoleCalls
-from nova.rpc.contracts.conductor_hosts import EnrolmentCalls
+from nova.rpc.contracts.conductor_hosts import EnrolmentCalls, StrangerCalls
 from nova.rpc.contracts.conductor_networks import AllNetworkCalls
 from nova.rpc.interface import Contract, Timeout, call
 
 
-class ConductorRPC(ConsoleCalls, AllNetworkCalls, EnrolmentCalls, Contract):
+class ConductorRPC(ApiDatabaseCalls, ConsoleCalls, AllNetworkCalls, EnrolmentCalls, StrangerCalls, Contract):
     """Everything the API can ask. Who asks is in the request's context; what they may see is in the query's scope."""
 
     topic, version, carries_token = "conductor", "1.7", True  # it shows images and networks as the user sees them
@@ -217,98 +212,6 @@ class ConductorRPC(ConsoleCalls, AllNetworkCalls, EnrolmentCalls, Contract):
     def get_server_migration(self, query: ServerQuery, migration_id: int) -> ServerMigrations:
         """One move of a server, whatever its type and status. NotFound: the server, or the move."""
 
-    # server groups
-    @call(reads=True, since="1.1")
-    def list_server_groups(self, query: ServerGroupQuery) -> tuple[ServerGroup, ...]:
-        """A page of groups with their members."""
-
-    @call(reads=True, since="1.1")
-    def get_server_group(self, uuid: str, scope: Scope) -> ServerGroup:
-        """One group, or NotFound."""
-
-    @call(since="1.1")
-    def create_server_group(self, group: NewServerGroup) -> ServerGroup:
-        """Make a group of the caller's. OverQuota."""
-
-    @call(since="1.1")
-    def delete_server_group(self, uuid: str, scope: Scope) -> None:
-        """The group goes, its servers stay. NotFound."""
-
-    # flavors
-    @call(reads=True)
-    def list_flavors(self, query: FlavorQuery) -> tuple[Flavor, ...]:
-        """A page of flavors with their extra specs."""
-
-    @call(reads=True)
-    def get_flavor(self, flavorid: str, scope: Scope) -> Flavor:
-        """One live flavor the scope may use (any, for an unlimited scope)."""
-
-    @call()
-    def create_flavor(self, flavor: NewFlavor) -> Flavor:
-        """Conflict when name or flavorid is taken."""
-
-    @call()
-    def update_flavor(self, flavorid: str, description: str | None) -> Flavor:
-        """Only the description can change."""
-
-    @call()
-    def delete_flavor(self, flavorid: str) -> None:
-        """Servers keep their copy."""
-
-    @call()
-    def set_flavor_specs(self, flavorid: str, specs: Mapping[str, str]) -> Mapping[str, str]:
-        """Add or replace extra specs; all of them after it."""
-
-    @call()
-    def delete_flavor_spec(self, flavorid: str, key: str) -> None:
-        """NotFound when the flavor has no such key."""
-
-    @call()
-    def change_flavor_access(self, flavorid: str, project_id: str, allowed: bool) -> tuple[str, ...]:
-        """Give or take a project's access; all that have it after it. Conflict: had it already; NotFound: had not."""
-
-    # keypairs
-    @call(reads=True)
-    def list_keypairs(self, query: KeypairQuery) -> tuple[Keypair, ...]:
-        """A user's keypairs by name."""
-
-    @call(reads=True)
-    def get_keypair(self, user_id: str, name: str) -> Keypair:
-        """One keypair, or NotFound."""
-
-    @call()
-    def create_keypair(self, keypair: NewKeypair) -> Keypair:
-        """Conflict: the name is taken. OverQuota."""
-
-    @call()
-    def delete_keypair(self, user_id: str, name: str) -> None:
-        """NotFound when there is none."""
-
-    # quotas
-    @call(reads=True)
-    def get_quotas(self, project_id: str, user_id: str | None, usage: bool) -> QuotaSet:
-        """Limits in force; with ``usage``, what is in use too."""
-
-    @call(reads=True)
-    def get_default_quotas(self) -> QuotaSet:
-        """What a project without limits of its own has."""
-
-    @call()
-    def update_quotas(self, update: QuotaUpdate) -> QuotaSet:
-        """Invalid when a limit is below what is in use (unless forced) or above the project's."""
-
-    @call()
-    def delete_quotas(self, project_id: str, user_id: str | None) -> None:
-        """Back to the defaults."""
-
-    @call(reads=True, since="1.1")
-    def get_quota_class(self, class_name: str) -> QuotaClass:
-        """A class's limits, the configured defaults where it has none. ``default`` is what all projects begin from."""
-
-    @call(since="1.1")
-    def update_quota_class(self, update: QuotaClass) -> QuotaClass:
-        """Write some limits of a class; all of them after it."""
-
     # usage
     @call(reads=True, since="1.1")
     def get_usage(self, query: UsageQuery) -> UsagePage:
@@ -361,43 +264,6 @@ class ConductorRPC(ConsoleCalls, AllNetworkCalls, EnrolmentCalls, Contract):
     def change_host_power(self, change: HostPowerChange) -> str:
         """What the host's driver says of it. NotFound; Invalid: it is down; NotSupported: the driver can't."""
 
-    # aggregates
-    @call(reads=True, since="1.1")
-    def list_aggregates(self) -> tuple[Aggregate, ...]:
-        """All of them, in three statements."""
-
-    @call(reads=True, since="1.1")
-    def get_aggregate(self, aggregate_id: int) -> Aggregate:
-        """One aggregate, or NotFound."""
-
-    @call(since="1.1")
-    def create_aggregate(self, new: NewAggregate) -> Aggregate:
-        """Conflict: the name is taken. Invalid: no name for a zone."""
-
-    @call(since="1.1")
-    def update_aggregate(self, update: AggregateUpdate) -> Aggregate:
-        """Conflict: the name is taken. Invalid: the zone can not change while servers are in it."""
-
-    @call(since="1.1")
-    def set_aggregate_metadata(self, aggregate_id: int, items: Mapping[str, str | None]) -> Aggregate:
-        """Write keys; None takes one away. Invalid as for an update."""
-
-    @call(since="1.1")
-    def delete_aggregate(self, aggregate_id: int) -> None:
-        """Invalid while hosts are in it."""
-
-    @call(since="1.1")
-    def add_aggregate_host(self, aggregate_id: int, host: str) -> Aggregate:
-        """NotFound: aggregate or host. Conflict: it is in there, or would get a second zone, or leave a server's."""
-
-    @call(since="1.1")
-    def remove_aggregate_host(self, aggregate_id: int, host: str) -> Aggregate:
-        """NotFound: aggregate, or host in it. Conflict: it would leave the zone that a server of it asked for."""
-
-    @call(since="1.1")
-    def cache_images(self, aggregate_id: int, image_ids: tuple[str, ...]) -> None:
-        """Have the hosts fetch images; answered before they did. NotFound: the aggregate. Invalid: an image."""
-
     # images (the proxy of old versions; the token in the context is used)
     @call(reads=True)
     def list_images(self, query: ImageQuery) -> tuple[Image, ...]:
@@ -415,23 +281,6 @@ class ConductorRPC(ConsoleCalls, AllNetworkCalls, EnrolmentCalls, Contract):
     def update_image_properties(self, image_id: str, items: Mapping[str, str],
                                 delete: tuple[str, ...], replace: bool) -> Mapping[str, str]:
         """Change an image's custom properties; all of them after it."""
-
-    @call(reads=True, since="1.7")
-    def list_strangers(self, with_ended: bool) -> tuple[Stranger, ...]:
-        """What hosts and the ledger have that no record explains; ``with_ended``: what was, too."""
-
-    @call(since="1.7")
-    def look_for_strangers(self, host: str | None) -> int:
-        """Have hosts look at once (all compute hosts, for None): how many. They report a guest that they saw twice."""
-
-    @call(since="1.7")
-    def remove_stranger(self, stranger_id: int) -> Stranger:
-        """Have it removed. NotFound; Conflict: a record explains it by now, or it can not be removed so."""
-
-    @call(since="1.7")
-    def adopt_stranger(self, stranger_id: int, change: bool) -> Adoption:
-        """Make the guest its server's again, or a server's that no record knows; without ``change`` only look.
-        NotFound; Conflict: a record explains it by now, or it can not be adopted."""
 
     # daemons
     @call(timeout=Timeout.SHORT)

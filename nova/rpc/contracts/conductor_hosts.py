@@ -1,4 +1,4 @@
-"""The part of ``ConductorRPC`` that says which hosts are believed."""
+"""The part of ``ConductorRPC`` that says which hosts are believed, and what to do with what is found there."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from nova.model.base import HostName
 from nova.model.services import EnrolledHost
+from nova.model.strangers import Adoption, Stranger
 from nova.rpc.interface import call
 
 
@@ -29,3 +30,24 @@ class EnrolmentCalls:
     @call(since="1.4")
     def expel_host(self, host: HostName) -> None:
         """Believe nothing more of the host, and send it nothing. NotFound: it was never enrolled."""
+
+
+class StrangerCalls:
+    """What hosts and the ledger have that no record explains."""
+
+    @call(reads=True, since="1.7")
+    def list_strangers(self, with_ended: bool) -> tuple[Stranger, ...]:
+        """What hosts and the ledger have that no record explains; ``with_ended``: what was, too."""
+
+    @call(since="1.7")
+    def look_for_strangers(self, host: str | None) -> int:
+        """Have hosts look at once (all compute hosts, for None): how many. They report a guest that they saw twice."""
+
+    @call(since="1.7")
+    def remove_stranger(self, stranger_id: int) -> Stranger:
+        """Have it removed. NotFound; Conflict: a record explains it by now, or it can not be removed so."""
+
+    @call(since="1.7")
+    def adopt_stranger(self, stranger_id: int, change: bool) -> Adoption:
+        """Make the guest its server's again, or a server's that no record knows; without ``change`` only look.
+        NotFound; Conflict: a record explains it by now, or it can not be adopted."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import threading
 from typing import Any
 
@@ -23,6 +24,7 @@ from nova.model.consoles import (
     TokenCheck,
     token_hash,
 )
+from nova.model.server_orders import UnshelveServer
 from nova.model.services import ServiceUpdate
 from nova.rpc.contracts.compute import ComputeRPC
 from nova.rpc.contracts.conductor import ConductorRPC
@@ -217,6 +219,23 @@ def test_token_when_its_server_has_gone_from_there_then_it_is_dead_for_all(cloud
     assert refusal(cloud) == "console.ended" and len(cloud.computes["a"].asked("find_console")) == asked
     with pytest.raises(errors.NotFound):
         cloud.control.get_console(token_hash("t"))
+
+
+def test_token_given_out_while_its_server_is_shelved_then_dead_when_it_is_back_on_its_host(cloud: SmallCloud) -> None:
+    cloud.deps.settings = dataclasses.replace(cloud.deps.settings, shelved_offload_time=0)
+    uuid, = cloud.active()
+    keep(cloud, uuid)
+    home = cloud.server(uuid).host
+    cloud.order(uuid, "shelve")
+    cloud.ended(uuid)
+    gone = cloud.server(uuid)
+    assert gone.host is None
+    cloud.write("cell", sa.update(TOKENS).values(epoch=gone.console_epoch))
+    assert refusal(cloud) == "console.ended"
+    cloud.control.unshelve_server(UnshelveServer(uuid=uuid))
+    cloud.ended(uuid)
+    change(cloud, uuid, host=home)
+    assert refusal(cloud) == "console.ended"
 
 
 @pytest.mark.parametrize("field", [{"port": 6000}, {"host": "elsewhere"}, {"port": None, "socket_path": "/x"},

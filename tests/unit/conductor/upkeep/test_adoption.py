@@ -10,7 +10,7 @@ import pytest
 import sqlalchemy as sa
 
 from nova import errors
-from nova.conductor.upkeep import allocation_audit
+from nova.conductor.upkeep import allocation_audit, continuous_audit
 from nova.db import addresses, ledger, lost_api, security_groups
 from nova.db.models import api, cell
 from nova.model.orders import BuildOrder
@@ -152,7 +152,7 @@ def test_adopt_when_its_server_was_deleted_then_it_is_refused(cloud: SmallCloud)
 @pytest.mark.parametrize("lost", ["ledger", "allocations"])
 def test_adopt_when_it_died_between_the_databases_then_the_audits_find_what_is_missing(cloud: SmallCloud, lost: str,
                                                                                       monkeypatch: Any) -> None:
-    """The record is there: quota and claims follow from it (``api_db rebuild``, and the audit of allocations)."""
+    """The record is there: quota follows from it (the continuous audit), and claims do (the audit of allocations)."""
     host, order = forgotten(cloud)
     stranger = appears(cloud, host, order)
     where, name = {"ledger": (lost_api, "open_rows"), "allocations": (allocation_audit, "judge")}[lost]
@@ -161,9 +161,9 @@ def test_adopt_when_it_died_between_the_databases_then_the_audits_find_what_is_m
         with pytest.raises(KeyboardInterrupt):
             cloud.control.adopt_stranger(stranger, True)
     assert cloud.server(order.server_uuid).host == host and not cloud.control.list_strangers(False)
-    with cloud.cell.reading() as tx:
-        row = lost_api.proof_of(tx, order.server_uuid)
-    cloud.api.transact(lambda tx: lost_api.open_rows(tx, [row]))
+    continuous_audit.run(cloud.deps)
+    with cloud.api.reading() as tx:
+        assert ledger.usage(tx, "demo", None)["project"]["instances"] == 1
     stores = allocation_audit.Stores(cloud.api, cloud.cell)
     allocation_audit.judge(stores, order.server_uuid, allocation_audit.ALL)
     assert held(cloud, order.server_uuid) == [host]
