@@ -1,0 +1,192 @@
+"""What the volume service keeps, as far as we read it, and a server's disks that lie on its volumes.
+
+Source: the public reference of the Block Storage API v3; of block devices, the Compute API reference (Create Server).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from nova.model.base import Json, Time, Value
+
+#: Statuses of volumes (and of snapshots, as far as they have them).
+AVAILABLE, RESERVED, ATTACHING, IN_USE, DETACHING = "available", "reserved", "attaching", "in-use", "detaching"
+CREATING, DOWNLOADING, ERROR, DELETING = "creating", "downloading", "error", "deleting"
+
+#: What a device is made of (``source_type``), and where it lies (``destination_type``).
+VOLUME, IMAGE, SNAPSHOT, BLANK = "volume", "image", "snapshot", "blank"
+LOCAL = "local"
+
+
+class VolumeUse(Value):
+    """An attachment as a volume shows it."""
+
+    server_id: str
+    attachment_id: str = ""
+    device: str = ""
+    host: str = ""
+
+
+class Volume(Value):
+    """A volume. ``size_gb`` is what it is sold as. ``image_metadata``: of the image that it was made of, all text.
+
+    ``shared_targets`` None: other volumes of its back end are reached through the same target, if any is shared at all.
+    """
+
+    id: str
+    status: str = AVAILABLE
+    name: str = ""
+    description: str | None = None
+    size_gb: int = 0
+    availability_zone: str = ""
+    created_at: Time | None = None
+    volume_type: str = ""
+    snapshot_id: str | None = None
+    bootable: bool = False
+    multiattach: bool = False
+    encrypted: bool = False
+    migration_status: str | None = None
+    metadata: Mapping[str, str] = {}
+    image_metadata: Mapping[str, str] = {}
+    attachments: tuple[VolumeUse, ...] = ()
+    shared_targets: bool | None = False
+    service_uuid: str | None = None
+
+
+class NewVolume(Value):
+    """A volume to make: empty, or of an image, or of a snapshot."""
+
+    size_gb: int
+    name: str = ""
+    description: str | None = None
+    snapshot_id: str | None = None
+    image_id: str | None = None
+    volume_type: str | None = None
+    availability_zone: str | None = None
+    metadata: Mapping[str, str] = {}
+
+
+class VolumeSnapshot(Value):
+    """A snapshot of a volume. ``progress``: such as ``90%``."""
+
+    id: str
+    volume_id: str
+    status: str = AVAILABLE
+    progress: str = ""
+    size_gb: int = 0
+    name: str = ""
+    description: str | None = None
+    created_at: Time | None = None
+    project_id: str = ""
+
+
+class NewVolumeSnapshot(Value):
+    """``force``: of a volume that is in use, too."""
+
+    volume_id: str
+    name: str = ""
+    description: str | None = None
+    force: bool = False
+
+
+class VolumeQuery(Value):
+    """A page of a project's volumes or snapshots, by the old proxies' parameters."""
+
+    limit: int | None = None
+    offset: int = 0
+
+
+#: What a host says of itself, so that a back end lets it in: the words of os-brick.
+Connector = Mapping[str, Json]
+
+
+class VolumeConnection(Value):
+    """How one host reaches one volume. It may hold secrets: it goes to that host by order, and is never kept, logged or
+    shown. ``kind``: such as ``rbd``, ``nfs``, ``iscsi``; ``data``: the back end's own words."""
+
+    kind: str
+    data: Mapping[str, Json] = {}
+
+    def __repr__(self) -> str:
+        return f"VolumeConnection(kind={self.kind!r}, data=***)"
+
+
+class VolumeAttachment(Value):
+    """What the volume service keeps of a volume's use by a server. ``connection`` None: no host has asked for it."""
+
+    id: str
+    volume_id: str
+    server_id: str = ""
+    status: str = ""
+    connection: VolumeConnection | None = None
+
+
+class VolumeEncryption(msgspec.Struct, frozen=True, kw_only=True):
+    """How a volume is encrypted. ``key_id``: of the key manager; the key itself is asked of it by the host's order."""
+
+    key_id: str
+    provider: str = ""
+    cipher: str | None = None
+    key_size: int | None = None
+    control_location: str = "front-end"
+
+
+class VolumeLimits(Value):
+    """Of a project's snapshots; None: no limit."""
+
+    snapshots_used: int = 0
+    snapshots_most: int | None = None
+
+
+class BlockDevice(Value):
+    """A disk of a server that lies on a volume. ``id`` is the device's own (``bdm_uuid``).
+
+    ``source`` is what its volume is made of, and ``source_id`` names that; ``volume_id`` is empty until there is one.
+    ``boot_index`` 0: the server boots from it; None: it is not booted from. ``attachment_id``: the volume service's;
+    empty: none is made yet, or it is given back. ``next_attachment_id``: of a move's destination, while it lasts.
+    ``made``: we made the volume for this server. ``device_name``: where the guest is believed to see it.
+    """
+
+    id: str
+    source: str = VOLUME
+    source_id: str = ""
+    volume_id: str = ""
+    attachment_id: str = ""
+    next_attachment_id: str = ""
+    size_gb: int | None = None
+    volume_type: str | None = None
+    boot_index: int | None = None
+    device_name: str | None = None
+    device_type: str | None = None
+    bus: str | None = None
+    tag: str | None = None
+    delete_on_termination: bool = False
+    multiattach: bool = False
+    encrypted: bool = False
+    made: bool = False
+
+
+class VolumeDisk(Value):
+    """A volume as an order has it: the device, and how this host reaches it. ``connection`` None: it does so already,
+    or does not need to."""
+
+    device: BlockDevice
+    connection: VolumeConnection | None = None
+
+
+class AttachVolume(Value):
+    """A volume to attach to a server. ``device``: where the user would like to see it, which is no promise.
+    ``multiattach``: the request's version knows volumes of several servers."""
+
+    volume_id: str
+    device: str | None = None
+    tag: str | None = None
+    delete_on_termination: bool = False
+    multiattach: bool = False
+
+
+def root_of(devices: tuple[BlockDevice, ...]) -> BlockDevice | None:
+    """The volume that a server boots from; None: it boots from a disk of its host."""
+    return next((one for one in devices if one.boot_index == 0), None)
