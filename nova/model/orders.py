@@ -12,6 +12,7 @@ from nova.model.networks import Interface
 from nova.model.security_groups import GuestFirewall
 from nova.model.states import PowerState
 from nova.model.topology import Packing
+from nova.model.volumes import VolumeDisk
 
 
 class Fence(Value):
@@ -69,6 +70,7 @@ class BuildOrder(Value):
     packing: Packing | None = None  # what it holds of the host's cells and devices
     firewall: GuestFirewall | None = None  # None: nobody's but the network service's own
     image_tickets: tuple[ImageTicket, ...] = ()  # for its image, kernel and ramdisk
+    volumes: tuple[VolumeDisk, ...] = ()  # its disks on volumes, in the guest's order; the first may be its root
 
 
 class GuestOrder(Value):
@@ -121,6 +123,16 @@ class InterfaceOrder(Value):
     instance_name: str
     fence: Fence
     interface: Interface
+    build: BuildOrder
+
+
+class VolumeOrder(Value):
+    """Give a guest a volume, or take it away. ``build`` is the guest with what it has after that."""
+
+    server_uuid: str
+    instance_name: str
+    fence: Fence
+    disk: VolumeDisk
     build: BuildOrder
 
 

@@ -8,6 +8,7 @@ from nova.model.base import Page, Scope, Time, Value
 from nova.model.flavors import Flavor
 from nova.model.networks import Interface, RequestedNetwork
 from nova.model.states import PowerState, TaskState, VmState
+from nova.model.volumes import BlockDevice
 
 
 class Fault(Value):
@@ -246,6 +247,7 @@ class NewServer(Value):
     may_zero_disk: bool = True  # policy servers:create:zero_disk_flavor passed
     may_use_external: bool = False  # policy network:attach_external_network passed
     disks: tuple[LocalDisk, ...] = ()  # ephemeral and swap disks asked for one by one; empty: as the flavor has them
+    volumes: tuple[BlockDevice, ...] = ()  # disks on volumes, without ids: of each server
 
 
 class CreatedServers(Value):

@@ -141,7 +141,7 @@ class VolumeLimits(Value):
 
 
 class BlockDevice(Value):
-    """A disk of a server that lies on a volume. ``id`` is the device's own (``bdm_uuid``).
+    """A disk of a server that lies on a volume. ``id`` is the device's own (``bdm_uuid``); empty in a request.
 
     ``source`` is what its volume is made of, and ``source_id`` names that; ``volume_id`` is empty until there is one.
     ``boot_index`` 0: the server boots from it; None: it is not booted from. ``attachment_id``: the volume service's;
@@ -149,7 +149,7 @@ class BlockDevice(Value):
     ``made``: we made the volume for this server. ``device_name``: where the guest is believed to see it.
     """
 
-    id: str
+    id: str = ""
     source: str = VOLUME
     source_id: str = ""
     volume_id: str = ""

@@ -6,7 +6,7 @@ when what it undoes never happened. ``order`` values are whole: a driver asks no
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from nova.model.consoles import ConsoleType
@@ -25,9 +25,11 @@ from nova.model.orders import (
     MoveOrder,
     RescueOrder,
     SnapshotOrder,
+    VolumeOrder,
 )
 from nova.model.states import PowerState
 from nova.model.topology import Packing
+from nova.model.volumes import Connector, VolumeDisk
 
 PowerListener = Callable[[GuestState], None]
 
@@ -194,6 +196,33 @@ class HotPlug(Protocol):
         is asked meanwhile; true: give up)."""
 
 
+class Volumes(Protocol):
+    """Disks on volumes of the volume service. What ``order.volumes`` of a build name is connected by ``connect`` before
+    the guest is defined, and let go by ``disconnect`` after it is gone."""
+
+    def connector(self) -> Connector:
+        """What this host says of itself to a volume's back end."""
+
+    def connect(self, server_uuid: str, volumes: Sequence[VolumeDisk]) -> None:
+        """Make the volumes usable on this host. Nothing where they are. HostRefused; what failed leaves nothing."""
+
+    def disconnect(self, server_uuid: str, keep: frozenset[str] = frozenset()) -> None:
+        """Let go of all that ``connect`` made for the guest, but of the volumes to ``keep``, by what is kept beside the
+        guest. Safe when there is nothing."""
+
+    def attach_volume(self, order: VolumeOrder) -> PowerState:
+        """Connect it and plug it into the guest, as it runs and as it starts next; ``order.build`` is the guest with
+        it. Nothing where it is already. HostRefused; what failed leaves nothing."""
+
+    def detach_volume(self, order: VolumeOrder, stopped: Callable[[], bool]) -> PowerState:
+        """Ask the guest to give it up, again from time to time, and disconnect it when it has; ``order.build`` is the
+        guest without it. Nothing where it is gone. Conflict: it did not in time, and has it still (``stopped`` is asked
+        meanwhile; true: give up)."""
+
+    def extend_volume(self, order: VolumeOrder) -> PowerState:
+        """The volume has grown: let the host and the guest see ``order.disk.device.size_gb``."""
+
+
 class Rescuing(Protocol):
     """Another system boots; the guest's own disks are beside it."""
 
@@ -313,6 +342,7 @@ class Driver(Protocol):
     suspending: Suspending | None = None
     held_starts: HeldStarts | None = None
     hot_plug: HotPlug | None = None
+    volumes: Volumes | None = None
     rescuing: Rescuing | None = None
     agent: Agent | None = None
     crash_dumps: CrashDumps | None = None

@@ -24,8 +24,10 @@ from nova.model.orders import (
     RebuildOrder,
     RescueOrder,
     SnapshotOrder,
+    VolumeOrder,
 )
 from nova.model.strangers import KeptGuest
+from nova.model.volumes import Connector
 from nova.rpc.interface import Contract, Timeout, call, cast
 
 
@@ -116,6 +118,24 @@ class ComputeRPC(Contract):
     @call(timeout=Timeout.LONG, since="1.3")
     def detach_interfaces(self, host: HostName, orders: tuple[InterfaceOrder, ...]) -> tuple[Outcome, ...]:
         """Take an interface out. Nothing when it is not plugged in. Conflict: a running guest does not let it go."""
+
+    @call(reads=True, timeout=Timeout.SHORT, since="1.6")
+    def volume_connector(self, host: HostName) -> Connector:
+        """What the host says of itself to a volume's back end. NotSupported: its hypervisor has no volumes."""
+
+    @call(timeout=Timeout.LONG, since="1.6", sensitive=True)
+    def attach_volumes(self, host: HostName, orders: tuple[VolumeOrder, ...]) -> tuple[Outcome, ...]:
+        """Connect a volume and plug it in, while the guest runs or for its next start. Nothing when it is plugged in.
+        HostRefused: the guest or this host can't have it."""
+
+    @call(timeout=Timeout.LONG, since="1.6", sensitive=True)
+    def detach_volumes(self, host: HostName, orders: tuple[VolumeOrder, ...]) -> tuple[Outcome, ...]:
+        """Take a volume out and disconnect it. Nothing when it is not there. Conflict: a running guest does not let it
+        go."""
+
+    @call(timeout=Timeout.LONG, since="1.6", sensitive=True)
+    def extend_volumes(self, host: HostName, orders: tuple[VolumeOrder, ...]) -> tuple[Outcome, ...]:
+        """Let guests see that a volume has grown."""
 
     @call(since="1.3", timeout=Timeout.SHORT)
     def refresh_firewall(self, host: HostName) -> None:

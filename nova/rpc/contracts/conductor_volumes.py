@@ -1,0 +1,79 @@
+"""The part of ``ConductorRPC`` about volumes: of servers, and of the volume service for clients of old versions."""
+
+from __future__ import annotations
+
+from nova.model.servers import ServerQuery
+from nova.model.volumes import (
+    AttachVolume,
+    BlockDevice,
+    NewVolume,
+    NewVolumeSnapshot,
+    Volume,
+    VolumeQuery,
+    VolumeSnapshot,
+)
+from nova.rpc.interface import call
+
+
+class ServerVolumeCalls:
+    """A server's disks that lie on volumes."""
+
+    @call(reads=True, since="1.7")
+    def list_server_volumes(self, query: ServerQuery) -> tuple[BlockDevice, ...]:
+        """In the guest's order, with those that are still to be attached. NotFound outside the scope."""
+
+    @call(since="1.7")
+    def attach_volume(self, server_uuid: str, wanted: AttachVolume, wait: bool) -> BlockDevice:
+        """Refused at once, or begun; with ``wait`` it answers when the guest has it. NotFound: server or volume.
+        Invalid: the volume is not to be had, is attached, or can not be the server's; Conflict: its state; Forbidden:
+        too many disks."""
+
+    @call(since="1.7")
+    def detach_volume(self, server_uuid: str, volume_id: str) -> None:
+        """Refused at once, or begun. NotFound: not attached; Invalid: the server boots from it, or the volume's state;
+        Conflict: the server's state, or its host is down."""
+
+    @call(since="1.7")
+    def swap_volume(self, server_uuid: str, volume_id: str, new_volume_id: str) -> None:
+        """Begin to copy a volume of a running guest to another one, which takes its place. NotFound, Invalid; Conflict:
+        the volume service did not ask for it."""
+
+    @call(since="1.7")
+    def keep_volume(self, server_uuid: str, volume_id: str, delete_on_termination: bool) -> None:
+        """Whether the volume is deleted with its server. NotFound: not attached."""
+
+
+class VolumeProxyCalls:
+    """What the volume service has, as the user sees it (the token in the context is used)."""
+
+    @call(reads=True, since="1.7")
+    def list_volumes(self, query: VolumeQuery) -> tuple[Volume, ...]:
+        """A page of the project's volumes."""
+
+    @call(reads=True, since="1.7")
+    def get_volume(self, volume_id: str) -> Volume:
+        """NotFound."""
+
+    @call(since="1.7")
+    def create_volume(self, new: NewVolume) -> Volume:
+        """OverQuota; Invalid; NotFound: the snapshot."""
+
+    @call(since="1.7")
+    def delete_volume(self, volume_id: str) -> None:
+        """NotFound; Invalid: it is in use."""
+
+    @call(reads=True, since="1.7")
+    def list_volume_snapshots(self, query: VolumeQuery) -> tuple[VolumeSnapshot, ...]:
+        """A page of the project's snapshots of volumes."""
+
+    @call(reads=True, since="1.7")
+    def get_volume_snapshot(self, snapshot_id: str) -> VolumeSnapshot:
+        """NotFound."""
+
+    @call(since="1.7")
+    def create_volume_snapshot(self, new: NewVolumeSnapshot) -> VolumeSnapshot:
+        """NotFound: the volume. Invalid, OverQuota."""
+
+    @call(since="1.7")
+    def delete_volume_snapshot(self, snapshot_id: str) -> None:
+        """NotFound; Invalid: it is in use."""
