@@ -22,6 +22,7 @@ from nova.conductor.actions.rescue import RESCUE_SERVER, UNRESCUE_SERVER
 from nova.conductor.actions.resize import CONFIRM_RESIZE, MIGRATE, RESIZE, REVERT_RESIZE
 from nova.conductor.actions.shelve import SHELVE_OFFLOAD_SERVER, SHELVE_SERVER, UNSHELVE_SERVER
 from nova.conductor.actions.snapshot import CREATE_BACKUP, CREATE_IMAGE
+from nova.conductor.actions.volumes import ATTACH_VOLUME, DETACH_VOLUME
 
 #: In a server's life, on its host.
 ON_ONE_HOST = (
@@ -32,7 +33,7 @@ ON_ONE_HOST = (
 #: From one host to another.
 MOVES = (RESIZE, MIGRATE, CONFIRM_RESIZE, REVERT_RESIZE, LIVE_MIGRATE, EVACUATE)
 
-#: A server's interfaces that come and go.
-OF_INTERFACES = (ATTACH_INTERFACE, DETACH_INTERFACE)
+#: A server's devices that come and go.
+OF_DEVICES = (ATTACH_INTERFACE, DETACH_INTERFACE, ATTACH_VOLUME, DETACH_VOLUME)
 
-ALL = (CREATE_SERVER, DELETE_SERVER, *ON_ONE_HOST, *MOVES, *OF_INTERFACES)
+ALL = (CREATE_SERVER, DELETE_SERVER, *ON_ONE_HOST, *MOVES, *OF_DEVICES)

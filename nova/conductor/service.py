@@ -12,6 +12,7 @@ from nova.conductor.actions.rescue import Rescues
 from nova.conductor.actions.resize import Resizes
 from nova.conductor.actions.shelve import Unshelving
 from nova.conductor.actions.snapshot import ImagesOfServers
+from nova.conductor.actions.volumes import VolumeActions
 from nova.conductor.engine import announce
 from nova.conductor.engine.assembled import Assembled, assemble
 from nova.conductor.engine.deps import Deps
@@ -32,6 +33,7 @@ from nova.conductor.queries.server_groups import ServerGroups
 from nova.conductor.queries.server_parts import ServerParts
 from nova.conductor.queries.servers import Servers
 from nova.conductor.queries.usage import UsageQueries
+from nova.conductor.queries.volumes import VolumeQueries
 from nova.conductor.upkeep.adoption import Adoptions
 from nova.conductor.upkeep.strangers import Strangers
 from nova.rpc.contracts.conductor import ConductorRPC
@@ -50,10 +52,10 @@ def conductor_service(deps: Deps, daemons: Daemons) -> Assembled:
     servers, admission = Servers(deps), CreateAdmission(deps)
     actions = (admission, Passwords(deps), Rescues(deps), Unshelving(deps), ImagesOfServers(deps),
                Rebuilds(deps, servers.get_server), Resizes(deps), Evacuations(deps), LiveMigrations(deps),
-               InterfaceActions(deps))
+               InterfaceActions(deps), VolumeActions(deps))
     reads = (servers, Flavors(deps), Keypairs(deps), Quotas(deps), Hosts(deps), Aggregates(deps), Networks(deps),
              Floating(deps), SecurityGroups(deps), ImageQueries(deps), UsageQueries(deps), ServerGroups(deps),
-             ServerParts(deps), Migrations(deps), ConsoleQueries(deps))
+             ServerParts(deps), Migrations(deps), ConsoleQueries(deps), VolumeQueries(deps))
     whole = assemble(ConductorRPC, *actions, *reads, ControlDaemons(daemons), Enrolments(deps), Strangers(deps),
                      Adoptions(deps), ExternalEvents(deps, servers.order_server),
                      Cloudpipes(deps, admission.create_servers, servers.list_servers))

@@ -175,7 +175,8 @@ def rows(tx: Connection, uuids: Sequence[str]) -> Rows:
         cleanup_hosts[one.server_uuid].add(one.host)
     found = {row.uuid: row for row in tx.execute(
         sa.select(servers.c.uuid, servers.c.vm_state, servers.c.task_state, servers.c.host, servers.c.node,
-                  servers.c.flavor, servers.c.image).where(servers.c.uuid.in_(mine), servers.c.deleted == 0))}
+                  servers.c.flavor, servers.c.image, servers.c.volumes)
+        .where(servers.c.uuid.in_(mine), servers.c.deleted == 0))}
     busy = tx.execute(sa.select(operations.c.server_uuid).where(operations.c.server_uuid.in_(mine),
                                                                 operations.c.finished_at.is_(None))).scalars()
     moves: dict[str, list[Any]] = defaultdict(list)

@@ -37,3 +37,10 @@ def under_way(tx: Connection, server_uuid: str, actions: Collection[str]) -> str
     return tx.execute(sa.select(columns.direction).where(
         columns.server_uuid == server_uuid, columns.finished_at.is_(None), columns.action.in_(sorted(actions))).limit(1)
     ).scalar()
+
+
+def any_open(tx: Connection, server_uuid: str) -> bool:
+    """Whether an operation works on the server."""
+    columns = operations.c
+    return tx.execute(sa.select(columns.id).where(
+        columns.server_uuid == server_uuid, columns.finished_at.is_(None)).limit(1)).first() is not None

@@ -14,6 +14,7 @@ from nova.model.images import Image
 from nova.model.networks import Interface, PortDemand, RequestedNetwork
 from nova.model.orders import Disk
 from nova.model.servers import Fault, ServerMemo
+from nova.model.volumes import BlockDevice
 
 
 class ServerRow(msgspec.Struct, frozen=True):
@@ -54,6 +55,7 @@ class ServerRow(msgspec.Struct, frozen=True):
     requested_networks: tuple[RequestedNetwork, ...] | None
     interfaces: tuple[Interface, ...] | None
     port_demands: tuple[PortDemand, ...] | None
+    volumes: tuple[BlockDevice, ...] | None
     security_groups: tuple[str, ...] | None
     root_device_name: str | None
     config_drive: bool

@@ -19,6 +19,7 @@ from nova.db.models.cell import (
     server_tags,
     servers,
     services,
+    volume_holders,
 )
 from nova.db.server_row import ServerRow
 from nova.db.services import COMPUTE
@@ -37,7 +38,7 @@ _PLAIN = ("uuid", "id", "name", "project_id", "user_id", "created_at", "updated_
           "access_ip_v4", "access_ip_v6", "config_drive", "disk_config", "locked_by", "locked_reason", "description",
           "fault")
 _DERIVED = ("deleted", "vm_state", "task_state", "power_state", "image", "interfaces", "security_groups",
-            "trusted_certs", "scheduler_hints", "availability_zone")
+            "trusted_certs", "scheduler_hints", "availability_zone", "volumes")
 _HOSTS = [services.c.disabled.label("host_disabled"), services.c.forced_down.label("host_forced_down"),
           services.c.last_seen_at.label("host_seen_at"), utc_now().label("clock")]
 
@@ -189,8 +190,10 @@ def detail(row: AnyRow, metadata: Mapping[str, str], tags: Sequence[str], templa
         interfaces=found["interfaces"] or (), security_groups=found["security_groups"] or (),
         trusted_certs=found["trusted_certs"], scheduler_hints=found["scheduler_hints"] or {},
         availability_zone=found["availability_zone"], locked=found["locked_by"] is not None,
-        metadata=metadata, tags=tuple(sorted(tags)), volumes=(), instance_name=instance_name(template, found["id"],
-                                                                                            found["uuid"]))
+        metadata=metadata, tags=tuple(sorted(tags)), volumes=tuple(
+            AttachedVolume(id=one.volume_id, delete_on_termination=one.delete_on_termination)
+            for one in found["volumes"] or () if one.attachment_id),
+        instance_name=instance_name(template, found["id"], found["uuid"]))
 
 
 def instance_name(template: str, key: int, uuid: str) -> str:
@@ -242,7 +245,8 @@ def purge(tx: Connection, before_s: int, limit: int) -> int:
     if not old:
         return 0
     uuids = [row.uuid for row in old]
-    for table in (server_metadata, server_tags, operations, migrations, console_tokens, security_group_members):
+    for table in (server_metadata, server_tags, operations, migrations, console_tokens, security_group_members,
+                  volume_holders):
         tx.execute(sa.delete(table).where(table.c.server_uuid.in_(uuids)))
     return delete_keys(tx, servers, [row.id for row in old])
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 import msgspec
 
 from nova.model.base import Json, Time, Value
+from nova.model.flavors import Flavor
 
 #: Statuses of volumes (and of snapshots, as far as they have them).
 AVAILABLE, RESERVED, ATTACHING, IN_USE, DETACHING = "available", "reserved", "attaching", "in-use", "detaching"
@@ -190,3 +191,16 @@ class AttachVolume(Value):
 def root_of(devices: tuple[BlockDevice, ...]) -> BlockDevice | None:
     """The volume that a server boots from; None: it boots from a disk of its host."""
     return next((one for one in devices if one.boot_index == 0), None)
+
+
+def local(flavor: Flavor, devices: tuple[BlockDevice, ...] | None) -> Flavor:
+    """What a server takes of its host's disks: no root disk, where it boots from a volume."""
+    if root_of(devices or ()) is None:
+        return flavor
+    return msgspec.structs.replace(flavor, root_gb=0)
+
+
+def as_large_as_root(flavor: Flavor, devices: tuple[BlockDevice, ...]) -> Flavor:
+    """The flavor as an image must fit it: the volume that the server boots from is its root disk."""
+    root = root_of(devices)
+    return flavor if root is None else msgspec.structs.replace(flavor, root_gb=root.size_gb or 0)

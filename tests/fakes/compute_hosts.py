@@ -25,8 +25,9 @@ from tests.fakes.contract import ContractFake
 
 Answer = Callable[[str, Any], Outcome]
 
-#: Call -> kind of its orders: the first word of its name, mostly.
-KINDS = {name: {"set": "password"}.get(word := name.partition("_")[0], word)
+#: Call -> kind of its orders: the first word of its name, mostly; of volumes, ``attach_volume`` and the like.
+KINDS = {name: name[:-1] if name.endswith("_volumes") else {"set": "password"}.get(
+    word := name.partition("_")[0], word)
          for name, method in ComputeRPC.methods.items() if "orders" in method.arguments.__struct_fields__}
 #: Kinds that MovingGuests does.
 MOVES = ("leave", "fetch", "finish", "return", "forget", "describe", "prepare", "migrate", "land")
@@ -52,7 +53,7 @@ class FakeCompute(ContractFake, contract=ComputeRPC):
         self.on_upload: Callable[[str], None] = lambda image_id: None
         self.on_find: Callable[[], None] | None = None  # ahead of each answer to where a console is
         self.given(get_console_output=ConsoleOutput(text=""), get_host_uptime="up 1 day", ping=host,
-                   change_host_power=lambda host, action: action,
+                   change_host_power=lambda host, action: action, volume_connector={"host": host, "ip": "192.0.2.7"},
                    **{call: self._doer(kind) for call, kind in KINDS.items()})
 
     # -- what came
@@ -124,7 +125,7 @@ class FakeCompute(ContractFake, contract=ComputeRPC):
     def _done(self, kind: str, order: Any) -> Outcome:
         if kind == "build":
             self.guests[order.server_uuid] = order
-        if kind in ("rebuild", "attach", "detach"):
+        if kind in ("rebuild", "attach", "detach", "attach_volume", "detach_volume"):
             self.guests[order.server_uuid] = order.build
         if kind in MOVES:
             return self.moving.one(kind, order)

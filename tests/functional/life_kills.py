@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from nova.conductor.engine.workflow import Step, Workflow
 from nova.conductor.registry import ALL, MOVES
+from tests.fakes.taken_steps import OF_VOLUMES, without_volumes
 from tests.functional.client import IMAGE
 
 OTHER_IMAGE = "6c2b1d4e-52f1-4c6e-9d0b-7a3f8e1c9b66"
@@ -67,13 +68,13 @@ class LifeKill(NamedTuple):
 
 def workflows() -> list[Workflow]:
     """Those that the other matrix (``kills.py``) has not, but for the stop of a deleted server, which nobody orders."""
-    return [one for one in ALL if one.action.name not in ("create", "delete", "stop_deleted")]
+    return [one for one in ALL if one.action.name not in ("create", "delete", "stop_deleted", *OF_VOLUMES)]
 
 
 def steps(workflow: Workflow) -> list[Step]:
     """Those that run in the cloud of these tests."""
     given = GIVEN.get(workflow.action.name, set())
-    return [step for step in workflow.steps if step.when is None or step.when in given]
+    return [step for step in without_volumes(workflow) if step.when is None or step.when in given]
 
 
 def matrix() -> list[LifeKill]:

@@ -22,13 +22,14 @@ from tests.fakes.invariants import wrong
 from tests.fakes.living_cloud import Killed, LivingCloud
 from tests.fakes.ready_servers import NOT_TAKEN, ordered, prepared
 from tests.fakes.small_cloud import make_templates
+from tests.fakes.taken_steps import OF_VOLUMES, without_volumes
 from tests.fakes.walk import Walk
 from tests.fakes.walking_cloud import IMAGES, walking_cloud
 
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 
 #: Recorded without a workflow of their own.
-NO_ORDER = {"create", "reset_state"}
+NO_ORDER = {"create", "reset_state", *OF_VOLUMES}
 #: What was stopped or active before may be either after these.
 ENDS_AS_IT_WAS = ("rebuild", "evacuate", "confirmResize", "revertResize")
 HOSTS = ("host1", "host2", "host3")
@@ -42,7 +43,7 @@ def workflows() -> list[Workflow]:
 def points() -> list[Any]:
     """Every step that this action takes here (some are for other options alone)."""
     return [pytest.param(one.action.name, step.name, id=f"{one.action.name}-{step.name}")
-            for one in workflows() for step in one.steps if (one.action.name, step.when) not in NOT_TAKEN]
+            for one in workflows() for step in without_volumes(one) if (one.action.name, step.when) not in NOT_TAKEN]
 
 
 @pytest.fixture(scope="module")
@@ -189,7 +190,7 @@ def failures() -> list[Any]:
     have; so only what nobody foresaw is left."""
     known = (errors.HostRefused("no"), errors.Unavailable("away"))
     return [pytest.param(one.action.name, step.name, error, id=f"{one.action.name}-{step.name}-{type(error).__name__}")
-            for one in workflows() for step in one.steps if (one.action.name, step.when) not in NOT_TAKEN
+            for one in workflows() for step in without_volumes(one) if (one.action.name, step.when) not in NOT_TAKEN
             for error in (*(() if step.decisive else known), RuntimeError("unforeseen"))]
 
 

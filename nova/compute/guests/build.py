@@ -120,7 +120,7 @@ def cache_images(tools: BuildTools, images: Iterable[Image | None], first_max_gb
     if not tools.driver.needs_images or tools.images is None:
         return
     for number, image in enumerate(images):
-        if image is not None:
+        if image is not None and image.id:  # without one: it only says what the system on a volume is like
             tools.images.fetch(image, None if number else first_max_gb)
 
 
@@ -128,7 +128,7 @@ def renew_base(tools: BuildTools, order: BuildOrder) -> None:
     """Have the image that the guest's disks lie over, which may have been lost on this host or cut short.
     guest.BaseLost, Unavailable, HostRefused: before anything is done to the guest."""
     users = tools.driver.image_users
-    if order.image is None or tools.images is None or users is None:
+    if order.image is None or not order.image.id or tools.images is None or users is None:
         return
     if not tools.images.keeps(order.image.id, users.bases(order.server_uuid)):
         return

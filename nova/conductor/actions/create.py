@@ -16,8 +16,9 @@ import msgspec
 
 from nova import context, errors
 from nova.conductor import steps
-from nova.conductor.actions import checks
+from nova.conductor.actions import checks, create_volumes
 from nova.conductor.actions.checks import check_flavor, check_items, keypair, usable_image, wants_drive
+from nova.conductor.actions.create_volumes import VolumesOfCreate, WantedVolumes
 from nova.conductor.engine import quota, zones
 from nova.conductor.engine.begin import builtins
 from nova.conductor.engine.deps import Deps
@@ -37,6 +38,7 @@ from nova.model.quotas import UNLIMITED
 from nova.model.server_groups import hinted
 from nova.model.servers import CreatedServers, NewServer, ServerFacts
 from nova.model.states import PowerState, TaskState, VmState
+from nova.model.volumes import BlockDevice, as_large_as_root, local
 
 
 def check_place(tx: Connection, order: NewServer) -> None:
@@ -95,13 +97,14 @@ class LookedUp(NamedTuple):
     limits: Mapping[str, int]
     project_limits: Mapping[str, int]
     each: Mapping[str, int]  # what quota counts of one server
+    volumes: WantedVolumes
 
 
 class CreateAdmission:
     """``create_servers`` of ConductorRPC."""
 
     def __init__(self, deps: Deps) -> None:
-        self.deps = deps
+        self.deps, self._volumes = deps, VolumesOfCreate(deps)
 
     def create_servers(self, order: NewServer) -> CreatedServers:
         """Once it answers, the servers are in the journal. A message that comes twice gives the first's answer. What
@@ -111,27 +114,44 @@ class CreateAdmission:
         who = context.current()
         if not who.project_id or not who.user_id:
             raise errors.Forbidden("A create needs a user and a project.")
-        image = usable_image(self.deps, order.image_id) if order.image_id else None
+        wanted = self._volumes.look_up(order)
+        image = usable_image(self.deps, order.image_id) if order.image_id else wanted.image
         disk_config = checks.disk_config(order, image)
         zones.check(self.deps, order.availability_zone)
         try:
-            parts = self._look_up(order, who.user_id, who.project_id, image)
+            parts = self._look_up(order, who.user_id, who.project_id, image, wanted)
             count, uuid_list = self._open_ledger(order, parts, who)
         except (errors.daemon.LedgerOpen, errors.OverQuota, errors.server.BadGroup, errors.server.FixedIpInUse):
             if made_before := self._made_before(order):
                 return msgspec.structs.replace(made_before, disk_config=disk_config)
             raise
-        rows = [{**row, "disk_config": disk_config} for row in _rows(self.deps, order, parts, uuid_list, who)]
+        taken = self._take_volumes(order, wanted, uuid_list)
+        rows = [{**row, "disk_config": disk_config, "volumes": taken[row["uuid"]] or None}
+                for row in _rows(self.deps, order, parts, uuid_list, who)]
         entries = [_entry(self.deps, order, row, who) for row in rows]
 
         def insert(tx: Connection) -> tuple[states.Entry, ...]:
             made = servers.insert(tx, rows, entries, order.metadata, order.tags)
             security_groups.join_new(tx, parts.network.members_of, uuid_list)
+            create_volumes.written(tx, taken)
             return made
-        made = self.deps.cell.transact(insert)
+        try:
+            made = self.deps.cell.transact(insert)
+        except errors.NovaError:
+            self._volumes.give_back(taken)
+            raise
         self.deps.runner.start(made, secrets={"admin_password": order.admin_password})
         assert count == len(made)
         return CreatedServers(reservation_id=rows[0]["reservation_id"], uuids=tuple(uuid_list), disk_config=disk_config)
+
+    def _take_volumes(self, order: NewServer, wanted: WantedVolumes, uuid_list: list[str]
+                      ) -> Mapping[str, tuple[BlockDevice, ...]]:
+        """The last thing that may be refused: the servers are not counted then, either."""
+        try:
+            return self._volumes.take(wanted, uuid_list, None)
+        except errors.NovaError:
+            self.deps.api.transact(lambda tx: ledger.close(tx, dict.fromkeys(uuid_list, 2**62)))
+            raise
 
     def _made_before(self, order: NewServer) -> CreatedServers | None:
         """The answer to a request that came before: its message was handed out twice, and this is the second."""
@@ -139,7 +159,8 @@ class CreateAdmission:
             known = ledger.opened(tx, [_uuid(order, index) for index in range(min(order.max_count, MOST_AT_ONCE))])
         return CreatedServers(reservation_id=_reservation(order), uuids=tuple(known)) if known else None
 
-    def _look_up(self, order: NewServer, user_id: str, project_id: str, image: Image | None) -> LookedUp:
+    def _look_up(self, order: NewServer, user_id: str, project_id: str, image: Image | None, wanted: WantedVolumes
+                 ) -> LookedUp:
         whose = quota.owner(self.deps, project_id, user_id)
         with self.deps.api.reading() as tx:
             try:
@@ -147,14 +168,14 @@ class CreateAdmission:
             except errors.NotFound:
                 raise errors.server.BadFlavor(flavor_id=order.flavor_id) from None
             key = keypair(tx, user_id, order.key_name)
-            each = self.deps.quotas.counted(flavor, image.properties if image else {})
+            each = self.deps.quotas.counted(local(flavor, wanted.devices), image.properties if image else {})
             project_limits, limits = quota.effective(self.deps, tx, whose, each)
-        check_flavor(flavor, image, order)
+        check_flavor(as_large_as_root(flavor, wanted.devices), image, order)
         checks.check_needs(self.deps, flavor, image)
         check_items(order.metadata, order.files, limits)
         admitted = self._admit(order, project_id, project_limits)
         return LookedUp(flavor, image, admitted, key.public_key if key else None, key.type if key else "ssh", limits,
-                        project_limits, each)
+                        project_limits, each, wanted)
 
     def _admit(self, order: NewServer, project_id: str, limits: Mapping[str, int]) -> Admitted:
         """Networks and groups, each known, and the host that is asked for, too."""
@@ -170,7 +191,7 @@ class CreateAdmission:
         facts = ServerFacts(flavor=_kept(parts.flavor), image_id=order.image_id,
                             availability_zone=_zone(self.deps, order))
 
-        needed = classes(parts.flavor, parts.image.properties if parts.image else {})
+        needed = classes(local(parts.flavor, parts.volumes.devices), parts.image.properties if parts.image else {})
 
         def write(tx: Connection) -> list[str]:
             ledger.lock_owner(tx, str(who.project_id))
@@ -308,9 +329,11 @@ def launched(ops: Sequence[Op]) -> Mapping[str, object]:
 take_host = steps.TakeNextHost()                              # the chosen host first, then its alternates
 CREATE_SERVER = Workflow(
     "create",                                                 # a row of model.states.ACTIONS
+    steps.AwaitVolumes(),                                     # made and reserved; undo: free, and those made go
     steps.SelectHosts(),                                      # SchedulerRPC.select_hosts: hosts and alternates
     take_host,                                                # --- what depends on the host stands below ---
     steps.ClaimResources(),                                   # one api-db transaction; undo: release
+    steps.ConnectVolumes(task=TaskState.BLOCK_DEVICE_MAPPING),  # the host may use them; undo: reserved alone
     steps.BindNetworks(task=TaskState.NETWORKING),            # addresses; undo: give them back
     steps.BuildGuests(task=TaskState.SPAWNING),               # ComputeRPC.build_guests; undo: destroy_guests
     retry=Retry(back_to=take_host, on=(errors.HostRefused, errors.ClaimConflict, errors.Unavailable)),

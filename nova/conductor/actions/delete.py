@@ -72,6 +72,7 @@ DELETE_SERVER = Workflow(
     "delete",
     steps.FenceLedger(),                                      # what was overtaken claims nothing any more
     DestroyGuests(),                                          # on each host it was or may be on; or that host owes it
+    steps.DropVolumes(),                                      # attachments, and volumes that go with it
     steps.DropImages(),                                       # a shelved disk, snapshots that never got whole
     steps.UnbindNetworks(),                                   # addresses go back
     steps.ReleaseResources(),                                 # the claim, then the quota, once

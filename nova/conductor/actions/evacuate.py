@@ -140,7 +140,9 @@ EVACUATE = Workflow(
     steps.SelectHosts(),
     take_host,                                                # --- what depends on the host stands below ---
     moves.ClaimMove(),                                        # both ends are claimed; undo: the old one alone
+    steps.ConnectAtDestination(),                             # volumes; undo: the old host's alone
     RebuildAtDestination(task=TaskState.REBUILD_SPAWNING),    # undo: destroyed there, or owed
+    steps.MoveVolumes(),                                      # the old host may use none any more
     retry=Retry(back_to=take_host, on=(errors.HostRefused, errors.ClaimConflict, errors.Unavailable)),
     again_on=(errors.Unavailable,),
     ending=evacuated,

@@ -334,11 +334,13 @@ LIVE_MIGRATE = Workflow(
     take_host,                                                # --- what depends on the host stands below ---
     moves.ClaimMove(),                                        # both ends are claimed; undo: the old one alone
     moves.CheckDestination(),                                 # it answers
+    steps.ConnectAtDestination(),                             # volumes; undo: the source's alone
     DescribeGuest(),                                          # the source says what there is to come
     PrepareLiveMigration(),                                   # the destination is ready; undo: destroyed, or owed
     MigrateGuests(),                                          # the point of no return
     ArriveAtDestination(),                                    # the row is the destination's, and so is the guest
     CleanSource(),                                            # nothing is left there, or it is owed
+    steps.MoveVolumes(),                                      # the source may use none any more
     moves.EndMove(),                                          # the old place is free
     retry=Retry(back_to=take_host, on=(errors.HostRefused, errors.ClaimConflict, errors.Unavailable)),
     again_on=(errors.Unavailable,),

@@ -19,6 +19,7 @@ from nova.conductor.engine.operation import Arguments, Op, Result
 from nova.conductor.engine.workflow import Step, Workflow
 from nova.conductor.steps.guests import GuestStep, build_order, fence
 from nova.conductor.steps.placement import no_valid_host, plain_request_of
+from nova.conductor.steps.volumes import connected
 from nova.db import ledger, servers, services, states
 from nova.db.engine import Connection
 from nova.db.server_row import ServerRow
@@ -196,7 +197,8 @@ class RebuildGuests(GuestStep):
     def order(self, deps: Deps, op: Op) -> RebuildOrder:
         asked = op.asked(Rebuild)
         return RebuildOrder(
-            server_uuid=op.uuid, fence=fence(op), build=build_order(deps, op.server, op, fence(op)),
+            server_uuid=op.uuid, fence=fence(op),
+            build=connected(deps, op, build_order(deps, op.server, op, fence(op))),
             keep_ephemeral=asked.keep_ephemeral, start=not asked.was_off)
 
 

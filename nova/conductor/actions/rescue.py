@@ -12,6 +12,7 @@ from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.operation import Arguments, Op
 from nova.conductor.engine.workflow import Workflow
 from nova.conductor.steps.guests import GuestStep, build_order, fence
+from nova.conductor.steps.volumes import connected
 from nova.db import states
 from nova.db.engine import Connection
 from nova.model.images import Image
@@ -60,7 +61,7 @@ class RescueGuests(GuestStep):
     call, event, plugs = ComputeRPC.rescue_guests, "compute_rescue_instance", True
 
     def order(self, deps: Deps, op: Op) -> RescueOrder:
-        build = build_order(deps, op.server, op, fence(op))
+        build = connected(deps, op, build_order(deps, op.server, op, fence(op)))
         return RescueOrder(
             server_uuid=op.uuid, instance_name=build.instance_name, fence=build.fence, build=build,
             image=op.asked(Rescue).rescue_image,

@@ -22,6 +22,7 @@ from nova.conductor.steps.guests import ORDERS
 from nova.conductor.steps.moves import MoveStep, _each, ask, ask_source, is_up, leave_removal, place, rebind, remove
 from nova.conductor.steps.moving import MoveArguments
 from nova.conductor.steps.placement import cleanup_hosts, taken
+from nova.conductor.steps.volumes import VolumeStep, connect_next
 from nova.db import flavors, ledger, migrations, servers, services, states
 from nova.db.engine import Connection
 from nova.db.server_row import ServerRow
@@ -275,6 +276,13 @@ def _within_one_host(op: Op) -> bool:
     return asked.destination == asked.source
 
 
+class ConnectAtSource(VolumeStep):
+    """The server's volumes may be used where it goes back to."""
+
+    def act(self, deps: Deps, op: Op) -> None:
+        connect_next(deps, op, moving.source(op).host)
+
+
 class ReturnToSource(MoveStep):
     """The server is what it was, where it was; its new place is free, and what quota counts is the old flavor."""
 
@@ -332,9 +340,11 @@ def _cold(action: str) -> Workflow:
         take_host,                                            # --- what depends on the host stands below ---
         moves.ClaimMove(),                                    # both ends are claimed; undo: the old one alone
         moves.PrepareResize(),                                # the destination answers
+        steps.ConnectAtDestination(),                         # volumes; undo: the source's alone
         LeaveSource(task=TaskState.RESIZE_MIGRATING),         # put aside; undo: taken back
         FetchDisks(task=TaskState.RESIZE_MIGRATED),           # copied; undo: destroyed, or owed
         FinishResize(task=TaskState.RESIZE_FINISH),           # the row is the destination's, and the guest is up
+        steps.MoveVolumes(),                                  # the source may use none any more
         retry=Retry(back_to=take_host, on=(errors.HostRefused, errors.ClaimConflict, errors.Unavailable)),
         again_on=(errors.Unavailable,),                       # a scheduler that is away is asked again
         ending=moved,
@@ -383,7 +393,9 @@ REVERT_RESIZE = Workflow(
     "revertResize",
     FindAtSource(),                                           # what there is to go back to
     RevertAtDestination(),                                    # nothing is left there, or it is owed
+    ConnectAtSource(),                                        # volumes: there is no way back from here
     ReturnToSource(),                                         # the row, the claims, the guest: as before
+    steps.MoveVolumes(),                                      # the destination may use none any more
     ending=settled,
     closing=reverted,
     asks=EndOfResize,

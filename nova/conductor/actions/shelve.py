@@ -31,6 +31,7 @@ from nova.conductor.steps.guests import (
 )
 from nova.conductor.steps.images import ACTIVE, ImageArguments, discard, offloading
 from nova.conductor.steps.placement import cleanup_hosts, taken
+from nova.conductor.steps.volumes import connected
 from nova.db import ledger, servers, services, states
 from nova.db.engine import Connection, DatabaseAway
 from nova.db.server_row import ServerRow
@@ -264,7 +265,7 @@ class RespawnGuests(BuildGuests):
         image: Image = deps.images.show(image_id)
         if op.server.image is not None:
             image = msgspec.structs.replace(image, properties=op.server.image.properties)
-        return msgspec.structs.replace(build_order(deps, op.server, op, fence(op)), image=image)
+        return connected(deps, op, msgspec.structs.replace(build_order(deps, op.server, op, fence(op)), image=image))
 
 
 class DropShelvedImage(Step):
@@ -309,6 +310,7 @@ SHELVE_SERVER = Workflow(
     steps.TakeSnapshots(task=TaskState.SHELVING_IMAGE_PENDING_UPLOAD, event="compute_shelve_instance"),
     steps.UploadSnapshots(task=TaskState.SHELVING_IMAGE_UPLOADING),
     OffloadGuests(task=TaskState.SHELVING_OFFLOADING, when="offload"),  # with shelved_offload_time 0
+    steps.ReserveVolumes(when="offload"),
     ReleaseHost(when="offload"),
     ending=shelved,
     asks=Shelve,
@@ -318,6 +320,7 @@ SHELVE_OFFLOAD_SERVER = Workflow(
     "shelveOffload",
     CheckShelvedImage(),                                      # the disk is safe
     OffloadGuests(),                                          # nothing is left on the host, or it owes that
+    steps.ReserveVolumes(),                                   # volumes are no host's, and nobody else's
     ReleaseHost(),                                            # the claim, host and node; not addresses and quota
     again_on=(errors.Unavailable,),
     ending=powered,
@@ -330,6 +333,7 @@ UNSHELVE_SERVER = Workflow(
     steps.SelectHosts(when="offloaded"),
     take_host,                                                # --- what depends on the host stands below ---
     steps.ClaimResources(when="offloaded"),                   # undo: release
+    steps.ConnectVolumes(when="offloaded"),                   # the host may use them; undo: reserved alone
     PlaceOnHost(when="offloaded"),                            # its row says where; undo: nowhere
     RespawnGuests(task=TaskState.SPAWNING, when="offloaded"),  # undo: destroy_guests
     DropShelvedImage(),                                       # the disk is the host's again

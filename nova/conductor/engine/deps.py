@@ -27,6 +27,7 @@ from nova.rpc.contracts.network import NetworkRPC
 from nova.rpc.contracts.scheduler import SchedulerRPC
 
 if TYPE_CHECKING:
+    from nova.clients.cinder import Cinder
     from nova.clients.glance import Glance as Images
 
 NO_VPN = "0"  # vpn_image_id of a cloud that has no VPN servers
@@ -157,7 +158,7 @@ class NetworkSender(Protocol):
 
 @dataclasses.dataclass
 class Deps:
-    """Databases, peers and settings. ``images`` is the image service's client (``nova.clients.glance``)."""
+    """Databases, peers and settings. ``images`` and ``volumes`` are clients (``nova.clients.glance``, ``cinder``)."""
 
     api: Database
     cell: Database
@@ -172,6 +173,7 @@ class Deps:
     journal: Journal = dataclasses.field(init=False)
     runner: OperationRunner = dataclasses.field(init=False)
     network_updates: NetworkSender = dataclasses.field(init=False)
+    volumes: Cinder = dataclasses.field(init=False)
     networking: NetworkBackEnd = dataclasses.field(init=False)
     secret_wrap: SecretWrap = dataclasses.field(init=False)  # of hosts' secrets in the database
     notifier: Silent = dataclasses.field(default_factory=Silent)

@@ -71,7 +71,7 @@ class CallTickets:
 
     def read(self, *images: Image | None) -> tuple[ImageTicket, ...]:
         """For those that there are."""
-        return self._of((image.id for image in images if image is not None), READ)
+        return self._of((image.id for image in images if image is not None and image.id), READ)
 
     def read_parts(self, image: Image) -> tuple[ImageTicket, ...]:
         """For an image, and what it names as its kernel and ramdisk."""

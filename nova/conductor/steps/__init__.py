@@ -11,7 +11,16 @@ from nova.conductor.steps.placement import (
     TakeNextHost,
     UnbindNetworks,
 )
+from nova.conductor.steps.volumes import (
+    AwaitVolumes,
+    ConnectAtDestination,
+    ConnectVolumes,
+    DropVolumes,
+    MoveVolumes,
+    ReserveVolumes,
+)
 
-__all__ = ["BindNetworks", "BuildGuests", "ClaimResources", "DropImages", "FenceLedger", "HoldImage",
+__all__ = ["AwaitVolumes", "ConnectAtDestination", "ConnectVolumes", "DropVolumes", "MoveVolumes", "ReserveVolumes",
+           "BindNetworks", "BuildGuests", "ClaimResources", "DropImages", "FenceLedger", "HoldImage",
            "ReleaseResources", "SelectHosts", "StartGuests", "StopGuests", "StopIfThere", "TakeNextHost",
            "TakeSnapshots", "UnbindNetworks", "UploadSnapshots"]

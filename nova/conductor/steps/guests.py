@@ -14,6 +14,7 @@ from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.operation import Arguments, Op, Result
 from nova.conductor.engine.workflow import Step
 from nova.conductor.steps.placement import taken
+from nova.conductor.steps.volumes import connected
 from nova.db import claims, servers, services
 from nova.db.server_row import ServerRow
 from nova.db.servers import instance_name
@@ -24,21 +25,24 @@ from nova.model.port_requests import KINDS
 from nova.model.requirements import may_hold
 from nova.model.states import TaskState, VmState
 from nova.model.topology import Packing
+from nova.model.volumes import VolumeDisk, root_of
 from nova.rpc.contracts.compute import ComputeRPC
 
 LOG = logging.getLogger(__name__)
 
 START_BY_S = 30
 UNREACHABLE = (errors.Unavailable,)
-ORDERS = ("api", "cell", "compute", "settings")  # members of Deps that an order is written from and sent by
+ORDERS = ("api", "cell", "compute", "settings", "volumes")  # members of Deps that an order is written from and sent by
 
 
 def disks_of(server: ServerRow) -> tuple[Disk, ...]:
-    """The local disks: those the request named, else the flavor's root, ephemeral and swap."""
+    """The local disks: those the request named, else the flavor's root, ephemeral and swap; no root where the server
+    boots from a volume."""
+    from_volume = root_of(server.volumes or ()) is not None
     if server.disks:
-        return tuple(server.disks)
+        return tuple(disk for disk in server.disks if not (from_volume and disk.kind == "root"))
     flavor = server.flavor
-    disks = [Disk(kind="root", size_gb=flavor.root_gb)]
+    disks = [] if from_volume else [Disk(kind="root", size_gb=flavor.root_gb)]
     if flavor.ephemeral_gb:
         disks.append(Disk(kind="ephemeral", size_gb=flavor.ephemeral_gb))
     if flavor.swap_mb:
@@ -63,7 +67,8 @@ def build_order(deps: Deps, server: ServerRow, op: Op, fence: Fence, host: str =
         admin_password=secrets.get("admin_password"), availability_zone=server.availability_zone,
         launch_index=server.launch_index, reservation_id=server.reservation_id,
         security_groups=server.security_groups or (), files=server.files or {}, created_at=server.created_at,
-        packing=packing_at(deps, server, host or op.progress.host or server.host or "", leaving))
+        packing=packing_at(deps, server, host or op.progress.host or server.host or "", leaving),
+        volumes=tuple(VolumeDisk(device=device) for device in server.volumes or ()))
 
 
 def _metadata(deps: Deps, server: ServerRow, op: Op) -> Mapping[str, str]:
@@ -147,7 +152,7 @@ class BuildGuests(Step):
 
     def order(self, deps: Deps, op: Op) -> BuildOrder:
         """What the host builds from. A subclass may say otherwise what the disks are made of."""
-        return build_order(deps, op.server, op, fence(op))
+        return connected(deps, op, build_order(deps, op.server, op, fence(op)))
 
     def _without_answer(self, deps: Deps, ops: Sequence[Op], error: errors.NovaError) -> list[Result]:
         """Guests that the host reported before it fell silent are built: their owners may use them already."""
@@ -217,7 +222,10 @@ class GuestStep(Step):
 
     def order(self, deps: Deps, op: Op) -> GuestOrder | RescueOrder | RebuildOrder | PasswordOrder:
         """A server's order, fenced; what it raises fails the whole call."""
-        return guest_order(deps, op, fence(op), self.reboot)
+        order = guest_order(deps, op, fence(op), self.reboot)
+        if not (self.plugs and order.build):
+            return order
+        return msgspec.structs.replace(order, build=connected(deps, op, order.build))
 
 
 class StartGuests(GuestStep):

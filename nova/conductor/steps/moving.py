@@ -17,12 +17,14 @@ from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.operation import Op, PlacementArguments
 from nova.conductor.steps.guests import build_order, fence, guarded, guest_order
 from nova.conductor.steps.placement import taken, wanted_flavor
+from nova.conductor.steps.volumes import connected
 from nova.db.server_row import ServerRow
 from nova.db.types import AnyColumn
 from nova.model.counting import classes, larger
 from nova.model.flavors import Flavor
 from nova.model.orders import BuildOrder, Disk, GuestOnSource, GuestOrder, MoveOrder
 from nova.model.states import VmState
+from nova.model.volumes import local
 
 
 class MoveArguments(PlacementArguments):
@@ -96,7 +98,8 @@ def server_at(op: Op, end: MoveEnd) -> ServerRow:
 def build_at(deps: Deps, op: Op, end: MoveEnd) -> BuildOrder:
     """All that the end's host needs to make the guest."""
     order = build_order(deps, server_at(op, end), op, fence(op), end.host, leaves(op, end))
-    return msgspec.structs.replace(order, node=end.node)
+    coming = not leaves(op, end) or op.entry.action == "revertResize"
+    return connected(deps, op, msgspec.structs.replace(order, node=end.node), coming)
 
 
 def leaves(op: Op, end: MoveEnd) -> bool:
@@ -133,7 +136,7 @@ def first_order(deps: Deps, op: Op, end: MoveEnd, offered: GuestOnSource | None 
 
 def counted(server: ServerRow, flavor: Flavor, other: Flavor | None = None) -> Mapping[str, AnyColumn]:
     """What quota counts of a server: of one flavor, or (while a resize is open) the larger of both."""
-    flavors = [flavor, *([other] if other is not None else [])]
+    flavors = [local(one, server.volumes) for one in (flavor, other) if one is not None]
     image = server.image.properties if server.image else {}
     needed = functools.reduce(larger, (classes(one, image) for one in flavors))
     return {"vcpus": max(one.vcpus for one in flavors), "memory_mb": max(one.memory_mb for one in flavors),

@@ -22,6 +22,7 @@ from nova.model.images import Image
 from nova.model.networks import Interface, PortDemand
 from nova.model.requirements import Needs, needs_of
 from nova.model.scheduling import NoHost, PlacementGroup, PlacementRequest, Selection
+from nova.model.volumes import local
 
 
 def known(deps: Deps, request: PlacementRequest) -> dict[str, AnyColumn]:
@@ -52,7 +53,7 @@ def needs(deps: Deps, flavor: Flavor, image: Image | None, ports: Sequence[PortD
 
 def claim_of(deps: Deps, op: Op, flavor: Flavor) -> claims.Claim:
     """What the operation claims of the node that it took."""
-    wanted = needs(deps, flavor, op.server.image, op.server.port_demands or ())
+    wanted = needs(deps, local(flavor, op.server.volumes), op.server.image, op.server.port_demands or ())
     return claims.Claim(op.uuid, op.entry.epoch, taken(op).provider_id, wanted.resources, grouped(op),
                         wanted.requirements)
 
@@ -99,7 +100,7 @@ def plain_request_of(deps: Deps, ops: Sequence[Op]) -> PlacementRequest:
     """The same without what other servers have to do with it."""
     server, asked = ops[0].server, ops[0].asked(PlacementArguments)
     flavor = wanted_flavor(ops[0])
-    wanted = needs(deps, flavor, server.image, server.port_demands or ())
+    wanted = needs(deps, local(flavor, server.volumes), server.image, server.port_demands or ())
     return PlacementRequest(
         server_uuids=tuple(op.uuid for op in ops), project_id=server.project_id, user_id=server.user_id,
         resources=wanted.resources, wishes=wanted.requirements, flavor_name=flavor.name, extra_specs=flavor.extra_specs,

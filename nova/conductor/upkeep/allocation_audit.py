@@ -20,6 +20,7 @@ from nova.model.hosts import Inventory
 from nova.model.requirements import needs_of
 from nova.model.room import Room
 from nova.model.states import VmState
+from nova.model.volumes import local
 
 LOG = logging.getLogger(__name__)
 
@@ -144,7 +145,7 @@ def _known(uuid: str, rows: audits.Rows, opened: bool) -> KnownServer:
 
 
 def _amounts(row: AnyRow, flavor: AnyColumn) -> Mapping[str, int]:
-    return classes(flavor, row.image.properties if row.image else {})
+    return classes(local(flavor, row.volumes), row.image.properties if row.image else {})
 
 
 def _correct(tx: Connection, cell: Connection, one: Difference) -> None:

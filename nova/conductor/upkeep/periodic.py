@@ -6,6 +6,7 @@ import functools
 import logging
 from collections.abc import Callable
 
+from nova.conductor.engine import volume_cleanups
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.zones import ForgottenHosts, ZoneSweep
 from nova.conductor.hosts.enrolment import wrap_clear
@@ -126,7 +127,8 @@ JOBS = ((120.0, LedgerSweep(), "ledger sweep"), (60.0, purge.run, "purge"), (600
         (600.0, LockSweep(), "quota locks"), (60.0, usage_audit.run, "usage audit"),
         (60.0, ZoneSweep(), "servers' zones"), (300.0, ForgottenHosts(), "forgotten hosts"),
         (300.0, Recount(), "recount"),
-        (60.0, consoles.drop_expired, "expired consoles"), (60.0, free_left_addresses, "left addresses"),
+        (60.0, consoles.drop_expired, "expired consoles"), (15.0, volume_cleanups.run, "cleanups of volumes"),
+        (60.0, free_left_addresses, "left addresses"),
         (600.0, free_unused_gateways, "unused gateways"), (60.0, wrap_clear, "secrets in clear"),
         (60.0, continuous_audit.run, "audit of allocations"), (300.0, port_audit.run, "audit of ports"),
         (60.0, data_migrations.run, "online data migrations"))

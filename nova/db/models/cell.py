@@ -18,6 +18,7 @@ from nova.model.networks import Interface, PortDemand, RequestedNetwork
 from nova.model.orders import Disk
 from nova.model.servers import Fault, ServerMemo
 from nova.model.services import ContractVersion, DatabaseConnections
+from nova.model.volumes import BlockDevice
 
 #: ``sqlite_autoincrement`` where a key must never come again: SQLite would reuse that of the last row when it is gone.
 metadata = sa.MetaData(naming_convention={"ix": "ix_%(table_name)s_%(column_0_N_name)s",
@@ -63,6 +64,7 @@ servers = sa.Table(
     sa.Column("requested_networks", Json(tuple[RequestedNetwork, ...])),
     sa.Column("interfaces", Json(tuple[Interface, ...])),
     sa.Column("port_demands", Json(tuple[PortDemand, ...])),  # what its ports take of hosts
+    sa.Column("volumes", Json(tuple[BlockDevice, ...])),
     sa.Column("security_groups", Json(tuple[str, ...])),
     sa.Column("root_device_name", text()),
     sa.Column("config_drive", sa.Boolean, nullable=False, default=False),
@@ -358,6 +360,29 @@ common_rules = sa.Table(
     sa.Column("cidr", text(43)))
 
 #: Moves of servers between hosts, and resizes: what the API shows of them, kept when they are over.
+volume_holders = sa.Table(  # whose a volume is: "" in holder for a volume of one server, else the server
+    "volume_holders", metadata,
+    sa.Column("id", key(), primary_key=True, autoincrement=True),
+    sa.Column("volume_id", ident(), nullable=False),
+    sa.Column("server_uuid", ident(), nullable=False),
+    sa.Column("holder", text(36), nullable=False),
+    sa.Column("created_at", moment(), nullable=False),
+    sa.UniqueConstraint("volume_id", "holder"),
+    sa.Index("ix_volume_holders_server_uuid", "server_uuid"))
+
+volume_cleanups = sa.Table(  # what the volume service is still to be told
+    "volume_cleanups", metadata,
+    sa.Column("id", key(), primary_key=True, autoincrement=True),
+    sa.Column("kind", text(16), nullable=False),
+    sa.Column("what", text(36), nullable=False),
+    sa.Column("server_uuid", ident(), nullable=False),
+    sa.Column("tries", sa.Integer, nullable=False, default=0),
+    sa.Column("due_at", moment(), nullable=False),
+    sa.Column("created_at", moment(), nullable=False),
+    sa.UniqueConstraint("kind", "what", "server_uuid"),
+    sa.Index("ix_volume_cleanups_due_at", "due_at"),
+    sa.Index("ix_volume_cleanups_server_uuid", "server_uuid"))
+
 migrations = sa.Table(
     "migrations", metadata,
     sa.Column("id", key(), primary_key=True, autoincrement=True),

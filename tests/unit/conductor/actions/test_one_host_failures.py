@@ -15,6 +15,7 @@ from nova.model.states import ACTIONS
 from tests.fakes.failing_cloud import FailingCloud
 from tests.fakes.one_host_actions import CASES, PASSWORD, Case, ready
 from tests.fakes.small_cloud import DEMO
+from tests.fakes.taken_steps import without_volumes
 from tests.sampling import third, turn
 from tests.unit.conductor.engine.test_workflow_failures import AWAY, CRASH, REFUSED, failing
 from tests.unit.conductor.engine.test_workflow_kills import MOST_WRITES, MortalJournal, killed, taken_over
@@ -37,7 +38,7 @@ def applied(case: Case) -> list[Step]:
     skipped = {"create-backup-of-none": {"kept"}, "shelve": {"offload"},
                "shelve-of-suspended": {"offload"}, "unshelve-on-host": {"offloaded"},
                "unshelve-offloaded": {"on_host"}}.get(case.name, set())
-    return [step for step in case.workflow.steps if step.when not in skipped]
+    return [step for step in without_volumes(case.workflow) if step.when not in skipped]
 
 
 def steps_of_cases(*methods: str, lenient: bool = True) -> list[Any]:

@@ -16,13 +16,14 @@ from nova.conductor.registry import (
     DELETE_SERVER,
     HARD_REBOOT,
     MOVES,
-    OF_INTERFACES,
+    OF_DEVICES,
     ON_ONE_HOST,
     SOFT_REBOOT,
     START_SERVER,
     STOP_SERVER,
 )
 from tests.fakes.failing_cloud import FailingCloud
+from tests.fakes.taken_steps import without_volumes
 
 pytestmark = pytest.mark.one_in(3)  # a cloud for each case
 
@@ -54,7 +55,7 @@ def failing(monkeypatch: pytest.MonkeyPatch, step: Step, method: str, error: Exc
 def cases(workflow: Workflow) -> list[Any]:
     """(step, method, error) of every step that can fail: in its work, and in its part of the journal's transaction."""
     found = []
-    for step in [step for step in workflow.steps if not step.lenient]:
+    for step in [step for step in without_volumes(workflow) if not step.lenient]:
         methods = ["do"] + (["within"] if type(step).within is not Step.within else [])
         found += [pytest.param(step, method, error, id=f"{step.name}-{method}-{type(error).__name__}")
                   for method in methods for error in (REFUSED, AWAY, WRONG, CRASH)]
@@ -76,7 +77,7 @@ def test_create_when_a_step_always_fails_then_it_is_an_error_that_holds_nothing(
     assert cloud.settle(uuid).deleted and cloud.held() == {} and cloud.open_ledger() == set()
 
 
-@pytest.mark.parametrize("step", CREATE_SERVER.steps[2:], ids=lambda step: step.name)
+@pytest.mark.parametrize("step", without_volumes(CREATE_SERVER)[2:], ids=lambda step: step.name)
 @pytest.mark.parametrize("error", [REFUSED, AWAY, errors.ClaimConflict("taken")], ids=lambda error: error.kind)
 def test_create_when_a_host_fails_once_then_the_next_one_has_it_and_the_first_nothing(cloud, monkeypatch, step, error):
     failing(monkeypatch, step, "do", error, times=1)
@@ -89,9 +90,10 @@ def test_create_when_a_host_fails_once_then_the_next_one_has_it_and_the_first_no
 
 
 @pytest.mark.parametrize("method", ["undo", "undo_within"])
-@pytest.mark.parametrize("step", [step for step in CREATE_SERVER.steps if step.undoes], ids=lambda step: step.name)
+@pytest.mark.parametrize("step", [step for step in without_volumes(CREATE_SERVER) if step.undoes],
+                         ids=lambda step: step.name)
 def test_create_when_an_undo_fails_then_it_is_done_later_and_nothing_is_left(cloud, monkeypatch, step, method):
-    failing(monkeypatch, CREATE_SERVER.steps[-1], "do", WRONG)
+    failing(monkeypatch, without_volumes(CREATE_SERVER)[-1], "do", WRONG)
     failing(monkeypatch, step, method, CRASH, times=1)
     [uuid] = cloud.boot()
     cloud.idle()
@@ -141,8 +143,8 @@ def test_power_when_the_step_fails_then_the_state_is_the_tables(cloud, monkeypat
 
 
 def test_workflows_when_they_are_all_looked_at_then_each_has_been_failed_above():
-    # in test_one_host_failures, test_move_failures and test_interfaces
-    tried = {CREATE_SERVER, DELETE_SERVER, *ON_ONE_HOST, *MOVES, *OF_INTERFACES}
+    # in test_one_host_failures, test_move_failures, test_interfaces and test_volumes
+    tried = {CREATE_SERVER, DELETE_SERVER, *ON_ONE_HOST, *MOVES, *OF_DEVICES}
     assert set(ALL) == tried  # a new workflow needs its failures tried too
 
 

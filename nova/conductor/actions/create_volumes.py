@@ -1,0 +1,173 @@
+"""The volumes of a create: looked up as who asks sees them, then made or reserved, as the last thing before the servers
+are written. A refusal gives back what was taken; what a conductor that dies took is given back by a row that it wrote
+before (``volume_cleanups``).
+"""
+
+from __future__ import annotations
+
+import uuid as uuids
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple, TypeVar
+
+import msgspec
+
+from nova import errors
+from nova.conductor.actions.checks import usable_image
+from nova.conductor.engine import volume_cleanups
+from nova.conductor.engine.deps import Deps
+from nova.conductor.steps.volumes import DOUBT_S, RETRY_S
+from nova.db import volumes
+from nova.db.engine import Connection
+from nova.db.volumes import ATTACHMENT, RESERVATION, VOLUME, Cleanup
+from nova.model.images import Image
+from nova.model.servers import NewServer
+from nova.model.volumes import (
+    AVAILABLE,
+    BLANK,
+    IMAGE,
+    IN_USE,
+    SNAPSHOT,
+    BlockDevice,
+    NewVolume,
+    Volume,
+)
+from nova.model.volumes import VOLUME as EXISTING
+
+T = TypeVar("T")
+
+GIB = 1024**3
+LIFTED = ("image_id", "image_name", "size", "checksum", "container_format", "disk_format", "min_ram", "min_disk")
+
+
+class WantedVolumes(NamedTuple):
+    """A request's devices with what was asked of the volume service, and what the root volume says of its system."""
+
+    devices: tuple[BlockDevice, ...] = ()
+    image: Image | None = None
+
+
+class VolumesOfCreate:
+    def __init__(self, deps: Deps) -> None:
+        self.deps = deps
+
+    def look_up(self, order: NewServer) -> WantedVolumes:
+        """volume.NotFound, SnapshotNotFound, NotAvailable, NeedsMultiattach, NoBootable; server.BadImage."""
+        image: Image | None = None
+        found = []
+        for asked in order.volumes:
+            device, about = self._looked_up(asked, order)
+            found.append(device)
+            if device.boot_index == 0:
+                image = about
+        return WantedVolumes(tuple(found), image)
+
+    def _looked_up(self, asked: BlockDevice, order: NewServer) -> tuple[BlockDevice, Image | None]:
+        match asked.source:
+            case "volume":
+                volume = self._volume(asked.source_id or asked.volume_id)
+                self._check(volume, asked, order)
+                return msgspec.structs.replace(
+                    asked, source_id=volume.id, volume_id=volume.id, size_gb=volume.size_gb,
+                    multiattach=volume.multiattach, encrypted=volume.encrypted), _image_of(volume)
+            case "snapshot":
+                snapshot = self._as_invalid(lambda: self.deps.volumes.get_snapshot(asked.source_id, as_user=True))
+                origin = self._volume(snapshot.volume_id) if asked.boot_index == 0 else None
+                size = asked.size_gb or snapshot.size_gb
+                about = _image_of(origin) if origin else None
+                return msgspec.structs.replace(asked, size_gb=size, made=True), about
+            case "image":
+                image = usable_image(self.deps, asked.source_id)
+                if (asked.size_gb or 0) < image.min_disk_gb:
+                    raise errors.volume.TooSmall(image_id=image.id, size=asked.size_gb or 0, needs=image.min_disk_gb)
+                return msgspec.structs.replace(asked, made=True), msgspec.structs.replace(image, id="")
+        return msgspec.structs.replace(asked, made=True), None
+
+    def _volume(self, volume_id: str) -> Volume:
+        return self._as_invalid(lambda: self.deps.volumes.get(volume_id, as_user=True))
+
+    @staticmethod
+    def _as_invalid(ask: Callable[[], T]) -> T:
+        """In a create, what is not there is a fault of the body, and not of the address."""
+        try:
+            return ask()
+        except errors.NotFound as error:
+            raise errors.volume.BadDevice(reason=error.message) from None
+
+    @staticmethod
+    def _check(volume: Volume, asked: BlockDevice, order: NewServer) -> None:
+        if volume.multiattach and not order.may_multiattach:
+            raise errors.volume.NeedsMultiattach(volume=volume.id)
+        if volume.status != AVAILABLE and not (volume.multiattach and volume.status == IN_USE):
+            raise errors.volume.NotAvailable(volume=volume.id, status=volume.status)
+        if asked.boot_index == 0 and not volume.bootable:
+            raise errors.volume.NoBootable(volume=volume.id)
+
+    # -- taken
+
+    def take(self, wanted: WantedVolumes, server_uuids: Sequence[str], zone: str | None
+             ) -> Mapping[str, tuple[BlockDevice, ...]]:
+        """Volumes that exist are reserved, others are made, each server's own. All of it, or nothing: errors of the
+        volume service, and what was taken before is given back."""
+        done: dict[str, tuple[BlockDevice, ...]] = dict.fromkeys(server_uuids, ())
+        if not wanted.devices:
+            return done
+        doubts = self._doubts(wanted, server_uuids)
+        self.deps.cell.transact(lambda tx: volumes.add_cleanups(tx, doubts, DOUBT_S))
+        try:
+            for uuid in server_uuids:
+                for index, device in enumerate(wanted.devices):
+                    taken = self._take(device, uuid, index, zone)
+                    done[uuid] = (*done[uuid], taken)
+        except errors.NovaError:
+            self.give_back(done)
+            raise
+        return done
+
+    @staticmethod
+    def _doubts(wanted: WantedVolumes, server_uuids: Sequence[str]) -> list[Cleanup]:
+        return [Cleanup(RESERVATION, one.volume_id, uuid) for uuid in server_uuids for one in wanted.devices
+                if one.volume_id]
+
+    def _take(self, device: BlockDevice, uuid: str, index: int, zone: str | None) -> BlockDevice:
+        device = msgspec.structs.replace(device, id=str(uuids.uuid4()))
+        if device.source == EXISTING:
+            made = self.deps.volumes.reserve(device.volume_id, uuid, as_user=True)
+            return msgspec.structs.replace(device, attachment_id=made.id)
+        new = NewVolume(
+            size_gb=device.size_gb or 1, name=f"{uuid}-blank-vol" if device.source == BLANK else "",
+            snapshot_id=device.source_id if device.source == SNAPSHOT else None,
+            image_id=device.source_id if device.source == IMAGE else None, volume_type=device.volume_type,
+            availability_zone=zone)
+        return msgspec.structs.replace(device, volume_id=self.deps.volumes.create(new, as_user=True).id)
+
+    def give_back(self, taken: Mapping[str, tuple[BlockDevice, ...]]) -> None:
+        """What is not given back now is later."""
+        owed = [one for uuid, devices in taken.items() for device in devices for one in _owed(uuid, device)]
+        self.deps.cell.transact(lambda tx: volumes.add_cleanups(tx, owed, RETRY_S))
+        volume_cleanups.pay(self.deps, owed)
+
+
+def _owed(uuid: str, device: BlockDevice) -> list[Cleanup]:
+    if device.made:
+        return [Cleanup(VOLUME, device.volume_id, uuid)] if device.volume_id else []
+    return [Cleanup(ATTACHMENT, device.attachment_id, uuid)]
+
+
+def written(tx: Connection, taken: Mapping[str, tuple[BlockDevice, ...]]) -> None:
+    """In the transaction that writes the servers: the volumes are theirs, and nobody's cleanup."""
+    for uuid, devices in taken.items():
+        for device in devices:
+            volumes.hold(tx, uuid, device)
+        volumes.drop_cleanups(tx, [Cleanup(RESERVATION, one.volume_id, uuid) for one in devices])
+
+
+def _image_of(volume: Volume) -> Image:
+    """What a volume says of the system on it: the image that it was made of, without that image's name."""
+    said = volume.image_metadata
+    return Image(id="", size_bytes=volume.size_gb * GIB, min_ram_mb=_number(said.get("min_ram")),
+                 min_disk_gb=_number(said.get("min_disk")), disk_format="raw", container_format="bare",
+                 properties={name: value for name, value in said.items() if name not in LIFTED})
+
+
+def _number(text: str | None) -> int:
+    return int(text) if text and text.isdigit() else 0

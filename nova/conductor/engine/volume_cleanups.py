@@ -1,0 +1,119 @@
+"""What the volume service is still to be told: tried at once by whoever makes it due, and again until it is done.
+
+A server is gone for its user at once, whatever the volume service answers; what it holds there goes when that is back.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import logging
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from nova import errors
+from nova.conductor.engine.deps import Deps
+from nova.db import operations, volumes
+from nova.db.volumes import ATTACHMENT, COMPLETE, DETACHING, RESERVATION, VOLUME, Cleanup
+
+LOG = logging.getLogger(__name__)
+
+BATCH = 50
+FIRST_S, LONGEST_S = 30, 3600  # between two tries: as long as it has lasted, within these
+
+
+def pay_for(deps: Deps, server_uuid: str) -> None:
+    """What is due of a server's attachments and volumes, now. Never raises for the volume service's sake."""
+    with deps.cell.reading() as tx:
+        found = [one for one in volumes.of_server(tx, server_uuid) if one.kind in (COMPLETE, ATTACHMENT, VOLUME)]
+    pay(deps, found)
+
+
+def pay(deps: Deps, cleanups: Sequence[Cleanup]) -> None:
+    """These, in an order in which they can be done."""
+    for one in sorted(cleanups, key=lambda cleanup: list(WAYS).index(cleanup.kind)):
+        try:
+            done = WAYS[one.kind].do(deps, one)
+        except errors.NovaError as error:
+            LOG.warning("the volume service does not %s %s, which is tried again: %s", WAYS[one.kind].words, one.what,
+                        error.message, extra={"server": one.server_uuid})
+            continue
+        if done:
+            deps.cell.transact(functools.partial(volumes.drop_cleanups, done=[one]))
+
+
+def run(deps: Deps) -> int:
+    """One turn of all that is due; how many were tried."""
+    with deps.cell.reading() as tx:
+        due = volumes.due(tx, BATCH)
+    mine = [one for one in due if deps.cell.transact(functools.partial(
+        volumes.put_off, one=one, seconds=min(FIRST_S * 2 ** min(one.tries, 10), LONGEST_S)))]
+    pay(deps, mine)
+    return len(mine)
+
+
+def _complete(deps: Deps, one: Cleanup) -> bool:
+    """Nothing where the attachment has gone since."""
+    with contextlib.suppress(errors.NotFound):
+        deps.volumes.complete(one.what)
+    return True
+
+
+def _delete_attachment(deps: Deps, one: Cleanup) -> bool:
+    deps.volumes.delete_attachment(one.what)
+    return True
+
+
+def _delete_volume(deps: Deps, one: Cleanup) -> bool:
+    with contextlib.suppress(errors.NotFound):
+        deps.volumes.delete(one.what)
+    return True
+
+
+def _delete_unknown(deps: Deps, one: Cleanup) -> bool:
+    """Attachments of the server to the volume of which its record does not know. While an operation works on the
+    server, nobody can say which these are."""
+    with deps.cell.reading() as tx:
+        if operations.any_open(tx, one.server_uuid):
+            return False
+        known = {id for device in volumes.devices_of(tx, [one.server_uuid]).get(one.server_uuid, ())
+                 for id in (device.attachment_id, device.next_attachment_id)}
+    for found in deps.volumes.list_attachments(one.server_uuid, one.what):
+        if found.id not in known:
+            LOG.warning("gave back attachment %s of volume %s, which no record has", found.id, one.what,
+                        extra={"server": one.server_uuid})
+            deps.volumes.delete_attachment(found.id)
+    return True
+
+
+def _in_use_again(deps: Deps, one: Cleanup) -> bool:
+    """A detach that came to nothing: the volume is the server's as before. Where it did come to its end meanwhile,
+    there is nothing to say."""
+    with deps.cell.reading() as tx:
+        if operations.any_open(tx, one.server_uuid):
+            return False
+        has = any(device.volume_id == one.what
+                  for device in volumes.devices_of(tx, [one.server_uuid]).get(one.server_uuid, ()))
+    if has:
+        keep_in_use(deps, one.what)
+    return True
+
+
+def keep_in_use(deps: Deps, volume_id: str) -> None:
+    """A volume that is to be detached stays where it is. Errors of the client."""
+    if deps.volumes.get(volume_id).status == "detaching":
+        deps.volumes.roll_detaching(volume_id)
+
+
+class Way(NamedTuple):
+    """What is done for a cleanup (whether it is over then), in words and in deed."""
+
+    words: str
+    do: Callable[[Deps, Cleanup], bool]
+
+
+#: In an order in which they can be done: a volume can be deleted when nobody has it.
+WAYS = {
+    COMPLETE: Way("complete attachment", _complete), ATTACHMENT: Way("delete attachment", _delete_attachment),
+    RESERVATION: Way("say who has volume", _delete_unknown),
+    DETACHING: Way("take back the detaching of volume", _in_use_again), VOLUME: Way("delete volume", _delete_volume)}

@@ -1,0 +1,45 @@
+"""The volume proxy of old versions: passed on with the user's own token."""
+
+from __future__ import annotations
+
+from nova.conductor.engine.deps import Deps
+from nova.model.volumes import NewVolume, NewVolumeSnapshot, Volume, VolumeQuery, VolumeSnapshot
+
+
+class VolumeQueries:
+    """The calls of VolumeProxyCalls; errors are those of :mod:`nova.clients.cinder`."""
+
+    def __init__(self, deps: Deps) -> None:
+        self.deps = deps
+
+    def list_volumes(self, query: VolumeQuery) -> tuple[Volume, ...]:
+        """As the volume service sorts them."""
+        return tuple(self.deps.volumes.list(query, as_user=True))
+
+    def get_volume(self, volume_id: str) -> Volume:
+        """volume.NotFound."""
+        return self.deps.volumes.get(volume_id, as_user=True)
+
+    def create_volume(self, new: NewVolume) -> Volume:
+        """volume.OverQuota, Refused, SnapshotNotFound."""
+        return self.deps.volumes.create(new, as_user=True)
+
+    def delete_volume(self, volume_id: str) -> None:
+        """volume.NotFound, Refused."""
+        self.deps.volumes.delete(volume_id, as_user=True)
+
+    def list_volume_snapshots(self, query: VolumeQuery) -> tuple[VolumeSnapshot, ...]:
+        """As the volume service sorts them."""
+        return tuple(self.deps.volumes.list_snapshots(query, as_user=True))
+
+    def get_volume_snapshot(self, snapshot_id: str) -> VolumeSnapshot:
+        """volume.SnapshotNotFound."""
+        return self.deps.volumes.get_snapshot(snapshot_id, as_user=True)
+
+    def create_volume_snapshot(self, new: NewVolumeSnapshot) -> VolumeSnapshot:
+        """volume.NotFound, Refused, OverQuota."""
+        return self.deps.volumes.create_snapshot(new, as_user=True)
+
+    def delete_volume_snapshot(self, snapshot_id: str) -> None:
+        """volume.SnapshotNotFound, Refused."""
+        self.deps.volumes.delete_snapshot(snapshot_id, as_user=True)

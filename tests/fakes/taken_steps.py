@@ -1,0 +1,14 @@
+"""Which steps of a workflow an operation on a plain server takes."""
+
+from __future__ import annotations
+
+from nova.conductor.engine.workflow import Step, Workflow
+from nova.conductor.steps.volumes import VolumeStep
+
+#: Workflows about volumes: tests/unit/conductor/actions/test_volumes.py has their matrices.
+OF_VOLUMES = frozenset({"attach_volume", "detach_volume"})
+
+
+def without_volumes(workflow: Workflow) -> list[Step]:
+    """Those of a server that has no volumes: others leave it alone."""
+    return [step for step in workflow.steps if not isinstance(step, VolumeStep)]
