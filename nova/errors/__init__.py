@@ -27,6 +27,7 @@ from nova.errors import (
     server,
     service,
     stranger,
+    volume,
 )
 from nova.errors.kinds import (
     KINDS,
@@ -52,4 +53,4 @@ __all__ = ["Bug", "ClaimConflict", "Conflict", "Forbidden", "Gone", "HostRefused
            "NotSupported", "NovaError", "OverQuota", "Overtaken", "PeerTooOld", "Unavailable", "WrongState",
            "aggregate", "api", "config", "console", "daemon", "dns", "flavor", "floating", "from_wire", "guest", "host",
            "image", "metadata", "move", "network", "placement", "quota", "security_group", "server", "service",
-           "stranger"]
+           "stranger", "volume"]
