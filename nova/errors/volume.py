@@ -15,8 +15,8 @@ Credentials = kinds.Unavailable.row("volume.credentials",
     "Set username, password and project there; the user needs the roles admin and service.")
 InUseByService = kinds.Conflict.row("volume.in_use_by_service",
     "Cinder does not give attachment {attachment} back: it did not accept our service token ({reason}).",
-    "Give the user of [cinder] or [service_user] the role service, and set service_token_roles = service in the section "
-    "keystone_authtoken of cinder.conf.")
+    "Give the user of [cinder] or [service_user] the role service, and set service_token_roles = service in "
+    "section keystone_authtoken of cinder.conf.")
 NotAttached = kinds.NotFound.row("volume.not_attached", "Instance {server} is not attached to volume {volume}")
 NotFound = kinds.NotFound.row("volume.not_found", "Volume {volume} could not be found.")
 OverQuota = kinds.OverQuota.row("volume.over_quota", "Cinder refused: {reason}.",

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from keystoneauth1 import plugin
 from keystoneauth1 import session as ksession
 
 from nova.clients import session
@@ -58,6 +59,24 @@ class Shelf:
     snapshots: dict[str, dict[str, Any]] = field(default_factory=dict)
     attachments: dict[str, dict[str, Any]] = field(default_factory=dict)
     types: dict[str, str] = field(default_factory=lambda: {str(uuid.uuid4()): "fast"})
+
+
+class Ours(plugin.BaseAuthPlugin):
+    """Our credentials; ``endpoint`` is what the catalog has."""
+
+    def __init__(self, endpoint: str | None = None) -> None:
+        super().__init__()
+        self.endpoint, self.asked_for = endpoint, dict[str, Any]()
+
+    def get_token(self, session: Any) -> str:
+        return "ours"
+
+    def get_project_id(self, session: Any) -> str:
+        return OURS
+
+    def get_endpoint(self, session: Any, **wanted: Any) -> str | None:
+        self.asked_for = wanted
+        return self.endpoint
 
 
 class FakeCinder:
@@ -105,12 +124,11 @@ class FakeCinder:
         assert self._listener is not None
         self._listener.end()
 
-    def client(self, retries: int = 1, credentials: session.Credentials | None = None, **patience: Any) -> Cinder:
-        """A client without credentials, unless they are given, that does not wait before it tries again."""
+    def client(self, retries: int = 1, **patience: Any) -> Cinder:
+        """A client with our credentials that does not wait before it tries again."""
         service = session.ServiceEndpoint("volume", "volumev3", (self.url,), retries=retries,
                                           **{"retry_wait_s": 0.0, "read_timeout_s": 5.0, **patience})
-        return Cinder(CinderCaller(service, credentials or session.Credentials(ksession.Session(), None)),
-                      doubts_s=(0.0, 0.0))
+        return Cinder(CinderCaller(service, session.Credentials(ksession.Session(), Ours())), doubts_s=(0.0, 0.0))
 
     # -- what there is
 
@@ -174,7 +192,7 @@ class FakeCinder:
                 del self._changing[key]
                 for shelf in (self.shelf.volumes, self.shelf.snapshots):
                     if key in shelf:
-                        shelf[key]["status"] = change.then
+                        shelf[key].update(status=change.then, progress="100%")
 
     # -- for its rules
 
@@ -194,4 +212,4 @@ def _now() -> str:
     return datetime.datetime.now(datetime.UTC).replace(tzinfo=None).isoformat()
 
 
-__all__ = ["OURS", "SECRET", "FakeCinder", "Refusal", "Trouble"]
+__all__ = ["OURS", "SECRET", "FakeCinder", "Ours", "Refusal", "Trouble"]

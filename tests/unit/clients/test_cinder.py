@@ -7,7 +7,7 @@ import time
 from typing import Any
 
 import pytest
-from keystoneauth1 import exceptions, plugin
+from keystoneauth1 import exceptions
 from keystoneauth1 import session as ksession
 from oslo_config import cfg
 
@@ -17,29 +17,11 @@ from nova.clients import cinder as client_module
 from nova.clients import session
 from nova.clients.cinder_caller import CinderCaller, Place
 from nova.model.volumes import NewVolume, NewVolumeSnapshot, VolumeEncryption, VolumeQuery, VolumeUse
-from tests.fakes.cinder import OURS, SECRET, FakeCinder
+from tests.fakes.cinder import OURS, SECRET, FakeCinder, Ours
 
 DEMO = "d" * 32
 CONNECTOR = {"host": "node1", "ip": "10.0.0.1", "initiator": "iqn.node1"}
 SERVER, OTHER = "server-1", "server-2"
-
-
-class Own(plugin.BaseAuthPlugin):
-    """Our credentials; ``endpoint`` is what the catalog has."""
-
-    def __init__(self, endpoint: str | None = None) -> None:
-        super().__init__()
-        self.endpoint, self.asked_for = endpoint, {}
-
-    def get_token(self, session: Any) -> str:
-        return "ours"
-
-    def get_project_id(self, session: Any) -> str:
-        return OURS
-
-    def get_endpoint(self, session: Any, **wanted: Any) -> str | None:
-        self.asked_for = wanted
-        return self.endpoint
 
 
 @pytest.fixture
@@ -50,12 +32,12 @@ def fake():
 
 @pytest.fixture
 def ours():
-    return session.Credentials(ksession.Session(), Own())
+    return session.Credentials(ksession.Session(), Ours())
 
 
 @pytest.fixture
-def client(fake, ours):
-    return fake.client(credentials=ours)
+def client(fake):
+    return fake.client()
 
 
 def joe() -> Any:
@@ -159,7 +141,7 @@ def test_call_when_it_is_forbidden_then_whose_fault_it_is_is_told(fake, client, 
 @pytest.mark.parametrize("catalog, expected", [
     ("", ""), (f"/{OURS}", f"/{DEMO}")])
 def test_address_when_the_catalog_names_our_project_then_a_users_call_names_his(fake, catalog, expected):
-    own = Own(fake.url + catalog)
+    own = Ours(fake.url + catalog)
     service = session.ServiceEndpoint("volume", "volumev3", region_name="r", interfaces=("publicURL",), retries=0,
                                       service_name="cinderv3")
     caller = CinderCaller(service, session.Credentials(ksession.Session(), own))
@@ -185,7 +167,7 @@ def test_address_when_of_version_3_then_taken_apart(ours, address, place):
                                           (None, "the catalog has no service of type volumev3")])
 def test_address_when_it_can_not_be_used_then_it_says_what_to_configure(address, why):
     service = session.ServiceEndpoint("volume", "volumev3")
-    caller = CinderCaller(service, session.Credentials(ksession.Session(), Own(address)))
+    caller = CinderCaller(service, session.Credentials(ksession.Session(), Ours(address)))
     with pytest.raises(errors.volume.WrongAddress, match=why):
         client_module.Cinder(caller).limits()
 
@@ -198,7 +180,7 @@ def test_address_when_there_are_no_credentials_then_it_says_so():
 
 @pytest.mark.parametrize("which", ["get_endpoint", "get_project_id"])
 def test_address_when_keystone_is_away_then_away(fake, monkeypatch, which):
-    own = Own(fake.url)
+    own = Ours(fake.url)
 
     def fail(session: Any, **wanted: Any) -> str:
         raise exceptions.ConnectFailure("keystone is away")
@@ -301,8 +283,8 @@ def test_reads_when_nobody_answers_once_then_they_are_repeated_and_posts_are_not
 
 @pytest.mark.parametrize("how", ["lost", "refused", 500, 504])
 @pytest.mark.parametrize("method", ["PUT", "DELETE"])
-def test_attachment_when_its_end_fails_four_times_then_the_fifth_does_it(fake, ours, method, how):
-    client = fake.client(retries=0, credentials=ours)
+def test_attachment_when_its_end_fails_four_times_then_the_fifth_does_it(fake, method, how):
+    client = fake.client(retries=0)
     attachment = client.reserve(fake.add_volume(), SERVER)
     fake.trouble(method, "/attachments", how, times=4)
     if method == "PUT":
@@ -315,9 +297,9 @@ def test_attachment_when_its_end_fails_four_times_then_the_fifth_does_it(fake, o
         client.connect(attachment.id, CONNECTOR) if method == "PUT" else client.delete_attachment(attachment.id)
 
 
-def test_call_when_cinder_is_slow_then_given_up_in_time(fake, ours):
+def test_call_when_cinder_is_slow_then_given_up_in_time(fake):
     fake.trouble("GET", "/limits", "slow", seconds=1.0)
-    client = fake.client(retries=0, credentials=ours, read_timeout_s=0.1)
+    client = fake.client(retries=0, read_timeout_s=0.1)
     begun = time.monotonic()
     with pytest.raises(errors.volume.Away, match="timeout"):
         client.limits()
