@@ -76,7 +76,7 @@ region_name = {REGION}
 [key_manager]
 backend = cinder.keymgr.conf_key_mgr.ConfKeyManager
 fixed_key = {hashlib.sha256(secrets.password("volume-key").encode()).hexdigest()}
-{_lines({f"[{section}]{chr(10)}helper_command": helper for section in PRIVILEGED})}
+{chr(10).join(f"[{section}]{chr(10)}helper_command = {helper}" for section in PRIVILEGED)}
 [{TYPE}]
 volume_driver = cinder.volume.drivers.nfs.NfsDriver
 volume_backend_name = {TYPE}
@@ -117,9 +117,14 @@ def binds(stack: Stack, room: str) -> tuple[tuple[str, str], ...]:
     stack.directory("data", "cinder")
     source = stack.directory("data", "cinder", "volumes", mode=0o755)
     state = layout.data / "cinder" if room == CONTROLLER else layout.nova_state(room)
-    target = state / "mnt" / hashlib.md5(SHARE.encode(), usedforsecurity=False).hexdigest()
+    target = state / "mnt" / share_directory()
     target.mkdir(parents=True, exist_ok=True)
     return ((str(source), str(target)),)
+
+
+def share_directory() -> str:
+    """What a share's mount point is called, below where all are mounted."""
+    return hashlib.md5(SHARE.encode(), usedforsecurity=False).hexdigest()
 
 
 def start(stack: Stack) -> str:

@@ -130,8 +130,8 @@ def _add_up(sub) -> None:
         "--volumes",
         default="",
         choices=("nfs",),
-        help="Cinder, too, in a sandbox; with `nfs` its volumes are files in one directory, which all hosts see as they "
-        "would an NFS share",
+        help="Cinder, too, in a sandbox; with `nfs` its volumes are files in one directory, which all hosts see as "
+        "they would an NFS share",
     )
     made.add_argument("--no-demo", dest="demo", action="store_false", help="no image, flavors and demo server")
     made.add_argument("--neighbours-only", action="store_true", help=argparse.SUPPRESS)

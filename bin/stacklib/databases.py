@@ -54,8 +54,8 @@ def ensure_databases(stack: Stack) -> None:
 def begin_tables(stack: Stack, service: str) -> None:
     """Call before the first making of a service's tables; its stamp is the service's name.
 
-    Keystone, Glance, Neutron and Cinder stumble over tables that a killed first making has left: such a database is made anew.
-    Once its tables have been whole it is never touched again.
+    Keystone, Glance, Neutron and Cinder stumble over tables that a killed first making has left: such a database is
+    made anew. Once its tables have been whole it is never touched again.
     """
     if stack.layout.path("stamps", service).exists():
         return

@@ -1,4 +1,5 @@
-"""The Python environments: Keystone and Glance in one; Neutron, Cinder and the clients in one each; our own in one a release.
+"""The Python environments: Keystone and Glance in one; Neutron, Cinder and the clients in one each; our own in one a
+release.
 
 Each has a stamp with a digest of what it was made from; while that stays the same, nothing is done.
 """
