@@ -20,6 +20,7 @@ A whole cloud on one machine: RabbitMQ, a database, Keystone, Glance, libvirt an
   bin/stack up                       install, configure and start everything; ends with a server that answers
   bin/stack up --sandbox --hosts 2   the same inside network namespaces, with two compute hosts; touches nothing outside
   bin/stack up --sandbox --driver fake --neutron    networks are Neutron's instead of nova-network's
+  bin/stack up --sandbox --volumes nfs              with Cinder, whose volumes are files that all hosts see
   bin/stack exec openstack server list
   bin/stack exec --as demo bash      a shell at the controller with demo's credentials
   bin/stack logs nova-compute* -f    what the daemons say, as they say it
@@ -125,6 +126,13 @@ def _add_up(sub) -> None:
         "DHCP). `api` (when nothing is said) binds every port at once, without agents on hosts, so that frames of "
         "guests stay on their host",
     )
+    made.add_argument(
+        "--volumes",
+        default="",
+        choices=("nfs",),
+        help="Cinder, too, in a sandbox; with `nfs` its volumes are files in one directory, which all hosts see as "
+        "they would an NFS share",
+    )
     made.add_argument("--no-demo", dest="demo", action="store_false", help="no image, flavors and demo server")
     made.add_argument("--neighbours-only", action="store_true", help=argparse.SUPPRESS)
 
@@ -167,6 +175,11 @@ def choices(args: argparse.Namespace) -> Choices:
         raise StackError(
             "--neutron is tried with Keystone and MariaDB alone", "leave --auth and --database out beside --neutron"
         )
+    if args.volumes and (not sandbox or args.auth != "keystone" or args.database != "mariadb"):
+        raise StackError(
+            "--volumes is for a sandbox with Keystone and MariaDB",
+            "say `--sandbox --volumes nfs`, and leave --auth and --database out",
+        )
     return Choices(
         sandbox=sandbox,
         name=args.name or "default",
@@ -178,7 +191,13 @@ def choices(args: argparse.Namespace) -> Choices:
         demo=args.demo,
         shared_storage=args.shared_storage,
         neutron=args.neutron,
+        volumes=args.volumes,
     )
+
+
+# Options that say what a stack is.
+SHAPE = {"--hosts", "--driver", "--computes", "--database", "--auth", "--no-demo", "--shared-storage", "--neutron",
+         "--volumes"}  # fmt: skip
 
 
 def wanted(args: argparse.Namespace, given: list[str]) -> Layout:
@@ -186,8 +205,7 @@ def wanted(args: argparse.Namespace, given: list[str]) -> Layout:
     asked = choices(args)
     state = (args.state or default_state(asked.sandbox, asked.name)).resolve()
     there = load(state)
-    shape = {"--hosts", "--driver", "--computes", "--database", "--auth", "--no-demo", "--shared-storage", "--neutron"}
-    if there and not shape & {word.partition("=")[0] for word in given}:
+    if there and not SHAPE & {word.partition("=")[0] for word in given}:
         return there
     return Layout(state, asked)
 

@@ -16,7 +16,14 @@ from .spec import STORES, Daemon, Probe
 from .stack import Stack
 
 # database: its user. Those next door know only their own; nova's two belong to the conductor.
-DATABASES = {"keystone": "keystone", "glance": "glance", "neutron": "neutron", "nova_api": "nova", "nova": "nova"}
+DATABASES = {
+    "keystone": "keystone",
+    "glance": "glance",
+    "neutron": "neutron",
+    "cinder": "cinder",
+    "nova_api": "nova",
+    "nova": "nova",
+}
 # The schemes of SQLAlchemy's URLs, by server: ours, and those of the services next door.
 SCHEMES = {
     "mariadb": {"nova": "mysql+pymysql", "nextdoor": "mysql+pymysql"},
@@ -47,8 +54,8 @@ def ensure_databases(stack: Stack) -> None:
 def begin_tables(stack: Stack, service: str) -> None:
     """Call before the first making of a service's tables; its stamp is the service's name.
 
-    Keystone, Glance and Neutron stumble over tables that a killed first making has left: such a database is made anew.
-    Once its tables have been whole it is never touched again.
+    Keystone, Glance, Neutron and Cinder stumble over tables that a killed first making has left: such a database is
+    made anew. Once its tables have been whole it is never touched again.
     """
     if stack.layout.path("stamps", service).exists():
         return

@@ -20,6 +20,7 @@ USERS = {
     "glance": (("service", "admin"), ("service", "service")),
 }
 NEUTRON_USERS = {"neutron": (("service", "admin"), ("service", "service"))}
+CINDER_USERS = {"cinder": (("service", "admin"), ("service", "service"))}
 # type: name and the endpoint's path at the layout's service
 SERVICES = {
     "image": ("glance", "glance", ""),
@@ -27,15 +28,18 @@ SERVICES = {
     "placement": ("placement", "placement", ""),
 }
 NEUTRON_SERVICES = {"network": ("neutron", "neutron", "")}
+CINDER_SERVICES = {"volumev3": ("cinder", "cinder", "/v3/$(project_id)s")}
 INTERFACES = ("public", "internal", "admin")
 
 
 def users(layout: Layout) -> dict[str, tuple[tuple[str, str], ...]]:
-    return USERS | NEUTRON_USERS if layout.choices.neutron else USERS
+    choices = layout.choices
+    return USERS | (NEUTRON_USERS if choices.neutron else {}) | (CINDER_USERS if choices.volumes else {})
 
 
 def services(layout: Layout) -> dict[str, tuple[str, str, str]]:
-    return SERVICES | NEUTRON_SERVICES if layout.choices.neutron else SERVICES
+    choices = layout.choices
+    return SERVICES | (NEUTRON_SERVICES if choices.neutron else {}) | (CINDER_SERVICES if choices.volumes else {})
 
 
 def fingerprint(layout: Layout) -> str:

@@ -29,6 +29,7 @@ PORTS = {
     "serialproxy": 6083,
     "compute": 8774,
     "metadata": 8775,
+    "cinder": 8776,
     "placement": 8778,
     "glance": 9292,
     "imageproxy": 9293,
@@ -64,6 +65,7 @@ class Choices:
     demo: bool = True
     shared_storage: bool = False
     neutron: str = ""  # how: `api` alone, or with agents; empty: networks are nova-network's
+    volumes: str = ""  # Cinder's back end: `nfs`; empty: there is no Cinder
 
     def differences(self, other: Choices) -> list[str]:
         """Options in which two stacks cannot be the same one. The demo may come and go."""

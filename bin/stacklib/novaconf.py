@@ -11,7 +11,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
-from . import databases, memcached, neutron, plain, rabbitmq
+from . import cinder, databases, memcached, neutron, plain, rabbitmq
+from .keystone import REGION
 from .layout import BRIDGE, GUEST_GATEWAY, PROXIES, Compute, Layout
 from .secrets import Secrets
 
@@ -41,6 +42,7 @@ def control(layout: Layout, secrets: Secrets) -> Settings:
             "api": _believing(layout),
             "placement_api": {"listen": "" if layout.sandbox else layout.address},
             "neutron": _neutron(layout, secrets),
+            **_cinder(layout, secrets),
             **_services(layout, secrets, {"memcached_servers": memcached.address(layout)}),
         }
     )
@@ -187,6 +189,18 @@ def _neutron(layout: Layout, secrets: Secrets) -> dict[str, str]:
     if not layout.choices.neutron:
         return {}
     return {**neutron.credentials(layout, secrets, "nova"), "default_floating_pool": neutron.PUBLIC}
+
+
+def _cinder(layout: Layout, secrets: Secrets) -> Settings:
+    """For the conductor. Cinder gives volumes that are in use back to a service alone: a token of ours goes with each
+    call."""
+    if not layout.choices.volumes:
+        return {}
+    ours = cinder.credentials(layout, secrets, "nova")
+    return {
+        "cinder": {**ours, "os_region_name": REGION},
+        "service_user": {**ours, "send_service_user_token": "true"},
+    }
 
 
 def _services(layout: Layout, secrets: Secrets, checked_tokens: dict[str, str] | None = None) -> Settings:

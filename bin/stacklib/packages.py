@@ -18,6 +18,7 @@ PACKAGES: dict[str, tuple[str, ...]] = {
     "databases": ("mariadb-server", "mariadb-client", "postgresql"),
     "nextdoor": ("memcached", "python3-venv"),
     "neutron": ("python3-venv",),
+    "cinder": ("python3-venv", "qemu-utils"),
     "clients": ("python3-venv",),
     "hypervisor": (
         "qemu-system-x86",

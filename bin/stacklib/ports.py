@@ -32,6 +32,7 @@ def wanted(layout: Layout) -> set[str]:
     """Those that will be listened on, less those of units that outlived a supervisor."""
     unserved = set(PROXIES) - set(novaconf.proxies(layout))
     unserved |= set() if layout.choices.neutron else {"neutron"}
+    unserved |= set() if layout.choices.volumes else {"cinder"}
     unserved |= {"mariadb", "postgresql"} - {layout.choices.database}
     unserved |= UNITS_PORTS if systemd.manages(layout) and systemd.any_runs(layout) else set()
     return set(PORTS) - unserved

@@ -19,7 +19,7 @@ from nova.rpc import host_rights  # noqa: E402
 VHOST, HOSTS_VHOST = "nova", host_rights.VHOST
 CONTROL_USER = "nova"
 OWNER = "rabbitmq"
-NEUTRON = "neutron"  # a user and a vhost: it meets nothing of nova's
+NEUTRON, CINDER = "neutron", "cinder"  # a user and a vhost each: they meet nothing of nova's
 # an idle Erlang scheduler that spins would take from the guests the little CPU there is
 CALM = "+sbwt none +sbwtdcpu none +sbwtdio none"
 
@@ -41,8 +41,11 @@ def _url(layout: Layout, secrets: Secrets, user: str, vhost: str) -> str:
 
 
 def neutron_url(layout: Layout, secrets: Secrets) -> str:
-    password = secrets.password(f"rabbit-{NEUTRON}")
-    return f"rabbit://{NEUTRON}:{password}@{layout.address}:{PORTS['amqp']}/{NEUTRON}"
+    return _url(layout, secrets, NEUTRON, NEUTRON)
+
+
+def cinder_url(layout: Layout, secrets: Secrets) -> str:
+    return _url(layout, secrets, CINDER, CINDER)
 
 
 def password_hash(password: str, salt: bytes) -> str:
@@ -57,6 +60,8 @@ def definitions(layout: Layout, secrets: Secrets) -> dict:
     rights += [(broker_user(name), HOSTS_VHOST, host_rights.permissions(name)) for name in hosts]
     if layout.choices.neutron:
         rights.append((NEUTRON, NEUTRON, EVERYTHING))
+    if layout.choices.volumes:
+        rights.append((CINDER, CINDER, EVERYTHING))
     return {
         "vhosts": [{"name": vhost} for vhost in dict.fromkeys(vhost for _user, vhost, _patterns in rights)],
         "users": [

@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import subprocess
 
-from . import cgroups, kvm, libvirt
+from . import cgroups, cinder, kvm, libvirt
 from .errors import StackError
 from .layout import SWITCH, Layout
 from .rooms import RoomPlan
@@ -64,7 +64,7 @@ def _plan(stack: Stack, room: str) -> RoomPlan:
         name=room,
         group=f"{group(layout)}/{room}",
         hosts_file=str(layout.path("rooms", "hosts")),
-        binds=libvirt.host_binds(stack, room) if hypervisor else (),
+        binds=(*(libvirt.host_binds(stack, room) if hypervisor else ()), *cinder.binds(stack, room)),
         mask_kvm=hypervisor and kvm.must_be_hidden(layout),
     )
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from . import (
+    cinder,
     credentials,
     databases,
     demo,
@@ -40,7 +41,7 @@ from .stack import Stack, ensure_service_users
 from .stages import Progress, Stage
 
 UP_LOCK, INSTALL_LOCK = ".up.lock", ".lock"
-VENV_PARTS = ("nextdoor", "neutron", "clients", "nova")
+VENV_PARTS = ("nextdoor", "neutron", "cinder", "clients", "nova")
 
 
 def up(layout: Layout, neighbours_only: bool = False) -> None:
@@ -68,14 +69,16 @@ def up(layout: Layout, neighbours_only: bool = False) -> None:
 def describe(choices: Choices, state: Path) -> str:
     where = f"sandbox of {choices.hosts} host{'s' * (choices.hosts > 1)}" if choices.sandbox else "this machine"
     computes = f", {choices.computes} computes" if choices.driver == "fake" else ""
-    networks = f", neutron ({choices.neutron})" if choices.neutron else ""
-    return f"{where}: driver {choices.driver}{computes}, {choices.database}, {choices.auth}{networks}; state in {state}"
+    more = f", neutron ({choices.neutron})" if choices.neutron else ""
+    more += f", cinder ({choices.volumes})" if choices.volumes else ""
+    return f"{where}: driver {choices.driver}{computes}, {choices.database}, {choices.auth}{more}; state in {state}"
 
 
 def parts_of(layout: Layout, neighbours_only: bool = False) -> tuple[str, ...]:
     """What this stack needs installed."""
     parts = ["broker", "databases", "nextdoor", "clients"]
     parts += ["neutron"] if layout.choices.neutron else []
+    parts += ["cinder"] if layout.choices.volumes else []
     parts += ["hypervisor"] if layout.choices.driver == "libvirt" or layout.choices.demo else []
     return tuple(parts if neighbours_only else [*parts, "nova"])
 
@@ -86,7 +89,7 @@ def install(layout: Layout, parts: tuple[str, ...], progress: Progress) -> None:
     log = layout.venvs / "install.log"
     with alone(layout.venvs / INSTALL_LOCK, "", patient=True):
         progress.timed(Stage("packages", lambda: packages.install(parts, log)))
-        if {"nextdoor", "neutron", "nova"} & set(parts):
+        if {"nextdoor", "neutron", "cinder", "nova"} & set(parts):
             ensure_service_users()
         builder = venvs.Builder(layout, log)
         for name in VENV_PARTS:
@@ -129,6 +132,11 @@ def _stages(stack: Stack, neighbours_only: bool) -> list[Stage]:
         found += [
             Stage("neutron", lambda: start_prepared(neutron), ("database", "memcached", "broker")),
             Stage("networks", lambda: neutron.prepare_networks(stack), ("neutron", "identity")),
+        ]
+    if layout.choices.volumes:
+        found += [
+            Stage("cinder", lambda: cinder.start(stack), ("database", "memcached", "broker")),
+            Stage("volumes", lambda: cinder.prepare_types(stack), ("cinder", "identity")),
         ]
     return found if neighbours_only else [*found, *_our_stages(stack, ours), *_demo_stages(stack)]
 

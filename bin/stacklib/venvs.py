@@ -1,4 +1,5 @@
-"""The Python environments: Keystone and Glance in one, Neutron and the clients in one each, our own in one a release.
+"""The Python environments: Keystone and Glance in one; Neutron, Cinder and the clients in one each; our own in one a
+release.
 
 Each has a stamp with a digest of what it was made from; while that stays the same, nothing is done.
 """
@@ -61,6 +62,9 @@ class Builder:
     @property
     def _driver_stamp(self) -> Path:
         return self.layout.venvs / "neutron" / ".stamp-driver"
+
+    def cinder(self) -> str:
+        return self._pinned("cinder")
 
     def clients(self) -> str:
         return self._pinned("clients")

@@ -46,7 +46,7 @@ PARTS = {
     "functional": Part(("tests/functional",), ("broker", "databases", "monitoring"), 3, ("clients",),
                        whole_files=True),
     "machine": Part(("tests/machine",), ("broker", "databases", "nextdoor", "clients", "hypervisor", "nova",
-                                             "tests", "browser", "switch"), venvs=("neutron",),
+                                             "tests", "browser", "switch"), venvs=("neutron", "cinder"),
                     beside=tuple(f"tests/machine/test_{name}.py" for name in BESIDE)),
     "fresh": Part(("tests/fresh",), ("fresh", "tests")),
     "books": Part(("tests/books",), ("fresh", "tests")),

@@ -134,6 +134,7 @@ class ServiceEndpoint:
     read_timeout_s: float = READ_TIMEOUT_S
     retry_wait_s: float = 0.5
     deadline_s: float = math.inf
+    service_name: str | None = None
 
 
 class Caller:
@@ -185,7 +186,8 @@ class Caller:
               kwargs: Mapping[str, object]) -> requests.Response:
         client = adapter.Adapter(
             self._credentials.session, auth=self._auth(as_user, address), service_type=self.service.service_type,
-            interface=list(self.service.interfaces), region_name=self.service.region_name, endpoint_override=address,
+            interface=list(self.service.interfaces), service_name=self.service.service_name,
+            region_name=self.service.region_name, endpoint_override=address,
             user_agent="nova", raise_exc=True, connect_retries=0, global_request_id=_request_id())
         with tracing.span(f"{method} {self.service.name}", tracing.CLIENT):
             return self._timed(client, method, path, what, kwargs)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from nova.errors import kinds
 
+CatalogInfo = kinds.Invalid.row("config.catalog_info",
+    "[cinder]catalog_info = {text} can not be used: it must be TYPE:NAME:INTERFACE, where NAME may be empty, for "
+    "example volumev3::publicURL.")
 CpuSet = kinds.Invalid.row("config.cpu_set", "nova-compute can not run with {option} = {text}: {reason}.")
 Credentials = kinds.Invalid.row("config.credentials", "The credentials in [{section}] can not be used: {reason}.")
 DeviceSpec = kinds.Invalid.row("config.device_spec",

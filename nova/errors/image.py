@@ -56,7 +56,3 @@ TicketWrongUse = kinds.HostRefused.row("image.ticket_wrong_use", "The ticket is 
     "Look at the image proxy's log for what the host asked for.", status=403)
 Unacceptable = kinds.Invalid.row("image.unacceptable", "Image {image_id} is unacceptable: {reason}")
 WrongProperty = kinds.Invalid.row("image.wrong_property", "{name}={value} is not possible: {reason}.")
-
-VolumeNoSnapshot = kinds.NotFound.row("volume.no_snapshot", "Snapshot {snapshot} could not be found.")
-VolumeNotAttached = kinds.NotFound.row("volume.not_attached", "Instance {server} is not attached to volume {volume}")
-VolumeNotFound = kinds.NotFound.row("volume.not_found", "Volume {volume} could not be found.")

@@ -25,19 +25,19 @@ GIVEN = "NOVA_TEST_STACK"
 
 @pytest.fixture(scope="session")
 def sandbox(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
-    with _sandbox(request) as made:
+    with made_sandbox(request) as made:
         yield made
 
 
 @pytest.fixture(scope="session")
 def wide_sandbox(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
     """Another, of three hosts, which keep guests' disks in one directory."""
-    with _sandbox(request, "--hosts", "3", "--shared-storage") as made:
+    with made_sandbox(request, "--hosts", "3", "--shared-storage") as made:
         yield made
 
 
 @contextlib.contextmanager
-def _sandbox(request: pytest.FixtureRequest, *options: str) -> Iterator[Sandbox]:
+def made_sandbox(request: pytest.FixtureRequest, *options: str) -> Iterator[Sandbox]:
     if reason := _unable():
         pytest.skip(f"no sandbox here: {reason}")
     from tests.machine import stack
@@ -110,5 +110,5 @@ NEUTRON = ("--driver", "fake", "--computes", "3", "--no-demo", "--neutron")
 
 @pytest.fixture(scope="module")
 def neutron_sandbox(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
-    with _sandbox(request, *NEUTRON) as made:
+    with made_sandbox(request, *NEUTRON) as made:
         yield made

@@ -27,8 +27,8 @@ def detail(req: Request) -> dict[str, Json]:
 
 @answers({"volume": "object"})
 def show(req: Request, volume_id: str) -> dict[str, Json]:
-    """Always image.VolumeNotFound (404)."""
-    raise errors.image.VolumeNotFound(volume=volume_id)
+    """Always volume.NotFound (404)."""
+    raise errors.volume.NotFound(volume=volume_id)
 
 
 @answers({"snapshots": ["object"]})
@@ -45,8 +45,8 @@ def snapshot_details(req: Request) -> dict[str, object]:
 
 @answers({"snapshot": "object"})
 def snapshot(req: Request, snapshot_id: str) -> dict[str, object]:
-    """Always image.VolumeNoSnapshot (404)."""
-    raise errors.image.VolumeNoSnapshot(snapshot=snapshot_id)
+    """Always volume.SnapshotNotFound (404)."""
+    raise errors.volume.SnapshotNotFound(snapshot=snapshot_id)
 
 
 @answers({"volumeAttachments": ["object"]})
@@ -58,6 +58,6 @@ def attachments(req: Request, server_id: str) -> dict[str, object]:
 
 @answers({"volumeAttachment": "object"})
 def attachment(req: Request, server_id: str, volume_id: str) -> dict[str, object]:
-    """Always image.VolumeNotAttached (404), or server.NotFound (404) for a server that the caller does not see."""
+    """Always volume.NotAttached (404), or server.NotFound (404) for a server that the caller does not see."""
     target(req, server_id)
-    raise errors.image.VolumeNotAttached(server=server_id, volume=volume_id)
+    raise errors.volume.NotAttached(server=server_id, volume=volume_id)

@@ -1,0 +1,217 @@
+"""Cinder: its files, its tables, its daemons, and the volume type that a new cloud has.
+
+Volumes are files of one directory. Cinder and the hosts take it for an NFS share that is mounted: a bind mount lies
+where each of them would have mounted it, so that nobody tries to.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+
+from . import databases, identity, memcached, neutron, rabbitmq, venvs
+from .credentials import PROJECTS
+from .errors import StackError
+from .httpjson import Service
+from .keystone import REGION
+from .layout import CONTROLLER, PORTS, Layout, write_private
+from .secrets import Secrets
+from .spec import SERVICES, Daemon, Probe
+from .stack import SERVICE_USER, Stack
+
+SHARE = "127.0.0.1:/volumes"
+TYPE = "nfs"
+PROGRAMS = ("cinder-api", "cinder-scheduler", "cinder-volume")
+QUOTAS = ("volumes", "snapshots", "gigabytes", "backups", "backup_gigabytes", "groups")
+PRIVILEGED = ("privsep", "cinder_sys_admin", "privsep_osbrick")
+UP_S = 60  # until the back end reports itself
+# Cinder runs a few programs by sudo, also when it is root: here it is, and there may be no sudo
+SUDO = """\
+#!/bin/sh
+while [ "${1#-}" != "$1" ]; do shift; done
+exec "$@"
+"""
+
+
+def settings(layout: Layout, secrets: Secrets) -> str:
+    """cinder.conf, for all three daemons."""
+    state, etc, installed = layout.data / "cinder", layout.etc / "cinder", layout.venvs / "cinder" / "etc" / "cinder"
+    helper = f"{layout.program('cinder', 'privsep-helper')} --config-file {etc}/cinder.conf"
+    return f"""\
+[DEFAULT]
+use_stderr = true
+host = {layout.controller_host}
+my_ip = {layout.address}
+state_path = {state}
+api_paste_config = {installed}/api-paste.ini
+resource_query_filters_file = {installed}/resource_filters.json
+rootwrap_config = {etc}/rootwrap.conf
+transport_url = {rabbitmq.cinder_url(layout, secrets)}
+auth_strategy = keystone
+osapi_volume_listen = {layout.address}
+osapi_volume_listen_port = {PORTS["cinder"]}
+osapi_volume_workers = 1
+glance_api_servers = {layout.url("glance")}
+enabled_backends = {TYPE}
+default_volume_type = {TYPE}
+{chr(10).join(f"quota_{name} = -1" for name in QUOTAS)}
+[database]
+connection = {databases.url(layout, secrets, "cinder")}
+max_pool_size = 5
+max_overflow = 20
+[oslo_concurrency]
+lock_path = {state}/locks
+[keystone_authtoken]
+www_authenticate_uri = {layout.url("keystone")}
+{_lines(credentials(layout, secrets, "cinder"))}
+memcached_servers = {memcached.address(layout)}
+service_token_roles = service
+service_token_roles_required = true
+[service_user]
+send_service_user_token = true
+{_lines(credentials(layout, secrets, "cinder"))}
+[nova]
+region_name = {REGION}
+{_lines(credentials(layout, secrets, "cinder"))}
+[key_manager]
+backend = cinder.keymgr.conf_key_mgr.ConfKeyManager
+fixed_key = {hashlib.sha256(secrets.password("volume-key").encode()).hexdigest()}
+{chr(10).join(f"[{section}]{chr(10)}helper_command = {helper}" for section in PRIVILEGED)}
+[{TYPE}]
+volume_driver = cinder.volume.drivers.nfs.NfsDriver
+volume_backend_name = {TYPE}
+nfs_shares_config = {etc}/shares
+nfs_mount_point_base = {state}/mnt
+nfs_qcow2_volumes = true
+nfs_snapshot_support = true
+nas_secure_file_operations = false
+nas_secure_file_permissions = false
+"""
+
+
+def _lines(options: dict[str, str]) -> str:
+    return "\n".join(f"{name} = {value}" for name, value in options.items())
+
+
+def credentials(layout: Layout, secrets: Secrets, user: str) -> dict[str, str]:
+    """Options of keystoneauth for a service user, less the region."""
+    found = neutron.credentials(layout, secrets, user)
+    return {name: value for name, value in found.items() if name != "region_name"}
+
+
+def rootwrap(layout: Layout) -> str:
+    """Which programs may be run as root is said in Cinder's own filters."""
+    return f"""\
+[DEFAULT]
+filters_path = {layout.venvs}/cinder/etc/cinder/rootwrap.d
+exec_dirs = {layout.venvs}/cinder/bin,/usr/sbin,/usr/bin,/sbin,/bin
+use_syslog = false
+"""
+
+
+def binds(stack: Stack, room: str) -> tuple[tuple[str, str], ...]:
+    """Where the volumes' directory is to be seen in a room: (source, target) pairs, made where they are missing."""
+    layout = stack.layout
+    if not layout.choices.volumes or room not in layout.addresses:
+        return ()
+    stack.directory("data", "cinder")
+    source = stack.directory("data", "cinder", "volumes", mode=0o755)
+    state = layout.data / "cinder" if room == CONTROLLER else layout.nova_state(room)
+    target = state / "mnt" / share_directory()
+    target.mkdir(parents=True, exist_ok=True)
+    return ((str(source), str(target)),)
+
+
+def share_directory() -> str:
+    """What a share's mount point is called, below where all are mounted."""
+    return hashlib.md5(SHARE.encode(), usedforsecurity=False).hexdigest()
+
+
+def start(stack: Stack) -> str:
+    """Its files, its tables, its daemons."""
+    words = prepare(stack)
+    return f"{words}; {stack.control.start(*daemons(stack))}"
+
+
+def prepare(stack: Stack) -> str:
+    layout, etc = stack.layout, stack.layout.etc / "cinder"
+    stack.directory("etc", "cinder", owner=SERVICE_USER)
+    stack.directory("data", "cinder", mode=0o755)
+    stack.directory("data", "cinder", "locks", owner=SERVICE_USER)
+    write_private(etc / "cinder.conf", settings(layout, stack.secrets), owner=SERVICE_USER)
+    write_private(etc / "rootwrap.conf", rootwrap(layout))
+    write_private(etc / "shares", f"{SHARE}\n")
+    write_private(etc / "bin" / "sudo", SUDO, mode=0o755)
+    fingerprint = venvs.stamp(layout, "cinder")
+    if stack.done("cinder", fingerprint):
+        return "unchanged"
+    databases.begin_tables(stack, "cinder")
+    stack.command(
+        "cinder",
+        [layout.program("cinder", "cinder-manage"), "--config-file", str(etc / "cinder.conf"), "db", "sync"],
+        env={"PYTHONWARNINGS": "ignore"},
+        user=SERVICE_USER,
+    )
+    stack.mark_done("cinder", fingerprint)
+    return "tables made"
+
+
+def daemons(stack: Stack) -> list[Daemon]:
+    """The last one is root: it makes files for QEMU."""
+    return [_daemon(stack, name, None if name == PROGRAMS[-1] else SERVICE_USER) for name in PROGRAMS]
+
+
+def _daemon(stack: Stack, name: str, user: str | None) -> Daemon:
+    layout, etc = stack.layout, stack.layout.etc / "cinder"
+    made = Daemon(
+        name=name,
+        argv=(layout.program("cinder", name), "--config-file", str(etc / "cinder.conf")),
+        user=user,
+        env={
+            "PATH": f"{etc}/bin:{layout.venvs}/cinder/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+            "PYTHONWARNINGS": "ignore",
+            "PYTHONDONTWRITEBYTECODE": "1",
+        },
+        probe=Probe("http", layout.url("cinder", "/")) if name == PROGRAMS[0] else Probe("alive"),
+        room=layout.controller_room,
+        tier=SERVICES,
+        start_seconds=120,
+        stop_seconds=30,
+    )
+    return made.stamped(etc / "cinder.conf", etc / "rootwrap.conf", extra=venvs.stamp(layout, "cinder"))
+
+
+# --- the first volume type -------------------------------------------------------------------------------------------
+
+
+def prepare_types(stack: Stack) -> str:
+    """The type that volumes have when none is said, and a back end that reports itself. StackError: it does not."""
+    if not stack.done("cinder-types", TYPE):
+        stack.at_controller(lambda: _make_type(_admin(stack)))
+        stack.mark_done("cinder-types", TYPE)
+    deadline = time.monotonic() + UP_S
+    while not stack.at_controller(lambda: _reports(_admin(stack))):
+        if time.monotonic() > deadline:
+            raise StackError(
+                f"cinder-volume does not report itself within {UP_S} s", "see `bin/stack logs cinder-volume`"
+            )
+        time.sleep(0.5)
+    return f"type {TYPE}, files in {stack.layout.data / 'cinder' / 'volumes'}"
+
+
+def _admin(stack: Stack) -> Service:
+    layout = stack.layout
+    value, _ = identity.token(layout, "admin", PROJECTS["admin"], stack.secrets.password("admin"))
+    return Service("cinder", layout.url("cinder", "/v3")).with_headers(
+        X_Auth_Token=value, OpenStack_API_Version="volume 3.67"
+    )
+
+
+def _make_type(cinder: Service) -> None:
+    if TYPE not in {one["name"] for one in cinder.get("/types")["volume_types"]}:
+        cinder.post("/types", {"volume_type": {"name": TYPE, "extra_specs": {"volume_backend_name": TYPE}}})
+
+
+def _reports(cinder: Service) -> bool:
+    found = cinder.get("/os-services")["services"]
+    return any(one["binary"] == "cinder-volume" and one["state"] == "up" for one in found)

@@ -1,0 +1,215 @@
+"""A volume service in small: Cinder's API v3 over state in memory, real HTTP over a real socket (``cinder_http``).
+
+It keeps volumes, snapshots, attachments, types and quotas with Cinder's own rules about their statuses, and fails on
+demand. What takes time in Cinder (making, writing an image) takes ``takes_s`` here.
+"""
+
+from __future__ import annotations
+
+import datetime
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from keystoneauth1 import plugin
+from keystoneauth1 import session as ksession
+
+from nova.clients import session
+from nova.clients.cinder import Cinder
+from nova.clients.cinder_caller import CinderCaller
+from tests.fakes.cinder_http import OURS, Listener
+from tests.fakes.cinder_rules import SECRET, Refusal
+
+#: Statuses that nothing may be left in, when all is quiet.
+PASSING = ("creating", "downloading", "reserved", "attaching", "detaching", "deleting")
+
+
+@dataclass
+class Trouble:
+    """What becomes of requests: ``how`` is a status or "refused" (nothing was done), "lost" (it was, and nobody is
+    told), or "slow" (it is done and answered after ``seconds``)."""
+
+    method: str
+    path: str
+    how: int | str
+    left: int = 1
+    seconds: float = 0.0
+
+    def meets(self, method: str, path: str) -> bool:
+        """``path``: with its query."""
+        return self.left > 0 and method in (self.method, self.method or method) and self.path in path
+
+
+@dataclass
+class Changing:
+    """A status that is over at ``until``."""
+
+    until: float
+    then: str
+
+
+@dataclass
+class Shelf:
+    """What there is, by id."""
+
+    volumes: dict[str, dict[str, Any]] = field(default_factory=dict)
+    snapshots: dict[str, dict[str, Any]] = field(default_factory=dict)
+    attachments: dict[str, dict[str, Any]] = field(default_factory=dict)
+    types: dict[str, str] = field(default_factory=lambda: {str(uuid.uuid4()): "fast"})
+
+
+class Ours(plugin.BaseAuthPlugin):
+    """Our credentials; ``endpoint`` is what the catalog has."""
+
+    def __init__(self, endpoint: str | None = None) -> None:
+        super().__init__()
+        self.endpoint, self.asked_for = endpoint, dict[str, Any]()
+
+    def get_token(self, session: Any) -> str:
+        return "ours"
+
+    def get_project_id(self, session: Any) -> str:
+        return OURS
+
+    def get_endpoint(self, session: Any, **wanted: Any) -> str | None:
+        self.asked_for = wanted
+        return self.endpoint
+
+
+class FakeCinder:
+    """``with FakeCinder() as cinder: cinder.add_volume(size=1)``; ``cinder.url`` is its endpoint.
+
+    ``tokens``: a user's token -> the project that it is for; any other is an administrator's. ``service_tokens``: those
+    whose user has the role service; None: every one. ``uses``: what nova would answer Cinder: whether the server of an
+    attachment has it.
+    """
+
+    def __init__(self, tokens: dict[str, str] | None = None, address: str = "127.0.0.1") -> None:
+        self.tokens, self.address, self.url = tokens or {}, address, ""
+        self.shelf = Shelf()
+        self.newest = (3, 71)
+        self.quotas: dict[str, int] = {}  # volumes, snapshots; what is missing has no limit
+        self.page = 1000  # things on a page
+        self.takes_s = 0.0
+        self.fails_to_make = False  # what is made ends in ``error``
+        self.service_tokens: set[str] | None = None
+        self.uses: Callable[[str, str], bool] = lambda server, attachment: True
+        self.troubles: list[Trouble] = []
+        self.requests: list[tuple[str, str]] = []
+        self.headers: list[dict[str, str]] = []
+        self.clock: Callable[[], float] = time.monotonic
+        self.turn = threading.RLock()
+        self._changing: dict[str, Changing] = {}
+        self._listener: Listener | None = None
+
+    # -- at its address
+
+    def __enter__(self) -> FakeCinder:
+        self.come_back()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.go_away()
+
+    def come_back(self) -> None:
+        """Listen: at a free port at first, at the same one later."""
+        self._listener = Listener(self, self._listener.port if self._listener else 0)
+        self.url = f"http://{self.address}:{self._listener.port}/v3"
+
+    def go_away(self) -> None:
+        """Connections are refused, and those that are open end."""
+        assert self._listener is not None
+        self._listener.end()
+
+    def client(self, retries: int = 1, **patience: Any) -> Cinder:
+        """A client with our credentials that does not wait before it tries again."""
+        service = session.ServiceEndpoint("volume", "volumev3", (self.url,), retries=retries,
+                                          **{"retry_wait_s": 0.0, "read_timeout_s": 5.0, **patience})
+        return Cinder(CinderCaller(service, session.Credentials(ksession.Session(), Ours())), doubts_s=(0.0, 0.0))
+
+    # -- what there is
+
+    def add_volume(self, size: int = 1, **members: Any) -> str:
+        """An available volume; its id. ``members`` are of Cinder's JSON; ``project`` is whose it is."""
+        volume_id = members.pop("id", None) or str(uuid.uuid4())
+        self.shelf.volumes[volume_id] = {
+            "id": volume_id, "project": OURS, "status": "available", "size": size, "name": "", "description": None,
+            "availability_zone": "nova", "created_at": _now(), "volume_type": "fast", "snapshot_id": None,
+            "bootable": "false", "multiattach": False, "encrypted": False, "migration_status": None, "metadata": {},
+            "shared_targets": False, "service_uuid": "s1", **members}
+        return volume_id
+
+    def add_snapshot(self, volume_id: str, **members: Any) -> str:
+        """An available snapshot; its id."""
+        volume, snapshot_id = self.shelf.volumes[volume_id], str(uuid.uuid4())
+        self.shelf.snapshots[snapshot_id] = {
+            "id": snapshot_id, "project": volume["project"], "volume_id": volume_id, "status": "available",
+            "size": volume["size"], "name": "", "description": None, "created_at": _now(), "progress": "100%",
+            "metadata": {}, **members}
+        return snapshot_id
+
+    def status(self, key: str) -> str:
+        """Of a volume or a snapshot, as it is now; ``gone``."""
+        self.settle()
+        found = self.shelf.volumes.get(key) or self.shelf.snapshots.get(key)
+        return found["status"] if found else "gone"
+
+    def attachments_of(self, volume_id: str = "", server: str = "") -> list[dict[str, Any]]:
+        """Of a volume, of a server, or all."""
+        return [one for one in self.shelf.attachments.values()
+                if volume_id in ("", one["volume_id"]) and server in ("", one["instance"])]
+
+    def unsettled(self) -> dict[str, str]:
+        """Id -> status of each volume, snapshot and attachment that is in a passing one: nothing, when all is well."""
+        self.settle()
+        things = [*self.shelf.volumes.values(), *self.shelf.snapshots.values(), *self.shelf.attachments.values()]
+        return {one["id"]: one["status"] for one in things if one["status"] in PASSING}
+
+    # -- what goes wrong
+
+    def trouble(self, method: str, path: str, how: int | str, times: int = 1, seconds: float = 0.0) -> Trouble:
+        """For the next ``times`` requests of this method (empty: any) whose path has ``path`` in it."""
+        self.troubles.append(Trouble(method, path, how, times, seconds))
+        return self.troubles[-1]
+
+    def asked(self, method: str = "", path: str = "") -> list[tuple[str, str]]:
+        return [one for one in self.requests if method in one[0] and path in one[1]]
+
+    # -- time
+
+    def begin(self, thing: dict[str, Any], status: str, then: str) -> None:
+        """It is in ``status`` for ``takes_s``, and ``then`` (or in error) after it."""
+        thing["status"] = status
+        self._changing[thing["id"]] = Changing(self.clock() + self.takes_s, "error" if self.fails_to_make else then)
+
+    def settle(self) -> None:
+        """What is over by now is over."""
+        for key, change in list(self._changing.items()):
+            if self.clock() >= change.until:
+                del self._changing[key]
+                for shelf in (self.shelf.volumes, self.shelf.snapshots):
+                    if key in shelf:
+                        shelf[key].update(status=change.then, progress="100%")
+
+    # -- for its rules
+
+    def of_project(self, things: dict[str, dict[str, Any]], project: str) -> Iterator[dict[str, Any]]:
+        """The newest first."""
+        return (one for one in reversed(things.values()) if one["project"] == project)
+
+    def check_quota(self, noun: str, project: str) -> None:
+        limit = self.quotas.get(noun, -1)
+        used = len(list(self.of_project(getattr(self.shelf, noun), project)))
+        if 0 <= limit <= used:
+            kind = {"volumes": "VolumeLimitExceeded", "snapshots": "SnapshotLimitExceeded"}[noun]
+            raise Refusal(413, f"{kind}: Maximum number of {noun} allowed ({limit}) exceeded for quota '{noun}'.")
+
+
+def _now() -> str:
+    return datetime.datetime.now(datetime.UTC).replace(tzinfo=None).isoformat()
+
+
+__all__ = ["OURS", "SECRET", "FakeCinder", "Ours", "Refusal", "Trouble"]
