@@ -248,6 +248,7 @@ class NewServer(Value):
     may_use_external: bool = False  # policy network:attach_external_network passed
     disks: tuple[LocalDisk, ...] = ()  # ephemeral and swap disks asked for one by one; empty: as the flavor has them
     volumes: tuple[BlockDevice, ...] = ()  # disks on volumes, without ids: of each server
+    unmapped: tuple[str, ...] = ()  # names of devices, without /dev/, that the image's mapping does not count for
 
 
 class CreatedServers(Value):
