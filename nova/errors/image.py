@@ -57,6 +57,10 @@ TicketWrongUse = kinds.HostRefused.row("image.ticket_wrong_use", "The ticket is 
 Unacceptable = kinds.Invalid.row("image.unacceptable", "Image {image_id} is unacceptable: {reason}")
 WrongProperty = kinds.Invalid.row("image.wrong_property", "{name}={value} is not possible: {reason}.")
 
+VolumeBadDeleteInfo = kinds.Invalid.row("volume.bad_delete_info", "Invalid delete_info: {reason}.")
+VolumeFixed = kinds.Invalid.row("volume.fixed", "The attachment's {field} can not be changed: {reason}.")
 VolumeNoSnapshot = kinds.NotFound.row("volume.no_snapshot", "Snapshot {snapshot} could not be found.")
 VolumeNotAttached = kinds.NotFound.row("volume.not_attached", "Instance {server} is not attached to volume {volume}")
 VolumeNotFound = kinds.NotFound.row("volume.not_found", "Volume {volume} could not be found.")
+VolumeTagOffloaded = kinds.Invalid.row("volume.tag_offloaded",
+    "A tagged volume can not be attached to instance {server} while it is shelved_offloaded: unshelve it first.")
