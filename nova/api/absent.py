@@ -70,19 +70,6 @@ GONE = (
 
 #: Not built yet: (first version, last version, operations).
 NOT_YET: tuple[tuple[str, str | None, tuple[str, ...]], ...] = (
-    ("2.1", "2.35", (
-        "POST /os-snapshots",
-        "DELETE /os-snapshots/{snapshot_id}",
-        "POST /os-volumes",
-        "DELETE /os-volumes/{volume_id}",
-    )),
-    ("2.1", None, (
-        "POST /os-assisted-volume-snapshots",
-        "DELETE /os-assisted-volume-snapshots/{snapshot_id}",
-        "POST /servers/{server_id}/os-volume_attachments",
-        "PUT /servers/{server_id}/os-volume_attachments/{volume_id}",
-        "DELETE /servers/{server_id}/os-volume_attachments/{volume_id}",
-    )),
     ("2.97", None, (
         "GET /servers/{server_id}/shares",
         "POST /servers/{server_id}/shares",

@@ -66,6 +66,7 @@ def from_conf(conductor: ConductorRPC, consoles: ConsoleAuthRPC, conf: cfg.Confi
                          enable_instance_password=conf.api.enable_instance_password,
                          password_length=conf.password_length,
                          skips_silent_cells=conf.api.list_records_by_skipping_down_cells,
+                         max_local_block_devices=conf.max_local_block_devices,
                          floating_pool=conf.default_floating_pool, public_interface=conf.public_interface)
     health = healthcheck.Healthcheck(None, conf)
     networks = "neutron" if neutron_in_use(conf) else legacy_networks.BACK_END

@@ -24,6 +24,7 @@ class ApiOptions:
     enable_instance_password: bool = True
     password_length: int = 12
     skips_silent_cells: bool = True
+    max_local_block_devices: int = 3
     floating_pool: str = "nova"  # of nova-network's floating addresses whose maker names none; and their device
     public_interface: str = "eth0"
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from nova.api.handlers import (
     aggregates,
+    assisted_snapshots,
     baremetal,
     consoles,
     extensions,
@@ -38,6 +39,7 @@ from nova.api.handlers import (
     services,
     usage,
     usage_audits,
+    volume_attachments,
     volumes,
 )
 from nova.api.routing import Route
@@ -82,6 +84,9 @@ _FLOATING = "os_compute_api:os-floating-ips:"
 _FLAVORS = "os_compute_api:os-flavor-manage:"
 _VOLUMES = "os_compute_api:os-volumes:"
 _ATTACHMENTS = "os_compute_api:os-volumes-attachments:"
+_VOLUMES_OF_SERVER = "/servers/{server_id}/os-volume_attachments"
+_VOLUME_OF_SERVER = f"{_VOLUMES_OF_SERVER}/{{volume_id}}"
+_ASSISTED = "os_compute_api:os-assisted-volume-snapshots:"
 _ACCESS = "os_compute_api:os-flavor-access"
 _SPECS = "os_compute_api:os-flavor-extra-specs:"
 _KEYPAIRS = "os_compute_api:os-keypairs:"
@@ -222,20 +227,34 @@ ROUTES: tuple[Route, ...] = (
           query=NO_QUERY, since="2.78", looks_first=True),
     Route("POST", "/os-server-external-events", server_parts.external_events,
           "os_compute_api:os-server-external-events:create", part_schemas.EXTERNAL_EVENTS),
-    # volumes, of which there are none
-    Route("GET", "/servers/{server_id}/os-volume_attachments", volumes.attachments, f"{_ATTACHMENTS}index",
+    # volumes
+    Route("GET", _VOLUMES_OF_SERVER, volume_attachments.index, f"{_ATTACHMENTS}index",
           query=volume_schemas.ATTACHMENTS_QUERY, looks_first=True),
-    Route("GET", "/servers/{server_id}/os-volume_attachments/{volume_id}", volumes.attachment, f"{_ATTACHMENTS}show",
+    Route("POST", _VOLUMES_OF_SERVER, volume_attachments.create, f"{_ATTACHMENTS}create", volume_schemas.ATTACH,
+          code=((None, "2.100", 200), ("2.101", None, 202)), looks_first=True),
+    Route("GET", _VOLUME_OF_SERVER, volume_attachments.show, f"{_ATTACHMENTS}show", looks_first=True),
+    Route("PUT", _VOLUME_OF_SERVER, volume_attachments.update, f"{_ATTACHMENTS}swap", volume_schemas.UPDATE, code=202,
           looks_first=True),
+    Route("DELETE", _VOLUME_OF_SERVER, volume_attachments.delete, f"{_ATTACHMENTS}delete", code=202, looks_first=True),
     Route("GET", "/os-volumes", volumes.index, f"{_VOLUMES}list", query=volume_schemas.LIST_QUERY, until="2.35"),
+    Route("POST", "/os-volumes", volumes.create, f"{_VOLUMES}create", volume_schemas.CREATE, until="2.35"),
     Route("GET", "/os-volumes/detail", volumes.detail, f"{_VOLUMES}detail", query=volume_schemas.LIST_QUERY,
           until="2.35"),
     Route("GET", "/os-volumes/{volume_id}", volumes.show, f"{_VOLUMES}show", until="2.35"),
+    Route("DELETE", "/os-volumes/{volume_id}", volumes.delete, f"{_VOLUMES}delete", code=202, until="2.35"),
     Route("GET", "/os-snapshots", volumes.snapshots, f"{_VOLUMES}snapshots:list", query=volume_schemas.LIST_QUERY,
           until="2.35"),
+    Route("POST", "/os-snapshots", volumes.create_snapshot, f"{_VOLUMES}snapshots:create",
+          volume_schemas.CREATE_SNAPSHOT, until="2.35"),
     Route("GET", "/os-snapshots/detail", volumes.snapshot_details, f"{_VOLUMES}snapshots:detail",
           query=volume_schemas.LIST_QUERY, until="2.35"),
     Route("GET", "/os-snapshots/{snapshot_id}", volumes.snapshot, f"{_VOLUMES}snapshots:show", until="2.35"),
+    Route("DELETE", "/os-snapshots/{snapshot_id}", volumes.delete_snapshot, f"{_VOLUMES}snapshots:delete", code=202,
+          until="2.35"),
+    Route("POST", "/os-assisted-volume-snapshots", assisted_snapshots.create, f"{_ASSISTED}create",
+          volume_schemas.CREATE_ASSISTED),
+    Route("DELETE", "/os-assisted-volume-snapshots/{snapshot_id}", assisted_snapshots.delete, f"{_ASSISTED}delete",
+          query=volume_schemas.DELETE_ASSISTED, code=204),
     # migrations
     Route("GET", "/os-migrations", migrations.index, "os_compute_api:os-migrations:index",
           query=migration_schemas.LIST_QUERY),

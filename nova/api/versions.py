@@ -146,6 +146,26 @@ def diagnostics_have_a_standard_form(version: int) -> bool:
     return version >= 48
 
 
+def volumes_may_be_shared(version: int) -> bool:
+    """From 2.60 a volume that several servers may have (multiattach) is taken; before, it is refused."""
+    return version >= 60
+
+
+def shelved_servers_have_volumes(version: int) -> bool:
+    """From 2.20 volumes are attached to and detached from shelved servers."""
+    return version >= 20
+
+
+def attaching_is_waited_for(version: int) -> bool:
+    """Up to 2.100 a volume's attachment is answered when the guest has it, with what it became; then, at once."""
+    return version < 101
+
+
+def attachments_can_be_updated(version: int) -> bool:
+    """From 2.85 a PUT of an attachment that names the same volume changes it; before, it is a swap."""
+    return version >= 85
+
+
 def image_metadata_is_limited(version: int) -> bool:
     """Up to 2.38 a snapshot's metadata counts against the quota of metadata items."""
     return version < 39

@@ -15,5 +15,8 @@ OPTS = [
     cfg.HostAddressOpt("metadata_listen", default="0.0.0.0", help="Address the metadata service listens on."),
     cfg.PortOpt("metadata_listen_port", default=8775, help="Port of the metadata service."),
     cfg.IntOpt("metadata_workers", min=1, help="Worker processes of the metadata service. Unset: one a CPU."),
+    cfg.IntOpt("max_local_block_devices", default=3,
+               help="How many disks on its host a server may have: the root disk, ephemeral and swap disks. 0: none, so "
+                    "that servers can only boot from volumes. Below 0: as many as they ask for."),
     cfg.IntOpt("password_length", default=12, min=0, help="Length of the passwords made for new servers."),
 ]

@@ -11,6 +11,12 @@ AttachSlow = kinds.Unavailable.row("server.attach_slow",
     "how it ends.")
 BadBlockDevice = kinds.Invalid.row("server.bad_block_device",
     "Block Device Mapping is Invalid: device {number}: {reason}")
+#: Of all entries together.
+BadBlockDevices = kinds.Invalid.row("server.bad_block_devices", "Block Device Mapping is Invalid: {reason}")
+#: Of an entry of the image's own mapping.
+BadImageDevice = kinds.Invalid.row("server.bad_image_device",
+    "Block Device Mapping is Invalid: the image's property {property}, entry {number}: {reason}",
+    "Let the image's owner correct the property (`openstack image set --property`), or use another image.")
 BadCreate = kinds.Invalid.row("server.bad_create")
 NoSignatures = kinds.Invalid.row("server.no_signatures",
     "trusted_image_certificates: signatures of images are not verified in this cloud, so what is asked for can not be "
@@ -61,9 +67,6 @@ LockedMeanwhile = kinds.Conflict.row("server.locked_meanwhile",
     "Instance {server} is locked by its {by} by now; ask again.")
 MetadataKeyMismatch = kinds.Invalid.row("server.metadata_key_mismatch",
     "Request body and URI mismatch: the body must hold the key {key}.")
-NeedsVolumes = kinds.Invalid.row("server.needs_volumes",
-    "Block device {number} needs a volume ({what}), and this cloud has no volume service. Use an image, with local "
-    "ephemeral or swap disks.")
 NetworkOfNobody = kinds.Invalid.row("server.network_of_nobody",
     "Network {network_id} is no project's yet. Ask for none, and the project gets one at its first server; or let an "
     "administrator give it to the project (os-networks/add).")
@@ -96,6 +99,9 @@ PinConflict = kinds.Conflict.row("server.pin_conflict",
     "Server {uuid} can not be pinned to availability zone {zone}: it is in {current}. A pin may only be taken "
     "away, or set to the zone the server is in.")
 TooManyTags = kinds.Invalid.row("server.too_many_tags", "The number of tags exceeded the per-server limit {limit}")
+TooManyLocalDisks = kinds.Invalid.row("server.too_many_local_disks",
+    "The server would have {count} disks on its host, and at most {most} are allowed "
+    "([DEFAULT]max_local_block_devices). Use volumes.")
 UnderWay = kinds.WrongState.row("server.under_way", "Cannot '{action}' instance {server}: this is being done already.")
 WrongState = kinds.WrongState.row("server.wrong_state",
     "Cannot '{action}' instance {server} while it is in {attribute} {value}")

@@ -11,6 +11,7 @@ AttachmentNotFound = kinds.NotFound.row("volume.attachment_not_found",
 #: Cinder, or what stands before it.
 Away = service.Unavailable.row("volume.away", "The volume service (Cinder) does not answer: {reason}.",
     "See cinder-api's log and endpoint (`openstack catalog list`), and [cinder]catalog_info in nova.conf.")
+BadDeleteInfo = kinds.Invalid.row("volume.bad_delete_info", "Invalid delete_info: {reason}.")
 BadDevice = kinds.Invalid.row("volume.bad_device", "A block device of the request can not be had: {reason}")
 Busy = kinds.Conflict.row("volume.busy",
     "Another operation works on server {server}: its volumes can not be changed now.",
@@ -19,6 +20,7 @@ Busy = kinds.Conflict.row("volume.busy",
 Credentials = kinds.Unavailable.row("volume.credentials",
     "The volume service (Cinder) refuses our own credentials, those of [cinder] or [service_user]: {reason}.",
     "Set username, password and project there; the user needs the roles admin and service.")
+Fixed = kinds.Invalid.row("volume.fixed", "The attachment's {field} can not be changed: {reason}.")
 HostDown = kinds.Conflict.row("volume.host_down",
     "The host of server {server} is down: the guest can not give the volume up.",
     "Detach it when the host is back, or evacuate the server first.")
@@ -51,6 +53,8 @@ SwapNotAsked = kinds.Conflict.row("volume.swap_not_asked",
 SwapNotSupported = kinds.NotSupported.row("volume.swap_not_supported",
     "Volume {volume} is in use by a guest: this release does not copy it while the guest runs.",
     "Detach it first, or stop the server's use of it.")
+TagOffloaded = kinds.Invalid.row("volume.tag_offloaded",
+    "A tagged volume can not be attached to instance {server} while it is shelved_offloaded: unshelve it first.")
 TooOld = kinds.NotSupported.row("volume.too_old",
     "This needs version {wanted} of the volume service's API, and Cinder there has {found}.",
     "Upgrade Cinder: 3.44 is needed for all that servers do with volumes, 3.68 to rebuild those that boot from one.")

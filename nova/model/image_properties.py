@@ -17,12 +17,12 @@ ARCHITECTURES = ("alpha", "armv6", "armv7l", "armv7b", "aarch64", "cris", "i686"
                  "microblaze", "microblazeel", "mips", "mipsel", "mips64", "mips64el", "openrisc", "parisc",
                  "parisc64", "ppc", "ppcle", "ppc64", "ppc64le", "ppcemb", "s390", "s390x", "sh4", "sh4eb", "sparc",
                  "sparc64", "unicore32", "x86_64", "xtensa", "xtensaeb")
-_BUSES = ("fdc", "ide", "sata", "scsi", "usb", "virtio", "xen", "lxc", "uml")
+BUSES = ("fdc", "ide", "sata", "scsi", "usb", "virtio", "xen", "lxc", "uml")
 
 #: Names a text may have, for properties with a closed list.
 CHOICES: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("hw_architecture", "hw_emulation_architecture"), ARCHITECTURES),
-    **dict.fromkeys(("hw_cdrom_bus", "hw_disk_bus", "hw_floppy_bus", "hw_rescue_bus"), _BUSES),
+    **dict.fromkeys(("hw_cdrom_bus", "hw_disk_bus", "hw_floppy_bus", "hw_rescue_bus"), BUSES),
     "hw_cpu_policy": ("dedicated", "shared", "mixed"),
     "hw_cpu_thread_policy": ("prefer", "isolate", "require"),
     "hw_firmware_type": ("uefi", "bios"),

@@ -178,7 +178,8 @@ _HARD_REBOOT_FROM = _t(None, T.PAUSING, T.REBOOT_PENDING, T.REBOOT_STARTED, T.RE
 
 _SNAPSHOT_FROM = _v(V.ACTIVE, V.PAUSED, V.STOPPED, V.SUSPENDED)
 
-_WITH_VOLUMES = _v(V.ACTIVE, V.PAUSED, V.STOPPED, V.RESIZED, V.SOFT_DELETED, V.SHELVED, V.SHELVED_OFFLOADED)
+#: A shelved server has volumes, too; its place may be no host.
+_VOLUMES_FROM = _v(V.ACTIVE, V.PAUSED, V.RESIZED, V.SHELVED, V.SHELVED_OFFLOADED, V.SOFT_DELETED, V.STOPPED)
 
 _ROWS = (
     Action("create", _v(V.BUILDING), ANY, T.SCHEDULING, V.ACTIVE, V.ERROR, "compute__do_build_and_run_instance",
@@ -230,8 +231,9 @@ _ROWS = (
     Action("live-migration", _v(V.ACTIVE, V.PAUSED), IDLE, T.MIGRATING, None, None, "compute_live_migration"),
     Action("attach_interface", _v(V.ACTIVE, V.PAUSED, V.STOPPED), IDLE, None, None, None, "compute_attach_interface"),
     Action("detach_interface", _v(V.ACTIVE, V.PAUSED, V.STOPPED), IDLE, None, None, None, "compute_detach_interface"),
-    Action("attach_volume", _WITH_VOLUMES, IDLE, None, None, None, "compute_attach_volume", needs_host=False),
-    Action("detach_volume", _WITH_VOLUMES, IDLE, None, None, None, "compute_detach_volume", needs_host=False),
+    Action("attach_volume", _VOLUMES_FROM, IDLE, None, None, None, "compute_attach_volume", needs_host=False),
+    Action("detach_volume", _VOLUMES_FROM, IDLE, None, None, None, "compute_detach_volume", needs_host=False),
+    Action("swap_volume", _v(V.ACTIVE, V.PAUSED, V.RESIZED), IDLE, None, None, None, "compute_swap_volume"),
     # what it turns to is the request's to say
     Action("reset_state", ANY, ANY, None, None, None, must_have_launched=False, refused_when_locked=False,
            needs_host=False),

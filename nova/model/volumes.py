@@ -148,6 +148,7 @@ class BlockDevice(Value):
     ``boot_index`` 0: the server boots from it; None: it is not booted from. ``attachment_id``: the volume service's;
     empty: none is made yet, or it is given back. ``next_attachment_id``: of a move's destination, while it lasts.
     ``made``: we made the volume for this server. ``device_name``: where the guest is believed to see it.
+    ``multiattach``: its volume may have several servers; in a request: its version knows that volumes may.
     """
 
     id: str = ""
@@ -186,6 +187,26 @@ class AttachVolume(Value):
     tag: str | None = None
     delete_on_termination: bool = False
     multiattach: bool = False
+
+
+class NewAssistedSnapshot(Value):
+    """A snapshot that a host makes of a volume that is a file: writes go on in ``new_file``, beside the present one.
+    ``snapshot_id``: the volume service's. ``id``: the caller's word for it."""
+
+    volume_id: str
+    snapshot_id: str
+    new_file: str
+    id: str | None = None
+
+
+class OldAssistedSnapshot(Value):
+    """Such a snapshot that a host is to merge: ``file_to_merge`` into ``merge_target_file``; None: into the file that
+    is written to. ``file_to_merge`` None: that one is to have no base."""
+
+    volume_id: str
+    snapshot_id: str
+    file_to_merge: str | None = None
+    merge_target_file: str | None = None
 
 
 def root_of(devices: tuple[BlockDevice, ...]) -> BlockDevice | None:

@@ -68,7 +68,7 @@ ADVISORIES: dict[str, Proof] = {
     # --- 2013
     "OSSA-2013-001": Proof(
         "A volume is attached with its user's own rights alone.",
-        (f"{API}/test_server_create.py::test_device_that_needs_a_volume_is_400_saying_so",), not_yet=VOLUMES),
+        (f"{API}/test_server_disks.py::test_devices_of_either_list_need_a_right_of_their_own",), not_yet=VOLUMES),
     "OSSA-2013-004": Proof(
         "No XML is read from a request.",
         (f"{CONTRACT}/test_api_hostile.py::test_body_of_another_media_type_is_415",)),

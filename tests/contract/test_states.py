@@ -25,6 +25,9 @@ OPERATIONS = {
     "soft_delete": "DELETE /servers/{server_id} (with reclaim interval)",
     "attach_interface": "POST /servers/{server_id}/os-interface",
     "detach_interface": "DELETE /servers/{server_id}/os-interface/{port_id}",
+    "attach_volume": "POST /servers/{server_id}/os-volume_attachments",
+    "detach_volume": "DELETE /servers/{server_id}/os-volume_attachments/{volume_id}",
+    "swap_volume": "PUT /servers/{server_id}/os-volume_attachments/{volume_id} (swap)",
     "live-migration": "POST /servers/{server_id}/action#os-migrateLive",
     **{name: f"POST /servers/{{server_id}}/action#{name}" for name in (
         "pause", "unpause", "suspend", "resume", "rescue", "unrescue", "changePassword", "trigger_crash_dump",

@@ -26,11 +26,13 @@ from nova.model.servers import ServerDetail
 from nova.model.services import Debt, Hypervisor, Service
 from nova.model.states import VmState
 from nova.model.usage import ServerUsage
+from nova.model.volumes import BlockDevice, Volume, VolumeSnapshot
 from nova.rpc.contracts.conductor import ConductorRPC
 from tests.fakes.conductor_hosts import Aggregates, Hosts, Usage
 from tests.fakes.conductor_networks import Floating, Interfaces, Networks, SecurityGroups
 from tests.fakes.conductor_projects import Flavors, Images, Keypairs, Quotas, ServerGroups
 from tests.fakes.conductor_servers import BEGINS, Life, Migrations, Parts, Servers
+from tests.fakes.conductor_volumes import ServerVolumes, VolumeProxies
 from tests.fakes.contract import ContractFake
 
 WHEN = datetime.datetime(2026, 1, 2, 3, 4, 5, 678901)
@@ -42,8 +44,8 @@ def numbered(kind: int, number: int) -> str:
 
 
 class FakeConductor(Servers, Life, Parts, Migrations, ServerGroups, Flavors, Keypairs, Quotas, Images, Networks,
-                    Interfaces, Floating, SecurityGroups, Hosts, Aggregates, Usage, ContractFake,
-                    contract=ConductorRPC):
+                    Interfaces, Floating, SecurityGroups, Hosts, Aggregates, Usage, ServerVolumes, VolumeProxies,
+                    ContractFake, contract=ConductorRPC):
     def __init__(self) -> None:
         super().__init__()
         self.servers: dict[str, ServerDetail] = {}
@@ -74,6 +76,9 @@ class FakeConductor(Servers, Life, Parts, Migrations, ServerGroups, Flavors, Key
         self.aggregates: dict[int, Aggregate] = {}
         self.usages: list[ServerUsage] = []  # whatever the time asked for
         self.debts: list[Debt] = []
+        self.devices: dict[str, tuple[BlockDevice, ...]] = {}  # volumes, by the server's uuid
+        self.volumes: dict[str, Volume] = {}
+        self.volume_snapshots: dict[str, VolumeSnapshot] = {}
         self.given(**{call: functools.partial(self._begin, action) for call, action in BEGINS.items()})
 
     # -- what there is
@@ -118,6 +123,27 @@ class FakeConductor(Servers, Life, Parts, Migrations, ServerGroups, Flavors, Key
     def add_floating(self, address: str, pool: str = "nova", **fields: str | None) -> FloatingAddress:
         self.floating[address] = FloatingAddress(id=str(len(self.floating) + 1), address=address, pool=pool, **fields)
         return self.floating[address]
+
+    def add_device(self, server_uuid: str, **fields: Any) -> BlockDevice:
+        """A volume that a server has."""
+        number = len(self.devices.get(server_uuid, ())) + 1
+        device = BlockDevice(**{"id": numbered(3, number), "volume_id": numbered(4, number),
+                                "attachment_id": numbered(5, number), "device_name": f"/dev/vd{'abcdefg'[number]}",
+                                **fields})
+        self.devices[server_uuid] = (*self.devices.get(server_uuid, ()), device)
+        return device
+
+    def add_volume(self, **fields: Any) -> Volume:
+        volume = Volume(**{"id": numbered(4, len(self.volumes) + 1), "name": "data", "size_gb": 1, "created_at": WHEN,
+                           "availability_zone": "nova", "volume_type": "lvm", **fields})
+        self.volumes[volume.id] = volume
+        return volume
+
+    def add_volume_snapshot(self, **fields: Any) -> VolumeSnapshot:
+        snapshot = VolumeSnapshot(**{"id": numbered(6, len(self.volume_snapshots) + 1), "volume_id": numbered(4, 1),
+                                     "size_gb": 1, "created_at": WHEN, **fields})
+        self.volume_snapshots[snapshot.id] = snapshot
+        return snapshot
 
     def add_service(self, host: str, binary: str = "nova-compute", **fields: Any) -> Service:
         number = len(self.services) + 1

@@ -100,7 +100,7 @@ def test_scenario_keeps_the_contract(world: World, name: str) -> None:
 
 
 def in_scope() -> list[str]:
-    waiting = {id for ids in scope.WAITING.values() for id in ids}
+    waiting = scope.untouched()
     return [id for id, entry in rows.operations().items() if entry["status"] != "gone" and id not in waiting]
 
 

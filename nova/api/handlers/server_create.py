@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from nova import errors
 from nova.api import versions
-from nova.api.handlers.server_disks import disks_of
+from nova.api.handlers.server_disks import Devices, Terms, devices_of
 from nova.api.request import Request
 from nova.model.base import Json
 from nova.model.networks import RequestedNetwork
@@ -38,6 +38,7 @@ def order_of(req: Request) -> tuple[NewServer, str | None]:
     place = _place(req, asked)
     networks = _networks(req, asked, most)
     _check_certificates(req, asked)
+    devices = _devices(req, asked, most)
     password, shown = passwords(req, asked)
     order = NewServer(
         name=asked["name"].strip() if req.legacy else asked["name"],
@@ -52,7 +53,8 @@ def order_of(req: Request) -> tuple[NewServer, str | None]:
         description=_description(req, asked), hostname=asked.get("hostname"),
         tags=tuple(dict.fromkeys(asked.get("tags", ()))),
         scheduler_hints=_hints(req.body), files=files_of(asked),
-        may_zero_disk=req.allows(ZERO_DISK), disks=_disks(req, asked), key=str(uuid.uuid4()))
+        may_zero_disk=req.allows(ZERO_DISK), disks=devices.disks, volumes=devices.volumes,
+        unmapped=devices.unmapped, key=str(uuid.uuid4()))
     return order, shown
 
 
@@ -121,14 +123,17 @@ def files_of(asked: Mapping[str, Json]) -> dict[str, str]:
     return files
 
 
-def _disks(req: Request, asked: Mapping[str, Json]) -> Json:
+def _devices(req: Request, asked: Mapping[str, Json], most: int) -> Devices:
     old, new = asked.get("block_device_mapping"), asked.get("block_device_mapping_v2")
     if old and new:
         raise errors.server.BadCreate("Using different block_device_mapping syntaxes is not allowed in the same "
                                       "request.")
-    if old or new:
-        req.authorize(rule=ATTACH_VOLUME)
-    return disks_of(old or (), new or (), asked.get("imageRef") or "")
+    if not old and not new:
+        return Devices()
+    req.authorize(rule=ATTACH_VOLUME)
+    return devices_of(old or (), new or (), Terms(
+        image=_image(asked), servers=most, multiattach=versions.volumes_may_be_shared(req.version),
+        most_local=req.options.max_local_block_devices))
 
 
 # networks

@@ -1,76 +1,123 @@
-"""Block devices of a create, as far as a host's own disks go: the image's, ephemeral ones and swap.
-
-What needs volumes is refused, clearly, until this cloud has a volume service.
-"""
+"""Block devices of a create: from either list of a body to disks of the host and volumes, checked as far as neither
+flavor nor image is needed. The conductor adds what the image says (:mod:`nova.model.block_devices`)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import uuid
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+import msgspec
 
 from nova import errors
 from nova.model.base import Json
+from nova.model.block_device_entries import SWAP, BadEntryError, Entry, new_entry, old_entry, with_root
+from nova.model.block_devices import USUAL_ROOT
 from nova.model.servers import LocalDisk
-from nova.web.formats import BOOLEANS
+from nova.model.volumes import VOLUME, BlockDevice
 
-EPHEMERAL, SWAP = "ephemeral", "swap"
-
-
-def disks_of(old: Sequence[Mapping[str, object]], new: Sequence[Mapping[str, object]], image: str) -> tuple[LocalDisk,
-             ...]:
-    """The local disks that ``block_device_mapping`` (old) or ``block_device_mapping_v2`` (new) ask for.
-
-    The image's own disk is checked and left out. server.NeedsVolumes, server.BadBlockDevice.
-    """
-    for number, device in enumerate(old):
-        _check_old(number, device)
-    disks = [_disk(number, device, image) for number, device in enumerate(new) if not _is_none(device)]
-    if new and not image:
-        raise errors.server.BadBlockDevice(number=0,
-                                           reason="without imageRef, the boot device would have to be a volume")
-    if sum(disk is not None and disk.kind == SWAP for disk in disks) > 1:
-        raise errors.server.BadBlockDevice(number=0, reason="more than one swap disk")
-    return tuple(disk for disk in disks if disk is not None)
+List = Sequence[Mapping[str, Json]]
 
 
-def _is_none(device: Mapping[str, object]) -> bool:
-    """``no_device``: the image's mapping of this device is not wanted."""
-    value = device.get("no_device")
-    return value is True or (isinstance(value, str) and BOOLEANS.get(value, False))
+class Terms(NamedTuple):
+    """What the request's devices must fit. ``image``: imageRef; ``servers``: how many are asked for at most;
+    ``multiattach``: the version knows volumes of several servers; ``most_local``: disks of the host, below 0: any."""
+
+    image: str
+    servers: int
+    multiattach: bool
+    most_local: int
 
 
-def _check_old(number: int, device: Mapping[str, object]) -> None:
-    if _is_none(device):
-        return
-    for key in ("volume_id", "snapshot_id", "volume_size"):
-        if key in device:
-            raise errors.server.NeedsVolumes(number=number, what=key)
-    raise errors.server.BadBlockDevice(number=number, reason="it names no volume and no snapshot")
+class Devices(NamedTuple):
+    """As :class:`nova.model.servers.NewServer` has them."""
+
+    disks: tuple[LocalDisk, ...] = ()
+    volumes: tuple[BlockDevice, ...] = ()
+    unmapped: tuple[str, ...] = ()
 
 
-def _disk(number: int, device: Mapping[str, Json], image: str) -> LocalDisk | None:
-    """None for the image's own disk."""
-    source, target = device.get("source_type"), device.get("destination_type")
-    if source is None:
-        raise errors.server.BadBlockDevice(number=number, reason="source_type is missing")
-    if source in ("volume", "snapshot") or target == "volume" or "volume_id" in device or "snapshot_id" in device:
-        raise errors.server.NeedsVolumes(number=number, what=f"source {source}, destination {target or 'volume'}")
-    if source == "image":
-        _check_image(number, device, image)
-        return None
-    if device.get("uuid"):
-        raise errors.server.BadBlockDevice(number=number, reason="a blank device has no uuid")
-    if device.get("boot_index") not in (None, -1):
-        raise errors.server.BadBlockDevice(number=number, reason="a blank device can not be booted from")
-    if device.get("guest_format") == SWAP:
-        return LocalDisk(kind=SWAP, size=device.get("volume_size"))
-    return LocalDisk(kind=EPHEMERAL, size=device.get("volume_size"), format=device.get("guest_format"))
+def devices_of(old: List, new: List, terms: Terms) -> Devices:
+    """The devices that ``block_device_mapping`` (old) or ``block_device_mapping_v2`` (new) ask for. The image's own
+    disk is checked and left out. server.BadBlockDevice, BadBlockDevices, TooManyLocalDisks."""
+    entries = with_root(_read(old, old_entry), USUAL_ROOT, bool(terms.image)) if old else _read(new, new_entry)
+    _check_swap(entries)
+    if terms.servers > 1:
+        _check_shared(entries)
+    if terms.image and new:
+        _check_names(entries)
+    _check_image(entries, terms.image)
+    _check_boot(entries, own_disk=bool(terms.image and (old or not any(map(_asks, entries)))))
+    disks = tuple(entry.disk for entry in entries if entry.disk)
+    if 0 <= terms.most_local < len(disks):
+        raise errors.server.TooManyLocalDisks(count=len(disks), most=terms.most_local)
+    return Devices(disks, tuple(_shared(entry.volume, terms) for entry in entries if entry.volume),
+                   tuple(entry.name for entry in entries if entry.name and not entry.volume and not entry.image_id))
 
 
-def _check_image(number: int, device: Mapping[str, object], image: str) -> None:
-    if device.get("boot_index") != 0:
-        raise errors.server.BadBlockDevice(number=number, reason="Mapping image to local is not supported but for the "
-                                           "boot disk (boot_index 0).")
-    named = device.get("uuid") or device.get("image_id")
-    if named != image:
-        raise errors.server.BadBlockDevice(number=number,
-                                           reason=f"the boot disk is made of image {named}, and imageRef is {image}")
+def _read(devices: List, reader: Callable[[Mapping[str, Json]], Entry]) -> list[Entry]:
+    found = []
+    for number, device in enumerate(devices):
+        try:
+            found.append(reader(device))
+        except BadEntryError as bad:
+            raise errors.server.BadBlockDevice(number=number, reason=str(bad)) from None
+    return found
+
+
+def _asks(entry: Entry) -> bool:
+    return bool(entry.disk or entry.volume or entry.image_id)
+
+
+def _shared(volume: BlockDevice, terms: Terms) -> BlockDevice:
+    return msgspec.structs.replace(volume, multiattach=terms.multiattach and volume.source == VOLUME)
+
+
+# -- of all entries together
+
+
+def _check_swap(entries: Iterable[Entry]) -> None:
+    swaps = [number for number, entry in enumerate(entries) if entry.disk and entry.disk.kind == SWAP]
+    if len(swaps) > 1:
+        raise errors.server.BadBlockDevice(number=swaps[1], reason="more than one swap disk")
+
+
+def _check_shared(entries: Iterable[Entry]) -> None:
+    for number, entry in enumerate(entries):
+        if entry.volume and entry.volume.source == VOLUME:
+            raise errors.server.BadBlockDevice(number=number, reason="one volume can not be given to several servers: "
+                                               "ask for one server at a time")
+
+
+def _check_names(entries: Iterable[Entry]) -> None:
+    for number, entry in enumerate(entries):
+        if entry.volume and entry.name == USUAL_ROOT:
+            raise errors.server.BadBlockDevice(number=number, reason=f"device_name {USUAL_ROOT} clashes with the root "
+                                               "device, which imageRef gives; leave either out")
+
+
+def _check_image(entries: Iterable[Entry], image: str) -> None:
+    for number, entry in enumerate(entries):
+        if not entry.image_id:
+            continue
+        if not image:
+            raise errors.server.BadBlockDevice(number=number, reason="Mapping image to local is not supported without "
+                                               "imageRef.")
+        if entry.image_id != str(uuid.UUID(image)):
+            raise errors.server.BadBlockDevice(number=number, reason=f"the boot disk is made of image "
+                                               f"{entry.image_id}, and imageRef is {image}")
+
+
+def _check_boot(entries: Iterable[Entry], own_disk: bool) -> None:
+    """``own_disk``: without a word, the image's disk is booted from unless a device is."""
+    found = sorted((entry.boot_index, number) for number, entry in enumerate(entries) if entry.boot_index is not None)
+    if own_disk and (not found or found[0][0] > 0):
+        found.insert(0, (0, -1))
+    if not found:
+        raise errors.server.BadBlockDevices(reason="Boot sequence for the instance and image/block device mapping "
+                                            "combination is not valid: no device has boot_index 0")
+    for expected, (index, number) in enumerate(found):
+        if index != expected:
+            reason = f"boot_index {index} is another device's" if index < expected else f"there is no {expected}"
+            raise errors.server.BadBlockDevice(number=number, reason="Boot sequence for the instance and image/block "
+                                               f"device mapping combination is not valid: {reason}")

@@ -1,63 +1,105 @@
-"""Volumes and their snapshots, which need Cinder: this release has none, so there are none to be read.
-
-Clients read them on every page and for every server they show; they get empty lists. What would change a volume is in
-``nova/api/absent.py``.
-"""
+"""Volumes and their snapshots, which old versions passed on to the volume service."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from nova import errors
-from nova.api.handlers.server_targets import target
-from nova.api.request import Request
+from nova.api.request import Answer, Request
 from nova.api.view import answers
+from nova.api.views.volumes import SNAPSHOT, VOLUME
 from nova.model.base import Json
+from nova.model.volumes import NewVolume, NewVolumeSnapshot, Volume, VolumeQuery, VolumeSnapshot
+from nova.web.formats import is_uuid
 
 
-@answers({"volumes": ["object"]})
-def index(req: Request) -> dict[str, object]:
-    """List no volumes: the list is always empty."""
-    return {"volumes": []}
+@answers({"volumes": [VOLUME]})
+def index(req: Request) -> dict[str, Json]:
+    """List the project's volumes, as details do."""
+    return {"volumes": VOLUME.all(req.conductor.list_volumes(_page(req)), req)}
 
 
-@answers({"volumes": ["object"]})
+@answers({"volumes": [VOLUME]})
 def detail(req: Request) -> dict[str, Json]:
-    """List no volumes: the list is always empty."""
+    """List the project's volumes."""
     return index(req)
 
 
-@answers({"volume": "object"})
+@answers({"volume": VOLUME})
 def show(req: Request, volume_id: str) -> dict[str, Json]:
-    """Always volume.NotFound (404)."""
-    raise errors.volume.NotFound(volume=volume_id)
+    """Show a volume. volume.not_found (404)."""
+    return {"volume": VOLUME(req.conductor.get_volume(_volume_id(volume_id)), req)}
 
 
-@answers({"snapshots": ["object"]})
-def snapshots(req: Request) -> dict[str, object]:
-    """List no snapshots of volumes: the list is always empty."""
-    return {"snapshots": []}
+@answers({"volume": VOLUME})
+def create(req: Request) -> Answer:
+    """Make a volume, empty or of a snapshot. NotFound (404): the snapshot; OverQuota (403); Invalid (400)."""
+    asked = req.body["volume"]
+    made: Volume = req.conductor.create_volume(NewVolume(
+        size_gb=asked["size"], name=asked.get("display_name", ""), description=asked.get("display_description"),
+        snapshot_id=asked.get("snapshot_id"), volume_type=asked.get("volume_type"),
+        availability_zone=asked.get("availability_zone"), metadata=_metadata(asked.get("metadata", {}))))
+    return Answer({"volume": VOLUME(made, req)}, headers=(("Location", req.links.self_of("os-volumes", made.id)),))
 
 
-@answers({"snapshots": ["object"]})
-def snapshot_details(req: Request) -> dict[str, object]:
-    """List no snapshots of volumes: the list is always empty."""
+def delete(req: Request, volume_id: str) -> None:
+    """Delete a volume. volume.not_found (404); Invalid (400): it is in use."""
+    req.conductor.delete_volume(_volume_id(volume_id))
+
+
+@answers({"snapshots": [SNAPSHOT]})
+def snapshots(req: Request) -> dict[str, Json]:
+    """List the project's snapshots of volumes, as details do."""
+    return {"snapshots": SNAPSHOT.all(req.conductor.list_volume_snapshots(_page(req)), req)}
+
+
+@answers({"snapshots": [SNAPSHOT]})
+def snapshot_details(req: Request) -> dict[str, Json]:
+    """List the project's snapshots of volumes."""
     return snapshots(req)
 
 
-@answers({"snapshot": "object"})
-def snapshot(req: Request, snapshot_id: str) -> dict[str, object]:
-    """Always volume.SnapshotNotFound (404)."""
-    raise errors.volume.SnapshotNotFound(snapshot=snapshot_id)
+@answers({"snapshot": SNAPSHOT})
+def snapshot(req: Request, snapshot_id: str) -> dict[str, Json]:
+    """Show a snapshot of a volume. volume.no_snapshot (404)."""
+    return {"snapshot": SNAPSHOT(req.conductor.get_volume_snapshot(_snapshot_id(snapshot_id)), req)}
 
 
-@answers({"volumeAttachments": ["object"]})
-def attachments(req: Request, server_id: str) -> dict[str, object]:
-    """List no volumes of a server: the list is always empty. server.NotFound (404)."""
-    target(req, server_id)
-    return {"volumeAttachments": []}
+@answers({"snapshot": SNAPSHOT})
+def create_snapshot(req: Request) -> dict[str, Json]:
+    """Make a snapshot of a volume; with ``force`` also of one that is in use. NotFound (404): the volume; OverQuota
+    (403); Invalid (400)."""
+    asked = req.body["snapshot"]
+    made: VolumeSnapshot = req.conductor.create_volume_snapshot(NewVolumeSnapshot(
+        volume_id=_volume_id(asked["volume_id"]), name=asked.get("display_name", ""),
+        description=asked.get("display_description"), force=asked.get("force", False)))
+    return {"snapshot": SNAPSHOT(made, req)}
 
 
-@answers({"volumeAttachment": "object"})
-def attachment(req: Request, server_id: str, volume_id: str) -> dict[str, object]:
-    """Always volume.NotAttached (404), or server.NotFound (404) for a server that the caller does not see."""
-    target(req, server_id)
-    raise errors.volume.NotAttached(server=server_id, volume=volume_id)
+def delete_snapshot(req: Request, snapshot_id: str) -> None:
+    """Delete a snapshot of a volume. volume.no_snapshot (404); Invalid (400): it is in use."""
+    req.conductor.delete_volume_snapshot(_snapshot_id(snapshot_id))
+
+
+def _page(req: Request) -> VolumeQuery:
+    return VolumeQuery(limit=req.limit(), offset=req.query.one("offset", 0))
+
+
+def _volume_id(text: str) -> str:
+    """What is no UUID is no volume's id: nobody needs to be asked."""
+    if not is_uuid(text):
+        raise errors.volume.NotFound(volume=text)
+    return text
+
+
+def _snapshot_id(text: str) -> str:
+    if not is_uuid(text):
+        raise errors.volume.SnapshotNotFound(snapshot=text)
+    return text
+
+
+def _metadata(items: Mapping[str, Json]) -> Mapping[str, str]:
+    for key, value in items.items():
+        if not isinstance(value, str):
+            raise errors.api.BadInput(field=f"volume.metadata.{key}", value=value, reason="It must be text.")
+    return items

@@ -6,8 +6,10 @@ from nova.model.servers import ServerQuery
 from nova.model.volumes import (
     AttachVolume,
     BlockDevice,
+    NewAssistedSnapshot,
     NewVolume,
     NewVolumeSnapshot,
+    OldAssistedSnapshot,
     Volume,
     VolumeQuery,
     VolumeSnapshot,
@@ -41,6 +43,15 @@ class ServerVolumeCalls:
     @call(since="1.7")
     def keep_volume(self, server_uuid: str, volume_id: str, delete_on_termination: bool) -> None:
         """Whether the volume is deleted with its server. NotFound: not attached."""
+
+    @call(since="1.7")
+    def create_assisted_snapshot(self, wanted: NewAssistedSnapshot) -> None:
+        """For the volume service, whose volumes are files: begin a snapshot on the volume's host. Invalid: no server
+        has the volume, several may have it, or its server is busy or on no host."""
+
+    @call(since="1.7")
+    def delete_assisted_snapshot(self, gone: OldAssistedSnapshot) -> None:
+        """Begin to merge such a snapshot away. NotFound; Invalid, as of its making, or its guest would have to run."""
 
 
 class VolumeProxyCalls:

@@ -30,7 +30,7 @@ ADMIN_ONLY = ("rule:context_is_admin",)
 
 def in_scope() -> Iterator[tuple[str, dict[str, Any], list[int]]]:
     """(id, entry, its first and last version)."""
-    waiting = {id for ids in scope.WAITING.values() for id in ids}
+    waiting = scope.untouched()
     for id, entry in rows.operations().items():
         if entry["status"] != "gone" and id not in waiting:
             versions = span(id)

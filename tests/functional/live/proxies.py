@@ -60,7 +60,7 @@ def bare_metal(world: World) -> None:
 
 @scenario
 def volumes(world: World) -> None:
-    """There are none to be read; what would change one waits."""
+    """There are none to be read."""
     nothing = "00000000-0000-4000-8000-00000000ffff"
     attachments = f"/servers/{world.server}/os-volume_attachments"
     for operation, path in (("GET /os-volumes", "/os-volumes"), ("GET /os-volumes/detail", "/os-volumes/detail"),

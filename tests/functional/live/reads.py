@@ -11,7 +11,7 @@ from tests.functional.live.world import World
 
 @scenario
 def every_get(world: World) -> None:
-    waiting = {id for ids in scope.WAITING.values() for id in ids}
+    waiting = scope.untouched()
     for id, entry in rows.operations().items():
         if entry["method"] != "GET" or entry["status"] == "gone" or id in waiting:
             continue

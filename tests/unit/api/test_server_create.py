@@ -10,7 +10,7 @@ from oslo_policy import opts as policy_options
 
 from nova.api.handlers.server_create import PASSWORD_LETTERS, new_password
 from nova.model.networks import RequestedNetwork
-from nova.model.servers import LocalDisk, NewServer
+from nova.model.servers import NewServer
 from tests.fakes.api import ADMIN, DEMO, ApiClient, configuration
 
 IMAGE = "70a599e0-31e7-49b7-b260-868f441e862b"
@@ -163,33 +163,6 @@ def test_groups_tags_and_the_rest_are_passed_on(client: ApiClient) -> None:
 def test_no_image_needs_a_boot_volume(client: ApiClient) -> None:
     status, message = refused(client, imageRef="")
     assert status == 400 and "imageRef" in message
-
-
-def test_local_disks_are_passed_on(client: ApiClient) -> None:
-    devices = [BOOT, {"source_type": "blank", "destination_type": "local", "volume_size": "2", "guest_format": "ext4"},
-               {"source_type": "blank", "destination_type": "local", "volume_size": 64, "guest_format": "swap"}]
-    assert ordered(client, block_device_mapping_v2=devices).disks == (
-        LocalDisk(kind="ephemeral", size=2, format="ext4"), LocalDisk(kind="swap", size=64))
-
-
-@pytest.mark.parametrize("device", [
-    {"source_type": "volume", "uuid": NET, "boot_index": 0, "destination_type": "volume"},
-    {"source_type": "image", "uuid": IMAGE, "boot_index": 0, "destination_type": "volume", "volume_size": 1},
-    {"source_type": "snapshot", "uuid": NET}, {"source_type": "blank", "destination_type": "volume"}])
-def test_device_that_needs_a_volume_is_400_saying_so(client: ApiClient, device: dict[str, Any]) -> None:
-    status, message = refused(client, block_device_mapping_v2=[device])
-    assert status == 400 and "volume service" in message
-
-
-@pytest.mark.parametrize("device", [{}, {**BOOT, "uuid": NET}, {**BOOT, "boot_index": 1},
-                                    {"source_type": "blank", "boot_index": 0}, {"source_type": "blank", "uuid": NET}])
-def test_bad_device_is_400(client: ApiClient, device: dict[str, Any]) -> None:
-    assert refused(client, block_device_mapping_v2=[device])[0] == 400
-
-
-def test_both_device_syntaxes_together_are_400(client: ApiClient) -> None:
-    assert refused(client, block_device_mapping=[{"volume_id": NET}], block_device_mapping_v2=[BOOT])[0] == 400
-    assert "volume service" in refused(client, block_device_mapping=[{"volume_id": NET}])[1]
 
 
 def test_bad_field_is_named_with_what_would_be_accepted(client: ApiClient) -> None:

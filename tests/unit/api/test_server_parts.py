@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from nova.model.diagnostics import CpuUse, Diagnostics, DiskUse, NicUse
+from nova.model.server_parts import ExternalEvent
 from nova.model.states import PowerState, TaskState, VmState
 from tests.fakes.api import ADMIN, DEMO, READER, ApiClient
 
@@ -189,6 +190,18 @@ def test_events_of_a_name_that_the_version_does_not_know_are_400(client, version
     assert events(client, event, version=version).status_int == 400
     if name != "test-event":
         assert events(client, event, version=f"2.{int(version[2:]) + 1}").status_int == 200
+
+
+@pytest.mark.parametrize(("version", "event"), [
+    ("2.51", {"name": "volume-extended", "tag": NOBODY}), ("2.51", {"name": "volume-extended"}),
+    ("2.93", {"name": "volume-reimaged", "tag": NOBODY, "status": "failed"})])
+def test_events_of_volumes_are_passed_on_as_they_came_and_whether_a_tag_is_missing_is_told_of_each(
+        client, version, event):
+    code = 200 if "tag" in event else 400
+    client.conductor.given(external_events=(code,))
+    answer = events(client, {**event, "server_uuid": UUID}, version=version)
+    assert client.conductor.asked("external_events") == [(ExternalEvent(**event, server_uuid=UUID),)]
+    assert (answer.status_int, answer.json["events"][0]["code"]) == (200 if code == 200 else 207, code)
 
 
 @pytest.mark.parametrize("item", [

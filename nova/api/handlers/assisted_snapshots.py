@@ -1,0 +1,63 @@
+"""Snapshots of volumes that are files, which the volume service asks the server's host to make and to merge."""
+
+from __future__ import annotations
+
+import msgspec
+
+from nova import errors
+from nova.api.request import Request
+from nova.api.view import answers
+from nova.model.base import Json
+from nova.model.volumes import NewAssistedSnapshot, OldAssistedSnapshot
+
+QCOW2 = "qcow2"
+
+
+class _DeleteInfo(msgspec.Struct):
+    """The JSON of ``delete_info``. Of what else is in it we know nothing."""
+
+    volume_id: str
+    type: str = QCOW2
+    file_to_merge: str | None = None
+    merge_target_file: str | None = None
+
+
+@answers({"snapshot": {"id": ("string", "null"), "volumeId": "string"}})
+def create(req: Request) -> dict[str, Json]:
+    """Begin a snapshot: the volume's host says to the volume service how it ends. Invalid (400): no one server has the
+    volume, or it is busy or on no host."""
+    asked, info = req.body["snapshot"], req.body["snapshot"]["create_info"]
+    _check_file("create_info.new_file", info["new_file"])
+    wanted = NewAssistedSnapshot(volume_id=asked["volume_id"], snapshot_id=info["snapshot_id"],
+                                 new_file=info["new_file"], id=info.get("id"))
+    req.conductor.create_assisted_snapshot(wanted)
+    return {"snapshot": {"id": wanted.id, "volumeId": wanted.volume_id}}
+
+
+def delete(req: Request, snapshot_id: str) -> None:
+    """Begin to merge a snapshot away, as ``delete_info`` of the query says (JSON). NotFound (404);
+    volume.BadDeleteInfo, Invalid (400)."""
+    info = _delete_info(req.query.one("delete_info"))
+    _check_file("file_to_merge", info.file_to_merge)
+    _check_file("merge_target_file", info.merge_target_file)
+    req.conductor.delete_assisted_snapshot(OldAssistedSnapshot(
+        snapshot_id=snapshot_id, volume_id=info.volume_id, file_to_merge=info.file_to_merge,
+        merge_target_file=info.merge_target_file))
+
+
+def _delete_info(text: str | None) -> _DeleteInfo:
+    if text is None:
+        raise errors.volume.BadDeleteInfo(reason="it is missing")
+    try:
+        info = msgspec.json.decode(text, type=_DeleteInfo)
+    except (msgspec.DecodeError, UnicodeEncodeError) as error:
+        raise errors.volume.BadDeleteInfo(reason=str(error)) from None
+    if info.type != QCOW2:
+        raise errors.volume.BadDeleteInfo(reason=f"type {info.type} is not {QCOW2}")
+    return info
+
+
+def _check_file(field: str, name: str | None) -> None:
+    """A file beside the volume's own: a name that leads elsewhere is refused. api.BadInput."""
+    if name is not None and (name in ("", ".", "..") or "/" in name or "\0" in name):
+        raise errors.api.BadInput(field=field, value=name, reason="It must be a file's name, without its directory.")
