@@ -15,6 +15,7 @@ from nova.compute.guests.interfaces import Plugging
 from nova.compute.guests.lifecycle import Guests
 from nova.compute.guests.live_moves import LiveGuests
 from nova.compute.guests.snapshots import SnapshotsOfGuests
+from nova.compute.guests.volumes import VolumeOrders
 from nova.compute.orders.kind import OrderKind, ResourceUse
 from nova.model.base import HostName
 from nova.model.orders import Outcome
@@ -31,6 +32,7 @@ class Doers(NamedTuple):
     moves: Moves
     live: LiveGuests
     plugging: Plugging
+    volumes: VolumeOrders
 
 
 BUILD = OrderKind("build", ComputeRPC.build_guests, lambda by: by.guests.build, pool="builds", makes=True, chosen=True,
@@ -79,10 +81,13 @@ LAND = OrderKind("land", ComputeRPC.land_guests, lambda by: by.live.land, makes=
 ATTACH = OrderKind("plug an interface into", ComputeRPC.attach_interfaces, lambda by: by.plugging.attach, starts=True,
                    plugs=True)
 DETACH = OrderKind("unplug an interface of", ComputeRPC.detach_interfaces, lambda by: by.plugging.detach)
+ATTACH_VOLUME = OrderKind("attach a volume to", ComputeRPC.attach_volumes, lambda by: by.volumes.attach)
+DETACH_VOLUME = OrderKind("detach a volume of", ComputeRPC.detach_volumes, lambda by: by.volumes.detach)
+EXTEND_VOLUME = OrderKind("extend a volume of", ComputeRPC.extend_volumes, lambda by: by.volumes.extend)
 
 KINDS = (BUILD, DESTROY, START, STOP, REBOOT, PAUSE, UNPAUSE, SUSPEND, RESUME, RESCUE, UNRESCUE, REBUILD,
          SET_PASSWORD, CRASH, SNAPSHOT, UPLOAD, DROP_SNAPSHOT, LEAVE, FETCH, FINISH, RETURN, FORGET, DESCRIBE,
-         PREPARE, MIGRATE, LAND, ATTACH, DETACH)
+         PREPARE, MIGRATE, LAND, ATTACH, DETACH, ATTACH_VOLUME, DETACH_VOLUME, EXTEND_VOLUME)
 
 
 class TakesOrders:

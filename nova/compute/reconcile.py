@@ -10,6 +10,7 @@ import msgspec
 
 from nova.compute.guests.build_markers import Markers
 from nova.compute.guests.lifecycle import Guests
+from nova.compute.guests.volumes import GuestVolumes
 from nova.compute.host import Host
 from nova.compute.orders.fences import Fences
 from nova.compute.orders.orders import Orders
@@ -184,7 +185,7 @@ class Reconciler:
                           extra={"server": guest.server_uuid})
 
     def _connect(self, server_uuid: str) -> None:
-        """A host that was rebooted has no taps, no bridges, and perhaps no way to filter. (Its rules are those that the
+        """A host that was rebooted has no taps, no bridges, no mounts, and perhaps no way to filter. (Its rules are those that the
         conductor has just told: the kept order's are old.) Nobody waits for the network service's word here: events
         come to who takes orders, and there is no telling yet which interfaces it believes to be connected still."""
         driver = self._desk.driver
@@ -192,3 +193,4 @@ class Reconciler:
         if order is not None:
             self._desk.guard.guard(msgspec.structs.replace(order, firewall=None))
             driver.interfaces.plug(order)
+            GuestVolumes(driver, self._host.name).connect(order)

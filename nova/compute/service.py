@@ -26,6 +26,7 @@ from nova.compute.guests.live_moves import LiveGuests
 from nova.compute.guests.plug_events import PlugEvents
 from nova.compute.guests.snapshots import SnapshotsOfGuests
 from nova.compute.guests.starting import VifPlugging
+from nova.compute.guests.volumes import VolumeOrders
 from nova.compute.host import Host
 from nova.compute.order_table import Doers, TakesOrders
 from nova.compute.orders.batches import Batches, Do, OrderLimits
@@ -122,7 +123,7 @@ class ComputeService(TakesOrders, HostInfo, ConsoleReports):
                                            self._condition)
         holds = Holds(parts.driver, host.name, self._inventory.offered)
         by = self.doers = Doers(guests, Life(tools, guests), SnapshotsOfGuests(tools), moves, self._live,
-                                Plugging(tools))
+                                Plugging(tools), VolumeOrders(tools.volumes))
 
         def around(kind: OrderKind, do: Do) -> Do:
             """What is to be seen to around an order of this kind, the outermost last."""

@@ -80,6 +80,15 @@ _DISKS = [
                help="Address space that one run of qemu-img on an image may use."),
 ]
 
+_VOLUMES = [
+    cfg.StrOpt("nfs_mount_point_base", default="$state_path/mnt",
+               help="Where the exports of NFS that have volumes are mounted, each in a folder of its own."),
+    cfg.StrOpt("nfs_mount_options", help="Options of mount(8) for them, for example vers=4.1,nosuid; see nfs(5)."),
+    cfg.BoolOpt("use_default_aio_mode_for_volumes", default=False,
+                help="Leave it to QEMU how it reads and writes volumes that are files or devices of the host. Off: "
+                     "io=native, where the cache mode lets it."),
+]
+
 _MOVES = [
     cfg.HostAddressOpt("live_migration_inbound_addr",
                        help="This host's address, or a name that other hosts know, for guests that come and for disks "
@@ -133,4 +142,4 @@ _OLD = [
                deprecated_for_removal=True),
 ]
 
-OPTS = [*_CONNECTION, *_GUEST, *_PLACING, *_DISKS, *_MOVES, *_DEVICES, *_OLD]
+OPTS = [*_CONNECTION, *_GUEST, *_PLACING, *_DISKS, *_VOLUMES, *_MOVES, *_DEVICES, *_OLD]

@@ -17,6 +17,11 @@ HalfBuilt = kinds.Conflict.row("guest.half_built",
 KeepsInterface = kinds.Conflict.row("guest.keeps_interface",
     "Guest {uuid} did not give up interface {interface} within {seconds:.0f} s: its system must be up, and able to "
     "remove devices while it runs.")
+KeepsVolume = kinds.Conflict.row("guest.keeps_volume",
+    "Guest {uuid} did not give up volume {volume} within {seconds:.0f} s: its system must be up, and able to remove "
+    "disks while it runs.")
+KeepsVolumeStopped = kinds.Conflict.row("guest.keeps_volume_stopped",
+    "Guest {uuid} keeps volume {volume}: a newer order came.")
 NoConsole = kinds.Conflict.row("guest.no_console", "Guest {uuid} has no console log.")
 NoConsoleLog = kinds.Conflict.row("guest.no_console_log", "Guest {uuid} has no console log yet.")
 NoDisks = kinds.Conflict.row("guest.no_disks", "The disks of guest {uuid} are not there: {names}.",

@@ -12,6 +12,11 @@ BadPacking = kinds.HostRefused.row("host.bad_packing",
     "The host's topology changed (BIOS, hw options): move the server, or restore [compute]cpu_dedicated_set.")
 CanNot = kinds.NotSupported.row("host.can_not", "The hypervisor driver of host {host} can not {what}.",
     "Use a host with another hypervisor driver for this.")
+CephSecret = kinds.HostRefused.row("host.ceph_secret",
+    "libvirt on this host has no secret {secret}, where the key of Ceph's user {user} shall be. Make it, with a file "
+    "s.xml of `<secret ephemeral='no' private='no'><uuid>{secret}</uuid><usage type='ceph'><name>client.{user}</name></usage>"
+    "</secret>`: `virsh secret-define s.xml && virsh secret-set-value {secret} $(ceph auth get-key client.{user})`.",
+    "Every host that reaches the pool needs the secret, by the uuid that Cinder's rbd_secret_uuid has.")
 CommandFailed = kinds.Unavailable.row("host.command_failed", "`{command}` failed on {where}: {reason}",
     "Run the command by hand on the host, as nova's user; the reason is its own words.")
 ComputeId = kinds.Invalid.row("host.compute_id",
@@ -111,6 +116,9 @@ NodeNotYours = kinds.Forbidden.row("host.node_not_yours",
 NotYours = kinds.Forbidden.row("host.not_yours", "'{host}' may not speak for '{other}'.")
 PlaceTaken = kinds.HostRefused.row("host.place_taken", "Guest {uuid} can not have its place on host {host}: {reason}.",
     "The next host is tried; it was taken in the same moment.")
+NoVolumes = kinds.HostRefused.row("host.no_volumes",
+    "The hypervisor driver of host {host} has no disks on volumes.",
+    "Use a host with another hypervisor driver for servers with volumes.")
 Rbd = kinds.HostRefused.row("host.rbd", "Ceph could not {task}: {reason}",
     "ceph -s, and the key of [libvirt]rbd_user.")
 #: The conductor doesn't know this host as who it says it is; its message has the cure.
@@ -150,6 +158,16 @@ VifPlugFailed = kinds.HostRefused.row("host.vif_plug_failed",
 VifType = kinds.HostRefused.row("host.vif_type",
     "Interface {id} is of type {type} ({vnic}), which this host can not plug.",
     "This network's mechanism driver does not fit this host: bind the port elsewhere, or install its agent here.")
+VolumeData = kinds.HostRefused.row("host.volume_data", "Volume {volume} can not be used on this host: {reason}.",
+    "Look at the volume in Cinder: how it is reached is the word of its back end's driver.")
+VolumeKind = kinds.HostRefused.row("host.volume_kind",
+    "Volume {volume} is reached by {kind}, which this host can not do; it can do {known}.",
+    "Use a volume type of another back end.")
+VolumeMount = kinds.HostRefused.row("host.volume_mount", "{export} could not be mounted on {path}: {reason}",
+    "Try the command by hand on the host: is the NFS server up, and are its client's programs installed?")
+VolumeNotConnected = kinds.HostRefused.row("host.volume_not_connected",
+    "Volume {volume} of guest {uuid} is not connected to this host, and the order does not say how to reach it.",
+    "Reboot the server hard: its volumes are connected anew.")
 WeakSecret = kinds.Invalid.row("host.weak_secret", "A secret of '{host}' has to have {length} characters.")
 WrongIdentity = kinds.Conflict.row("host.wrong_identity",
     "host '{host}' is known with id {known}, but this machine says {given}. If it was installed anew, restore "

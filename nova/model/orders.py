@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import msgspec
+
 from nova.model.base import HostName, Time, Value
 from nova.model.flavors import Flavor
 from nova.model.image_tickets import ImageTicket
@@ -12,7 +14,7 @@ from nova.model.networks import Interface
 from nova.model.security_groups import GuestFirewall
 from nova.model.states import PowerState
 from nova.model.topology import Packing
-from nova.model.volumes import VolumeDisk
+from nova.model.volumes import VolumeDisk, root_of
 
 
 class Fence(Value):
@@ -71,6 +73,18 @@ class BuildOrder(Value):
     firewall: GuestFirewall | None = None  # None: nobody's but the network service's own
     image_tickets: tuple[ImageTicket, ...] = ()  # for its image, kernel and ramdisk
     volumes: tuple[VolumeDisk, ...] = ()  # its disks on volumes, in the guest's order; the first may be its root
+
+
+def boots_from_volume(order: BuildOrder) -> bool:
+    """Whether the guest's root disk lies on a volume, so that its host has none for it."""
+    return root_of(tuple(one.device for one in order.volumes)) is not None
+
+
+def kept_part(order: BuildOrder) -> BuildOrder:
+    """What may be kept of an order beside its guest: nothing that only the first boot needs to know, and no word of how
+    a volume is reached, which may be a secret."""
+    volumes = tuple(msgspec.structs.replace(one, connection=None) for one in order.volumes)
+    return msgspec.structs.replace(order, admin_password=None, user_data=None, files={}, volumes=volumes)
 
 
 class GuestOrder(Value):

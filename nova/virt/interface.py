@@ -49,7 +49,7 @@ class Disks(Protocol):
 
     def remove_disks(self, server_uuid: str, keep: frozenset[str] = frozenset()) -> None:
         """All of the guest's folder, and what was kept of it as snapshots. ``keep``: kinds of disks that stay (root,
-        ephemeral, swap), with the folder; ``create_disks`` leaves them as they are."""
+        ephemeral, swap; volume: what is known of those), with the folder; ``create_disks`` leaves them as they are."""
 
     def write_config_drive(self, order: BuildOrder, files: Mapping[str, bytes]) -> None:
         """Keep ``files`` (path -> content) as the guest's drive, volume label config-2; goes with ``remove_disks``."""
@@ -204,7 +204,8 @@ class Volumes(Protocol):
         """What this host says of itself to a volume's back end."""
 
     def connect(self, server_uuid: str, volumes: Sequence[VolumeDisk]) -> None:
-        """Make the volumes usable on this host. Nothing where they are. HostRefused; what failed leaves nothing."""
+        """Make the volumes usable on this host: as their connections say, or, where an order has none, as it was done
+        before. Nothing where they are. HostRefused; what failed leaves nothing."""
 
     def disconnect(self, server_uuid: str, keep: frozenset[str] = frozenset()) -> None:
         """Let go of all that ``connect`` made for the guest, but of the volumes to ``keep``, by what is kept beside the
@@ -311,8 +312,8 @@ class LiveMoves(Protocol):
         """For the destination. NotFound; Conflict when it is off."""
 
     def prepare_arrival(self, order: MoveOrder, images: LocalImages | None) -> GuestArrival:
-        """Compare processors, look at the storage, make room and plug. HostRefused names what does not fit: nothing
-        stays of what was made until then. Repeated: the same."""
+        """Compare processors, look at the storage, make room, plug and connect volumes. HostRefused names what
+        does not fit: nothing stays of what was made until then. Repeated: the same."""
 
     def migrate(self, order: LiveOrder, listener: ProgressListener, stopped: Callable[[], bool]) -> None:
         """Send it, and return when it runs there. Any error means that it runs here (``stopped`` is asked from time to

@@ -35,6 +35,8 @@ LOG = logging.getLogger(__name__)
 OFF = frozenset({PowerState.SHUTDOWN, PowerState.CRASHED, PowerState.NOSTATE})
 #: What a rebuild that keeps ephemeral disks keeps: all but the root disk.
 KEPT_IN_REBUILD = frozenset({"ephemeral", "swap"})
+#: What is known of its volumes: those that its new self has are connected still.
+VOLUMES = frozenset({"volume"})
 
 
 class Life:
@@ -73,7 +75,8 @@ class Life:
         renew_base(self._tools, build)
         gate.pass_(order.server_uuid)
         work.check()
-        self._driver.interfaces.plug(build)  # a host that was rebooted has no taps and bridges
+        self._driver.interfaces.plug(build)  # a host that was rebooted has no taps, bridges and mounts
+        self._tools.volumes.connect(build)
         return self._tools.starter.resumed(suspending, build, work)
 
     # --- rescued
@@ -91,6 +94,7 @@ class Life:
                 self._driver.lifecycle.shut_down(uuid, order.timeout_s)
             work.check()
             self._driver.interfaces.plug(order.build)
+            self._tools.volumes.connect(order.build)
             gate.pass_(uuid)
             state = rescuing.rescue(order, self._tools.images, self._files(order.build, order.admin_password))
             self._tools.markers.clear(uuid)
@@ -121,6 +125,7 @@ class Life:
         gate.pass_(order.server_uuid)
         work.check()
         self._driver.interfaces.plug(build)
+        self._tools.volumes.connect(build)
         return rescuing.unrescue(build)
 
     def _rescuing(self) -> Rescuing:
@@ -147,15 +152,18 @@ class Life:
 
     def _make_anew(self, order: RebuildOrder, shared: bool, own_disks: bool, work: Work, gate: BatchGate) -> PowerState:
         build, uuid = order.build, order.server_uuid
+        self._tools.volumes.check(build)
         cache_images(self._tools, (build.image, build.kernel, build.ramdisk), root_gb_of(build))
         gate.pass_(uuid)
         work.check()
         self._tools.markers.set(build, order.fence, own_disks=own_disks)
         self._driver.lifecycle.destroy(uuid)
         try:
+            self._tools.volumes.drop_others(build)  # by what is kept beside the disks
             self._make_disks(order, shared)
             work.check()
             self._driver.interfaces.plug(build)
+            self._tools.volumes.connect(build)
             self._tools.drives.write(build)
             self._tools.drives.write_places(build)
             gate.pass_(uuid)
@@ -171,10 +179,8 @@ class Life:
 
     def _make_disks(self, order: RebuildOrder, shared: bool) -> None:
         if not shared:
-            if order.keep_ephemeral:
-                self._driver.disks.remove_disks(order.server_uuid, KEPT_IN_REBUILD)
-            else:
-                self._driver.disks.remove_disks(order.server_uuid)
+            kept = KEPT_IN_REBUILD if order.keep_ephemeral else frozenset()
+            self._driver.disks.remove_disks(order.server_uuid, kept | (VOLUMES if order.build.volumes else kept))
         self._driver.disks.create_disks(order.build, self._tools.images)
 
     def _shares_disks(self, order: RebuildOrder) -> bool:

@@ -12,6 +12,7 @@ from nova.compute.guests.build_markers import Markers
 from nova.compute.guests.config_drive import ConfigDrives
 from nova.compute.guests.plug_events import PlugEvents
 from nova.compute.guests.starting import Starter, VifPlugging
+from nova.compute.guests.volumes import GuestVolumes
 from nova.compute.host import HostClock
 from nova.compute.orders.orders import Work
 from nova.compute.orders.permission import BatchGate
@@ -87,6 +88,11 @@ class BuildTools:
     def starter(self) -> Starter:
         """Starts guests; it waits for the network service where the operator wants that."""
         return Starter(self.driver, self.events, self.patience)
+
+    @property
+    def volumes(self) -> GuestVolumes:
+        """Connects guests' volumes to this host, and lets them go."""
+        return GuestVolumes(self.driver, self.host)
 
     @property
     def drives(self) -> ConfigDrives:
@@ -181,7 +187,8 @@ class MakeDisks:
     name = "disks"
 
     def do(self, build: Build) -> None:
-        """HostRefused: there is no space."""
+        """HostRefused: there is no space; or the guest needs volumes, and this host has none."""
+        build.tools.volumes.check(build.order)
         build.tools.driver.disks.create_disks(build.order, build.tools.images)
 
     def undo(self, build: Build) -> None:
@@ -199,6 +206,18 @@ class PlugInterfaces:
     def undo(self, build: Build) -> None:
         """What was plugged is told by the record beside the guest, and by the order."""
         build.tools.driver.interfaces.unplug(build.uuid, build.order)
+
+
+class ConnectVolumes:
+    name = "volumes"
+
+    def do(self, build: Build) -> None:
+        """HostRefused: a volume can not be reached from this host."""
+        build.tools.volumes.connect(build.order)
+
+    def undo(self, build: Build) -> None:
+        """The guest is gone, and nothing of it uses them."""
+        build.tools.volumes.disconnect(build.uuid)
 
 
 class WriteConfigDrive:

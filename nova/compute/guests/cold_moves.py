@@ -46,6 +46,7 @@ class Moves:
                 self._driver.interfaces.unplug(uuid, order.build)
             source = moves.leave(uuid)
             self._tools.guard.drop(uuid)
+            self._tools.volumes.disconnect(uuid)
         except Exception:
             if uuid not in moves.kept_sources():
                 self._tools.source_marks.clear(uuid)
@@ -87,6 +88,7 @@ class Moves:
         if state == PowerState.RUNNING:
             return state
         self._driver.interfaces.plug(order.build)
+        self._tools.volumes.connect(order.build)
         gate.pass_(uuid)
         work.check()
         return self._tools.starter.new(order.build, work)
@@ -103,6 +105,7 @@ class Moves:
                       extra={"server": server_uuid})
             return
         self._driver.lifecycle.destroy(server_uuid)
+        self._tools.volumes.disconnect(server_uuid)
         self._driver.interfaces.unplug(server_uuid, build)
         moves.restore_source(server_uuid)
         self._tools.source_marks.clear(server_uuid)
@@ -161,10 +164,11 @@ class Moves:
         work.check()
         try:
             self._driver.interfaces.plug(build)
+            self._tools.volumes.connect(build)
             self._tools.drives.renew(build)
             state = self._tools.starter.new(build, work) if order.start else self._driver.lifecycle.define(build)
         except Exception:
-            for undo in (lambda: self._driver.lifecycle.destroy(uuid),
+            for undo in (lambda: self._driver.lifecycle.destroy(uuid), lambda: self._tools.volumes.disconnect(uuid),
                          lambda: self._driver.interfaces.unplug(uuid, build)):
                 with contextlib.suppress(Exception):
                     undo()

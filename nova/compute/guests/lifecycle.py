@@ -25,6 +25,7 @@ BUILD: tuple[BuildStep, ...] = (
     steps.FetchImages(),
     steps.MakeDisks(),
     steps.PlugInterfaces(),
+    steps.ConnectVolumes(),
     steps.WriteConfigDrive(),
     steps.FilterPackets(),
     steps.StartGuest(),
@@ -64,6 +65,7 @@ class Guests:
         keep_disks = keep_disks and not self._are_copies(server_uuid) and not self._made_for(server_uuid, operation_id)
         self._driver.lifecycle.destroy(server_uuid)  # a guest that can not be stopped keeps its disks
         self._tools.guard.drop(server_uuid)
+        self._tools.volumes.disconnect(server_uuid)  # it goes by what is kept beside the disks
         try:
             self._driver.interfaces.unplug(server_uuid, order)
         finally:
@@ -121,7 +123,8 @@ class Guests:
         gate.pass_(uuid)
         work.check()
         if order.build is not None:
-            self._driver.interfaces.plug(order.build)  # a host that was rebooted has no taps and bridges
+            self._driver.interfaces.plug(order.build)  # a host that was rebooted has no taps, bridges and mounts
+            self._tools.volumes.connect(order.build)
             self._define_anew(order.build, known=state is not None)
             return self._tools.starter.again(order.build, work)
         return self._driver.lifecycle.start(uuid)
@@ -167,6 +170,8 @@ class Guests:
         self._tools.events.forget(order.server_uuid)
         self._restore_stranded(order)
         self._driver.interfaces.plug(order.build)
+        self._tools.volumes.drop_others(order.build)
+        self._tools.volumes.connect(order.build)
         self._tools.drives.renew(order.build)
         state = self._tools.starter.new(order.build, work)
         self._tools.markers.clear(order.server_uuid)  # whatever was left undone before, it is whole enough to run

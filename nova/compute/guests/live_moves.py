@@ -57,6 +57,7 @@ class LiveGuests:
             raise
         finally:
             progress.end()
+        self._tools.volumes.disconnect(order.server_uuid)
         return PowerState.NOSTATE
 
     def abort(self, server_uuid: str, epoch: int) -> None:
@@ -86,6 +87,7 @@ class LiveGuests:
         """What fails takes its taps with it; disks are the driver's to know (they may be the guest's own, shared)."""
         moves, uuid = self._able(), order.server_uuid
         work.check()
+        self._tools.volumes.check(order.build)
         self._tools.markers.set(order.build, order.fence)
         try:
             cache_what_there_is(self._tools, order.build)
@@ -94,6 +96,7 @@ class LiveGuests:
             self._tools.markers.set(order.build, order.fence, own_disks=not arrival.shared, live=True)
         except Exception:
             with contextlib.suppress(Exception):
+                self._tools.volumes.disconnect(uuid)
                 self._driver.interfaces.unplug(uuid, order.build)
                 self._tools.markers.clear(uuid)
             raise

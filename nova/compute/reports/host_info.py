@@ -6,6 +6,7 @@ import logging
 from collections.abc import Mapping, Sequence
 
 from nova import errors
+from nova.compute.abilities import able
 from nova.compute.guests import precache
 from nova.compute.guests.build import ImagesOnHost
 from nova.compute.host import Host, checked_uuid
@@ -17,6 +18,7 @@ from nova.model.image_tickets import ImageTicket
 from nova.model.images import Image
 from nova.model.orders import ConsoleOutput
 from nova.model.strangers import KeptGuest
+from nova.model.volumes import Connector
 from nova.virt.interface import Driver
 
 LOG = logging.getLogger(__name__)
@@ -64,6 +66,12 @@ class HostInfo:
             raise errors.guest.NotFound(uuid=server_uuid, host=self._host.name)
         places = self._driver.device_places
         return places.device_places(server_uuid) if places is not None else {}
+
+    def volume_connector(self, host: HostName) -> Connector:
+        """See the contract. ``host``: this host's name, by which volumes show where they are used. host.Misaddressed,
+        host.CanNot."""
+        self._check_host(host)
+        return {**able(self._driver.volumes, self._host.name, "use volumes").connector(), "host": self._host.name}
 
     def kept_guest(self, host: HostName, server_uuid: str) -> KeptGuest:
         """See the contract. host.Misaddressed, guest.NotFound, host.NoKeptOrders."""

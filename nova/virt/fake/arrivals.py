@@ -45,6 +45,7 @@ class Arrivals:
                 return
             arrived.arriving, arrived.taps, arrived.macs = False, waiting.taps, waiting.macs
             arrived.node, arrived.packing = waiting.node, waiting.packing
+            arrived.connected = waiting.connected
             self._hypervisor.store.keep(arrived)
             shutil.rmtree(folder, ignore_errors=True)
         self._hypervisor.notify(server_uuid, PowerState(arrived.power_state))

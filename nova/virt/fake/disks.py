@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from nova import errors
-from nova.model.orders import BuildOrder, DiskSnapshot, SnapshotOrder
+from nova.model.orders import BuildOrder, DiskSnapshot, SnapshotOrder, boots_from_volume
 from nova.virt.fake.hypervisor import Part, disk_name, file_name, knobbed
 from nova.virt.interface import LocalImages
 
@@ -19,7 +19,8 @@ class FakeDisks(Part):
     @knobbed
     def create_disks(self, order: BuildOrder, images: LocalImages | None) -> None:
         with self._hypervisor.changed(order) as guest:
-            sizes = {disk_name(disk): disk.size_gb for disk in order.disks} or {"root": 0}
+            sizes = {disk_name(disk): disk.size_gb for disk in order.disks} or (
+                {} if boots_from_volume(order) else {"root": 0})
             guest.disks = [*sizes, *(["config"] if "config" in guest.disks else [])]
             guest.sizes, guest.disk_gb, guest.packing = sizes, sum(sizes.values()), order.packing
 

@@ -28,6 +28,7 @@ from nova.virt.fake.moves import FakeColdMoves
 from nova.virt.fake.plugging import FakeHotPlug, FakeInterfaces
 from nova.virt.fake.store import FakeGuest
 from nova.virt.fake.topology import parse
+from nova.virt.fake.volumes import FakeVolumes
 from nova.virt.pci.providers import children
 
 NODES = uuid.UUID("6f1c2d0a-58c4-4c55-9f0e-1d0f7d1f9a11")  # namespace of the nodes' uuids: the same at every start
@@ -62,7 +63,8 @@ class FakeDriver(interface.Driver):
         self.agent = self.crash_dumps = FakeAgent(hypervisor)
         self.snapshots = FakeSnapshots(hypervisor)
         self.cold_moves = FakeColdMoves(hypervisor)
-        self.live_moves = FakeLiveMoves(hypervisor, arrivals)
+        self.volumes = volumes = FakeVolumes(hypervisor)
+        self.live_moves = FakeLiveMoves(hypervisor, arrivals, volumes)
         self.consoles = self.diagnosis = self.device_places = FakeGuestFacts(hypervisor)
         self.packed = self.kept_orders = FakeGuestFacts(hypervisor)
         self.remote_consoles = FakeRemoteConsoles(hypervisor)

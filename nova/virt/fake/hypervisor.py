@@ -10,13 +10,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-import msgspec
-
 from nova import concurrency, errors
 from nova.conf.base import Options
 from nova.model.base import Library
-from nova.model.orders import BuildOrder, Disk, GuestState
+from nova.model.orders import BuildOrder, Disk, GuestState, boots_from_volume, kept_part
 from nova.model.states import PowerState
+from nova.model.volumes import VolumeDisk
 from nova.virt.fake.knobs import Knobs
 from nova.virt.fake.store import FakeGuest, Store
 from nova.virt.interface import PowerListener
@@ -63,17 +62,26 @@ class FakeHypervisor:
         return guest
 
     def define(self, order: BuildOrder) -> PowerState:
-        """guest.NoDisks."""
+        """guest.NoDisks; host.VolumeNotConnected."""
         found = self.store.find(order.server_uuid)
-        if found is None or not found.disks:
+        if found is None or not (found.disks or boots_from_volume(order)):
             raise errors.guest.NoDisks(uuid=order.server_uuid, names="all")
+        for disk in order.volumes:
+            self.check_connected(found, disk)
         with self.changed(order) as guest:
             if not guest.defined:
                 guest.power_state = PowerState.SHUTDOWN
             guest.defined, guest.instance_name, guest.arriving = True, order.instance_name, False
             guest.node, guest.packing = order.node or guest.node, order.packing
+            guest.volumes = {one.device.volume_id: one.device.size_gb or 0 for one in order.volumes}
             guest.vcpus, guest.memory_mb = order.flavor.vcpus, order.flavor.memory_mb
             return PowerState(guest.power_state)
+
+    @staticmethod
+    def check_connected(guest: FakeGuest, disk: VolumeDisk) -> None:
+        """host.VolumeNotConnected."""
+        if disk.device.volume_id not in guest.connected:
+            raise errors.host.VolumeNotConnected(volume=disk.device.volume_id, uuid=guest.uuid)
 
     def power_state(self, server_uuid: str) -> PowerState | None:
         guest = self.store.find(server_uuid)
@@ -183,7 +191,7 @@ class Change:
             order = self._subject
             self._guest = self._store.find(order.server_uuid) or FakeGuest(
                 uuid=order.server_uuid, name=order.name, instance_name=order.instance_name, node=order.node)
-            self._guest.order = msgspec.structs.replace(order, admin_password=None, user_data=None, files={})
+            self._guest.order = kept_part(order)
         return self._guest
 
     def __exit__(self, *_: object) -> None:

@@ -20,6 +20,7 @@ from nova.virt.fake.arrivals import ARRIVED, COMING, Arrivals
 from nova.virt.fake.hypervisor import UP, FakeHypervisor, Part, disk_name, knobbed
 from nova.virt.fake.moves import copy_of, offer
 from nova.virt.fake.store import FakeGuest
+from nova.virt.fake.volumes import FakeVolumes
 from nova.virt.interface import LocalImages, ProgressListener
 
 FOLDER = "folder"
@@ -38,9 +39,9 @@ class FakeLiveMoves(Part):
     shares_storage = False
     cpu = CPU
 
-    def __init__(self, hypervisor: FakeHypervisor, arrivals: Arrivals) -> None:
+    def __init__(self, hypervisor: FakeHypervisor, arrivals: Arrivals, volumes: FakeVolumes) -> None:
         super().__init__(hypervisor)
-        self._arrivals = arrivals
+        self._arrivals, self._volumes = arrivals, volumes
         self.migrations: dict[str, _Migration] = {}
         self._migrations_lock = threading.Lock()
 
@@ -129,6 +130,7 @@ class FakeLiveMoves(Part):
             self._hypervisor.store.hand_over(copy_of(here), target / ARRIVED)
             left = here  # what has to be cleared away: its taps, and disks that are nobody's any more
             left.defined, left.power_state, left.vcpus, left.memory_mb = False, PowerState.NOSTATE, 0, 0
+            left.volumes = {}
             if shared:
                 left.drop_disks()
             self._hypervisor.store.keep(left)
@@ -141,6 +143,8 @@ class FakeLiveMoves(Part):
         if needed != self.cpu:
             raise errors.host.CpuUnfit(uuid=uuid, needed=needed, has=self.cpu, host=self._hypervisor.host)
         shared = self.shares_storage and order.source is not None and order.source.probe == "shared"
+        if order.build.volumes:
+            self._volumes.connect(uuid, order.build.volumes)
         folder = self._arrivals.folder(uuid)
         folder.mkdir(exist_ok=True)
         with self._hypervisor.changed(order.build) as guest:

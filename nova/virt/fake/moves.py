@@ -22,15 +22,16 @@ class FakeColdMoves(Part):
             source_copy = self._hypervisor.source_copies.find(server_uuid)
             if found is not None and found.power_state in (PowerState.RUNNING, PowerState.PAUSED):
                 raise errors.guest.WrongPower(uuid=server_uuid, state=PowerState(found.power_state).name)
-            if found is not None and found.disks and source_copy is None:
+            if found is not None and (found.disks or found.volumes) and source_copy is None:
                 source_copy = copy_of(found)
+                source_copy.source_copy = True
                 source_copy.defined, source_copy.power_state, source_copy.saved = False, PowerState.NOSTATE, False
                 source_copy.taps = source_copy.macs = []
                 self._hypervisor.source_copies.keep(source_copy)
                 with self._hypervisor.changed(server_uuid) as guest:
                     guest.drop_disks()
                     guest.defined, guest.power_state, guest.vcpus, guest.memory_mb = False, PowerState.NOSTATE, 0, 0
-                    guest.packing = None
+                    guest.packing, guest.volumes, guest.connected = None, {}, {}
         if source_copy is None:
             raise errors.guest.NotDefined(uuid=server_uuid)
         return offer(self._hypervisor.host, source_copy)
@@ -61,7 +62,9 @@ class FakeColdMoves(Part):
             source_copy = self._hypervisor.source_copies.find(server_uuid)
             if source_copy is None:
                 return False
-            self._hypervisor.store.keep(copy_of(source_copy))
+            guest = copy_of(source_copy)
+            guest.source_copy = False
+            self._hypervisor.store.keep(guest)
             self._drop_source_copy(server_uuid)
             return True
 

@@ -23,7 +23,7 @@ CONSOLE_LINES = 1000  # kept of each guest's console
 
 
 class FakeGuest(msgspec.Struct, kw_only=True):
-    """All there is of one guest: nothing is left of it when it has no definition, no disks and no taps."""
+    """All there is of one guest: nothing is left of it when it has no definition, no disks, no taps and no volumes."""
 
     uuid: str
     name: str = ""
@@ -50,13 +50,17 @@ class FakeGuest(msgspec.Struct, kw_only=True):
     display: int = -1  # what its consoles' ports are counted by
     display_of: str = ""  # the host and boot that it is of
     packing: Packing | None = None  # what it holds of the host's topology
+    connected: dict[str, str] = {}  # volume -> what its host reaches it by
+    volumes: dict[str, int] = {}  # volume -> size in GB, as the guest sees it
+    source_copy: bool = False  # it left, and may come back
     order: BuildOrder | None = None  # the newest, without what only the first boot needs
     arriving: bool = False  # room was made for it, and its old host may send it at any time
 
     @property
     def empty(self) -> bool:
-        """Whether nothing is left of the guest: no definition, no disks, no taps. Such a record is not kept."""
-        return not (self.defined or self.disks or self.taps)
+        """Whether nothing is left of the guest: no definition, no disks, no taps, no volumes. Such a record is not
+        kept."""
+        return not (self.defined or self.disks or self.taps or self.connected or self.source_copy)
 
     def drop_disks(self, keep: Collection[str] = ()) -> None:
         """Take the disks away, but for the kinds that stay."""

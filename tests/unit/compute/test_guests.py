@@ -230,7 +230,7 @@ def test_soft_reboot_when_the_guest_does_not_obey_then_it_is_done_the_hard_way(w
     world.driver.calls.clear()
     (outcome,) = world.service.reboot_guests(HOST, (guest_order(order, 3, build=order),))
     assert outcome.ok and world.driver.lifecycle.power_state(order.server_uuid) == PowerState.RUNNING
-    assert _calls(world) == ["reboot", "destroy", "plug", "start_new"]
+    assert _calls(world) == ["reboot", "destroy", "plug", "disconnect", "start_new"]
 
 
 @pytest.mark.parametrize("reboot", ["soft", "hard"])
@@ -248,7 +248,7 @@ def test_hard_reboot_when_ordered_then_the_guest_is_defined_anew_and_keeps_its_d
     world.build(order)
     world.driver.calls.clear()
     world.service.reboot_guests(HOST, (guest_order(order, 2, build=order, reboot="hard"),))
-    assert _calls(world) == ["destroy", "plug", "start_new"]
+    assert _calls(world) == ["destroy", "plug", "disconnect", "start_new"]
 
 
 def test_hard_reboot_when_the_order_has_no_definition_then_the_old_one_starts_again(world):

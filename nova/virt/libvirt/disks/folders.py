@@ -23,7 +23,7 @@ import msgspec
 
 from nova import concurrency
 from nova.model.base import Value
-from nova.model.orders import BuildOrder
+from nova.model.orders import BuildOrder, kept_part
 from nova.model.topology import Packing
 
 T = TypeVar("T")
@@ -179,9 +179,8 @@ class Folder:
         return tuple(order for order in found if order is not None)
 
     def keep_order(self, order: BuildOrder) -> None:
-        """Without what only the first boot needs to know."""
-        shown = msgspec.structs.replace(order, admin_password=None, user_data=None, files={})
-        self._write(self._mine("order.json"), shown)
+        """Without its secrets (``kept_part``)."""
+        self._write(self._mine("order.json"), kept_part(order))
 
     def disks(self) -> tuple[DiskRecord, ...]:
         """The guest's own disks, in the order in which it sees them; () when none were noted yet. A rescue's are not

@@ -63,6 +63,9 @@ class LibvirtSettings:
     shutdown_retry_s: int = 10
     detach_attempts: int = 8  # how often a guest is asked to give up a device
     detach_timeout_s: float = 20.0  # and waited for, each time
+    mount_base: Path = Path("/var/lib/nova/mnt")  # of NFS's exports with volumes
+    mount_options: str = ""
+    default_volume_io: bool = False  # QEMU's own way to read and write them
     tool_cpu_s: int = 600
     tool_memory_mb: int = 1024
     consoles: ConsoleSettings = field(default_factory=ConsoleSettings)
@@ -92,6 +95,8 @@ def settings_of(default: Library, libvirt: Options, vnc: Options, compute: Optio
         vnc_listen=str(vnc.server_listen) if vnc.enabled else None, swtpm=libvirt.swtpm_enabled,
         shutdown_retry_s=compute.shutdown_retry_interval,
         detach_attempts=libvirt.device_detach_attempts, detach_timeout_s=libvirt.device_detach_timeout,
+        mount_base=Path(libvirt.nfs_mount_point_base).absolute(), mount_options=libvirt.nfs_mount_options or "",
+        default_volume_io=libvirt.use_default_aio_mode_for_volumes,
         tool_cpu_s=libvirt.image_tool_cpu_limit, tool_memory_mb=libvirt.image_tool_memory_limit_mb,
         moves=move_settings_of(default, libvirt), placing=placing_of(default, libvirt, compute, pci))
 

@@ -1,0 +1,70 @@
+"""Guests' disks on volumes: connected to this host before a guest is defined, let go when it is gone; plugged into
+guests, taken out of them and extended while they live."""
+
+from __future__ import annotations
+
+from nova import errors
+from nova.compute.orders.orders import Work
+from nova.compute.orders.permission import BatchGate
+from nova.model.base import HostName
+from nova.model.orders import BuildOrder, VolumeOrder
+from nova.model.states import PowerState
+from nova.virt.interface import Driver, Volumes
+
+
+class GuestVolumes:
+    """What other parts of an order do with the volumes of its guest. A driver without volumes has nothing to let go."""
+
+    def __init__(self, driver: Driver, host: HostName) -> None:
+        self._driver, self._host = driver, host
+
+    def able(self) -> Volumes:
+        """host.NoVolumes: this driver has none."""
+        if self._driver.volumes is None:
+            raise errors.host.NoVolumes(host=self._host)
+        return self._driver.volumes
+
+    def check(self, order: BuildOrder) -> None:
+        """host.NoVolumes: the guest needs what this host has not."""
+        if order.volumes:
+            self.able()
+
+    def connect(self, order: BuildOrder) -> None:
+        """All that the order names; nothing where they are. HostRefused: what failed is not connected."""
+        if order.volumes:
+            self.able().connect(order.server_uuid, order.volumes)
+
+    def drop_others(self, order: BuildOrder) -> None:
+        """The guest is gone, to be made anew: what the order does not name any more is let go."""
+        self.disconnect(order.server_uuid, frozenset(one.device.volume_id for one in order.volumes))
+
+    def disconnect(self, server_uuid: str, keep: frozenset[str] = frozenset()) -> None:
+        """Let go of the guest's volumes, but of those to ``keep``. Safe when there are none."""
+        if self._driver.volumes is not None:
+            self._driver.volumes.disconnect(server_uuid, keep)
+
+
+class VolumeOrders:
+    """Carries out the orders about one volume of a guest. Each: host.NoVolumes; host.OrderNotGranted,
+    host.OrderStopped: a newer order has the server; host.OrderCannotAsk: no conductor answers."""
+
+    def __init__(self, volumes: GuestVolumes) -> None:
+        self._volumes = volumes
+
+    def attach(self, order: VolumeOrder, work: Work, gate: BatchGate) -> PowerState:
+        """HostRefused: what failed is taken out and disconnected again."""
+        return self._granted(order, work, gate).attach_volume(order)
+
+    def detach(self, order: VolumeOrder, work: Work, gate: BatchGate) -> PowerState:
+        """Conflict: the guest did not give the volume up in time, and has it still."""
+        return self._granted(order, work, gate).detach_volume(order, lambda: work.stopped_error() is not None)
+
+    def extend(self, order: VolumeOrder, work: Work, gate: BatchGate) -> PowerState:
+        """HostRefused: the guest sees the old size."""
+        return self._granted(order, work, gate).extend_volume(order)
+
+    def _granted(self, order: VolumeOrder, work: Work, gate: BatchGate) -> Volumes:
+        volumes = self._volumes.able()
+        gate.pass_(order.server_uuid)
+        work.check()
+        return volumes

@@ -1,0 +1,89 @@
+"""Fake guests' disks on volumes: connected, and coming and going.
+
+A guest that does not give up its volume is a rule for ``release_volume`` (``conflict``): it is called where a real
+guest would be asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from nova import errors
+from nova.model.orders import VolumeOrder
+from nova.model.states import PowerState
+from nova.model.volumes import Connector, VolumeDisk
+from nova.virt.fake.hypervisor import OFF, FakeHypervisor, Part, knobbed
+from nova.virt.fake.store import FakeGuest, Store
+
+KINDS = frozenset({"fake", "rbd", "nfs", "local", "iscsi"})
+
+
+class FakeVolumes(Part):
+    def connector(self) -> Connector:
+        """Without words of a real back end."""
+        return {"platform": "x86_64", "os_type": "linux", "ip": "127.0.0.1", "host": self._hypervisor.host,
+                "multipath": False}
+
+    @knobbed
+    def connect(self, server_uuid: str, volumes: Sequence[VolumeDisk]) -> None:
+        with self._hypervisor.changed(server_uuid) as guest:
+            guest.connected = {**guest.connected, **{one.device.volume_id: _kind(guest, one) for one in volumes}}
+
+    @knobbed
+    def disconnect(self, server_uuid: str, keep: frozenset[str] = frozenset()) -> None:
+        for store in (self._hypervisor.store, self._hypervisor.source_copies):
+            _let_go(store, server_uuid, keep)
+
+    @knobbed
+    def attach_volume(self, order: VolumeOrder) -> PowerState:
+        device = order.disk.device
+        with self._hypervisor.changed(order.build) as guest:
+            guest.connected = {**guest.connected, device.volume_id: _kind(guest, order.disk)}
+            guest.volumes = {**guest.volumes, device.volume_id: device.size_gb or 0}
+            return _state(guest)
+
+    @knobbed
+    def detach_volume(self, order: VolumeOrder, stopped: Callable[[], bool]) -> PowerState:
+        found, volume_id = self._hypervisor.store.find(order.server_uuid), order.disk.device.volume_id
+        if found is not None and volume_id in found.volumes and found.power_state not in OFF:
+            self.release_volume(order)
+        with self._hypervisor.changed(order.build) as guest:
+            guest.volumes = {one: size for one, size in guest.volumes.items() if one != volume_id}
+            guest.connected = {one: kind for one, kind in guest.connected.items() if one != volume_id}
+            return _state(guest)
+
+    @knobbed
+    def extend_volume(self, order: VolumeOrder) -> PowerState:
+        device = order.disk.device
+        with self._hypervisor.changed(order.build) as guest:
+            if device.volume_id in guest.volumes:
+                guest.volumes = {**guest.volumes, device.volume_id: device.size_gb or 0}
+            return _state(guest)
+
+    @knobbed
+    def release_volume(self, order: VolumeOrder) -> None:
+        """What the guest is asked; it always does, but for what the knobs say."""
+
+
+def _kind(guest: FakeGuest, disk: VolumeDisk) -> str:
+    """What the volume is reached by: the order's word, or that of the one before. host.VolumeKind,
+    host.VolumeNotConnected."""
+    if disk.connection is None:
+        FakeHypervisor.check_connected(guest, disk)
+        return guest.connected[disk.device.volume_id]
+    if disk.connection.kind not in KINDS:
+        raise errors.host.VolumeKind(volume=disk.device.volume_id, kind=disk.connection.kind,
+                                     known=", ".join(sorted(KINDS)))
+    return disk.connection.kind
+
+
+def _let_go(store: Store, server_uuid: str, keep: frozenset[str]) -> None:
+    with store.lock:
+        guest = store.find(server_uuid)
+        if guest is not None:
+            guest.connected = {volume: kind for volume, kind in guest.connected.items() if volume in keep}
+            store.keep(guest)
+
+
+def _state(guest: FakeGuest) -> PowerState:
+    return PowerState(guest.power_state) if guest.defined else PowerState.NOSTATE
