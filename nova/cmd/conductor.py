@@ -208,7 +208,7 @@ class Conductor:
     """One worker process."""
 
     def __init__(self, options: Options, index: int) -> None:
-        from nova.clients import glance, session
+        from nova.clients import cinder, glance, session
         from nova.conductor.engine.deps import Deps
         from nova.conductor.engine.journal import Journal
         from nova.conductor.engine.runner import Runner
@@ -243,6 +243,7 @@ class Conductor:
                          images=glance.of_groups(options.glance, session.load(options, "glance")),
                          notifier=oslo.make(options, options.host), quotas=quotas(options))
         self.deps.secret_wrap, self.deps.feed = wrap, Feed(self.deps)
+        self.deps.volumes = cinder.of_groups(options.cinder, session.load(options, "cinder"))
         self.deps.network_updates = NetworkUpdates(cell, self.deps.network, options.service_down_time)
         self.deps.networking = networking(options, self.deps)
         self.deps.journal = Journal(cell, f"{options.host}:{os.getpid()}", options.conductor.lease_seconds,

@@ -32,6 +32,9 @@ IsRoot = kinds.Invalid.row("volume.is_root", "The server boots from volume {volu
 NeedsMultiattach = kinds.Invalid.row("volume.needs_multiattach",
     "Volume {volume} is for several servers: attach it with microversion 2.60 or a newer one.")
 NoBootable = kinds.Invalid.row("volume.no_bootable", "Volume {volume} is not bootable.")
+NotAssisted = kinds.Invalid.row("volume.not_assisted",
+    "Volume {volume} is a file that a guest writes to: this release takes no snapshots of such volumes.",
+    "Detach the volume, or stop its server and detach it, and take the snapshot then.")
 NotAttached = kinds.NotFound.row("volume.not_attached", "Instance {server} is not attached to volume {volume}")
 NotAvailable = kinds.Invalid.row("volume.not_available",
     "Volume {volume} can not be attached: its status is {status}, and must be available.")

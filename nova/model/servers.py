@@ -248,7 +248,6 @@ class NewServer(Value):
     may_use_external: bool = False  # policy network:attach_external_network passed
     disks: tuple[LocalDisk, ...] = ()  # ephemeral and swap disks asked for one by one; empty: as the flavor has them
     volumes: tuple[BlockDevice, ...] = ()  # disks on volumes, without ids: of each server
-    may_multiattach: bool = False  # the request's version knows volumes of several servers
     unmapped: tuple[str, ...] = ()  # names of devices, without /dev/, that the image's mapping does not count for
 
 

@@ -44,6 +44,10 @@ noauth2_anywhere = true
 [glance]
 endpoint_override = {GLANCE}
 """}
+#: The doctor's only finding here, for which it ends with 1.
+DOCTOR = "nova-manage doctor"
+WELL = ("{ nova-manage doctor >/tmp/doctor || [ $? = 1 ]; } && "
+        "! grep -E ' (warning|fail) ' /tmp/doctor | grep -v '^keystone '")
 HYPERVISOR, FAKE = "libvirt.LibvirtDriver", "fake.FakeDriver\nfake_network = true"
 SYSCTL = "/etc/sysctl.d/90-cloud.conf"
 SETTLE_S, BACK_S = 15.0, 240.0  # in which users are watched after a kill; in which all must be as before
@@ -80,7 +84,7 @@ class Operator(Reader):
     """Does the page for a cloud without Keystone and without a hypervisor."""
 
     def _own(self, text: str) -> str:
-        return super()._own(text).replace(HYPERVISOR, FAKE)
+        return super()._own(text).replace(HYPERVISOR, FAKE).replace(DOCTOR, WELL)
 
     def _write(self, name: str, path: str, text: str) -> None:
         super()._write(name, path, text + (OWN_LINES.get(path, "") if name in CONTROL else ""))
@@ -198,7 +202,7 @@ def test_layout_when_each_part_is_killed_under_load_then_others_go_on_and_no_ser
             cloud.wait_well()
     assert tenants.findings == []
     for name in PLACES["controllers"]:
-        for command in ("nova-manage doctor", "nova-manage placement audit"):
+        for command in (WELL, "nova-manage placement audit"):
             said = cloud.machines[name].run(command)
             assert said.status == 0, said.last_words
 

@@ -29,6 +29,7 @@ from nova.db import flavors, hosts, ledger, security_groups, server_groups, serv
 from nova.db.engine import Connection
 from nova.db.states import PerServer
 from nova.db.types import AnyColumn, utc_now
+from nova.model import block_devices
 from nova.model.base import Scope
 from nova.model.counting import classes
 from nova.model.flavors import Flavor
@@ -36,9 +37,9 @@ from nova.model.images import Image
 from nova.model.orders import Disk
 from nova.model.quotas import UNLIMITED
 from nova.model.server_groups import hinted
-from nova.model.servers import CreatedServers, NewServer, ServerFacts
+from nova.model.servers import CreatedServers, LocalDisk, NewServer, ServerFacts
 from nova.model.states import PowerState, TaskState, VmState
-from nova.model.volumes import BlockDevice, as_large_as_root, local
+from nova.model.volumes import BlockDevice, as_large_as_root, local, root_of
 
 
 def check_place(tx: Connection, order: NewServer) -> None:
@@ -91,6 +92,7 @@ class LookedUp(NamedTuple):
 
     flavor: Flavor
     image: Image | None
+    local: tuple[LocalDisk, ...]
     network: Admitted
     public_key: str | None
     key_type: str
@@ -114,18 +116,18 @@ class CreateAdmission:
         who = context.current()
         if not who.project_id or not who.user_id:
             raise errors.Forbidden("A create needs a user and a project.")
-        wanted = self._volumes.look_up(order)
-        image = usable_image(self.deps, order.image_id) if order.image_id else wanted.image
+        image = usable_image(self.deps, order.image_id) if order.image_id else None
         disk_config = checks.disk_config(order, image)
         zones.check(self.deps, order.availability_zone)
         try:
-            parts = self._look_up(order, who.user_id, who.project_id, image, wanted)
+            parts = self._look_up(order, who.user_id, who.project_id, image)
             count, uuid_list = self._open_ledger(order, parts, who)
-        except (errors.daemon.LedgerOpen, errors.OverQuota, errors.server.BadGroup, errors.server.FixedIpInUse):
+        except (errors.daemon.LedgerOpen, errors.OverQuota, errors.server.BadGroup, errors.server.FixedIpInUse,
+                errors.volume.NotAvailable):
             if made_before := self._made_before(order):
                 return msgspec.structs.replace(made_before, disk_config=disk_config)
             raise
-        taken = self._take_volumes(order, wanted, uuid_list)
+        taken = self._take_volumes(parts.volumes, uuid_list)
         rows = [{**row, "disk_config": disk_config, "volumes": taken[row["uuid"]] or None}
                 for row in _rows(self.deps, order, parts, uuid_list, who)]
         entries = [_entry(self.deps, order, row, who) for row in rows]
@@ -144,8 +146,7 @@ class CreateAdmission:
         assert count == len(made)
         return CreatedServers(reservation_id=rows[0]["reservation_id"], uuids=tuple(uuid_list), disk_config=disk_config)
 
-    def _take_volumes(self, order: NewServer, wanted: WantedVolumes, uuid_list: list[str]
-                      ) -> Mapping[str, tuple[BlockDevice, ...]]:
+    def _take_volumes(self, wanted: WantedVolumes, uuid_list: list[str]) -> Mapping[str, tuple[BlockDevice, ...]]:
         """The last thing that may be refused: the servers are not counted then, either."""
         try:
             return self._volumes.take(wanted, uuid_list, None)
@@ -159,8 +160,7 @@ class CreateAdmission:
             known = ledger.opened(tx, [_uuid(order, index) for index in range(min(order.max_count, MOST_AT_ONCE))])
         return CreatedServers(reservation_id=_reservation(order), uuids=tuple(known)) if known else None
 
-    def _look_up(self, order: NewServer, user_id: str, project_id: str, image: Image | None, wanted: WantedVolumes
-                 ) -> LookedUp:
+    def _look_up(self, order: NewServer, user_id: str, project_id: str, image: Image | None) -> LookedUp:
         whose = quota.owner(self.deps, project_id, user_id)
         with self.deps.api.reading() as tx:
             try:
@@ -168,14 +168,20 @@ class CreateAdmission:
             except errors.NotFound:
                 raise errors.server.BadFlavor(flavor_id=order.flavor_id) from None
             key = keypair(tx, user_id, order.key_name)
+        disks = block_devices.merged(order.disks, order.volumes, image.properties if image else {}, flavor,
+                                     order.unmapped)
+        wanted = self._volumes.look_up(disks.volumes)
+        if root_of(wanted.devices) is not None:  # what is on the volume is no image's data any more
+            image = msgspec.structs.replace(wanted.image or image or Image(id=""), id="")
+        with self.deps.api.reading() as tx:
             each = self.deps.quotas.counted(local(flavor, wanted.devices), image.properties if image else {})
             project_limits, limits = quota.effective(self.deps, tx, whose, each)
         check_flavor(as_large_as_root(flavor, wanted.devices), image, order)
         checks.check_needs(self.deps, flavor, image)
         check_items(order.metadata, order.files, limits)
         admitted = self._admit(order, project_id, project_limits)
-        return LookedUp(flavor, image, admitted, key.public_key if key else None, key.type if key else "ssh", limits,
-                        project_limits, each, wanted)
+        return LookedUp(flavor, image, disks.local, admitted, key.public_key if key else None,
+                        key.type if key else "ssh", limits, project_limits, each, wanted)
 
     def _admit(self, order: NewServer, project_id: str, limits: Mapping[str, int]) -> Admitted:
         """Networks and groups, each known, and the host that is asked for, too."""
@@ -188,7 +194,7 @@ class CreateAdmission:
 
     def _open_ledger(self, order: NewServer, parts: LookedUp, who: context.RequestContext) -> tuple[int, list[str]]:
         """As many servers as the quota lets, between min_count and max_count. OverQuota below min_count."""
-        facts = ServerFacts(flavor=_kept(parts.flavor), image_id=order.image_id,
+        facts = ServerFacts(flavor=_kept(parts.flavor), image_id=parts.image.id if parts.image else "",
                             availability_zone=_zone(self.deps, order))
 
         needed = classes(local(parts.flavor, parts.volumes.devices), parts.image.properties if parts.image else {})
@@ -277,10 +283,10 @@ def _rows(deps: Deps, order: NewServer, parts: LookedUp, uuid_list: Sequence[str
         "vm_state": VmState.BUILDING.value, "task_state": TaskState.SCHEDULING.value,
         "pinned_availability_zone": _zone(deps, order),
         "flavor": _kept(parts.flavor), "flavorid": parts.flavor.flavorid,
-        "image": image, "image_id": order.image_id, "kernel_id": (image.kernel_id if image else None) or "",
+        "image": image, "image_id": image.id if image else "", "kernel_id": (image.kernel_id if image else None) or "",
         "ramdisk_id": (image.ramdisk_id if image else None) or "", "requested_networks": parts.network.networks,
         "port_demands": parts.network.demands or None,
-        "disks": _disks(order, parts.flavor), "security_groups": parts.network.security_groups,
+        "disks": _disks(parts.local, parts.flavor), "security_groups": parts.network.security_groups,
         "root_device_name": "/dev/vda", "config_drive": (
             order.config_drive or wants_drive(image) or deps.settings.force_config_drive),
         "disk_config": order.disk_config, "key_name": order.key_name, "public_key": parts.public_key,
@@ -291,12 +297,12 @@ def _rows(deps: Deps, order: NewServer, parts: LookedUp, uuid_list: Sequence[str
             for index, (uuid, (name, hostname)) in enumerate(zip(uuid_list, _names(order, uuid_list), strict=True))]
 
 
-def _disks(order: NewServer, flavor: Flavor) -> tuple[Disk, ...] | None:
-    """The ephemeral and swap disks the request names, within the flavor's; None: as the flavor says."""
-    if not order.disks:
+def _disks(local_disks: Sequence[LocalDisk], flavor: Flavor) -> tuple[Disk, ...] | None:
+    """The ephemeral and swap disks the request (or its image) names, within the flavor's; None: as the flavor says."""
+    if not local_disks:
         return None
-    ephemeral = [disk for disk in order.disks if disk.kind == "ephemeral"]
-    swap = [disk for disk in order.disks if disk.kind == "swap"]
+    ephemeral = [disk for disk in local_disks if disk.kind == "ephemeral"]
+    swap = [disk for disk in local_disks if disk.kind == "swap"]
     sizes = [disk.size or flavor.ephemeral_gb for disk in ephemeral]
     if sum(sizes) > flavor.ephemeral_gb:
         raise errors.Invalid(f"Ephemeral disks requested are larger than the instance type allows: {sum(sizes)} GB "

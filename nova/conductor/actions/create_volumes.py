@@ -20,7 +20,6 @@ from nova.db import volumes
 from nova.db.engine import Connection
 from nova.db.volumes import ATTACHMENT, RESERVATION, VOLUME, Cleanup
 from nova.model.images import Image
-from nova.model.servers import NewServer
 from nova.model.volumes import (
     AVAILABLE,
     BLANK,
@@ -50,22 +49,22 @@ class VolumesOfCreate:
     def __init__(self, deps: Deps) -> None:
         self.deps = deps
 
-    def look_up(self, order: NewServer) -> WantedVolumes:
+    def look_up(self, asked_for: Sequence[BlockDevice]) -> WantedVolumes:
         """volume.NotFound, SnapshotNotFound, NotAvailable, NeedsMultiattach, NoBootable; server.BadImage."""
         image: Image | None = None
         found = []
-        for asked in order.volumes:
-            device, about = self._looked_up(asked, order)
+        for asked in asked_for:
+            device, about = self._looked_up(asked)
             found.append(device)
             if device.boot_index == 0:
                 image = about
         return WantedVolumes(tuple(found), image)
 
-    def _looked_up(self, asked: BlockDevice, order: NewServer) -> tuple[BlockDevice, Image | None]:
+    def _looked_up(self, asked: BlockDevice) -> tuple[BlockDevice, Image | None]:
         match asked.source:
             case "volume":
                 volume = self._volume(asked.source_id or asked.volume_id)
-                self._check(volume, asked, order)
+                self._check(volume, asked)
                 return msgspec.structs.replace(
                     asked, source_id=volume.id, volume_id=volume.id, size_gb=volume.size_gb,
                     multiattach=volume.multiattach, encrypted=volume.encrypted), _image_of(volume)
@@ -94,8 +93,8 @@ class VolumesOfCreate:
             raise errors.volume.BadDevice(reason=error.message) from None
 
     @staticmethod
-    def _check(volume: Volume, asked: BlockDevice, order: NewServer) -> None:
-        if volume.multiattach and not order.may_multiattach:
+    def _check(volume: Volume, asked: BlockDevice) -> None:
+        if volume.multiattach and not asked.multiattach:
             raise errors.volume.NeedsMultiattach(volume=volume.id)
         if volume.status != AVAILABLE and not (volume.multiattach and volume.status == IN_USE):
             raise errors.volume.NotAvailable(volume=volume.id, status=volume.status)

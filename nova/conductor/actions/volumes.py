@@ -27,7 +27,16 @@ from nova.db.volumes import ATTACHMENT, DETACHING, RESERVATION, Cleanup
 from nova.model.orders import VolumeOrder
 from nova.model.servers import ServerQuery
 from nova.model.states import VmState
-from nova.model.volumes import AVAILABLE, IN_USE, AttachVolume, BlockDevice, Volume, VolumeDisk
+from nova.model.volumes import (
+    AVAILABLE,
+    IN_USE,
+    AttachVolume,
+    BlockDevice,
+    NewAssistedSnapshot,
+    OldAssistedSnapshot,
+    Volume,
+    VolumeDisk,
+)
 
 ATTACH, DETACH = "attach_volume", "detach_volume"
 IN_TURN = (ATTACH, DETACH, "attach_interface", "detach_interface")  # one of them at a time
@@ -130,6 +139,14 @@ class VolumeActions:
         if old.migration_status in (None, "", "none", "success", "error"):
             raise errors.volume.SwapNotAsked(volume=volume_id)
         raise errors.volume.SwapNotSupported(volume=volume_id)
+
+    def create_assisted_snapshot(self, wanted: NewAssistedSnapshot) -> None:
+        """volume.NotAssisted: the volume service waits for no snapshot that nobody makes."""
+        raise errors.volume.NotAssisted(volume=wanted.volume_id)
+
+    def delete_assisted_snapshot(self, gone: OldAssistedSnapshot) -> None:
+        """volume.NotAssisted."""
+        raise errors.volume.NotAssisted(volume=gone.volume_id)
 
     # -- within
 
