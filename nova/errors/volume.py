@@ -26,7 +26,7 @@ Refused = kinds.Invalid.row("volume.refused", "Cinder refused: {reason}.",
 SnapshotNotFound = kinds.NotFound.row("volume.snapshot_not_found", "Snapshot {snapshot} could not be found.")
 TooOld = kinds.NotSupported.row("volume.too_old",
     "This needs version {wanted} of the volume service's API, and Cinder there has {found}.",
-    "Upgrade Cinder: 3.44 is needed for all that servers do with volumes, 3.68 to rebuild those that boot from one.")
+    "Upgrade Cinder: servers with volumes need 3.44, and to rebuild a server that boots from one needs 3.68.")
 TypeNotFound = kinds.Invalid.row("volume.type_not_found", "Volume type {volume_type} could not be found.")
 WrongAddress = kinds.Unavailable.row("volume.wrong_address",
     "The volume service (Cinder) has no address that can be used: {reason}.",
