@@ -35,7 +35,7 @@ LONGEST_REASON = 500
 REFUSALS: Mapping[int, Callable[..., errors.NovaError]] = {400: errors.volume.Refused, 413: errors.volume.OverQuota}
 
 
-class Place(NamedTuple):
+class CinderEndpoint(NamedTuple):
     """An endpoint: what stands before ``/v3``, and whether a project's id stands behind it."""
 
     root: str
@@ -92,7 +92,7 @@ class CinderCaller(Caller):
 
     def newest(self) -> Version:
         """The newest version that the service has, as its version document said some minutes ago at most."""
-        root = self._place().root
+        root = self._endpoint().root
         known, read_at = self._newest.get(root, ((0, 0), -VERSIONS_BELIEVED_S))
         if self._clock() - read_at < VERSIONS_BELIEVED_S:
             return known
@@ -104,18 +104,18 @@ class CinderCaller(Caller):
 
     def _once(self, method: str, path: str, address: str | None, as_user: bool, what: str,
               kwargs: Mapping[str, object]) -> requests.Response:
-        base = self._place().base(self._project(as_user))
+        base = self._endpoint().base(self._project(as_user))
         answer = super()._once(method, path, base, as_user, what, kwargs)
         LOG.debug("%s %s: %d (%s)", method, path, answer.status_code,
                   answer.headers.get("x-openstack-request-id", "no request id"))
         return answer
 
-    def _place(self) -> Place:
+    def _endpoint(self) -> CinderEndpoint:
         address = self.service.addresses[0] if self.service.addresses else self._in_catalog()
         found = re.fullmatch(r"(.*)/v3(/.*)?", address.rstrip("/"))
         if found is None:
             raise errors.volume.WrongAddress(reason=f"{address} is not of version 3 (it has no /v3)")
-        return Place(found[1], bool(found[2]))
+        return CinderEndpoint(found[1], bool(found[2]))
 
     def _in_catalog(self) -> str:
         own, service = self._credentials.auth, self.service
@@ -184,4 +184,4 @@ def _newest(answer: requests.Response) -> Version:
         raise errors.volume.Away(reason="what answers at its address is not Cinder") from None
 
 
-__all__ = ["CinderCaller", "Place", "Version"]
+__all__ = ["CinderCaller", "CinderEndpoint", "Version"]

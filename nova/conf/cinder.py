@@ -12,7 +12,7 @@ OPTS = [
                help="What to look for in the catalog, as TYPE:NAME:INTERFACE; the name may be empty. The address that "
                     "is found must be of version 3 (it has /v3 in it)."),
     cfg.StrOpt("endpoint_template",
-               help="Address of the volume service; stands above the catalog. %(project_id)s in it stands for the "
+               help="Address of the volume service; stands above the catalog. %(project_id)s in it means the "
                     "asking project, for example http://controller:8776/v3/%(project_id)s."),
     cfg.StrOpt("os_region_name", help="Region to look in, in the catalog."),
     cfg.IntOpt("http_retries", default=3, min=0,
@@ -24,8 +24,6 @@ OPTS = [
                help="Seconds without a byte after which an answer is given up. Another name of it: timeout. It should "
                     "be longer than Cinder's own rpc_response_timeout (60 s by default): connecting a volume is "
                     "answered when its back end is done."),
-    cfg.BoolOpt("cross_az_attach", default=True,
-                help="A server may have volumes of other availability zones than its own."),
     cfg.BoolOpt("debug", default=False,
                 help="Log each call of the volume service with its status and Cinder's request id, and os-brick's "
                      "own debug lines. How a volume is reached is never logged."),

@@ -60,7 +60,7 @@ TagOffloaded = kinds.Invalid.row("volume.tag_offloaded",
     "A tagged volume can not be attached to instance {server} while it is shelved_offloaded: unshelve it first.")
 TooOld = kinds.NotSupported.row("volume.too_old",
     "This needs version {wanted} of the volume service's API, and Cinder there has {found}.",
-    "Upgrade Cinder: 3.44 is needed for all that servers do with volumes, 3.68 to rebuild those that boot from one.")
+    "Upgrade Cinder: servers with volumes need 3.44, and to rebuild a server that boots from one needs 3.68.")
 TooSmall = kinds.Invalid.row("volume.too_small",
     "Image {image_id} needs a disk of {needs} GB, and the volume to be made of it would have {size} GB.")
 TypeNotFound = kinds.Invalid.row("volume.type_not_found", "Volume type {volume_type} could not be found.")

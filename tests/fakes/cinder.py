@@ -93,6 +93,7 @@ class FakeCinder:
         self.newest = (3, 71)
         self.quotas: dict[str, int] = {}  # volumes, snapshots; what is missing has no limit
         self.page = 1000  # things on a page
+        self.instead: tuple[Any, ...] = ()  # what answers every request in its place: (body,)
         self.takes_s = 0.0
         self.fails_to_make = False  # what is made ends in ``error``
         self.service_tokens: set[str] | None = None

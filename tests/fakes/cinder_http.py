@@ -84,6 +84,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _answer(self, body: bytes) -> Answer:
         fake, parts = self.fake, urlsplit(self.path)
+        if fake.instead:
+            return 200, fake.instead[0]
         if parts.path == "/":
             newest = "{}.{}".format(*fake.newest)
             return 300, {"versions": [{"id": "v3.0", "status": "CURRENT", "version": newest, "min_version": "3.0"}]}

@@ -15,7 +15,7 @@ from nova import conf as nova_conf
 from nova import context, errors
 from nova.clients import cinder as client_module
 from nova.clients import session
-from nova.clients.cinder_caller import CinderCaller, Place
+from nova.clients.cinder_caller import CinderCaller, CinderEndpoint
 from nova.model.volumes import NewVolume, NewVolumeSnapshot, VolumeEncryption, VolumeQuery, VolumeUse
 from tests.fakes.cinder import OURS, SECRET, FakeCinder, Ours
 
@@ -156,11 +156,12 @@ def test_address_when_the_catalog_names_our_project_then_a_users_call_names_his(
 
 
 @pytest.mark.parametrize("address, place", [
-    ("http://c:8776/v3", Place("http://c:8776", False)), ("http://c/volume/v3/", Place("http://c/volume", False)),
-    ("http://v3.c:8776/v3/%(project_id)s", Place("http://v3.c:8776", True))])
+    ("http://c:8776/v3", CinderEndpoint("http://c:8776", False)),
+    ("http://c/volume/v3/", CinderEndpoint("http://c/volume", False)),
+    ("http://v3.c:8776/v3/%(project_id)s", CinderEndpoint("http://v3.c:8776", True))])
 def test_address_when_of_version_3_then_taken_apart(ours, address, place):
     caller = CinderCaller(session.ServiceEndpoint("volume", "volumev3", (address,)), ours)
-    assert caller._place() == place
+    assert caller._endpoint() == place
 
 
 @pytest.mark.parametrize("address, why", [("http://c:8776/v2/x", "is not of version 3"),
@@ -221,8 +222,8 @@ def test_versions_when_asked_often_then_read_once_and_after_an_upgrade_again(fak
 
 @pytest.mark.parametrize("body", [[], {"versions": []}, {"versions": [{"id": "v2.0", "version": "2.0"}]},
                                   {"versions": [{"id": "v3.0", "version": "new"}]}])
-def test_versions_when_something_else_answers_then_away(fake, client, monkeypatch, body):
-    monkeypatch.setattr("tests.fakes.cinder_http._Handler._answer", lambda self, sent: (200, body))
+def test_versions_when_something_else_answers_then_away(fake, client, body):
+    fake.instead = body,
     with pytest.raises(errors.volume.Away, match="not Cinder"):
         client.get(fake.add_volume())
 
@@ -323,9 +324,9 @@ def test_call_when_cinder_goes_and_comes_back_then_away_and_well(fake, client):
 
 
 @pytest.mark.parametrize("body", [None, [], {}])
-def test_call_when_something_else_answers_then_away(fake, client, monkeypatch, body):
+def test_call_when_something_else_answers_then_away(fake, client, body):
     client.get(fake.add_volume())  # its version is known
-    monkeypatch.setattr("tests.fakes.cinder_http._Handler._answer", lambda self, sent: (200, body))
+    fake.instead = body,
     for ask in (lambda: client.get("v"), lambda: client.list(VolumeQuery()), lambda: client.connect("a", CONNECTOR)):
         with pytest.raises(errors.volume.Away, match="not Cinder"):
             ask()
@@ -361,7 +362,7 @@ def test_reserve_when_the_answer_is_lost_then_older_attachments_of_both_are_not_
     assert client.find_reserved(volume, SERVER).id == waiting.id
 
 
-def test_find_reserved_when_a_host_has_it_or_it_goes_meanwhile_then_none(fake, client, monkeypatch):
+def test_find_reserved_when_a_host_has_it_or_it_goes_meanwhile_then_none(fake, client):
     volume = fake.add_volume()
     attachment = client.attach(volume, SERVER, CONNECTOR)
     fake.shelf.attachments[attachment.id]["status"] = "reserved"  # as Cinder shows it for a moment
@@ -475,14 +476,14 @@ def test_complete_migration_when_cinder_began_it_then_the_id_that_is_kept(fake, 
 
 # -- secrets
 
-def test_connection_when_logged_shown_or_lost_then_its_secrets_are_nowhere(fake, client, caplog, monkeypatch):
+def test_connection_when_logged_shown_or_lost_then_its_secrets_are_nowhere(fake, client, caplog):
     caplog.set_level(logging.DEBUG)
     volume = fake.add_volume()
     attachment = client.reserve(volume, SERVER)
     shown = [repr(client.connect(attachment.id, CONNECTOR)), repr(client.get_attachment(attachment.id))]
     shown += [repr(client.attach(volume, SERVER, CONNECTOR)), repr(client.list_attachments(SERVER))]
     for trouble in ({"attachment": None}, {"connection_info": {"auth_password": SECRET}}, [SECRET], SECRET):
-        monkeypatch.setattr("tests.fakes.cinder_http._Handler._answer", lambda self, sent, body=trouble: (200, body))
+        fake.instead = trouble,
         for ask in (lambda: client.connect("a", CONNECTOR), lambda: client.get_attachment("a"),
                     lambda: client.attach(volume, SERVER, CONNECTOR)):
             with pytest.raises(errors.volume.Away) as raised:
