@@ -125,7 +125,7 @@ def new_entry(device: Mapping[str, Json]) -> Entry:
     if asked.target == LOCAL:
         return (Entry(name, image_id=_canonical(asked.id) or "") if asked.source == IMAGE
                 else Entry(name, disk=_local(device, asked)))
-    return Entry(name, volume=_volume(device, asked))
+    return Entry(name, volume=_volume(name, device, asked))
 
 
 def _asked(device: Mapping[str, Json]) -> _Asked:
@@ -143,12 +143,12 @@ def _local(device: Mapping[str, Json], asked: _Asked) -> LocalDisk:
     return LocalDisk(kind=EPHEMERAL, size=asked.size or None, format=form)
 
 
-def _volume(device: Mapping[str, Json], asked: _Asked) -> BlockDevice:
+def _volume(name: str, device: Mapping[str, Json], asked: _Asked) -> BlockDevice:
     own, is_volume = _canonical(asked.id) or "", asked.source == VOLUME
     return BlockDevice(
         source=asked.source or "", source_id="" if is_volume else own, volume_id=own if is_volume else "",
         size_gb=None if is_volume else asked.size or None, volume_type=asked.volume_type, boot_index=asked.boot_index,
-        device_name=_text(device, "device_name") or None, device_type=asked.device_type, bus=asked.bus,
+        device_name=f"/dev/{name}" if name else None, device_type=asked.device_type, bus=asked.bus,
         tag=_text(device, "tag") or None, delete_on_termination=is_true(device.get("delete_on_termination")))
 
 

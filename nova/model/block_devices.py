@@ -45,13 +45,16 @@ class Disks(NamedTuple):
 
 def merged(disks: tuple[LocalDisk, ...], volumes: tuple[BlockDevice, ...], properties: Properties, flavor: Flavor,
            unmapped: Iterable[str] = ()) -> Disks:
-    """The disks of a request (those of :class:`nova.model.servers.NewServer`) with those of the image that it boots
-    from, whose ``properties`` these are. Where both name a device alike, the request's counts.
+    """The disks of a request (those of :class:`nova.model.servers.NewServer`) with those of its image, whose
+    ``properties`` these are: imageRef's, or else those of the image that the boot volume is made of. (A volume that is
+    there already remembers its image's properties, and what they map are no disks of this server.) Where both name a
+    device alike, the request's counts.
 
     server.BadImageDevice: the image's mapping can not be read. server.BadBlockDevices: what comes of both has no boot
     sequence, or names a volume as the image's own disk is named.
     """
-    theirs = [entry for entry in image_entries(properties) if not entry.name or entry.name not in set(unmapped)]
+    hidden = {*unmapped} - {""}
+    theirs = [entry for entry in image_entries(properties) if entry.name not in hidden]
     has_root = any(entry.volume and entry.boot_index == 0 for entry in theirs)
     mine = tuple(one for one in volumes if not (has_root and one.source == IMAGE and one.boot_index == 0))
     taken = {bare(one.device_name) for one in mine} - {""}

@@ -147,7 +147,7 @@ def test_old_list_when_it_names_disks_and_volumes_then_they_are_told(client: Api
                {"snapshot_id": NET, "volume_size": 2, "device_name": "vdb"},
                {"volume_id": OTHER, "delete_on_termination": "1"}, {"no_device": True, "device_name": "vdc"})
     assert made.disks == (LocalDisk(kind="swap", size=64), LocalDisk(kind="ephemeral"))
-    assert made.volumes == (BlockDevice(source="snapshot", source_id=NET, size_gb=2, device_name="vdb"),
+    assert made.volumes == (BlockDevice(source="snapshot", source_id=NET, size_gb=2, device_name="/dev/vdb"),
                             BlockDevice(volume_id=OTHER, delete_on_termination=True))
     assert made.unmapped == ("vdc",)
 
@@ -163,7 +163,7 @@ def test_old_list_when_a_volume_is_named_as_the_root_then_it_is_booted_from_even
 def test_old_list_when_nothing_is_named_as_the_root_then_the_image_is_booted_from_or_the_first_volume(
         client: ApiClient) -> None:
     device = {"volume_id": NET, "device_name": "vdb"}
-    plain = BlockDevice(volume_id=NET, device_name="vdb")
+    plain = BlockDevice(volume_id=NET, device_name="/dev/vdb")
     assert old(client, device).volumes == (plain,)
     assert old(client, device, imageRef="").volumes == (replace(plain, boot_index=0),)
 

@@ -23,6 +23,7 @@ BLANK = {"source_type": "blank", "destination_type": "local"}
     ({**VOLUME, "uuid": ID.upper().replace("-", "")}, BlockDevice(volume_id=ID)),
     ({**VOLUME, "volume_size": 7, "volume_type": None}, BlockDevice(volume_id=ID)),
     ({**VOLUME, "boot_index": -1, "tag": "a"}, BlockDevice(volume_id=ID, tag="a")),
+    ({**VOLUME, "device_name": "vdb"}, BlockDevice(volume_id=ID, device_name="/dev/vdb")),
     ({**VOLUME, "boot_index": 1}, BlockDevice(volume_id=ID, boot_index=1)),
     ({**VOLUME, "delete_on_termination": True}, BlockDevice(volume_id=ID, delete_on_termination=True)),
     ({**VOLUME, "disk_bus": "scsi", "device_type": "lun"}, BlockDevice(volume_id=ID, bus="scsi", device_type="lun")),
@@ -33,7 +34,7 @@ BLANK = {"source_type": "blank", "destination_type": "local"}
     ({"source_type": "blank", "destination_type": "volume", "volume_size": 1, "boot_index": "0"},
      BlockDevice(source="blank", size_gb=1, boot_index=0))])
 def test_new_entry_when_it_lies_on_a_volume_then_this_is_told(device: dict[str, Any], volume: BlockDevice) -> None:
-    assert new_entry(device) == Entry(volume=volume)
+    assert new_entry(device) == Entry((volume.device_name or "").removeprefix("/dev/"), volume=volume)
 
 
 @pytest.mark.parametrize(("device", "disk"), [
