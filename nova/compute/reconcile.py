@@ -185,9 +185,10 @@ class Reconciler:
                           extra={"server": guest.server_uuid})
 
     def _connect(self, server_uuid: str) -> None:
-        """A host that was rebooted has no taps, no bridges, no mounts, and perhaps no way to filter. (Its rules are those that the
-        conductor has just told: the kept order's are old.) Nobody waits for the network service's word here: events
-        come to who takes orders, and there is no telling yet which interfaces it believes to be connected still."""
+        """A host that was rebooted has no taps, no bridges, no mounts, and perhaps no way to filter. (Its rules are
+        those that the conductor has just told: the kept order's are old.) Nobody waits for the network service's word
+        here: events come to who takes orders, and there is no telling yet which interfaces it believes to be connected
+        still."""
         driver = self._desk.driver
         order = driver.kept_orders.kept_order(server_uuid) if driver.kept_orders is not None else None
         if order is not None:
