@@ -32,8 +32,8 @@ OWN_ATTRIBUTES = frozenset({
     "ats", "packed", "queues", "intremap", "caching_mode", "iotlb", "eim", "aw_bits", "hotplug", "blob"})
 #: Of other devices: parts that are the guest's own affair.
 OWN_PARTS = frozenset({"address", "alias", "boot", "model", "mtu", "link", "acpi", "bandwidth", "rate", "iotune",
-                       "readonly", "serial", "image", "jpeg", "zlib", "playback", "streaming", "mouse", "filetransfer",
-                       "clipboard", "mac"})
+                       "blockio", "readonly", "shareable", "serial", "image", "jpeg", "zlib", "playback", "streaming",
+                       "mouse", "filetransfer", "clipboard", "mac"})
 OWN_DRIVER = frozenset({"name", "type", "cache", "io", "discard", "detect_zeroes", "iommu", "ats", "packed", "queues",
                         "rx_queue_size", "tx_queue_size", "error_policy", "rerror_policy", "iothread"})
 #: Firmware that packages bring: everybody may read it.

@@ -25,6 +25,7 @@ from tests.contract.driver_life_cases import LifeCases
 from tests.contract.driver_move_cases import MoveCases
 from tests.contract.driver_packing_cases import PackingCases
 from tests.contract.driver_place_cases import PlaceCases
+from tests.contract.driver_volume_cases import VolumeCases
 
 RUNNING, SHUTDOWN = PowerState.RUNNING, PowerState.SHUTDOWN
 IMAGE_ID = "70a599e0-31e7-49b7-b260-868f441e862b"
@@ -85,7 +86,8 @@ def eventually(condition: Callable[[], bool], seconds: float) -> bool:
     return True
 
 
-class DriverConformance(LifeCases, MoveCases, PackingCases, PlaceCases, ConsoleCases, HotPlugCases, HeldCases):
+class DriverConformance(LifeCases, MoveCases, PackingCases, PlaceCases, ConsoleCases, HotPlugCases, HeldCases,
+                        VolumeCases):
     @pytest.fixture
     def order(self, rig: Rig):
         order = make_order(rig.bridge)

@@ -171,6 +171,9 @@ class FakeHypervisor(Actions, Migrations, Screens, Devices):
     def secret(self, secret_uuid: str) -> bytes | None:
         return self.secrets.get(secret_uuid)
 
+    def has_secret(self, secret_uuid: str) -> bool:
+        return secret_uuid in self.secrets
+
     def keep_secret(self, secret_uuid: str, xml: str, value: bytes) -> None:
         assert ET.fromstring(xml).findtext("uuid") == secret_uuid
         self.secrets[secret_uuid] = value

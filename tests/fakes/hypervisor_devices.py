@@ -24,9 +24,17 @@ def placed(xml: str) -> str:
     return ET.tostring(domain, encoding="unicode")
 
 
+def _name(device: ET.Element) -> str | None:
+    """What libvirt finds a device by: an interface's address, a disk's name."""
+    part, attribute = {"interface": ("mac", "address"), "disk": ("target", "dev")}[device.tag]
+    found = device.find(part)
+    return found.get(attribute) if found is not None else None
+
+
 class Devices:
     """``deaf``: how often guests don't hear that they shall give up a device. ``plug_fails``: why the next one can not
-    be plugged into a running guest. ``asked_for``: how often guests were asked."""
+    be plugged into a running guest. ``asked_for``: how often guests were asked. ``disk_sizes``: what running guests
+    were told of their disks, by uuid and name."""
 
     xml: dict[str, str]
     power: dict[str, PowerState]
@@ -34,6 +42,7 @@ class Devices:
 
     def __init__(self) -> None:
         self.deaf, self.plug_fails, self.asked_for = 0, "", 0
+        self.disk_sizes: dict[tuple[str, str], int] = {}
 
     def definitions_of(self, server_uuid: str) -> Definitions:
         self._known(server_uuid)  # type: ignore[attr-defined]
@@ -59,14 +68,17 @@ class Devices:
             if self.deaf:
                 self.deaf -= 1
                 return
-        mac = ET.fromstring(xml).find("mac")
+        device = ET.fromstring(xml)
 
         def remove(devices: ET.Element) -> None:
-            for one in devices.findall("interface"):
-                own = one.find("mac")
-                if mac is not None and own is not None and own.get("address") == mac.get("address"):
+            for one in devices.findall(device.tag):
+                if _name(one) == _name(device):
                     devices.remove(one)
         self._change(server_uuid, running, remove)
+
+    def resize_disk(self, server_uuid: str, target: str, size_bytes: int) -> None:
+        self._needs_running(server_uuid, True)
+        self.disk_sizes[server_uuid, target] = size_bytes
 
     def _needs_running(self, server_uuid: str, running: bool) -> None:
         self._known(server_uuid)  # type: ignore[attr-defined]

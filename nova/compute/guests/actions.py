@@ -13,7 +13,7 @@ import msgspec
 
 from nova import errors
 from nova.compute.abilities import able
-from nova.compute.guests.build import BuildTools, cache_images, renew_base, root_gb_of
+from nova.compute.guests.build import BuildTools, cache_images, images_of, renew_base, root_gb_of
 from nova.compute.guests.lifecycle import Guests
 from nova.compute.orders.orders import Work
 from nova.compute.orders.permission import BatchGate
@@ -153,7 +153,7 @@ class Life:
     def _make_anew(self, order: RebuildOrder, shared: bool, own_disks: bool, work: Work, gate: BatchGate) -> PowerState:
         build, uuid = order.build, order.server_uuid
         self._tools.volumes.check(build)
-        cache_images(self._tools, (build.image, build.kernel, build.ramdisk), root_gb_of(build))
+        cache_images(self._tools, images_of(build), root_gb_of(build))
         gate.pass_(uuid)
         work.check()
         self._tools.markers.set(build, order.fence, own_disks=own_disks)

@@ -21,7 +21,7 @@ from nova.model.base import HostName
 from nova.model.guest_tree import TreeOptions
 from nova.model.image_tickets import ImageTicket
 from nova.model.images import Image
-from nova.model.orders import BuildOrder
+from nova.model.orders import BuildOrder, boots_from_volume
 from nova.model.states import PowerState
 from nova.model.vendor_source import NoVendorData, VendorSource
 from nova.virt.interface import Driver
@@ -130,6 +130,12 @@ def cache_images(tools: BuildTools, images: Iterable[Image | None], first_max_gb
             tools.images.fetch(image, None if number else first_max_gb)
 
 
+def images_of(order: BuildOrder) -> tuple[Image | None, ...]:
+    """The images that a guest's disks are made of, and what it boots from beside them. The image of a guest that boots
+    from a volume only says what it was made of."""
+    return (None if boots_from_volume(order) else order.image, order.kernel, order.ramdisk)
+
+
 def renew_base(tools: BuildTools, order: BuildOrder) -> None:
     """Have the image that the guest's disks lie over, which may have been lost on this host or cut short.
     guest.BaseLost, Unavailable, HostRefused: before anything is done to the guest."""
@@ -176,8 +182,7 @@ class FetchImages:
     def do(self, build: Build) -> None:
         """Nothing where the driver needs no images here. Errors as ``nova.compute.guests.images.ImageCache.fetch``
         raises them."""
-        order = build.order
-        cache_images(build.tools, (order.image, order.kernel, order.ramdisk), root_gb_of(order))
+        cache_images(build.tools, images_of(build.order), root_gb_of(build.order))
 
     def undo(self, build: Build) -> None:
         """Nothing: another guest may need the images."""

@@ -13,7 +13,7 @@ import msgspec
 
 from nova import concurrency, errors
 from nova.compute.abilities import able
-from nova.compute.guests.build import BuildTools, cache_images
+from nova.compute.guests.build import BuildTools, cache_images, images_of
 from nova.compute.guests.lifecycle import Guests
 from nova.compute.orders.orders import Work
 from nova.compute.orders.permission import BatchGate
@@ -183,7 +183,7 @@ class Moves:
 def cache_what_there_is(tools: BuildTools, build: BuildOrder) -> None:
     """The images that a guest's disks show through where they were not written to. One that the image service has not
     got any more (or can't give now) need not stop a move: the source has it, too."""
-    for image in (build.image, build.kernel, build.ramdisk):
+    for image in images_of(build):
         try:
             cache_images(tools, (image,))
         except errors.NovaError as error:

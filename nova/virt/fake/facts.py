@@ -39,7 +39,7 @@ class FakeGuestFacts(Part):
             cpus=tuple(CpuUse(id=number, time_ns=0, utilisation=0) for number in range(guest.vcpus)),
             nics=tuple(NicUse(device=tap, mac=mac, **idle) for tap, mac in zip(guest.taps, guest.macs, strict=True)),
             disks=tuple(DiskUse(device=f"vd{chr(ord('a') + number)}", **nothing)
-                        for number, disk in enumerate(disk for disk in guest.disks if disk != "config")),
+                        for number, _ in enumerate([*(one for one in guest.disks if one != "config"), *guest.volumes])),
             memory_max_mb=guest.memory_mb, memory_used_mb=0)
 
     def device_places(self, server_uuid: str) -> dict[str, DevicePlace]:

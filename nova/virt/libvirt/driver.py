@@ -13,6 +13,7 @@ from nova.model.hosts import Node
 from nova.model.orders import GuestState
 from nova.model.states import PowerState
 from nova.privileged import sandbox
+from nova.privileged.mounts import Mounts
 from nova.privileged.ovs import OpenVSwitch
 from nova.privileged.qemu_img import QemuImg, ToolLimits
 from nova.privileged.runner import CommandRunner, PrivateRunner
@@ -29,10 +30,12 @@ from nova.virt.libvirt.guest.diagnostics import LibvirtDiagnosis
 from nova.virt.libvirt.guest.hotplug import LibvirtHotPlug
 from nova.virt.libvirt.guest.lifecycle import LibvirtLifecycle
 from nova.virt.libvirt.guest.pausing import LibvirtPausing
+from nova.virt.libvirt.guest.release import Releases
 from nova.virt.libvirt.guest.remote_consoles import LibvirtRemoteConsoles
 from nova.virt.libvirt.guest.rescue import LibvirtRescuing
 from nova.virt.libvirt.guest.serial_ports import SerialLines
 from nova.virt.libvirt.guest.snapshots import LibvirtSnapshots
+from nova.virt.libvirt.guest.volumes import LibvirtVolumes
 from nova.virt.libvirt.host.events import DomainEvents
 from nova.virt.libvirt.host.report import LibvirtHost, node_uuid
 from nova.virt.libvirt.hypervisor import LibvirtHypervisor
@@ -45,11 +48,14 @@ from nova.virt.libvirt.settings.consoles import console_settings_of
 from nova.virt.libvirt.vifs import PlugTools
 from nova.virt.libvirt.vifs.interfaces import LibvirtInterfaces
 from nova.virt.libvirt.vifs.os_vif_plugs import OsVif
+from nova.virt.libvirt.volumes.common import VolumeTools
+from nova.virt.libvirt.volumes.connections import VolumeConnections
 from nova.virt.libvirt.xml.domain import NOTES
 
 LOG = logging.getLogger(__name__)
 
 DISK_TOOL_TIMEOUT_S = 1200.0
+MOUNT_TIMEOUT_S = 150.0  # mount(8) asks an NFS server that does not answer for two minutes
 
 
 def image_tool(settings: LibvirtSettings, timeout_s: float = DISK_TOOL_TIMEOUT_S,
@@ -80,6 +86,7 @@ class DriverTools:
     lines: SerialLines
     plug_tools: PlugTools
     runner: CommandRunner
+    mount_runner: CommandRunner
     clock: concurrency.Clock
 
 
@@ -91,7 +98,7 @@ def tools_of(settings: LibvirtSettings, hypervisor: LibvirtHypervisor, runner_of
     disks = DiskMaker(settings, images, runner_of(DISK_TOOL_TIMEOUT_S))
     return DriverTools(
         hypervisor=hypervisor, settings=settings, folders=folders, disks=disks, images=images, clock=clock,
-        runner=runner_of(30.0),
+        runner=runner_of(30.0), mount_runner=runner_of(MOUNT_TIMEOUT_S),
         host=LibvirtHost(hypervisor, settings, folders, runner_of(settings.kvm_probe_timeout_s), disks.space),
         config_drive=ConfigDrive(settings.config_drive_format, settings.config_drive_limit_mb, runner_of(120.0)),
         tpms=Tpms(hypervisor, settings.tpm_path),
@@ -137,15 +144,21 @@ class LibvirtDriver(interface.Driver):
         self.agent = self._agent
         self.snapshots = LibvirtSnapshots(hypervisor=hypervisor, agent=self._agent, folders=folders,
                                           disks=tools.disks, images=tools.images, format=settings.snapshot_format)
+        releases = Releases(hypervisor=hypervisor, attempts=settings.detach_attempts,
+                            timeout_s=settings.detach_timeout_s, clock=tools.clock)
+        connections = VolumeConnections(settings=settings, folders=folders,
+                                        tools=VolumeTools(hypervisor, Mounts(tools.mount_runner)))
         self.hot_plug = LibvirtHotPlug(hypervisor=hypervisor, settings=settings, folders=folders,
-                                       interfaces=interfaces, facts=facts, clock=tools.clock)
+                                       interfaces=interfaces, facts=facts, releases=releases)
+        self.volumes = LibvirtVolumes(hypervisor=hypervisor, settings=settings, folders=folders, facts=facts,
+                                      connections=connections, releases=releases)
         self.cold_moves = LibvirtColdMoves(
             hypervisor=hypervisor, settings=settings, folders=folders, disks=tools.disks, tpms=tools.tpms,
             carrier=tools.carrier, interfaces=interfaces)
         self.live_moves = LibvirtLiveMoves(
             hypervisor=hypervisor, settings=settings, folders=folders, facts=facts, definer=definer,
             interfaces=interfaces, images=tools.images, tpms=tools.tpms, carrier=tools.carrier, lines=tools.lines,
-            proxies=proxies)
+            proxies=proxies, connections=connections)
         self.consoles = LibvirtConsoles(hypervisor, folders)
         self.remote_consoles = LibvirtRemoteConsoles(hypervisor, settings.consoles.spice)
         self.diagnosis = self.device_places = LibvirtDiagnosis(hypervisor, folders, facts)

@@ -144,6 +144,9 @@ class LibvirtHypervisor(Protocol):
     def secret(self, secret_uuid: str) -> bytes | None:
         """None when there is none, or one without a value."""
 
+    def has_secret(self, secret_uuid: str) -> bool:
+        """Whether there is one with a value, be it one that is shown to nobody."""
+
     def keep_secret(self, secret_uuid: str, xml: str, value: bytes) -> None:
         """Define it if it is not there, and give it this value."""
 
@@ -167,6 +170,9 @@ class LibvirtHypervisor(Protocol):
     def detach_device(self, server_uuid: str, xml: str, running: bool) -> None:
         """From it as it starts next, at once; or ask the running guest to give it up: its definition tells when it
         has. Nothing where it is gone. guest.NotDefined; host.LibvirtRefused."""
+
+    def resize_disk(self, server_uuid: str, target: str, size_bytes: int) -> None:
+        """Let a running guest see that its disk ``target`` (vda) has grown. guest.NotDefined; host.LibvirtRefused."""
 
     def pause(self, server_uuid: str) -> None:
         """Nothing when it is paused. guest.NotDefined; host.LibvirtRefused."""

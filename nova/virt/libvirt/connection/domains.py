@@ -71,6 +71,10 @@ class Domains(Link):
     def detach_device(self, server_uuid: str, xml: str, running: bool) -> None:
         self.on_domain("unplug the device", server_uuid, lambda domain: _detach(domain, xml, running))
 
+    def resize_disk(self, server_uuid: str, target: str, size_bytes: int) -> None:
+        self.on_domain("let the guest see its disk's new size", server_uuid,
+                       lambda domain: domain.blockResize(target, size_bytes, libvirt.VIR_DOMAIN_BLOCK_RESIZE_BYTES))
+
     def start(self, server_uuid: str, held: bool = False) -> None:
         self.on_domain("start the guest", server_uuid, lambda domain: _start(domain, held))
 

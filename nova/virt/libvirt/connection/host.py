@@ -38,6 +38,9 @@ class HostConnection(Link):
     def secret(self, secret_uuid: str) -> bytes | None:
         return self.call("read a guest's secret", lambda connection: _value(_find(connection, secret_uuid)))
 
+    def has_secret(self, secret_uuid: str) -> bool:
+        return self.call("look for a secret", lambda connection: _has_value(_find(connection, secret_uuid)))
+
     def keep_secret(self, secret_uuid: str, xml: str, value: bytes) -> None:
         def keep(connection: Library) -> None:
             (_find(connection, secret_uuid) or connection.secretDefineXML(xml)).setValue(value)
@@ -80,4 +83,14 @@ def _value(secret: Library) -> bytes | None:
     except libvirt.libvirtError as error:
         if error.get_error_code() == libvirt.VIR_ERR_NO_SECRET:
             return None
+        raise
+
+
+def _has_value(secret: Library) -> bool:
+    """A private secret's value is libvirt's alone."""
+    try:
+        return _value(secret) is not None
+    except libvirt.libvirtError as error:
+        if error.get_error_code() == libvirt.VIR_ERR_INVALID_SECRET:
+            return True
         raise

@@ -1,7 +1,8 @@
 """What is kept beside each guest: ``instances_path/<uuid>/``.
 
 ``order.json`` is the newest order without its secrets, ``disks.json`` what disks were made and in which format (so that
-no format is ever guessed), ``plugged.json`` what was plugged. All are readable by root alone.
+no format is ever guessed), ``plugged.json`` what was plugged, ``volumes.json`` what was connected. All are readable by
+root alone.
 
 ``owner`` names the host whose guest it is: hosts may share the directory. Another host that has to do with the guest
 (it comes there, or has just left) keeps its own order and plugs in files with that host's name in theirs, and removes
@@ -28,7 +29,7 @@ from nova.model.topology import Packing
 
 T = TypeVar("T")
 
-PORTS = "ports.json"
+PORTS, VOLUMES = "ports.json", "volumes.json"
 SOURCE_SUFFIX = "_resize"  # upstream's name for it: operators' scripts know it
 
 
@@ -84,6 +85,31 @@ class PlugRecord(Value):
     details: Mapping[str, str] = {}  # what its kind needs to unplug it
 
 
+class VolumeRecord(Value):
+    """A volume as this host reaches it: enough to define the guest, to reach the volume again after a reboot of the
+    host, and to let it go. It has no secrets, only their names.
+
+    ``store``: what QEMU opens: file, block or rbd. ``target``: the name that the guest's definition has for it.
+    """
+
+    volume_id: str
+    kind: str  # of nova.virt.libvirt.volumes.kinds.KINDS
+    store: str = "file"
+    path: str = ""  # file, device, or pool/image
+    format: str = "raw"
+    hosts: tuple[tuple[str, str], ...] = ()  # Ceph's monitors: address, port
+    user: str = ""  # as whom Ceph is reached
+    secret: str = ""  # uuid of libvirt's secret with that user's key
+    export: str = ""  # NFS's
+    mount: str = ""  # where that is mounted
+    options: str = ""  # with which options
+    readonly: bool = False
+    discard: bool = False
+    throttle: tuple[tuple[str, int], ...] = ()  # (element of libvirt's iotune, value)
+    blocks: tuple[int | None, int | None] = (None, None)  # bytes: logical, physical
+    target: str = ""
+
+
 class Folder:
     """One guest's."""
 
@@ -116,6 +142,11 @@ class Folder:
             with contextlib.suppress(FileNotFoundError):
                 os.replace(self._file_of_ours(name), self.file(name))
         self._file_of_ours(PORTS).unlink(missing_ok=True)
+        ours = self._file_of_ours(VOLUMES)
+        if ours.exists():
+            os.replace(ours, self.file(VOLUMES))
+        else:
+            self.file(VOLUMES).unlink(missing_ok=True)  # of the host that it was on
         self._write("owner", self._host)
 
     def leave(self) -> None:
@@ -235,7 +266,7 @@ class Folder:
         if not self.owned:
             return self.leave()
         kept = tuple(disk for disk in self.disks() if disk.kind in kinds)
-        stay = {"order.json", "plugged.json", "disks.json", "owner", *(disk.name for disk in kept)}
+        stay = {"order.json", "plugged.json", VOLUMES, "disks.json", "owner", *(disk.name for disk in kept)}
         for entry in os.scandir(self.path):
             if entry.name not in stay:
                 if entry.is_dir(follow_symlinks=False):
@@ -251,6 +282,24 @@ class Folder:
     def keep_plugs(self, plugs: tuple[PlugRecord, ...]) -> None:
         """Note these as all that this host has plugged for the guest, in place of what was noted before."""
         self._write(self._mine("plugged.json"), plugs)
+
+    def volumes(self) -> tuple[VolumeRecord, ...]:
+        """The volumes that this host has connected for the guest, as it noted them; () when there are none."""
+        return self._read(self._mine(VOLUMES), tuple[VolumeRecord, ...]) or ()
+
+    def keep_volumes(self, volumes: tuple[VolumeRecord, ...]) -> None:
+        """Note these as all that this host has connected, in place of what was noted before."""
+        if volumes:
+            self._write(self._mine(VOLUMES), volumes)
+        else:
+            self.file(self._mine(VOLUMES)).unlink(missing_ok=True)
+
+    def note_targets(self, targets: Mapping[str, str]) -> None:
+        """The names that the guest's definition has for these of its volumes."""
+        volumes = self.volumes()
+        named = tuple(msgspec.structs.replace(one, target=targets.get(one.volume_id, one.target)) for one in volumes)
+        if named != volumes:
+            self.keep_volumes(named)
 
     def _read(self, name: str, kind: type[T]) -> T | None:
         try:

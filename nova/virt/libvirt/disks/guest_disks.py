@@ -31,7 +31,7 @@ class LibvirtDisks:
 
     def create_disks(self, order: BuildOrder, images: LocalImages | None) -> None:
         folder = self.folders.of(order.server_uuid)
-        base = base_of(order.image, images)
+        base = base_of(order.image if plan.has_image_disk(order) else None, images)
         if base is not None and order.image is not None and order.image.disk_format != "iso":
             root_gb = next((disk.size_gb for disk in plan.wanted_disks(order) if disk.kind == "root"), 0)
             if root_gb:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from nova.model.orders import BuildOrder, Disk
+from nova.model.orders import BuildOrder, Disk, boots_from_volume
 from nova.virt.libvirt.disks.folders import DiskRecord
 from nova.virt.libvirt.settings import LibvirtSettings
 
@@ -44,12 +44,17 @@ def wanted_disks(order: BuildOrder) -> tuple[Disk, ...]:
     if order.disks:
         return order.disks
     flavor = order.flavor
-    disks = [Disk(kind="root", size_gb=flavor.root_gb)] if order.image is not None else []
+    disks = [Disk(kind="root", size_gb=flavor.root_gb)] if has_image_disk(order) else []
     if flavor.ephemeral_gb:
         disks.append(Disk(kind="ephemeral", size_gb=flavor.ephemeral_gb))
     if flavor.swap_mb:
         disks.append(Disk(kind="swap", size_mb=flavor.swap_mb))
     return tuple(disks)
+
+
+def has_image_disk(order: BuildOrder) -> bool:
+    """Whether the guest's root disk is made of its image, on this host."""
+    return order.image is not None and not boots_from_volume(order)
 
 
 def config_drive(settings: LibvirtSettings, size_bytes: int = 0) -> DiskRecord:

@@ -46,6 +46,7 @@ class Definer:
             self.tpms.prepare(order.server_uuid, folder)
         with self.lines.choose(order.server_uuid, spec.devices.serial_ports) as lines:
             self.hypervisor.define(_xml(spec, folder, lines))
+        folder.note_targets({disk.serial: disk.target for disk in spec.disks if disk.serial is not None})
         folder.reserve_ports(())
         self.hypervisor.drop_saved(order.server_uuid)  # or its next start would go on from there
 
@@ -57,7 +58,7 @@ class Definer:
         return _xml(replace(spec, devices=replace(spec.devices, serial_ports=ports)), folder, lines)
 
     def _spec(self, order: BuildOrder, disks: tuple[DiskRecord, ...], folder: Folder) -> specs.GuestSpec:
-        return guest_spec(order, disks, folder.path, self.facts(), self.settings)
+        return guest_spec(order, disks, folder.path, self.facts(), self.settings, folder.volumes())
 
     def _check_disks(self, order: BuildOrder, folder: Folder, disks: tuple[DiskRecord, ...]) -> None:
         """Those that the order asks for are in the record, and all of the record are there: a guest without its disks

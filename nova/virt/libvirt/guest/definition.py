@@ -6,15 +6,17 @@ Its parts: :mod:`~nova.virt.libvirt.guest.firmware` (machine and boot), :mod:`~n
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 from nova import errors
 from nova.model.orders import BuildOrder
+from nova.model.volumes import BlockDevice
 from nova.virt.libvirt import vifs
-from nova.virt.libvirt.disks.folders import DiskRecord
-from nova.virt.libvirt.guest import disk_devices, numa_requirements
+from nova.virt.libvirt.disks.folders import DiskRecord, VolumeRecord
+from nova.virt.libvirt.guest import disk_devices, numa_requirements, volume_devices
 from nova.virt.libvirt.guest.devices import device_spec
 from nova.virt.libvirt.guest.firmware import boot_spec, machine_of
 from nova.virt.libvirt.guest.numa_placement import devices_of, placement_of
@@ -36,8 +38,9 @@ POLICIES = {"amd-sev": 0x33, "amd-sev-es": 0x37}
 
 
 def guest_spec(order: BuildOrder, disks: tuple[DiskRecord, ...], folder: Path, host: HypervisorFacts,
-               settings: LibvirtSettings) -> specs.GuestSpec:
-    """The whole guest. Invalid: the image or flavor asks for nonsense; HostRefused: for what isn't here."""
+               settings: LibvirtSettings, volumes: tuple[VolumeRecord, ...] = ()) -> specs.GuestSpec:
+    """The whole guest. ``volumes``: those that are connected. Invalid: the image or flavor asks for nonsense;
+    HostRefused: for what isn't here."""
     extra = order.flavor.extra_specs
     properties = order.image.properties if order.image else {}
     asked = requested_properties(properties, extra)
@@ -48,11 +51,10 @@ def guest_spec(order: BuildOrder, disks: tuple[DiskRecord, ...], folder: Path, h
     if encryption is not None:  # nothing could be read back from a swap
         placement = replace(placement, locked=True)
     devices = device_spec(asked, settings, folder, machine, host, order.server_uuid)
-    kvm, storage = host.virt_type == "kvm", disk_devices.Storage.of(settings, host.cache_mode)
+    kvm = host.virt_type == "kvm"
     interfaces = vif_specs(order, asked, settings, kvm)
     if any(one.type == "vhostuser" for one in interfaces):
         placement = replace(placement, shared_memory=True)
-    cdrom_bus = asked.cdrom_bus or next((bus for kind, bus in CDROM_BUSES.items() if is_kind(machine, kind)), "ide")
     return specs.GuestSpec(
         virt_type=host.virt_type, name=order.instance_name, uuid=order.server_uuid,
         memory_mib=order.flavor.memory_mb, cpu=cpu_spec(order, asked, settings, host, host.abilities(machine)),
@@ -63,8 +65,51 @@ def guest_spec(order: BuildOrder, disks: tuple[DiskRecord, ...], folder: Path, h
         platform=specs.PlatformSpec(windows=asked.os_type == "windows", kvm=kvm, hpet=asked.hpet, pmu=asked.pmu,
                                     hide_hypervisor=asked.hide_hypervisor,
                                     split_irqchip=devices.iommu == "intel"),
-        disks=disk_devices.disk_specs(disks, folder, asked, cdrom_bus, storage, extra),
+        disks=all_disk_specs(order, disks, folder, volumes,
+                             DiskContext(asked, machine, host, settings)),
         vifs=interfaces)
+
+
+class DiskContext(NamedTuple):
+    """What decides on a guest's disks beside what they are."""
+
+    asked: RequestedProperties
+    machine: str | None
+    host: HypervisorFacts
+    settings: LibvirtSettings
+
+    @property
+    def cdrom_bus(self) -> str:
+        """Where CDs are."""
+        usual = next((bus for kind, bus in CDROM_BUSES.items() if is_kind(self.machine, kind)), "ide")
+        return self.asked.cdrom_bus or usual
+
+
+def all_disk_specs(order: BuildOrder, disks: tuple[DiskRecord, ...], folder: Path,
+                   volumes: tuple[VolumeRecord, ...], context: DiskContext) -> tuple[specs.DiskSpec, ...]:
+    """A volume that is the root comes first, as a root disk would, and the other volumes last; a rescue's own disk
+    comes before them all. host.VolumeNotConnected, host.VolumeData; errors as ``disk_specs``."""
+    asked, settings, slots = context.asked, context.settings, disk_devices.Slots()
+    storage = disk_devices.Storage.of(settings, context.host.cache_mode)
+    rescued = any(disk.kind == "rescue" for disk in disks)
+
+    def of_volumes(root: bool) -> tuple[specs.DiskSpec, ...]:
+        devices = [one.device for one in order.volumes if (one.device.boot_index == 0) == root]
+        chosen = volume_devices.VolumeContext(order.server_uuid, asked, context.cdrom_bus, settings, not rescued)
+        return volume_devices.volume_specs(devices, {one.volume_id: one for one in volumes}, chosen, slots)
+    first = () if disks and disks[0].kind == "rescue" else of_volumes(root=True)
+    local = disk_devices.disk_specs(disks, folder, asked, context.cdrom_bus, storage, order.flavor.extra_specs, slots)
+    return (*first, *local, *(() if first else of_volumes(root=True)), *of_volumes(root=False))
+
+
+def volume_spec(order: BuildOrder, device: BlockDevice, record: VolumeRecord, host: HypervisorFacts,
+                settings: LibvirtSettings, used: Collection[str]) -> specs.DiskSpec:
+    """A volume for a guest that has disks of the ``used`` names. Errors as ``all_disk_specs``."""
+    asked = requested_properties(order.image.properties if order.image else {}, order.flavor.extra_specs)
+    context = DiskContext(asked, machine_of(asked, settings, host), host, settings)
+    chosen = volume_devices.VolumeContext(order.server_uuid, asked, context.cdrom_bus, settings, False)
+    [spec] = volume_devices.volume_specs([device], {record.volume_id: record}, chosen, disk_devices.Slots(used))
+    return spec
 
 
 def encryption_of(image: Mapping[str, str], extra_specs: Mapping[str, str], machine: str | None, efi: bool,

@@ -23,19 +23,23 @@ THROTTLES = {f"quota:disk_{name}": name
 
 
 class Slots:
-    """Hands out device names: each bus counts by itself, but buses that share a prefix share the count."""
+    """Hands out device names, each once. ``used``: those that a guest has already."""
 
-    def __init__(self) -> None:
-        self._used: dict[str, int] = {}
+    def __init__(self, used: Iterable[str] = ()) -> None:
+        self._used = set(used)
 
-    def take(self, bus: str) -> str:
+    def take(self, bus: str, wanted: str = "") -> str:
+        """The first that is free, or the ``wanted`` name where that can be. Buses that share a prefix share the
+        names."""
         prefix = PREFIXES[bus]
-        number = self._used.get(prefix, 0)
-        if number >= len(LETTERS) or (bus == "ide" and number >= 4):
+        names = [prefix + letter for letter in LETTERS[:4 if bus == "ide" else None]]
+        free = [name for name in names if name not in self._used]
+        if not free:
             raise errors.image.WrongProperty(name="hw_disk_bus", value=bus,
                                              reason="the guest has more disks than this bus takes")
-        self._used[prefix] = number + 1
-        return prefix + LETTERS[number]
+        name = wanted if wanted in free else free[0]
+        self._used.add(name)
+        return name
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,9 +62,10 @@ class Storage:
 
 def disk_specs(disks: Iterable[DiskRecord], folder: Path, requested: RequestedProperties, cdrom_bus: str,
                storage: Storage,
-               extra_specs: Mapping[str, str] | None = None) -> tuple[DiskSpec, ...]:
-    """Booted from is the rescue disk where there is one, else the root disk; never another."""
-    disks, slots, specs = tuple(disks), Slots(), []
+               extra_specs: Mapping[str, str] | None = None, slots: Slots | None = None) -> tuple[DiskSpec, ...]:
+    """Booted from is the rescue disk where there is one, else the root disk; never another. ``slots``: what the guest's
+    other disks take their names from, too."""
+    disks, slots, specs = tuple(disks), slots or Slots(), []
     bootable = "rescue" if any(disk.kind == "rescue" for disk in disks) else "root"
     for disk in disks:
         bus = disk.bus or (cdrom_bus if disk.device == "cdrom" else (requested.disk_bus or "virtio"))

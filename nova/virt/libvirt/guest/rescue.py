@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from nova import errors
 from nova.model.images import Image
-from nova.model.orders import BuildOrder, RescueOrder
+from nova.model.orders import BuildOrder, RescueOrder, boots_from_volume
 from nova.model.states import PowerState
 from nova.virt.interface import LocalImages
 from nova.virt.libvirt.disks import plan
@@ -49,7 +49,7 @@ class LibvirtRescuing:
         folder = self.folders.of(order.server_uuid)
         if self._runs_rescued(order.server_uuid, folder):
             return state_of(self.hypervisor, order.server_uuid)
-        if not folder.disks():
+        if not folder.disks() and not boots_from_volume(order.build):
             raise errors.guest.NoDisks(uuid=order.server_uuid, names="all")
         record = self._planned_rescue(order, images, files is not None)
         old = folder.rescue()

@@ -39,6 +39,7 @@ from nova.virt.libvirt.moves.watch import MigrationWatch
 from nova.virt.libvirt.properties import requested_properties
 from nova.virt.libvirt.settings import LibvirtSettings
 from nova.virt.libvirt.vifs.interfaces import LibvirtInterfaces
+from nova.virt.libvirt.volumes.connections import VolumeConnections
 from nova.virt.libvirt.xml.arrival import (
     ArrivalPaths,
     InterfaceWire,
@@ -49,6 +50,7 @@ from nova.virt.libvirt.xml.arrival import (
     shape_of,
 )
 from nova.virt.libvirt.xml.consoles import GuestScreens, serials_of
+from nova.virt.libvirt.xml.disks import volume_sources, volume_targets
 from nova.virt.libvirt.xml.specs import PlacementSpec, SerialLine
 
 LOG = logging.getLogger(__name__)
@@ -70,6 +72,7 @@ class LibvirtLiveMoves:
     carrier: Carrier
     lines: SerialLines
     proxies: MigrationProxies
+    connections: VolumeConnections
     migrations: MigrationJobs = field(default_factory=MigrationJobs)
 
     # --- the source
@@ -90,7 +93,7 @@ class LibvirtLiveMoves:
                                      live=True) if source_info.files_of(folder, live=True) else None
         disks, facts = source_info.describe(folder, offer.names if offer else {})
         facts |= {"arch": arch, "machine": machine or "", "virt_type": virt_type, "shape": shape_of(definition),
-                  "serials": str(serials_of(definition))}
+                  "serials": str(serials_of(definition)), "targets": _encoded(volume_targets(definition))}
         return GuestOnSource(address=offer.address if offer else "", port=offer.port if offer else 0,
                              probe=source_info.probe_of(folder), cpu=cpu, disks=disks, power_state=state, facts=facts)
 
@@ -127,8 +130,10 @@ class LibvirtLiveMoves:
                 with as_refusals():
                     self._make_room(order, folder, source_files, images, shared)
                 self.interfaces.plug(order.build)
+                self._connect(order.build, source)
                 lines = self._reserved(order, folder, source)
             except Exception:
+                self.connections.disconnect(uuid)
                 if not shared and folder.copy_of() == source.probe:
                     self.tpms.remove(uuid, folder)
                     folder.remove()
@@ -219,6 +224,12 @@ class LibvirtLiveMoves:
         if reason:
             raise errors.move.Cpu(reason=reason)
 
+    def _connect(self, build: BuildOrder, source: GuestOnSource) -> None:
+        """The guest's volumes, whose disks must have the names there that they have here."""
+        targets = msgspec.json.decode(source.facts.get("targets", "{}"), type=dict[str, str])
+        if build.volumes:
+            self.connections.connect(build.server_uuid, build.volumes, targets)
+
     def _make_room(self, order: MoveOrder, folder: Folder, source_files: SourceInfo, images: LocalImages | None,
                          shared: bool) -> None:
         uuid, carrier = order.server_uuid, self.carrier
@@ -273,14 +284,15 @@ class LibvirtLiveMoves:
         plugs = {one.mac: vifs.record(one) for one in build.interfaces}
         pairs = {mac: [plug.bridge, plug.device] for mac, plug in plugs.items()}
         wires = wires_of(build, settings)
-        gate = self.proxies.open_gate(build.server_uuid, self.definer.arriving(build, place.lines))
+        definition = self.definer.arriving(build, place.lines)
+        gate = self.proxies.open_gate(build.server_uuid, definition)
         return GuestArrival(
             gate=gate, shared=shared,
             facts={"folder": str(folder.path), "vnc_listen": settings.vnc_listen or "",
                    "bases": json.dumps(bases), "vifs": json.dumps(pairs), "wires": _encoded(wires),
                    "placement": _encoded(place.placement),
                    "screens": _encoded(GuestScreens(vnc=settings.vnc_listen, spice=settings.consoles.spice)),
-                   "lines": _encoded(place.lines)})
+                   "lines": _encoded(place.lines), "volumes": _encoded(volume_sources(definition))})
 
 
 def devices_held(order: BuildOrder) -> tuple[str, ...]:
@@ -321,7 +333,8 @@ def _places(there: GuestArrival) -> ArrivalPaths:
                             placement=source_files("placement", PlacementSpec),
                             wires=source_files("wires", dict[str, InterfaceWire]) or {},
                             screens=source_files("screens", GuestScreens),
-                            lines=source_files("lines", tuple[SerialLine, ...]) or ())
+                            lines=source_files("lines", tuple[SerialLine, ...]) or (),
+                            volumes=source_files("volumes", dict[str, str]) or {})
     except (KeyError, msgspec.DecodeError) as error:
         raise errors.move.BadDestination(reason="it does not tell where the guest's things will be "
                                          f"({error})") from error

@@ -66,19 +66,26 @@ def add_disk(devices: Element, spec: DiskSpec) -> None:
         add(backing, "format", type_=spec.backing.format)
         add(backing, "source", file=spec.backing.path)
         add(backing, "backingStore")
-    elif spec.format != "raw":
+    elif spec.format != "raw" and spec.chain:
         add(disk, "backingStore")  # an empty one: libvirt must not look for another
     add(disk, "target", dev=spec.target, bus=spec.bus)
     if spec.throttle:
         iotune = add(disk, "iotune")
         for name, value in spec.throttle:
             text(iotune, name, value)
-    if spec.device == "cdrom":
+    logical, physical = spec.blocks
+    if logical or physical:
+        add(disk, "blockio", logical_block_size=logical, physical_block_size=physical)
+    if spec.device == "cdrom" or spec.readonly:
         add(disk, "readonly")
+    if spec.shareable:
+        add(disk, "shareable")
     if spec.serial:
         text(disk, "serial", spec.serial)
     if spec.boot_order:
         add(disk, "boot", order=spec.boot_order)
+    if spec.alias:
+        add(disk, "alias", name=spec.alias)
 
 
 def add_source(disk: Element, spec: DiskSpec) -> None:
@@ -87,6 +94,8 @@ def add_source(disk: Element, spec: DiskSpec) -> None:
         add(disk, "source", **{"dev" if spec.block else "file": spec.path})
         return
     source = add(disk, "source", protocol="rbd", name=spec.path)
+    for address, port in spec.rbd.hosts:
+        add(source, "host", name=address, port=port)
     if spec.rbd.conf:
         add(source, "config", file=spec.rbd.conf)
     if spec.rbd.user:

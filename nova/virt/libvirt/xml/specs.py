@@ -80,19 +80,21 @@ class Backing(NamedTuple):
 
 
 class RbdAccess(NamedTuple):
-    """How QEMU reaches Ceph: its configuration file (empty: Ceph's own choice), which has the monitors, and as whom,
-    with which of libvirt's secrets."""
+    """How QEMU reaches Ceph: its configuration file (empty: Ceph's own choice), which has the monitors unless ``hosts``
+    (address, port) names them, and as whom, with which of libvirt's secrets."""
 
     conf: str = ""
     user: str = ""
     secret: str = ""
+    hosts: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
 class DiskSpec:
     """One disk or CD. ``device`` is disk or cdrom, ``boot_order`` 0 means "not booted from".
 
-    ``path`` is a file, a block device, or (with ``rbd``) pool/image.
+    ``path`` is a file, a block device, or (with ``rbd``) pool/image. ``alias``: by what the disk is found again in a
+    definition. ``chain``: what lies under it is known (``backing``, or nothing); else libvirt looks.
     """
 
     path: str
@@ -110,6 +112,11 @@ class DiskSpec:
     backing: Backing | None = None
     packed: bool = False
     throttle: tuple[tuple[str, int], ...] = ()  # (element of iotune, value)
+    alias: str | None = None
+    readonly: bool = False
+    shareable: bool = False
+    blocks: tuple[int | None, int | None] = (None, None)  # bytes: logical, physical
+    chain: bool = True
 
 
 @dataclass(frozen=True, kw_only=True)

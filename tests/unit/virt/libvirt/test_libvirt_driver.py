@@ -422,6 +422,16 @@ def test_settings_of_an_empty_file_are_the_defaults(tmp_path):
     assert found.instances_path == tmp_path / "instances"
 
 
+def test_settings_of_volumes_follow_the_file(tmp_path):
+    assert read(tmp_path, "").mount_base == tmp_path / "mnt"
+    found = read(tmp_path, "[libvirt]\nnfs_mount_point_base = /srv/mnt\nnfs_mount_options = vers=4.1,nosuid\n"
+                           "use_default_aio_mode_for_volumes = true\ndevice_detach_attempts = 2\n"
+                           "device_detach_timeout = 3\n")
+    assert (found.mount_base, found.mount_options, found.default_volume_io) == (
+        Path("/srv/mnt"), "vers=4.1,nosuid", True)
+    assert (found.detach_attempts, found.detach_timeout_s) == (2, 3)
+
+
 def test_settings_follow_the_file(tmp_path):
     found = read(tmp_path, "use_cow_images = False\npreallocate_images = space\nvnc_enabled = False\n[libvirt]\n"
                            "hw_machine_type = x86_64=q35,aarch64=virt\ndisk_cachemodes = file=writethrough\n"

@@ -1,0 +1,39 @@
+"""File systems of others, mounted on this host: mount(8) and umount(8), as argument lists."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from nova.privileged.runner import CommandRunner
+
+TABLE = Path("/proc/self/mountinfo")
+BOOT = Path("/proc/sys/kernel/random/boot_id")
+ESCAPED = re.compile(r"\\([0-7]{3})")  # as the kernel writes blanks and the like in names: proc(5)
+
+
+class Mounts:
+    def __init__(self, runner: CommandRunner, table: Path = TABLE, boot: Path = BOOT) -> None:
+        self._runner, self._table, self._boot = runner, table, boot
+
+    def has(self, path: str) -> bool:
+        """Whether anything is mounted on the path. It asks the kernel alone: a server that is down keeps nobody
+        waiting."""
+        lines = self._table.read_text(errors="surrogateescape").splitlines()
+        return any(_plain(line.split(" ")[4]) == path for line in lines)
+
+    def mount(self, source: str, path: str, type_: str, options: str = "") -> None:
+        """host.CommandFailed."""
+        self._runner.run(["mount", "-t", type_, *(["-o", options] if options else []), "--", source, path])
+
+    def unmount(self, path: str) -> None:
+        """host.CommandFailed: it is in use, say."""
+        self._runner.run(["umount", "--", path])
+
+    def boot_id(self) -> str:
+        """Of this run of the host's kernel: no mount outlives it."""
+        return self._boot.read_text().strip()
+
+
+def _plain(name: str) -> str:
+    return ESCAPED.sub(lambda found: chr(int(found.group(1), 8)), name)

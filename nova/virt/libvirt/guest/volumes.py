@@ -1,0 +1,128 @@
+"""Guests' disks on volumes (``nova.virt.interface.Volumes``): connected, plugged in, taken out, extended.
+
+A running guest's disk is found by its alias, which names the volume: the disk's name may have been another's before.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from nova import errors
+from nova.model.orders import VolumeOrder
+from nova.model.states import PowerState
+from nova.model.volumes import Connector, VolumeDisk
+from nova.virt.libvirt.disks.folders import Folders
+from nova.virt.libvirt.guest.definition import volume_spec
+from nova.virt.libvirt.guest.release import Released, Releases
+from nova.virt.libvirt.host.facts import HypervisorFacts
+from nova.virt.libvirt.hypervisor import Definitions, LibvirtHypervisor
+from nova.virt.libvirt.settings import LibvirtSettings
+from nova.virt.libvirt.volumes.connections import VolumeConnections
+from nova.virt.libvirt.xml import disks as xml
+from nova.virt.libvirt.xml.specs import DiskSpec
+
+LOG = logging.getLogger(__name__)
+
+GIB = 1 << 30
+
+
+@dataclass(frozen=True, kw_only=True)
+class LibvirtVolumes:
+    hypervisor: LibvirtHypervisor
+    settings: LibvirtSettings
+    folders: Folders
+    facts: Callable[[], HypervisorFacts]
+    connections: VolumeConnections
+    releases: Releases
+
+    def connector(self) -> Connector:
+        """In os-brick's words, as far as the kinds of volumes here need them."""
+        system = os.uname()
+        return {"platform": system.machine, "os_type": system.sysname.lower(), "ip": self.settings.host_ip,
+                "host": system.nodename, "multipath": False, "do_local_attach": False}
+
+    def connect(self, server_uuid: str, volumes: Sequence[VolumeDisk]) -> None:
+        self.connections.connect(server_uuid, volumes)
+
+    def disconnect(self, server_uuid: str, keep: frozenset[str] = frozenset()) -> None:
+        self.connections.disconnect(server_uuid, keep)
+
+    def attach_volume(self, order: VolumeOrder) -> PowerState:
+        uuid, volume_id = order.server_uuid, order.disk.device.volume_id
+        found, find = self.releases.definitions(uuid), partial(_find, volume_id)
+        there = [find(text) is not None for text in found if text is not None]
+        if not there or not all(there):
+            try:
+                self.connections.connect(uuid, [order.disk])
+                self._plug_in(order, found)
+            except Exception:
+                self._revert(order)
+                raise
+        self.folders.of(uuid).keep_order(order.build)
+        return self._state_or_none(uuid)
+
+    def detach_volume(self, order: VolumeOrder, stopped: Callable[[], bool]) -> PowerState:
+        uuid, volume_id, folder = order.server_uuid, order.disk.device.volume_id, self.folders.of(order.server_uuid)
+        find = partial(_find, volume_id)
+        released = self.releases.ask(uuid, find, stopped)
+        if released is Released.NO:
+            raise errors.guest.KeepsVolume(uuid=uuid, volume=volume_id, seconds=self.releases.patience_s)
+        if released is Released.STOPPED:
+            raise errors.guest.KeepsVolumeStopped(uuid=uuid, volume=volume_id)
+        self.releases.drop(uuid, find)
+        self.connections.let_go(uuid, volume_id)
+        if folder.exists():
+            folder.keep_order(order.build)
+        return self._state_or_none(uuid)
+
+    def extend_volume(self, order: VolumeOrder) -> PowerState:
+        uuid, device = order.server_uuid, order.disk.device
+        running = self.releases.definitions(uuid).running
+        disk = xml.find(running, device.volume_id) if running is not None else None
+        if disk is not None and device.size_gb:
+            self.hypervisor.resize_disk(uuid, xml.target_of(disk), device.size_gb * GIB)
+        folder = self.folders.of(uuid)
+        if folder.exists():
+            folder.keep_order(order.build)
+        return self._state_or_none(uuid)
+
+    # --- inside
+
+    def _plug_in(self, order: VolumeOrder, found: Definitions) -> None:
+        uuid, volume_id = order.server_uuid, order.disk.device.volume_id
+        spec = self._spec(order, found)
+        self.folders.of(uuid).note_targets({volume_id: spec.target})
+        for text, running in ((found.kept, False), (found.running, True)):
+            if text is not None and xml.find(text, volume_id) is None:
+                self.hypervisor.attach_device(uuid, xml.device_xml(spec, text), running)
+
+    def _spec(self, order: VolumeOrder, found: Definitions) -> DiskSpec:
+        """By a name that no other disk of the guest has, neither as it runs nor as it starts next."""
+        volume_id, names = order.disk.device.volume_id, set[str]()
+        for text in (one for one in found if one is not None):
+            names |= xml.targets(text) - {xml.volume_targets(text).get(volume_id, "")}
+        [record] = [one for one in self.folders.of(order.server_uuid).volumes() if one.volume_id == volume_id]
+        return volume_spec(order.build, order.disk.device, record, self.facts(), self.settings, names)
+
+    def _revert(self, order: VolumeOrder) -> None:
+        """After an attach that failed. What the guest keeps stays connected: it goes when the guest does."""
+        uuid, volume_id = order.server_uuid, order.disk.device.volume_id
+        find = partial(_find, volume_id)
+        try:
+            self.releases.take_back(uuid, find)
+            if all(find(text) is None for text in self.releases.definitions(uuid) if text is not None):
+                self.connections.let_go(uuid, volume_id)
+        except errors.NovaError as error:
+            LOG.warning("a volume that could not be plugged in was not taken back: %s", error, extra={"server": uuid})
+
+    def _state_or_none(self, server_uuid: str) -> PowerState:
+        state = self.hypervisor.state(server_uuid)
+        return PowerState.NOSTATE if state is None else state
+
+
+def _find(volume_id: str, definition: str) -> xml.Element | None:
+    return xml.find(definition, volume_id)

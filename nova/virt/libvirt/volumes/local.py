@@ -1,0 +1,31 @@
+"""Files and block devices of this host, or of storage that operators have mounted themselves."""
+
+from __future__ import annotations
+
+import os
+import stat
+
+import msgspec
+
+from nova import errors
+from nova.virt.libvirt.disks.folders import VolumeRecord
+from nova.virt.libvirt.settings import LibvirtSettings
+from nova.virt.libvirt.volumes.common import ConnectionData, VolumeTools
+
+
+def record(plain: VolumeRecord, data: ConnectionData, settings: LibvirtSettings) -> VolumeRecord:
+    path = data.text("device_path")
+    if not path.startswith("/") or ".." in path.split("/"):
+        raise data.wrong("its device_path is not a whole path")
+    block = os.path.exists(path) and stat.S_ISBLK(os.stat(path).st_mode)
+    return msgspec.structs.replace(plain, store="block" if block else "file", path=path)
+
+
+def connect(record: VolumeRecord, tools: VolumeTools) -> None:
+    """host.VolumeData: there is no such file or device."""
+    if not os.path.exists(record.path):
+        raise errors.host.VolumeData(volume=record.volume_id, reason=f"{record.path} is not on this host")
+
+
+def disconnect(record: VolumeRecord, used: bool, tools: VolumeTools) -> None:
+    """Nothing: it was there before."""

@@ -1,0 +1,89 @@
+"""Files on exports of NFS. An export is mounted once for all guests that use it, and unmounted when the last goes.
+
+An export that is mounted already (by /etc/fstab, say) is used as it is, and stays. A file beside the mount point, made
+before the mount, says that this host's nova-compute mounted it; it holds for one run of the kernel only.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from pathlib import Path
+
+import msgspec
+
+from nova import errors
+from nova.virt.libvirt.disks.folders import VolumeRecord
+from nova.virt.libvirt.settings import LibvirtSettings
+from nova.virt.libvirt.volumes.common import ConnectionData, VolumeTools
+
+LOG = logging.getLogger(__name__)
+
+FORMATS = ("raw", "qcow2")
+OURS = ".mounted"
+
+
+def record(plain: VolumeRecord, data: ConnectionData, settings: LibvirtSettings) -> VolumeRecord:
+    """The mount point is named as other programs name it: by the MD5 of the export."""
+    export, name, format_ = data.text("export"), data.text("name"), data.text("format", "raw")
+    if export.startswith("-") or ":" not in export:
+        raise data.wrong("its export is not of the form host:/path")
+    if "/" in name or name in (".", ".."):
+        raise data.wrong("its name is not that of a file in its export")
+    if format_ not in FORMATS:
+        raise data.wrong(f"its format is not {' or '.join(FORMATS)}")
+    mount = settings.mount_base / hashlib.md5(export.encode(), usedforsecurity=False).hexdigest()
+    options = ",".join(filter(None, (settings.mount_options, _words(data.text("options", "")))))
+    return msgspec.structs.replace(plain, store="file", path=str(mount / name), format=format_, export=export,
+                                   mount=str(mount), options=options)
+
+
+def connect(record: VolumeRecord, tools: VolumeTools) -> None:
+    """host.VolumeMount."""
+    if tools.mounts.has(record.mount):
+        return
+    ours = _ours(record)
+    Path(record.mount).mkdir(parents=True, exist_ok=True)
+    ours.write_text(tools.mounts.boot_id())
+    try:
+        tools.mounts.mount(record.export, record.mount, "nfs", record.options)
+    except errors.host.CommandFailed as error:
+        if not tools.mounts.has(record.mount):
+            _forget(record)
+        raise errors.host.VolumeMount(export=record.export, path=record.mount, reason=error.message) from error
+    LOG.info("mounted %s on %s", record.export, record.mount)
+
+
+def disconnect(record: VolumeRecord, used: bool, tools: VolumeTools) -> None:
+    """An export that can not be unmounted now stays until its next last user goes: its mount hurts nobody."""
+    ours = _ours(record)
+    if used or not ours.exists():
+        return
+    if tools.mounts.has(record.mount):
+        if ours.read_text() != tools.mounts.boot_id():
+            return ours.unlink(missing_ok=True)  # somebody else's, since the host's reboot
+        try:
+            tools.mounts.unmount(record.mount)
+        except errors.host.CommandFailed as error:
+            LOG.warning("%s stays mounted on %s: %s", record.export, record.mount, error)
+            return None
+        LOG.info("unmounted %s from %s", record.export, record.mount)
+    return _forget(record)
+
+
+def _words(options: str) -> str:
+    """Cinder has them as for a command line: ``-o vers=4``."""
+    return options.removeprefix("-o").strip()
+
+
+def _ours(record: VolumeRecord) -> Path:
+    return Path(record.mount + OURS)
+
+
+def _forget(record: VolumeRecord) -> None:
+    """The mount point, which has nothing mounted on it, and our mark. Files in it are somebody else's, and stay."""
+    try:
+        Path(record.mount).rmdir()
+    except OSError as error:
+        LOG.info("the folder %s stays: %s", record.mount, error.strerror)
+    _ours(record).unlink(missing_ok=True)

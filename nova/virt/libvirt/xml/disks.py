@@ -1,0 +1,64 @@
+"""A single disk as libvirt's XML, and where a guest's definition has the disks on volumes. Pure."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+
+from nova.virt.libvirt.xml.build import Element
+from nova.virt.libvirt.xml.devices import add_disk
+from nova.virt.libvirt.xml.specs import DiskSpec
+
+ALIAS = "ua-"  # the prefix of aliases that are not libvirt's own
+
+
+def alias_of(volume_id: str) -> str:
+    """By which a disk on a volume is found again: its name may be another's later."""
+    return ALIAS + volume_id
+
+
+def volume_of(disk: Element) -> str | None:
+    """The volume that a disk of a definition lies on; None: it lies on none."""
+    alias = disk.find("alias")
+    name = alias.get("name", "") if alias is not None else ""
+    return name.removeprefix(ALIAS) if name.startswith(ALIAS) else None
+
+
+def find(definition: str, volume_id: str) -> Element | None:
+    """The disk on that volume."""
+    return next((disk for disk in ET.fromstring(definition).iterfind("devices/disk")
+                 if volume_of(disk) == volume_id), None)
+
+
+def target_of(disk: Element) -> str:
+    """Its name (vda)."""
+    target = disk.find("target")
+    return target.get("dev", "") if target is not None else ""
+
+
+def targets(definition: str) -> frozenset[str]:
+    """The names of all disks."""
+    return frozenset(target_of(disk) for disk in ET.fromstring(definition).iterfind("devices/disk"))
+
+
+def volume_targets(definition: str) -> dict[str, str]:
+    """The names of the disks on volumes, by volume."""
+    found = {volume_of(disk): target_of(disk) for disk in ET.fromstring(definition).iterfind("devices/disk")}
+    return {volume: name for volume, name in found.items() if volume is not None}
+
+
+def volume_sources(definition: str) -> dict[str, str]:
+    """The disks on volumes, by volume, as the definition has them."""
+    found = {volume_of(disk): disk for disk in ET.fromstring(definition).iterfind("devices/disk")}
+    return {volume: ET.tostring(disk, encoding="unicode") for volume, disk in found.items() if volume is not None}
+
+
+def device_xml(spec: DiskSpec, definition: str) -> str:
+    """To be plugged into the guest of that definition: one whose memory is encrypted reads buffers that the host can
+    write."""
+    devices = ET.Element("devices")
+    add_disk(devices, spec)
+    [disk] = devices
+    driver = disk.find("driver")
+    if spec.bus == "virtio" and driver is not None and ET.fromstring(definition).find("launchSecurity") is not None:
+        driver.set("iommu", "on")
+    return ET.tostring(disk, encoding="unicode")

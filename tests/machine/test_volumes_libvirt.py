@@ -1,0 +1,21 @@
+"""Volumes of guests that really run come and go: each case of ``volume_cases.py`` is a test here."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.machine import cases
+
+pytestmark = pytest.mark.in_turn(2, 3)
+
+CASES = "tests/machine/volume_cases.py"
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    return cases.run(CASES, "eventlet", tmp_path_factory.mktemp("room") / "report.xml", timeout_s=1800)
+
+
+@pytest.mark.parametrize("name", cases.names(CASES))
+def test_volume(results, name):
+    cases.show(results, name)

@@ -1,0 +1,215 @@
+"""Run by ``test_volumes_libvirt.py`` inside a room: volumes on an export of NFS (a folder that is mounted where the
+export would be) that a guest's system sees come, grow and go, and one that it boots from."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import subprocess
+import uuid
+import xml.etree.ElementTree as ET
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from nova import concurrency, errors
+from nova.migrationproxy import references
+from nova.model.images import Image
+from nova.model.orders import BuildOrder, Disk
+from nova.model.states import PowerState
+from nova.model.volumes import BlockDevice, VolumeConnection, VolumeDisk
+from nova.privileged.mounts import Mounts
+from nova.privileged.runner import SystemRunner
+from nova.virt.libvirt import LibvirtDriver
+from nova.virt.libvirt.disks.tpm import secret_xml
+from tests.contract.driver_conformance import IMAGE_ID, eventually, make_order
+from tests.contract.driver_volume_cases import attach, detach, silent, volume_order
+from tests.machine.libvirt_cases import BRIDGE, GUEST, Cached, LibvirtRig, booting
+from tests.machine.serial_line import Serial
+
+concurrency.patch("threads")
+
+STATE = Path("/run/nova")
+EXPORT = "127.0.0.1:/volumes"
+SHARE = STATE / "share"
+MOUNT = STATE / "mnt" / hashlib.md5(EXPORT.encode()).hexdigest()
+SERIALS = "cat /sys/block/vd*/serial; true"
+MIB, SECTORS_OF_GIB = 1 << 20, 1 << 21
+CEPH_SECRET = "457eb676-33da-42ec-9a8c-9293d545c337"
+
+
+class VolumeRig(LibvirtRig):
+    """Files on a file system in memory are not read past the host's cache."""
+
+    def __init__(self, state: Path) -> None:
+        super().__init__(state)
+        settings = replace(self.driver.tools.settings, mount_base=state / "mnt", cache_mode="writeback")
+        self.driver = LibvirtDriver(settings)
+
+
+@pytest.fixture(scope="session")
+def rig():
+    STATE.mkdir()
+    for folder in (SHARE, MOUNT):
+        folder.mkdir(parents=True)
+    subprocess.run(["mount", "--bind", str(SHARE), str(MOUNT)], check=True)
+    made = VolumeRig(STATE)
+    made.driver.connect()
+    paths = {"tiny": STATE / "tiny.qcow2", IMAGE_ID: STATE / "base"}
+    if GUEST.exists():
+        shutil.copyfile(GUEST, paths["tiny"])
+        paths["tiny"].chmod(0o644)
+    made.images = Cached(**{name.replace("-", "_"): path for name, path in paths.items()})
+    yield made
+    made.driver.close()
+
+
+def on_nfs(**device: Any) -> VolumeDisk:
+    """A new volume of 64 MiB on the export."""
+    volume_id = str(uuid.uuid4())
+    path = SHARE / f"volume-{volume_id}"
+    with path.open("wb") as target:
+        target.truncate(64 * MIB)
+    path.chmod(0o666)
+    data = {"export": EXPORT, "name": path.name, "format": "raw", "options": None, "access_mode": "rw"}
+    return VolumeDisk(device=BlockDevice(volume_id=volume_id, **device),
+                      connection=VolumeConnection(kind="nfs", data=data))
+
+
+def tiny(**changes: Any) -> BuildOrder:
+    order = make_order(BRIDGE, config_drive=False, interfaces=(), **changes)
+    flavor = msgspec.structs.replace(order.flavor, memory_mb=128, ephemeral_gb=0, swap_mb=0)
+    return msgspec.structs.replace(order, flavor=flavor)
+
+
+def unbuild(rig: VolumeRig, order: BuildOrder) -> None:
+    rig.driver.lifecycle.destroy(order.server_uuid)
+    rig.driver.volumes.disconnect(order.server_uuid)
+    rig.driver.disks.remove_disks(order.server_uuid)
+    assert rig.left_over(order) == []
+
+
+@pytest.fixture(scope="module")
+def living(rig):
+    """A guest that boots once for all cases."""
+    order = tiny(image=Image(id="tiny", disk_format="qcow2", container_format="bare"),
+                 disks=(Disk(kind="root", size_gb=1),))
+    rig.driver.disks.create_disks(order, rig.images)
+    rig.driver.lifecycle.start_new(order)
+    with Serial(order.server_uuid) as line:
+        line.log_in()
+    yield order
+    unbuild(rig, order)
+
+
+@pytest.fixture
+def serial(living):
+    with Serial(living.server_uuid) as line:
+        line.log_in()
+        yield line
+
+
+def seen(line: Serial, one: VolumeDisk) -> bool:
+    """A virtio disk shows the first 20 characters of its serial."""
+    return one.device.volume_id[:20] in line.run(SERIALS)
+
+
+@booting
+def test_volume_plugged_in_is_seen_by_its_serial_written_to_and_gone_after_it_was_taken_out(rig, living, serial):
+    one = on_nfs()
+    assert attach(rig.driver, living, one) == PowerState.RUNNING
+    assert eventually(lambda: seen(serial, one), 20)
+    name = serial.run(f"grep -l {one.device.volume_id[:20]} /sys/block/vd*/serial | cut -d / -f 4")
+    serial.run(f"echo precious | dd of=/dev/{name} conv=fsync 2>/dev/null; sync")
+    assert detach(rig.driver, living, one) == PowerState.RUNNING
+    assert not seen(serial, one)
+    assert (SHARE / f"volume-{one.device.volume_id}").read_bytes()[:8] == b"precious"
+    assert not rig.driver.tools.folders.of(living.server_uuid).volumes()
+
+
+@booting
+def test_volume_that_has_grown_is_seen_with_its_new_size(rig, living, serial):
+    one = on_nfs()
+    attach(rig.driver, living, one)
+    assert eventually(lambda: seen(serial, one), 20)
+    name = serial.run(f"grep -l {one.device.volume_id[:20]} /sys/block/vd*/serial | cut -d / -f 4")
+    with (SHARE / f"volume-{one.device.volume_id}").open("r+b") as target:
+        target.truncate(1 << 30)
+    larger = msgspec.structs.replace(one, device=msgspec.structs.replace(one.device, size_gb=1))
+    rig.driver.volumes.extend_volume(volume_order(living, larger, True))
+    assert eventually(lambda: int(serial.run(f"cat /sys/block/{name}/size")) == SECTORS_OF_GIB, 20)
+    detach(rig.driver, living, one)
+
+
+@booting
+def test_volume_of_a_paused_guest_is_kept_until_it_goes_on(rig, living, serial):
+    one = on_nfs()
+    attach(rig.driver, living, one)
+    assert eventually(lambda: seen(serial, one), 20)
+    tools = rig.driver.tools
+    quick = LibvirtDriver(replace(tools.settings, detach_attempts=2, detach_timeout_s=1.0), tools.hypervisor)
+    rig.driver.pausing.pause(living.server_uuid)
+    with pytest.raises(errors.guest.KeepsVolume, match=one.device.volume_id):
+        detach(quick, living, one)
+    assert [record.volume_id for record in tools.folders.of(living.server_uuid).volumes()] == [one.device.volume_id]
+    rig.driver.pausing.unpause(living.server_uuid)
+    assert eventually(lambda: not seen(serial, one), 20)  # it heard
+    assert detach(rig.driver, living, one) == PowerState.RUNNING
+    assert not tools.folders.of(living.server_uuid).volumes()
+
+
+@booting
+def test_guest_that_boots_from_a_volume_runs_and_does_again_by_what_is_kept(rig):
+    root, data = on_nfs(boot_index=0), on_nfs()
+    path = SHARE / f"volume-{root.device.volume_id}"
+    subprocess.run(["qemu-img", "convert", "-f", "qcow2", "-O", "raw", str(GUEST), str(path)], check=True)
+    order = tiny(image=Image(id="made-of", disk_format="qcow2", container_format="bare"), disks=(),
+                 volumes=(root, data))
+    driver = rig.driver
+    driver.disks.create_disks(order, rig.images)
+    driver.volumes.connect(order.server_uuid, order.volumes)
+    assert driver.lifecycle.start_new(order) == PowerState.RUNNING
+    with Serial(order.server_uuid) as line:
+        line.log_in()
+        assert seen(line, root) and seen(line, data)
+    driver.lifecycle.destroy(order.server_uuid)  # a hard reboot
+    driver.volumes.connect(order.server_uuid, silent(order).volumes)
+    assert driver.lifecycle.start_new(silent(order)) == PowerState.RUNNING
+    with Serial(order.server_uuid) as line:
+        line.log_in()
+    unbuild(rig, order)
+    assert Mounts(SystemRunner()).has(str(MOUNT))  # it was there before
+
+
+def test_volume_of_a_ceph_pool_is_taken_by_libvirt_as_it_is_told_and_stays_the_same_for_a_move(rig):
+    order = tiny(disks=(Disk(kind="root", size_gb=1),))
+    rig.driver.disks.create_disks(order, rig.images)
+    data = {"name": "volumes/volume-1", "hosts": ["192.0.2.1", "192.0.2.2"], "ports": ["6789", "6789"],
+            "auth_enabled": True, "auth_username": "cinder", "secret_uuid": CEPH_SECRET, "discard": True,
+            "qos_specs": {"total_bytes_sec": "2097152"}, "access_mode": "ro", "logical_block_size": "4096"}
+    one = VolumeDisk(device=BlockDevice(volume_id=str(uuid.uuid4()), multiattach=True),
+                     connection=VolumeConnection(kind="rbd", data=data))
+    hypervisor, driver = rig.driver.tools.hypervisor, rig.driver
+    driver.lifecycle.define(order)
+    with pytest.raises(errors.host.CephSecret, match="virsh secret-set-value"):
+        attach(driver, order, one)
+    usage = secret_xml(CEPH_SECRET).replace('type="vtpm"', 'type="ceph"')
+    hypervisor.keep_secret(CEPH_SECRET, usage, b"key")
+    attach(driver, order, one)
+    plugged = hypervisor.definitions_of(order.server_uuid).kept
+    whole = msgspec.structs.replace(order, volumes=(one,))
+    driver.lifecycle.destroy(order.server_uuid)
+    driver.lifecycle.define(whole)
+    defined = hypervisor.definitions_of(order.server_uuid).kept
+    for text in (plugged, defined):
+        disk = ET.fromstring(text).find(f"devices/disk/alias[@name='ua-{one.device.volume_id}']/..")
+        assert disk.findtext("serial") == one.device.volume_id and disk.find("shareable") is not None
+        references.check(text, text)
+    told = rig.driver.live_moves.definer.arriving(whole, ())
+    ours = {str(one) for one in references._references(references.parsed(told)) if "rbd" in str(one)}
+    assert ours & {str(one) for one in references._references(references.parsed(defined))} == ours and ours
+    unbuild(rig, order)
+    hypervisor.drop_secret(CEPH_SECRET)
