@@ -14,15 +14,9 @@ CanNot = kinds.NotSupported.row("host.can_not", "The hypervisor driver of host {
     "Use a host with another hypervisor driver for this.")
 CephSecret = kinds.HostRefused.row("host.ceph_secret",
     "libvirt on this host has no secret {secret}, where the key of Ceph's user {user} shall be. Make it, with a file "
-<<<<<<< HEAD
-    "s.xml of `<secret ephemeral='no' private='no'><uuid>{secret}</uuid><usage type='ceph'><name>client.{user}</name>"
-    "</usage></secret>`: `virsh secret-define s.xml && "
-    "virsh secret-set-value {secret} $(ceph auth get-key client.{user})`.",
-=======
     "s.xml of `<secret ephemeral='no' private='no'><uuid>{secret}</uuid><usage type='ceph'><name>client.{user}"
     "</name></usage></secret>`: `virsh secret-define s.xml`, then "
     "`virsh secret-set-value {secret} $(ceph auth get-key client.{user})`.",
->>>>>>> h-virt
     "Every host that reaches the pool needs the secret, by the uuid that Cinder's rbd_secret_uuid has.")
 CommandFailed = kinds.Unavailable.row("host.command_failed", "`{command}` failed on {where}: {reason}",
     "Run the command by hand on the host, as nova's user; the reason is its own words.")
