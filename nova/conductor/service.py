@@ -49,14 +49,14 @@ def announced(deps: Deps, contract: type[Contract], whole: Assembled) -> Assembl
 
 def conductor_service(deps: Deps, daemons: Daemons) -> Assembled:
     """The service behind the topic ``conductor``."""
-    servers, admission = Servers(deps), CreateAdmission(deps)
+    servers, admission, volumes = Servers(deps), CreateAdmission(deps), VolumeActions(deps)
     actions = (admission, Passwords(deps), Rescues(deps), Unshelving(deps), ImagesOfServers(deps),
                Rebuilds(deps, servers.get_server), Resizes(deps), Evacuations(deps), LiveMigrations(deps),
-               InterfaceActions(deps), VolumeActions(deps))
+               InterfaceActions(deps), volumes)
     reads = (servers, Flavors(deps), Keypairs(deps), Quotas(deps), Hosts(deps), Aggregates(deps), Networks(deps),
              Floating(deps), SecurityGroups(deps), ImageQueries(deps), UsageQueries(deps), ServerGroups(deps),
              ServerParts(deps), Migrations(deps), ConsoleQueries(deps), VolumeQueries(deps))
     whole = assemble(ConductorRPC, *actions, *reads, ControlDaemons(daemons), Enrolments(deps), Strangers(deps),
-                     Adoptions(deps), ExternalEvents(deps, servers.order_server),
+                     Adoptions(deps), ExternalEvents(deps, servers.order_server, volumes.volume_extended),
                      Cloudpipes(deps, admission.create_servers, servers.list_servers))
     return announced(deps, ConductorRPC, whole)

@@ -29,6 +29,9 @@ InUseByService = kinds.Conflict.row("volume.in_use_by_service",
     "Give the user of [cinder] or [service_user] the role service, and set service_token_roles = service in "
     "section keystone_authtoken of cinder.conf.")
 IsRoot = kinds.Invalid.row("volume.is_root", "The server boots from volume {volume}: it can not be detached.")
+IsRootOf = kinds.Invalid.row("volume.is_root_of",
+    "Server {server} boots from a volume: {action} is not possible for it in this release.",
+    "Work on the volume instead: openstack volume snapshot create, backup create, revert.")
 NeedsMultiattach = kinds.Invalid.row("volume.needs_multiattach",
     "Volume {volume} is for several servers: attach it with microversion 2.60 or a newer one.")
 NoBootable = kinds.Invalid.row("volume.no_bootable", "Volume {volume} is not bootable.")
@@ -50,6 +53,9 @@ OverQuota = kinds.OverQuota.row("volume.over_quota", "Cinder refused: {reason}."
 Refused = kinds.Invalid.row("volume.refused", "Cinder refused: {reason}.",
     "The reason is Cinder's own: look at the volume (`openstack volume show`), and change what it names.")
 SnapshotNotFound = kinds.NotFound.row("volume.snapshot_not_found", "Snapshot {snapshot} could not be found.")
+SnapshotsFull = kinds.OverQuota.row("volume.snapshots_full",
+    "The project has {used} of {most} snapshots of volumes, and one is needed for each volume of the server.",
+    "Delete snapshots that are not needed, or ask an operator for a higher quota.")
 SwapNotAsked = kinds.Conflict.row("volume.swap_not_asked",
     "Volume {volume} is not being migrated: only the volume service has volumes swapped (openstack volume migrate, or "
     "openstack volume set --retype-policy).")

@@ -233,6 +233,8 @@ _ROWS = (
     Action("detach_interface", _v(V.ACTIVE, V.PAUSED, V.STOPPED), IDLE, None, None, None, "compute_detach_interface"),
     Action("attach_volume", _VOLUMES_FROM, IDLE, None, None, None, "compute_attach_volume", needs_host=False),
     Action("detach_volume", _VOLUMES_FROM, IDLE, None, None, None, "compute_detach_volume", needs_host=False),
+    Action("extend_volume", _VOLUMES_FROM, IDLE, None, None, None, "compute_extend_volume", refused_when_locked=False,
+           needs_host=False),
     Action("swap_volume", _v(V.ACTIVE, V.PAUSED, V.RESIZED), IDLE, None, None, None, "compute_swap_volume"),
     # what it turns to is the request's to say
     Action("reset_state", ANY, ANY, None, None, None, must_have_launched=False, refused_when_locked=False,

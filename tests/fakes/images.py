@@ -43,6 +43,9 @@ class FakeImages:
             assert image.disk_format and image.container_format
             self.images[image_id] = msgspec.structs.replace(image, status="active", size_bytes=size_bytes)
 
+    def send(self, image_id: str, data: Any) -> None:
+        self.fill(image_id, len(data))
+
     def upload(self, image_id: str, source: Any, as_user: bool = False) -> int:
         size: int = source.seek(0, os.SEEK_END)
         self.fill(image_id, size)

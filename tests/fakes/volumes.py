@@ -22,6 +22,7 @@ from nova.model.volumes import (
     Volume,
     VolumeAttachment,
     VolumeConnection,
+    VolumeLimits,
     VolumeQuery,
     VolumeSnapshot,
 )
@@ -110,6 +111,9 @@ class FakeVolumes:
 
     def delete_snapshot(self, snapshot_id: str, as_user: bool = False) -> None:
         self._done("delete_snapshot", snapshot_id, lambda: self.snapshots.pop(snapshot_id, None))
+
+    def limits(self, as_user: bool = False) -> VolumeLimits:
+        return self._done("limits", "", lambda: VolumeLimits(snapshots_used=len(self.snapshots)))
 
     # -- attachments
 

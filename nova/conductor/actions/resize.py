@@ -22,7 +22,6 @@ from nova.conductor.steps.guests import ORDERS
 from nova.conductor.steps.moves import MoveStep, _each, ask, ask_source, is_up, leave_removal, place, rebind, remove
 from nova.conductor.steps.moving import MoveArguments
 from nova.conductor.steps.placement import cleanup_hosts, taken
-from nova.conductor.steps.volumes import VolumeStep, connect_next
 from nova.db import flavors, ledger, migrations, servers, services, states
 from nova.db.engine import Connection
 from nova.db.server_row import ServerRow
@@ -276,13 +275,6 @@ def _within_one_host(op: Op) -> bool:
     return asked.destination == asked.source
 
 
-class ConnectAtSource(VolumeStep):
-    """The server's volumes may be used where it goes back to."""
-
-    def act(self, deps: Deps, op: Op) -> None:
-        connect_next(deps, op, moving.source(op).host)
-
-
 class ReturnToSource(MoveStep):
     """The server is what it was, where it was; its new place is free, and what quota counts is the old flavor."""
 
@@ -393,7 +385,7 @@ REVERT_RESIZE = Workflow(
     "revertResize",
     FindAtSource(),                                           # what there is to go back to
     RevertAtDestination(),                                    # nothing is left there, or it is owed
-    ConnectAtSource(),                                        # volumes: there is no way back from here
+    moves.ConnectAtSource(),                                   # volumes: there is no way back from here
     ReturnToSource(),                                         # the row, the claims, the guest: as before
     steps.MoveVolumes(),                                      # the destination may use none any more
     ending=settled,

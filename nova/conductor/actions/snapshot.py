@@ -14,8 +14,9 @@ import msgspec
 
 from nova import context, errors
 from nova.conductor import steps
+from nova.conductor.actions import volume_images
 from nova.conductor.engine import quota
-from nova.conductor.engine.begin import begin_on_host
+from nova.conductor.engine.begin import begin_on_host, row_of
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.operation import Op, Result
 from nova.conductor.engine.workflow import Step, Workflow
@@ -26,6 +27,7 @@ from nova.db.types import AnyColumn
 from nova.model.images import Image, ImageQuery, NewImage
 from nova.model.server_orders import CreateBackup, CreateImage
 from nova.model.states import TaskState
+from nova.model.volumes import root_of
 
 SNAPSHOT, BACKUP = "snapshot", "backup"
 
@@ -47,11 +49,12 @@ class ImagesOfServers:
         quota.TooMany of its metadata; what the image service says."""
         _check_metadata(self.deps, order)
         image_id = str(uuids.uuid4())
+        if root_of((row := row_of(self.deps, order.uuid)).volumes or ()) is not None:
+            volume_images.make(self.deps, row, holding(self.deps, row, _bare(row, order, image_id))["image"])
+            return image_id
 
         def arguments(row: ServerRow) -> ImageArguments:
-            return ImageArguments(**holding(self.deps, row, NewImage(
-                id=image_id, name=order.name,
-                properties={**order.metadata, **origin_of(row, order.metadata.get("image_type", SNAPSHOT))})))
+            return ImageArguments(**holding(self.deps, row, _bare(row, order, image_id)))
         begin_with_image(self.deps, "createImage", order.uuid, arguments)
         return image_id
 
@@ -67,6 +70,12 @@ class ImagesOfServers:
                           backup_type=order.backup_type, rotation=order.rotation)
         begin_with_image(self.deps, "createBackup", order.uuid, arguments)
         return image_id if order.rotation else ""
+
+
+def _bare(row: ServerRow, order: CreateImage, image_id: str) -> NewImage:
+    """With what the request says, and nothing of the server's own image."""
+    return NewImage(id=image_id, name=order.name, properties={
+        **order.metadata, **origin_of(row, order.metadata.get("image_type", SNAPSHOT))})
 
 
 def begin_with_image(deps: Deps, action: str, uuid: str, arguments: Callable[[ServerRow], ImageArguments]) -> None:

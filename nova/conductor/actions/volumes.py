@@ -24,7 +24,7 @@ from nova.db.server_row import ServerRow
 from nova.db.states import PerServer
 from nova.db.types import AnyColumn
 from nova.db.volumes import ATTACHMENT, DETACHING, RESERVATION, Cleanup
-from nova.model.orders import VolumeOrder
+from nova.model.orders import Outcome, VolumeOrder
 from nova.model.servers import ServerQuery
 from nova.model.states import VmState
 from nova.model.volumes import (
@@ -39,7 +39,8 @@ from nova.model.volumes import (
 )
 
 ATTACH, DETACH = "attach_volume", "detach_volume"
-IN_TURN = (ATTACH, DETACH, "attach_interface", "detach_interface")  # one of them at a time
+EVENT_WAIT_S = 5.0  # for other operations on the server, by whom nobody waits for
+IN_TURN = (ATTACH, DETACH, "extend_volume", "attach_interface", "detach_interface")  # one of them at a time
 WAIT_S = 50.0  # at most; and no longer than the caller does (by its rpc_response_timeout)
 LOOK_S, LONGEST_PAUSE_S = 0.02, 0.5
 
@@ -147,6 +148,13 @@ class VolumeActions:
     def delete_assisted_snapshot(self, gone: OldAssistedSnapshot) -> None:
         """volume.NotAssisted."""
         raise errors.volume.NotAssisted(volume=gone.volume_id)
+
+    def volume_extended(self, server_uuid: str, volume_id: str) -> None:
+        """The volume service has made a volume larger. server.WrongState, volume.NotAttached, volume.Busy."""
+        def write(tx: Connection) -> states.Entry:
+            device = _device(locked(tx, server_uuid), volume_id, root=True)
+            return begin(self.deps, tx, "extend_volume", server_uuid, VolumeOperation(device_id=device.id))
+        self.deps.runner.start([self._in_turn(server_uuid, write, time.monotonic() + EVENT_WAIT_S)])
 
     # -- within
 
@@ -266,13 +274,20 @@ def forget(tx: Connection, ops: Sequence[Op]) -> Mapping[str, AnyColumn]:
     return {"volumes": PerServer(left)} if left else {}
 
 
+Call = Callable[[str, tuple[VolumeOrder, ...]], tuple[Outcome, ...]]
+
+
 class VolumeOrderStep(Step):
     """An order to the guest's host about the operation's volume."""
 
     uses = ORDERS
 
-    def send(self, deps: Deps, op: Op, plugged: bool) -> Result:
-        """The guest shall have it, or not. Nothing for a server without a host."""
+    def plug(self, deps: Deps, op: Op, plugged: bool) -> Result:
+        """The guest shall have it, or not."""
+        return self.send(deps, op, deps.compute.attach_volumes if plugged else deps.compute.detach_volumes, plugged)
+
+    def send(self, deps: Deps, op: Op, call: Call, plugged: bool = True) -> Result:
+        """Nothing for a server without a host."""
         host, device = op.server.host, device_of(op)
         if not host or device is None:
             return {}
@@ -284,7 +299,6 @@ class VolumeOrderStep(Step):
             connection = connection_of(deps, op, device.attachment_id) if plugged else None
             order = VolumeOrder(server_uuid=op.uuid, instance_name=build.instance_name, fence=build.fence, build=build,
                                 disk=VolumeDisk(device=device, connection=connection))
-            call = deps.compute.attach_volumes if plugged else deps.compute.detach_volumes
             [result] = results_of([op], call(host, (order,)))
         except errors.Unavailable as error:
             return error
@@ -298,11 +312,11 @@ class PlugVolume(VolumeOrderStep):
     event = "compute_attach_volume"
 
     def do(self, deps: Deps, ops: Sequence[Op]) -> Sequence[Result]:
-        return [self.send(deps, op, plugged=True) for op in ops]
+        return [self.plug(deps, op, plugged=True) for op in ops]
 
     def undo(self, deps: Deps, ops: Sequence[Op]) -> None:
         for op in ops:
-            result = self.send(deps, op, plugged=False)
+            result = self.plug(deps, op, plugged=False)
             if isinstance(result, errors.NovaError) and not isinstance(result, errors.NotFound | errors.NotSupported):
                 raise result
 
@@ -325,7 +339,7 @@ class UnplugVolume(VolumeOrderStep):
         return [self._unplug(deps, op) for op in ops]
 
     def _unplug(self, deps: Deps, op: Op) -> Result:
-        result = self.send(deps, op, plugged=False)
+        result = self.plug(deps, op, plugged=False)
         return result if isinstance(result, errors.NovaError) else {**result, "committed": True}
 
     def undo_within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, object]:
@@ -355,6 +369,27 @@ class ForgetVolume(Step):
         return [{} for _ in ops]
 
 
+class ExtendVolume(VolumeOrderStep):
+    """The record, the host and the guest know how large the volume is by now."""
+
+    event = "compute_extend_volume"
+
+    def do(self, deps: Deps, ops: Sequence[Op]) -> Sequence[Result]:
+        return [self._extend(deps, op) for op in ops]
+
+    def _extend(self, deps: Deps, op: Op) -> Result:
+        device = device_of(op)
+        if device is None:
+            return {}
+        try:
+            size_gb = deps.volumes.get(device.volume_id).size_gb
+            grown = msgspec.structs.replace(device, size_gb=size_gb)
+            op.write(volumes=tuple(grown if one.id == device.id else one for one in devices(op)))
+            return self.send(deps, op, deps.compute.extend_volumes)
+        except errors.NovaError as error:
+            return error
+
+
 ATTACH_VOLUME = Workflow(
     "attach_volume",
     ConnectVolume(),        # its host may use it; undo: it is not the server's
@@ -362,6 +397,8 @@ ATTACH_VOLUME = Workflow(
     CompleteAttachment(),   # the volume service says so
     asks=VolumeOperation,
 )
+
+EXTEND_VOLUME = Workflow("extend_volume", ExtendVolume(), asks=VolumeOperation)
 
 DETACH_VOLUME = Workflow(
     "detach_volume",

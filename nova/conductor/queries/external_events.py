@@ -28,16 +28,18 @@ Order = Callable[[ServerOrder], None]
 
 
 class ExternalEvents:
-    """``external_events`` of ConductorRPC. ``order``: begins an action on a server (``order_server``).
+    """``external_events`` of ConductorRPC. ``order``: begins an action on a server (``order_server``);
+    ``extended`` has a server's volume looked at that has grown.
 
     ``takers``: an event's name to who takes it: called with the event and the server's row, once the event is known to
     be good. What nobody takes is accepted, and logged.
     """
 
-    def __init__(self, deps: Deps, order: Order) -> None:
-        self.deps, self._order = deps, order
+    def __init__(self, deps: Deps, order: Order, extended: Callable[[str, str], None]) -> None:
+        self.deps, self._order, self._volume_extended = deps, order, extended
         self.takers: Mapping[str, Callable[[ExternalEvent, Any], None]] = {
-            "power-update": self._power, **dict.fromkeys(NETWORK_EVENTS, self._network)}
+            "power-update": self._power, "volume-extended": self._extended,
+            **dict.fromkeys(NETWORK_EVENTS, self._network)}
 
     def external_events(self, events: tuple[ExternalEvent, ...]) -> tuple[int, ...]:
         """A code for each event, in their order: 200, 400 (it lacks its tag), 404 (no such server), 422 (the server has
@@ -57,6 +59,14 @@ class ExternalEvents:
 
     def _network(self, event: ExternalEvent, row: AnyRow) -> None:
         self.deps.networking.external_event(event, row)
+
+    def _extended(self, event: ExternalEvent, row: object) -> None:
+        """A server that is busy sees the new size with its next start."""
+        try:
+            self._volume_extended(event.server_uuid, event.tag or "")
+        except (errors.WrongState, errors.NotFound, errors.Conflict) as error:
+            LOG.warning("volume %s has grown, and its server does not see it yet: %s", event.tag, error.message,
+                        extra={"server": event.server_uuid})
 
     def _power(self, event: ExternalEvent, row: object) -> None:
         """Somebody turned the machine on or off. A server that is so already, or busy, is left alone."""

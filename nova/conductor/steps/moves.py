@@ -14,6 +14,7 @@ from nova.conductor.engine.workflow import Step
 from nova.conductor.steps import moving
 from nova.conductor.steps.guests import ORDERS, results_of
 from nova.conductor.steps.placement import claim_of, cleanup_hosts, look_further, taken, wanted_flavor
+from nova.conductor.steps.volumes import VolumeStep, connect_next
 from nova.db import claims, hosts, ledger, migrations, services
 from nova.db.engine import Connection, DatabaseAway
 from nova.db.servers import instance_name
@@ -318,6 +319,13 @@ class AskDestination(MoveStep):
     def act(self, deps: Deps, op: Op) -> Mapping[str, AnyColumn]:
         deps.compute.ping(taken(op).host)
         return {}
+
+
+class ConnectAtSource(VolumeStep):
+    """The server's volumes may be used where it goes back to."""
+
+    def act(self, deps: Deps, op: Op) -> None:
+        connect_next(deps, op, moving.source(op).host)
 
 
 class PrepareResize(AskDestination):

@@ -18,7 +18,17 @@ from nova.db import volumes as rows
 from nova.db.models import cell as tables
 from nova.model.base import Scope
 from nova.model.orders import Outcome
-from nova.model.server_orders import EvacuateServer, LiveMigrateServer, MigrateServer, UnshelveServer
+from nova.model.server_orders import (
+    CreateBackup,
+    CreateImage,
+    EvacuateServer,
+    LiveMigrateServer,
+    MigrateServer,
+    RebuildServer,
+    RescueServer,
+    UnshelveServer,
+)
+from nova.model.server_parts import ExternalEvent
 from nova.model.servers import ServerQuery
 from nova.model.volumes import AttachVolume, BlockDevice
 from tests.fakes.rows import new_uuid
@@ -387,3 +397,77 @@ def test_connection_when_it_holds_a_secret_then_no_record_and_no_log_has_it(clou
     for table in tables.metadata.sorted_tables:
         assert SECRET not in repr(cloud.rows("cell", sa.select(table)))
     assert SECRET not in caplog.text
+
+
+# -- grown, kept as an image, refused
+
+def test_event_when_a_volume_has_grown_then_record_host_and_guest_know_it(cloud: SmallCloud) -> None:
+    uuid, volume = with_volume(cloud)
+    cloud.volume_service.volumes[volume] = msgspec.structs.replace(cloud.volume_service.volumes[volume], size_gb=3)
+    event = ExternalEvent(name="volume-extended", server_uuid=uuid, tag=volume, status="completed")
+    assert cloud.control.external_events((event,)) == (200,)
+    cloud.ended(uuid)
+    [order] = [order for kind, order in cloud.computes[cloud.server(uuid).host].orders if kind == "extend_volume"]
+    assert order.disk.device.size_gb == 3 and cloud.server(uuid).volumes[0].size_gb == 3
+    check_whole(cloud, uuid, volume)
+
+
+def test_event_when_the_server_has_no_such_volume_then_it_is_taken_and_changes_nothing(cloud: SmallCloud) -> None:
+    [uuid] = cloud.active(1)
+    event = ExternalEvent(name="volume-extended", server_uuid=uuid, tag=new_uuid(), status="completed")
+    assert cloud.control.external_events((event,)) == (200,) and len(cloud.journal(uuid)) == 1
+
+
+def from_volume(cloud: SmallCloud) -> tuple[str, str]:
+    """A server that boots from a volume."""
+    volume = cloud.volume_service.add(bootable=True)
+    [uuid] = boots(cloud, BlockDevice(source="volume", source_id=volume, boot_index=0), image_id="")
+    return uuid, volume
+
+
+def test_image_when_the_server_boots_from_a_volume_then_it_names_snapshots_and_boots_again(cloud: SmallCloud) -> None:
+    uuid, _volume = from_volume(cloud)
+    with context.entered(DEMO):
+        image_id = cloud.control.create_image(CreateImage(uuid=uuid, name="kept"))
+    image = cloud.image_service.images[image_id]
+    [snapshot] = cloud.volume_service.snapshots
+    assert image.status == "active" and image.size_bytes == 0 and snapshot in image.properties["block_device_mapping"]
+    [again] = boots(cloud, image_id=image_id)
+    [made] = cloud.server(again).volumes
+    assert cloud.server(again).vm_state == "active" and made.source_id == snapshot and made.boot_index == 0
+    assert cloud.server(again).image_id == ""
+
+
+@pytest.mark.parametrize("service", ["images", "volumes"])
+def test_image_when_something_fails_half_way_then_no_snapshot_stays(cloud: SmallCloud, service: str) -> None:
+    uuid, _volume = from_volume(cloud)
+    if service == "images":
+        cloud.image_service.refusal = errors.Forbidden("no more images")
+    else:
+        attach(cloud, uuid, cloud.volume_service.add())
+        real, made = cloud.volume_service.create_snapshot, []
+
+        def once(*args: Any, **kwargs: Any) -> Any:
+            if made:
+                raise errors.volume.OverQuota(reason="full")
+            made.append(real(*args, **kwargs))
+            return made[0]
+        cloud.volume_service.create_snapshot = once  # type: ignore[method-assign]
+    with context.entered(DEMO), pytest.raises(errors.NovaError):
+        cloud.control.create_image(CreateImage(uuid=uuid, name="kept"))
+    assert not cloud.volume_service.snapshots
+
+
+@pytest.mark.parametrize("action", ["rescue", "rebuild", "shelve", "backup"])
+def test_action_when_it_needs_a_local_root_disk_then_a_server_from_a_volume_is_refused(cloud: SmallCloud, action: str
+                                                                                    ) -> None:
+    uuid, volume = from_volume(cloud)
+    image = cloud.image_service.add(new_uuid())
+    calls = {"rescue": lambda: cloud.control.rescue_server(RescueServer(uuid=uuid, image_id=image.id)),
+             "rebuild": lambda: cloud.control.rebuild_server(RebuildServer(uuid=uuid, image_id=image.id)),
+             "shelve": lambda: cloud.order(uuid, "shelve"),
+             "backup": lambda: cloud.control.create_backup(CreateBackup(uuid=uuid, name="b", backup_type="daily",
+                                                                        rotation=1))}
+    with context.entered(DEMO), pytest.raises(errors.Invalid, match="boots from a volume"):
+        calls[action]()
+    check_whole(cloud, uuid, volume)

@@ -1,0 +1,70 @@
+"""An image of a server that boots from a volume: snapshots of all its volumes, and an image of no data that names them.
+
+Done when it answers, with the user's own token: what is made is theirs. What fails half way is taken back.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Sequence
+
+import msgspec
+
+from nova import errors
+from nova.conductor.engine.deps import Deps
+from nova.db.server_row import ServerRow
+from nova.model.base import Json
+from nova.model.images import NewImage
+from nova.model.states import VmState
+from nova.model.volumes import SNAPSHOT, VOLUME, BlockDevice, NewVolumeSnapshot
+
+LOG = logging.getLogger(__name__)
+
+STATES = (VmState.ACTIVE.value, VmState.STOPPED.value, VmState.PAUSED.value, VmState.SUSPENDED.value)
+
+
+def make(deps: Deps, row: ServerRow, image: NewImage) -> None:
+    """server.WrongState; volume.SnapshotsFull; errors of the volume service and of the image service."""
+    _check(deps, row)
+    made: list[tuple[BlockDevice, str]] = []
+    try:
+        for device in row.volumes or ():
+            name = f"snapshot for {image.name}"[:255]
+            new = NewVolumeSnapshot(volume_id=device.volume_id, name=name, force=True)
+            made.append((device, deps.volumes.create_snapshot(new, as_user=True).id))
+        mapping = json.dumps([_entry(device, snapshot) for device, snapshot in made])
+        properties = {**image.properties, "block_device_mapping": mapping, "bdm_v2": "True",
+                      "root_device_name": row.root_device_name or "/dev/vda"}
+        deps.images.create(msgspec.structs.replace(image, properties=properties, disk_format="raw",
+                                                   container_format="bare", min_disk_gb=0), as_user=True)
+        deps.images.send(image.id, ())  # of no length: else it would wait for some
+    except errors.NovaError:
+        _take_back(deps, [snapshot for _device, snapshot in made])
+        raise
+
+
+def _check(deps: Deps, row: ServerRow) -> None:
+    for attribute, value, right in (("vm_state", row.vm_state, row.vm_state in STATES),
+                                    ("task_state", row.task_state, row.task_state is None)):
+        if not right:
+            raise errors.server.WrongState(action="createImage", server=row.uuid, attribute=attribute, value=value)
+    limits = deps.volumes.limits(as_user=True)
+    if limits.snapshots_most is not None and limits.snapshots_used + len(row.volumes or ()) > limits.snapshots_most:
+        raise errors.volume.SnapshotsFull(used=limits.snapshots_used, most=limits.snapshots_most)
+
+
+def _entry(device: BlockDevice, snapshot_id: str) -> dict[str, Json]:
+    """As ``block_device_mapping`` of an image has it (Compute API guide, block device mapping)."""
+    return {"source_type": SNAPSHOT, "destination_type": VOLUME, "snapshot_id": snapshot_id,
+            "boot_index": device.boot_index, "device_name": device.device_name, "volume_size": device.size_gb,
+            "delete_on_termination": device.delete_on_termination, "disk_bus": device.bus,
+            "device_type": device.device_type, "tag": device.tag}
+
+
+def _take_back(deps: Deps, snapshots: Sequence[str]) -> None:
+    for snapshot in snapshots:
+        try:
+            deps.volumes.delete_snapshot(snapshot, as_user=True)
+        except errors.NovaError as error:
+            LOG.warning("snapshot %s of an image that could not be made is left: %s", snapshot, error.message)
