@@ -6,6 +6,7 @@ from __future__ import annotations
 import hashlib
 import shutil
 import subprocess
+import sys
 import uuid
 import xml.etree.ElementTree as ET
 from dataclasses import replace
@@ -182,6 +183,21 @@ def test_guest_that_boots_from_a_volume_runs_and_does_again_by_what_is_kept(rig)
         line.log_in()
     unbuild(rig, order)
     assert Mounts(SystemRunner()).has(str(MOUNT))  # it was there before
+
+
+def test_mount_of_a_daemon_that_is_shielded_is_seen_by_all_and_so_is_its_end(tmp_path):
+    code = ("import sys; from nova.privileged.mounts import Mounts; from nova.privileged.runner import SystemRunner; "
+            "mounts = Mounts(SystemRunner()); "
+            "mounts.mount('none', sys.argv[1], 'tmpfs') if sys.argv[2] == 'on' else mounts.unmount(sys.argv[1]); "
+            "sys.exit(mounts.has(sys.argv[1]) != (sys.argv[2] == 'on'))")
+    export = tmp_path / "export"
+    for argv in (("--bind", tmp_path, tmp_path), ("--make-shared", tmp_path)):  # as systemd has a host's root
+        subprocess.run(["mount", *argv], check=True)
+    export.mkdir()
+    for word in ("on", "off"):
+        shielded = ["unshare", "--mount", "--propagation", "slave", sys.executable, "-c", code, str(export), word]
+        subprocess.run(shielded, check=True)
+        assert Mounts(SystemRunner()).has(str(export)) == (word == "on")
 
 
 def test_volume_of_a_ceph_pool_is_taken_by_libvirt_as_it_is_told_and_stays_the_same_for_a_move(rig):

@@ -53,7 +53,10 @@ class Host:
     def __init__(self, path: Path) -> None:
         self.runner, self.hypervisor, self.boot = FakeRunner(), FakeHypervisor(), path / "boot_id"
         self.boot.write_text("first\n")
-        self.table = path / "mountinfo"
+        self.table, self.processes = path / "mountinfo", path / "proc"
+        for pid in ("1", "self"):
+            (self.processes / pid / "ns").mkdir(parents=True)
+            (self.processes / pid / "ns/mnt").symlink_to("mnt:[1]")
         self.folders = Folders(path / "instances")
         self.settings = settings(path, mount_base=path / "my mnt", mount_options="nosuid")
         self.connections = VolumeConnections(settings=self.settings, folders=self.folders,
@@ -68,7 +71,7 @@ class Host:
 
     @property
     def real(self) -> Mounts:
-        return Mounts(self.runner, self.table, self.boot)
+        return Mounts(self.runner, self.table, self.boot, self.processes)
 
     def mount(self, *args: Any) -> None:
         self.real.mount(*args)
@@ -293,7 +296,8 @@ def test_limits_when_the_volume_type_has_some_then_those_that_qemu_keeps_are_not
 def test_folder_when_it_is_shared_by_hosts_then_each_notes_its_own_and_the_owner_keeps_its_own(tmp_path):
     here, there = (Folders(tmp_path / "instances", lambda name=name: name) for name in ("here", "there"))
     for folders, volume_id in ((here, "mine"), (there, "theirs")):
-        host = Host(tmp_path)
+        (tmp_path / volume_id).mkdir()
+        host = Host(tmp_path / volume_id)
         host.folders = folders
         host.connections = VolumeConnections(settings=host.settings, folders=folders,
                                              tools=VolumeTools(host.hypervisor, host))
