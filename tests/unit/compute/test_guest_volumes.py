@@ -9,9 +9,10 @@ import msgspec
 import pytest
 
 from nova import errors
-from nova.compute.guests.build import BuildTools
+from nova.compute.guests.build import BuildTools, images_of
 from nova.compute.guests.build_markers import Markers
 from nova.compute.guests.volumes import VolumeOrders
+from nova.model.images import Image
 from nova.model.orders import BuildOrder, ExpectedGuest, MoveOrder, VolumeOrder
 from nova.model.states import PowerState, VmState
 from nova.model.volumes import BlockDevice, VolumeConnection, VolumeDisk
@@ -244,6 +245,13 @@ def test_guest_that_boots_from_a_volume_when_built_then_it_has_no_disk_of_the_ho
     assert world.one("destroy_guests", guest_order(order, 2)).ok and world.leftovers() == []
 
 
+def test_images_when_the_guest_boots_from_a_volume_then_that_of_its_root_is_not_fetched():
+    order = build_order(image=Image(id="made-of"), kernel=Image(id="kernel"))
+    assert images_of(order) == (order.image, order.kernel, None)
+    assert images_of(on(order, disk())) == images_of(order)
+    assert images_of(on(order, disk(boot_index=0))) == (None, order.kernel, None)
+
+
 @pytest.mark.parametrize("said", [True, False])
 @pytest.mark.parametrize(("call", "before"), [
     ("start_guests", "stop_guests"), ("reboot_guests", ""), ("resume_guests", "suspend_guests"),
@@ -321,11 +329,13 @@ def test_cold_move_when_the_guest_can_not_be_started_there_then_no_volume_stays_
     assert connected(other, order) == []
 
 
-def test_cold_move_when_it_is_taken_back_then_the_volumes_are_connected_anew(world, order):
+@pytest.mark.parametrize("start", [True, False])
+def test_cold_move_when_it_is_taken_back_then_the_volumes_are_connected_anew(world, order, start):
     left(world, order)
     assert world.one("fetch_guests", move_order(order, 2)).ok
     assert world.one("finish_guests", move_order(order, 2)).power_state == RUNNING
-    assert world.one("return_guests", move_order(order, 3)).power_state == RUNNING
+    state = world.one("return_guests", move_order(order, 3, start=start)).power_state
+    assert state == (RUNNING if start else SHUTDOWN)
     assert seen(world, order) == connected(world, order) == ["vol-1"]
 
 
@@ -346,6 +356,14 @@ def test_live_migration_when_it_is_over_then_only_the_destination_has_the_volume
     assert connected(world, order) == []
     assert other.one("land_guests", move_order(order, 2)).power_state == RUNNING
     assert seen(other, order) == connected(other, order) == ["vol-1"]
+    assert world.one("destroy_guests", guest_order(order, 2)).ok and world.leftovers() == []
+
+
+def test_live_migration_when_the_source_can_not_let_the_volumes_go_then_it_is_over_and_destroy_does_it(
+        world, other, order):
+    live = prepared(world, other, order)
+    world.driver.knobs.fail_next("disconnect", "host_refused")
+    assert world.one("migrate_guests", live).ok and connected(world, order) == ["vol-1"]
     assert world.one("destroy_guests", guest_order(order, 2)).ok and world.leftovers() == []
 
 
