@@ -158,6 +158,8 @@ def test_volume_of_a_paused_guest_is_kept_until_it_goes_on(rig, living, serial):
     assert [record.volume_id for record in tools.folders.of(living.server_uuid).volumes()] == [one.device.volume_id]
     rig.driver.pausing.unpause(living.server_uuid)
     assert eventually(lambda: not seen(serial, one), 20)  # it heard
+    assert rig.driver.volumes.give_back(living.server_uuid) == PowerState.RUNNING
+    assert eventually(lambda: seen(serial, one), 20)
     assert detach(rig.driver, living, one) == PowerState.RUNNING
     assert not tools.folders.of(living.server_uuid).volumes()
 

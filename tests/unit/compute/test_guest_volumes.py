@@ -115,6 +115,18 @@ def test_detach_when_the_guest_keeps_it_then_the_outcome_is_a_conflict_and_it_ha
     assert seen(world, order) == connected(world, order) == ["vol-1"]
 
 
+def test_guest_that_kept_a_volume_when_time_goes_by_then_it_is_looked_at_until_it_is_off(world, order, caplog):
+    volumes = world.service.doers.volumes
+    assert volumes.give_back() == 0
+    world.driver.knobs.fail_next("release_volume", "conflict")
+    world.one("detach_volumes", plug(order, 2, disk(), False))
+    world.driver.knobs.fail_next("give_back", "host_refused")
+    assert [volumes.give_back(), volumes.give_back()] == [1, 1] and "gave up late" in caplog.text
+    world.one("stop_guests", guest_order(order, 3))
+    assert volumes.give_back() == 0
+    assert world.driver.calls.count(("give_back", order.server_uuid)) == 3
+
+
 def test_detach_when_the_attach_of_the_same_operation_is_in_progress_then_it_comes_after_it(world):
     order = build_order()
     world.build(order)
@@ -196,7 +208,8 @@ def test_volume_orders_when_the_driver_has_none_then_nothing_is_asked_of_the_con
     markers: Markers = None  # type: ignore[assignment]
     tools = BuildTools(type("Bare", (Driver,), {})(), None, markers, markers, markers, host=HOST)
     with pytest.raises(Exception, match="no disks on volumes"):
-        VolumeOrders(tools.volumes).attach(plug(build_order(), 1, disk()), None, None)  # type: ignore[arg-type]
+        VolumeOrders(tools.volumes, None).attach(  # type: ignore[arg-type]
+            plug(build_order(), 1, disk()), None, None)  # type: ignore[arg-type]
 
 
 def test_connector_when_asked_then_it_is_the_drivers_with_this_hosts_name(world, plain):
