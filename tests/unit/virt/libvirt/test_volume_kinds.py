@@ -136,7 +136,24 @@ def test_rbd_when_cinder_names_nobody_then_the_hosts_own_user_is_used(tmp_path):
     assert (record.user, record.secret) == ("nova", SECRET)
 
 
+@pytest.mark.parametrize("secret", ["", SECRET])
+def test_rbd_when_it_needs_no_key_then_the_hosts_user_is_used_only_with_its_secret(tmp_path, secret):
+    host = Host(tmp_path)
+    host.hypervisor.secrets[SECRET] = b"key"
+    host.connections = VolumeConnections(settings=settings(tmp_path, rbd_user="nova", rbd_secret=secret),
+                                         folders=host.folders, tools=VolumeTools(host.hypervisor, host))
+    host.connect(disk("rbd", RBD | {"auth_enabled": False}))
+    [record] = host.folders.of(UUID).volumes()
+    assert (record.user, record.secret) == (("nova", SECRET) if secret else ("", ""))
+
+
 # --- NFS
+
+@pytest.mark.parametrize("options", [None, "", "-o "])
+def test_export_when_cinder_has_no_options_then_the_hosts_own_are_used(host, options):
+    host.connect(nfs(options=options))
+    assert host.runner.ran[0][:5] == ("mount", "-t", "nfs", "-o", "nosuid")
+
 
 def test_export_when_several_guests_use_it_then_it_is_mounted_once_and_unmounted_with_the_last(host):
     host.connect(nfs("vol-1"), nfs("vol-2"))
