@@ -21,4 +21,5 @@ def able(part: P | None, host: HostName, what: str) -> P:
 def traits_of(driver: Driver) -> frozenset[str]:
     """The standard traits that say what parts the driver has; most parts have none."""
     moves = {"COMPUTE_SAME_HOST_COLD_MIGRATE"} if driver.cold_moves is not None else set()
-    return frozenset({"COMPUTE_NODE", *moves})
+    volumes = {"COMPUTE_VOLUME_EXTEND", "COMPUTE_VOLUME_MULTI_ATTACH"} if driver.volumes is not None else set()
+    return frozenset({"COMPUTE_NODE", *moves, *volumes})

@@ -1,20 +1,27 @@
-"""File systems of others, mounted on this host: mount(8) and umount(8), as argument lists."""
+"""File systems of others, mounted on this host: mount(8) and umount(8), as argument lists.
+
+A daemon that systemd shields sees the host's mounts, and what it mounts itself nobody else sees: not QEMU either. So
+the programs run where the host's first process is.
+"""
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
 from nova.privileged.runner import CommandRunner
 
 TABLE = Path("/proc/self/mountinfo")
+PROCESSES = Path("/proc")
 BOOT = Path("/proc/sys/kernel/random/boot_id")
 ESCAPED = re.compile(r"\\([0-7]{3})")  # as the kernel writes blanks and the like in names: proc(5)
 
 
 class Mounts:
-    def __init__(self, runner: CommandRunner, table: Path = TABLE, boot: Path = BOOT) -> None:
-        self._runner, self._table, self._boot = runner, table, boot
+    def __init__(self, runner: CommandRunner, table: Path = TABLE, boot: Path = BOOT,
+                 processes: Path = PROCESSES) -> None:
+        self._runner, self._table, self._boot, self._processes = runner, table, boot, processes
 
     def has(self, path: str) -> bool:
         """Whether anything is mounted on the path. It asks the kernel alone: a server that is down keeps nobody
@@ -24,15 +31,21 @@ class Mounts:
 
     def mount(self, source: str, path: str, type_: str, options: str = "") -> None:
         """host.CommandFailed."""
-        self._runner.run(["mount", "-t", type_, *(["-o", options] if options else []), "--", source, path])
+        self._run(["mount", "-t", type_, *(["-o", options] if options else []), "--", source, path])
 
     def unmount(self, path: str) -> None:
         """host.CommandFailed: it is in use, say."""
-        self._runner.run(["umount", "--", path])
+        self._run(["umount", "--", path])
 
     def boot_id(self) -> str:
         """Of this run of the host's kernel: no mount outlives it."""
         return self._boot.read_text().strip()
+
+
+    def _run(self, argv: list[str]) -> None:
+        hosts, ours = (self._processes / pid / "ns/mnt" for pid in ("1", "self"))
+        shielded = os.readlink(hosts) != os.readlink(ours)
+        self._runner.run([*(["nsenter", f"--mount={hosts}", "--"] if shielded else []), *argv])
 
 
 def _plain(name: str) -> str:

@@ -220,6 +220,10 @@ class Volumes(Protocol):
         guest without it. Nothing where it is gone. Conflict: it did not in time, and has it still (``stopped`` is asked
         meanwhile; true: give up)."""
 
+    def give_back(self, server_uuid: str) -> PowerState:
+        """A guest that kept a volume, as it was told, may have given it up later: plug in again what it has as it
+        starts next, and has not as it runs."""
+
     def extend_volume(self, order: VolumeOrder) -> PowerState:
         """The volume has grown: let the host and the guest see ``order.disk.device.size_gb``."""
 

@@ -29,6 +29,7 @@ def of_file(path: Path, size_bytes: int = 2 * MIB, **device: Any) -> VolumeDisk:
     """A volume that lies in a new file."""
     with path.open("wb") as target:
         target.truncate(size_bytes)
+    path.chmod(0o666)
     return VolumeDisk(device=BlockDevice(volume_id=str(uuid.uuid4()), **device),
                       connection=VolumeConnection(kind="local", data={"device_path": str(path)}))
 

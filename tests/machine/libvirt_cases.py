@@ -19,6 +19,7 @@ from nova.model.orders import BuildOrder, Disk
 from nova.model.states import PowerState
 from nova.privileged import links
 from nova.virt.libvirt import LibvirtDriver, LibvirtSettings
+from nova.virt.libvirt.host.report import cache_mode
 from tests.contract.driver_conformance import IMAGE_ID, DriverConformance, build, eventually, make_order, unbuild
 
 concurrency.patch("threads")  # NOVA_CONCURRENCY=eventlet runs the same cases on green threads
@@ -40,9 +41,11 @@ class LibvirtRig:
     bridge, patience_s, gives_up = BRIDGE, 5.0, False  # its guests have no system
 
     def __init__(self, state: Path) -> None:
-        self.instances = state / "instances"
-        self.driver = LibvirtDriver(LibvirtSettings(instances_path=self.instances, state_path=state, virt_type="qemu",
-                                                    shutdown_retry_s=2))
+        self.instances, self.volume_folder = state / "instances", state / "volumes"
+        self.volume_folder.mkdir()
+        self.driver = LibvirtDriver(LibvirtSettings(
+            instances_path=self.instances, state_path=state, virt_type="qemu", shutdown_retry_s=2,
+            cache_mode=cache_mode(state), mount_base=state / "mnt"))
         base = state / "base"
         subprocess.run(["qemu-img", "create", "-q", "-f", "raw", str(base), "64M"], check=True)
         self.images = Cached(**{IMAGE_ID.replace("-", "_"): base})

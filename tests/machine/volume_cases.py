@@ -6,6 +6,7 @@ from __future__ import annotations
 import hashlib
 import shutil
 import subprocess
+import sys
 import uuid
 import xml.etree.ElementTree as ET
 from dataclasses import replace
@@ -41,22 +42,13 @@ MIB, SECTORS_OF_GIB = 1 << 20, 1 << 21
 CEPH_SECRET = "457eb676-33da-42ec-9a8c-9293d545c337"
 
 
-class VolumeRig(LibvirtRig):
-    """Files on a file system in memory are not read past the host's cache."""
-
-    def __init__(self, state: Path) -> None:
-        super().__init__(state)
-        settings = replace(self.driver.tools.settings, mount_base=state / "mnt", cache_mode="writeback")
-        self.driver = LibvirtDriver(settings)
-
-
 @pytest.fixture(scope="session")
 def rig():
     STATE.mkdir()
     for folder in (SHARE, MOUNT):
         folder.mkdir(parents=True)
     subprocess.run(["mount", "--bind", str(SHARE), str(MOUNT)], check=True)
-    made = VolumeRig(STATE)
+    made = LibvirtRig(STATE)
     made.driver.connect()
     paths = {"tiny": STATE / "tiny.qcow2", IMAGE_ID: STATE / "base"}
     if GUEST.exists():
@@ -85,7 +77,7 @@ def tiny(**changes: Any) -> BuildOrder:
     return msgspec.structs.replace(order, flavor=flavor)
 
 
-def unbuild(rig: VolumeRig, order: BuildOrder) -> None:
+def unbuild(rig: LibvirtRig, order: BuildOrder) -> None:
     rig.driver.lifecycle.destroy(order.server_uuid)
     rig.driver.volumes.disconnect(order.server_uuid)
     rig.driver.disks.remove_disks(order.server_uuid)
@@ -121,7 +113,7 @@ def seen(line: Serial, one: VolumeDisk) -> bool:
 def test_volume_plugged_in_is_seen_by_its_serial_written_to_and_gone_after_it_was_taken_out(rig, living, serial):
     one = on_nfs()
     assert attach(rig.driver, living, one) == PowerState.RUNNING
-    assert eventually(lambda: seen(serial, one), 20)
+    assert eventually(lambda: seen(serial, one), 60)
     name = serial.run(f"grep -l {one.device.volume_id[:20]} /sys/block/vd*/serial | cut -d / -f 4")
     serial.run(f"echo precious | dd of=/dev/{name} conv=fsync 2>/dev/null; sync")
     assert detach(rig.driver, living, one) == PowerState.RUNNING
@@ -134,7 +126,7 @@ def test_volume_plugged_in_is_seen_by_its_serial_written_to_and_gone_after_it_wa
 def test_volume_that_has_grown_is_seen_with_its_new_size(rig, living, serial):
     one = on_nfs()
     attach(rig.driver, living, one)
-    assert eventually(lambda: seen(serial, one), 20)
+    assert eventually(lambda: seen(serial, one), 60)
     name = serial.run(f"grep -l {one.device.volume_id[:20]} /sys/block/vd*/serial | cut -d / -f 4")
     with (SHARE / f"volume-{one.device.volume_id}").open("r+b") as target:
         target.truncate(1 << 30)
@@ -148,7 +140,7 @@ def test_volume_that_has_grown_is_seen_with_its_new_size(rig, living, serial):
 def test_volume_of_a_paused_guest_is_kept_until_it_goes_on(rig, living, serial):
     one = on_nfs()
     attach(rig.driver, living, one)
-    assert eventually(lambda: seen(serial, one), 20)
+    assert eventually(lambda: seen(serial, one), 60)
     tools = rig.driver.tools
     quick = LibvirtDriver(replace(tools.settings, detach_attempts=2, detach_timeout_s=1.0), tools.hypervisor)
     rig.driver.pausing.pause(living.server_uuid)
@@ -156,7 +148,9 @@ def test_volume_of_a_paused_guest_is_kept_until_it_goes_on(rig, living, serial):
         detach(quick, living, one)
     assert [record.volume_id for record in tools.folders.of(living.server_uuid).volumes()] == [one.device.volume_id]
     rig.driver.pausing.unpause(living.server_uuid)
-    assert eventually(lambda: not seen(serial, one), 20)  # it heard
+    assert eventually(lambda: not seen(serial, one), 60)  # it heard
+    assert eventually(lambda: rig.driver.volumes.give_back(living.server_uuid) == PowerState.RUNNING
+                      and seen(serial, one), 60)
     assert detach(rig.driver, living, one) == PowerState.RUNNING
     assert not tools.folders.of(living.server_uuid).volumes()
 
@@ -182,6 +176,21 @@ def test_guest_that_boots_from_a_volume_runs_and_does_again_by_what_is_kept(rig)
         line.log_in()
     unbuild(rig, order)
     assert Mounts(SystemRunner()).has(str(MOUNT))  # it was there before
+
+
+def test_mount_of_a_daemon_that_is_shielded_is_seen_by_all_and_so_is_its_end(tmp_path):
+    code = ("import sys; from nova.privileged.mounts import Mounts; from nova.privileged.runner import SystemRunner; "
+            "mounts = Mounts(SystemRunner()); "
+            "mounts.mount('none', sys.argv[1], 'tmpfs') if sys.argv[2] == 'on' else mounts.unmount(sys.argv[1]); "
+            "sys.exit(mounts.has(sys.argv[1]) != (sys.argv[2] == 'on'))")
+    export = tmp_path / "export"
+    for argv in (("--bind", tmp_path, tmp_path), ("--make-shared", tmp_path)):  # as systemd has a host's root
+        subprocess.run(["mount", *argv], check=True)
+    export.mkdir()
+    for word in ("on", "off"):
+        shielded = ["unshare", "--mount", "--propagation", "slave", sys.executable, "-c", code, str(export), word]
+        subprocess.run(shielded, check=True)
+        assert Mounts(SystemRunner()).has(str(export)) == (word == "on")
 
 
 def test_volume_of_a_ceph_pool_is_taken_by_libvirt_as_it_is_told_and_stays_the_same_for_a_move(rig):

@@ -83,12 +83,13 @@ class Moves:
         work.check()
         self.back(uuid, order.build)
         state = self._driver.lifecycle.power_state(uuid)
+        if state != PowerState.RUNNING:
+            self._tools.volumes.connect(order.build)
         if not order.start:
             return self._driver.lifecycle.define(order.build) if state is None else state
         if state == PowerState.RUNNING:
             return state
         self._driver.interfaces.plug(order.build)
-        self._tools.volumes.connect(order.build)
         gate.pass_(uuid)
         work.check()
         return self._tools.starter.new(order.build, work)

@@ -57,8 +57,17 @@ class LiveGuests:
             raise
         finally:
             progress.end()
-        self._tools.volumes.disconnect(order.server_uuid)
+        self._let_volumes_go(order)
         return PowerState.NOSTATE
+
+    def _let_volumes_go(self, order: LiveOrder) -> None:
+        """The guest runs there, whatever becomes of this: an error would say that it runs here. What is left goes when
+        the guest is destroyed here."""
+        try:
+            self._tools.volumes.disconnect(order.server_uuid)
+        except Exception as error:
+            LOG.warning("volumes of guest %s, which has left, stay connected for now: %s", order.instance_name, error,
+                        extra={"server": order.server_uuid})
 
     def abort(self, server_uuid: str, epoch: int) -> None:
         """host.OrderOvertaken when a newer operation has the server; Conflict when no migration of it is under way."""

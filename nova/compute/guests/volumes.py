@@ -3,13 +3,19 @@ guests, taken out of them and extended while they live."""
 
 from __future__ import annotations
 
+import logging
+
 from nova import errors
-from nova.compute.orders.orders import Work
+from nova.compute.orders.orders import Orders, Work
 from nova.compute.orders.permission import BatchGate
 from nova.model.base import HostName
 from nova.model.orders import BuildOrder, VolumeOrder
 from nova.model.states import PowerState
 from nova.virt.interface import Driver, Volumes
+
+LOG = logging.getLogger(__name__)
+
+UP = frozenset({PowerState.RUNNING, PowerState.PAUSED})
 
 
 class GuestVolumes:
@@ -48,8 +54,9 @@ class VolumeOrders:
     """Carries out the orders about one volume of a guest. Each: host.NoVolumes; host.OrderNotGranted,
     host.OrderStopped: a newer order has the server; host.OrderCannotAsk: no conductor answers."""
 
-    def __init__(self, volumes: GuestVolumes) -> None:
-        self._volumes = volumes
+    def __init__(self, volumes: GuestVolumes, orders: Orders) -> None:
+        self._volumes, self._orders = volumes, orders
+        self._refused: set[str] = set()  # guests that kept a volume, and may give it up any time
 
     def attach(self, order: VolumeOrder, work: Work, gate: BatchGate) -> PowerState:
         """HostRefused: what failed is taken out and disconnected again."""
@@ -57,11 +64,29 @@ class VolumeOrders:
 
     def detach(self, order: VolumeOrder, work: Work, gate: BatchGate) -> PowerState:
         """Conflict: the guest did not give the volume up in time, and has it still."""
-        return self._granted(order, work, gate).detach_volume(order, lambda: work.stopped_error() is not None)
+        volumes = self._granted(order, work, gate)
+        try:
+            return volumes.detach_volume(order, lambda: work.stopped_error() is not None)
+        except errors.Conflict:
+            self._refused.add(order.server_uuid)
+            raise
 
     def extend(self, order: VolumeOrder, work: Work, gate: BatchGate) -> PowerState:
         """HostRefused: the guest sees the old size."""
         return self._granted(order, work, gate).extend_volume(order)
+
+    def give_back(self) -> int:
+        """Guests that kept a volume have it still, or get it back: their owner was told that they keep it. How many
+        are looked at again; one that is off has what it is defined with."""
+        for server_uuid in list(self._refused):
+            with self._orders.alone(server_uuid):
+                try:
+                    if self._volumes.able().give_back(server_uuid) not in UP:
+                        self._refused.discard(server_uuid)
+                except errors.NovaError as error:
+                    LOG.warning("a volume that the guest gave up late can not be given back yet: %s", error,
+                                extra={"server": server_uuid})
+        return len(self._refused)
 
     def _granted(self, order: VolumeOrder, work: Work, gate: BatchGate) -> Volumes:
         volumes = self._volumes.able()

@@ -53,6 +53,11 @@ class FakeVolumes(Part):
             return _state(guest)
 
     @knobbed
+    def give_back(self, server_uuid: str) -> PowerState:
+        found = self._hypervisor.store.find(server_uuid)
+        return _state(found) if found is not None else PowerState.NOSTATE
+
+    @knobbed
     def extend_volume(self, order: VolumeOrder) -> PowerState:
         device = order.disk.device
         with self._hypervisor.changed(order.build) as guest:

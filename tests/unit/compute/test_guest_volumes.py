@@ -9,9 +9,10 @@ import msgspec
 import pytest
 
 from nova import errors
-from nova.compute.guests.build import BuildTools
+from nova.compute.guests.build import BuildTools, images_of
 from nova.compute.guests.build_markers import Markers
 from nova.compute.guests.volumes import VolumeOrders
+from nova.model.images import Image
 from nova.model.orders import BuildOrder, ExpectedGuest, MoveOrder, VolumeOrder
 from nova.model.states import PowerState, VmState
 from nova.model.volumes import BlockDevice, VolumeConnection, VolumeDisk
@@ -114,6 +115,18 @@ def test_detach_when_the_guest_keeps_it_then_the_outcome_is_a_conflict_and_it_ha
     assert seen(world, order) == connected(world, order) == ["vol-1"]
 
 
+def test_guest_that_kept_a_volume_when_time_goes_by_then_it_is_looked_at_until_it_is_off(world, order, caplog):
+    volumes = world.service.doers.volumes
+    assert volumes.give_back() == 0
+    world.driver.knobs.fail_next("release_volume", "conflict")
+    world.one("detach_volumes", plug(order, 2, disk(), False))
+    world.driver.knobs.fail_next("give_back", "host_refused")
+    assert [volumes.give_back(), volumes.give_back()] == [1, 1] and "gave up late" in caplog.text
+    world.one("stop_guests", guest_order(order, 3))
+    assert volumes.give_back() == 0
+    assert world.driver.calls.count(("give_back", order.server_uuid)) == 3
+
+
 def test_detach_when_the_attach_of_the_same_operation_is_in_progress_then_it_comes_after_it(world):
     order = build_order()
     world.build(order)
@@ -195,7 +208,8 @@ def test_volume_orders_when_the_driver_has_none_then_nothing_is_asked_of_the_con
     markers: Markers = None  # type: ignore[assignment]
     tools = BuildTools(type("Bare", (Driver,), {})(), None, markers, markers, markers, host=HOST)
     with pytest.raises(Exception, match="no disks on volumes"):
-        VolumeOrders(tools.volumes).attach(plug(build_order(), 1, disk()), None, None)  # type: ignore[arg-type]
+        VolumeOrders(tools.volumes, None).attach(  # type: ignore[arg-type]
+            plug(build_order(), 1, disk()), None, None)  # type: ignore[arg-type]
 
 
 def test_connector_when_asked_then_it_is_the_drivers_with_this_hosts_name(world, plain):
@@ -242,6 +256,13 @@ def test_guest_that_boots_from_a_volume_when_built_then_it_has_no_disk_of_the_ho
     guest = world.driver.hypervisor.inspect(order.server_uuid)
     assert guest.disks == [] and guest.volumes == {"vol-1": 1}
     assert world.one("destroy_guests", guest_order(order, 2)).ok and world.leftovers() == []
+
+
+def test_images_when_the_guest_boots_from_a_volume_then_that_of_its_root_is_not_fetched():
+    order = build_order(image=Image(id="made-of"), kernel=Image(id="kernel"))
+    assert images_of(order) == (order.image, order.kernel, None)
+    assert images_of(on(order, disk())) == images_of(order)
+    assert images_of(on(order, disk(boot_index=0))) == (None, order.kernel, None)
 
 
 @pytest.mark.parametrize("said", [True, False])
@@ -321,11 +342,13 @@ def test_cold_move_when_the_guest_can_not_be_started_there_then_no_volume_stays_
     assert connected(other, order) == []
 
 
-def test_cold_move_when_it_is_taken_back_then_the_volumes_are_connected_anew(world, order):
+@pytest.mark.parametrize("start", [True, False])
+def test_cold_move_when_it_is_taken_back_then_the_volumes_are_connected_anew(world, order, start):
     left(world, order)
     assert world.one("fetch_guests", move_order(order, 2)).ok
     assert world.one("finish_guests", move_order(order, 2)).power_state == RUNNING
-    assert world.one("return_guests", move_order(order, 3)).power_state == RUNNING
+    state = world.one("return_guests", move_order(order, 3, start=start)).power_state
+    assert state == (RUNNING if start else SHUTDOWN)
     assert seen(world, order) == connected(world, order) == ["vol-1"]
 
 
@@ -346,6 +369,14 @@ def test_live_migration_when_it_is_over_then_only_the_destination_has_the_volume
     assert connected(world, order) == []
     assert other.one("land_guests", move_order(order, 2)).power_state == RUNNING
     assert seen(other, order) == connected(other, order) == ["vol-1"]
+    assert world.one("destroy_guests", guest_order(order, 2)).ok and world.leftovers() == []
+
+
+def test_live_migration_when_the_source_can_not_let_the_volumes_go_then_it_is_over_and_destroy_does_it(
+        world, other, order):
+    live = prepared(world, other, order)
+    world.driver.knobs.fail_next("disconnect", "host_refused")
+    assert world.one("migrate_guests", live).ok and connected(world, order) == ["vol-1"]
     assert world.one("destroy_guests", guest_order(order, 2)).ok and world.leftovers() == []
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import os
+import xml.etree.ElementTree as ET
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -78,6 +79,17 @@ class LibvirtVolumes:
         if folder.exists():
             folder.keep_order(order.build)
         return self._state_or_none(uuid)
+
+    def give_back(self, server_uuid: str) -> PowerState:
+        running, kept = self.releases.definitions(server_uuid)
+        late = xml.volume_targets(kept).keys() - xml.volume_targets(running).keys() if running and kept else ()
+        for volume_id in sorted(late):
+            disk = xml.find(kept or "", volume_id)
+            if disk is not None:
+                LOG.warning("the guest gave up volume %s after nobody waited for it, and gets it back", volume_id,
+                            extra={"server": server_uuid})
+                self.hypervisor.attach_device(server_uuid, ET.tostring(disk, encoding="unicode"), True)
+        return self._state_or_none(server_uuid)
 
     def extend_volume(self, order: VolumeOrder) -> PowerState:
         uuid, device = order.server_uuid, order.disk.device

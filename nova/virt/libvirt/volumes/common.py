@@ -37,9 +37,9 @@ class ConnectionData:
         return errors.host.VolumeData(volume=self.volume_id, reason=reason)
 
     def text(self, name: str, default: str | None = None) -> str:
-        """host.VolumeData: it is not there, and there is no default."""
+        """host.VolumeData: it is not there, or empty, and there is no default."""
         value = self._data.get(name)
-        if value is None and default is not None:
+        if value in (None, "") and default is not None:
             return default
         if not isinstance(value, str) or not value or "\n" in value or "\0" in value:
             raise self.wrong(f"its connection has no usable {name}")

@@ -14,6 +14,7 @@ from nova.virt.libvirt.volumes.common import ConnectionData, VolumeTools
 
 
 def record(plain: VolumeRecord, data: ConnectionData, settings: LibvirtSettings) -> VolumeRecord:
+    """A file where there is no block device of that path."""
     path = data.text("device_path")
     if not path.startswith("/") or ".." in path.split("/"):
         raise data.wrong("its device_path is not a whole path")

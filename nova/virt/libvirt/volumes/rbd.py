@@ -18,9 +18,9 @@ def record(plain: VolumeRecord, data: ConnectionData, settings: LibvirtSettings)
     name = data.text("name")
     if name.count("/") != 1:
         raise data.wrong("its connection does not name pool/image")
-    user, secret = settings.rbd_user, settings.rbd_secret
+    user, secret = (settings.rbd_user, settings.rbd_secret) if settings.rbd_secret else ("", "")
     if data.flag("auth_enabled"):
-        user, secret = data.text("auth_username", user), data.text("secret_uuid", secret)
+        user, secret = data.text("auth_username", settings.rbd_user), data.text("secret_uuid", secret)
         if not user or not secret:
             raise data.wrong("it says neither as whom it is reached nor by which secret (Cinder's rbd_secret_uuid), "
                              "and [libvirt]rbd_user and rbd_secret_uuid are not set")

@@ -181,6 +181,22 @@ def test_detach_when_the_guest_gave_it_up_late_then_the_next_does_the_rest_witho
     assert has(quick, guest, one) == NONE and quick.hypervisor.asked_for == asked + 1
 
 
+def test_volume_that_was_given_up_late_when_it_is_given_back_then_the_guest_has_it_as_its_owner_was_told(
+        quick, guest, one):
+    uuid = guest.server_uuid
+    attach(quick.driver, guest, one)
+    before = quick.hypervisor.definitions_of(uuid)
+    assert quick.driver.volumes.give_back(uuid) == PowerState.RUNNING
+    assert quick.hypervisor.definitions_of(uuid) == before
+    late = ET.tostring(disk_xml.find(before.running, one.device.volume_id), encoding="unicode")
+    quick.hypervisor.detach_device(uuid, late, True)
+    assert has(quick, guest, one) == (False, True, True)
+    assert quick.driver.volumes.give_back(uuid) == PowerState.RUNNING
+    assert has(quick, guest, one) == ALL
+    quick.driver.lifecycle.shut_down(uuid, 0)
+    assert quick.driver.volumes.give_back(uuid) == PowerState.SHUTDOWN
+
+
 def test_detach_when_a_newer_order_comes_then_it_is_given_up(quick, guest, one):
     attach(quick.driver, guest, one)
     quick.hypervisor.deaf = 99

@@ -53,7 +53,10 @@ class Host:
     def __init__(self, path: Path) -> None:
         self.runner, self.hypervisor, self.boot = FakeRunner(), FakeHypervisor(), path / "boot_id"
         self.boot.write_text("first\n")
-        self.table = path / "mountinfo"
+        self.table, self.processes = path / "mountinfo", path / "proc"
+        for pid in ("1", "self"):
+            (self.processes / pid / "ns").mkdir(parents=True)
+            (self.processes / pid / "ns/mnt").symlink_to("mnt:[1]")
         self.folders = Folders(path / "instances")
         self.settings = settings(path, mount_base=path / "my mnt", mount_options="nosuid")
         self.connections = VolumeConnections(settings=self.settings, folders=self.folders,
@@ -68,7 +71,7 @@ class Host:
 
     @property
     def real(self) -> Mounts:
-        return Mounts(self.runner, self.table, self.boot)
+        return Mounts(self.runner, self.table, self.boot, self.processes)
 
     def mount(self, *args: Any) -> None:
         self.real.mount(*args)
@@ -133,7 +136,24 @@ def test_rbd_when_cinder_names_nobody_then_the_hosts_own_user_is_used(tmp_path):
     assert (record.user, record.secret) == ("nova", SECRET)
 
 
+@pytest.mark.parametrize("secret", ["", SECRET])
+def test_rbd_when_it_needs_no_key_then_the_hosts_user_is_used_only_with_its_secret(tmp_path, secret):
+    host = Host(tmp_path)
+    host.hypervisor.secrets[SECRET] = b"key"
+    host.connections = VolumeConnections(settings=settings(tmp_path, rbd_user="nova", rbd_secret=secret),
+                                         folders=host.folders, tools=VolumeTools(host.hypervisor, host))
+    host.connect(disk("rbd", RBD | {"auth_enabled": False}))
+    [record] = host.folders.of(UUID).volumes()
+    assert (record.user, record.secret) == (("nova", SECRET) if secret else ("", ""))
+
+
 # --- NFS
+
+@pytest.mark.parametrize("options", [None, "", "-o "])
+def test_export_when_cinder_has_no_options_then_the_hosts_own_are_used(host, options):
+    host.connect(nfs(options=options))
+    assert host.runner.ran[0][:5] == ("mount", "-t", "nfs", "-o", "nosuid")
+
 
 def test_export_when_several_guests_use_it_then_it_is_mounted_once_and_unmounted_with_the_last(host):
     host.connect(nfs("vol-1"), nfs("vol-2"))
@@ -293,7 +313,8 @@ def test_limits_when_the_volume_type_has_some_then_those_that_qemu_keeps_are_not
 def test_folder_when_it_is_shared_by_hosts_then_each_notes_its_own_and_the_owner_keeps_its_own(tmp_path):
     here, there = (Folders(tmp_path / "instances", lambda name=name: name) for name in ("here", "there"))
     for folders, volume_id in ((here, "mine"), (there, "theirs")):
-        host = Host(tmp_path)
+        (tmp_path / volume_id).mkdir()
+        host = Host(tmp_path / volume_id)
         host.folders = folders
         host.connections = VolumeConnections(settings=host.settings, folders=folders,
                                              tools=VolumeTools(host.hypervisor, host))

@@ -9,7 +9,7 @@ from nova.privileged.rbd import CephPool, Rbd
 from nova.privileged.runner import CommandRunner
 from nova.virt.libvirt.disks.backends.files import Qcow2Files, RawFiles
 from nova.virt.libvirt.disks.backends.interface import Backend, Format, Space
-from nova.virt.libvirt.disks.backends.lvm import Volumes
+from nova.virt.libvirt.disks.backends.lvm import LogicalVolumes
 from nova.virt.libvirt.disks.backends.rbd import RbdDisks
 from nova.virt.libvirt.disks.folders import DiskRecord
 from nova.virt.libvirt.settings import LibvirtSettings
@@ -31,7 +31,7 @@ class Backends:
         where = disk.place.partition("/")[0]
         if disk.store == "lvm" and where:
             clearing = Clearing(self._settings.volume_clear, self._settings.volume_clear_mb << 20)
-            return Volumes(Lvm(where, self._runner, clearing), self._tool, self._runner)
+            return LogicalVolumes(Lvm(where, self._runner, clearing), self._tool, self._runner)
         if disk.store == "rbd" and where:
             pool = CephPool(where, self._settings.rbd_user, self._settings.rbd_conf)
             return RbdDisks(Rbd(pool, self._runner), self._tool, self._runner)

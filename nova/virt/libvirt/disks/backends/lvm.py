@@ -13,7 +13,7 @@ from nova.virt.libvirt.disks.plan import Base
 PART = ".part"
 
 
-class Volumes:
+class LogicalVolumes:
     shared = False
 
     def __init__(self, lvm: Lvm, tool: QemuImg, runner: CommandRunner) -> None:
