@@ -20,6 +20,9 @@ Busy = kinds.Conflict.row("volume.busy",
 Credentials = kinds.Unavailable.row("volume.credentials",
     "The volume service (Cinder) refuses our own credentials, those of [cinder] or [service_user]: {reason}.",
     "Set username, password and project there; the user needs the roles admin and service.")
+Encrypted = kinds.Invalid.row("volume.encrypted",
+    "Volume {volume} is encrypted: this release can not attach encrypted volumes.",
+    "Use a volume of a type without encryption.")
 Fixed = kinds.Invalid.row("volume.fixed", "The attachment's {field} can not be changed: {reason}.")
 HostDown = kinds.Conflict.row("volume.host_down",
     "The host of server {server} is down: the guest can not give the volume up.",

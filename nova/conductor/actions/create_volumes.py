@@ -94,6 +94,8 @@ class VolumesOfCreate:
 
     @staticmethod
     def _check(volume: Volume, asked: BlockDevice) -> None:
+        if volume.encrypted:
+            raise errors.volume.Encrypted(volume=volume.id)
         if volume.multiattach and not asked.multiattach:
             raise errors.volume.NeedsMultiattach(volume=volume.id)
         if volume.status != AVAILABLE and not (volume.multiattach and volume.status == IN_USE):

@@ -194,6 +194,8 @@ class VolumeActions:
 def _check(row: ServerRow, volume: Volume, wanted: AttachVolume) -> None:
     if any(one.volume_id == volume.id for one in row.volumes or ()):
         raise errors.volume.AlreadyAttached(volume=volume.id)
+    if volume.encrypted:
+        raise errors.volume.Encrypted(volume=volume.id)
     if volume.multiattach and not wanted.multiattach:
         raise errors.volume.NeedsMultiattach(volume=volume.id)
     if volume.status != AVAILABLE and not (volume.multiattach and volume.status == IN_USE):
