@@ -76,6 +76,3 @@ TypeNotFound = kinds.Invalid.row("volume.type_not_found", "Volume type {volume_t
 WrongAddress = kinds.Unavailable.row("volume.wrong_address",
     "The volume service (Cinder) has no address that can be used: {reason}.",
     "Correct [cinder]catalog_info, os_region_name or endpoint_template in nova.conf; see `openstack catalog list`.")
-ZoneMismatch = kinds.Invalid.row("volume.zone_mismatch",
-    "Volume {volume} is in availability zone {zone}, and the server is to be in {wanted}.",
-    "[cinder]cross_az_attach is false: choose a volume of the server's zone.")

@@ -213,7 +213,7 @@ class PlugInterfaces:
         build.tools.driver.interfaces.unplug(build.uuid, build.order)
 
 
-class ConnectVolumes:
+class ConnectGuestVolumes:
     name = "volumes"
 
     def do(self, build: Build) -> None:

@@ -25,7 +25,7 @@ BUILD: tuple[BuildStep, ...] = (
     steps.FetchImages(),
     steps.MakeDisks(),
     steps.PlugInterfaces(),
-    steps.ConnectVolumes(),
+    steps.ConnectGuestVolumes(),
     steps.WriteConfigDrive(),
     steps.FilterPackets(),
     steps.StartGuest(),

@@ -143,12 +143,12 @@ class VolumesOfCreate:
 
     def give_back(self, taken: Mapping[str, tuple[BlockDevice, ...]]) -> None:
         """What is not given back now is later."""
-        owed = [one for uuid, devices in taken.items() for device in devices for one in _owed(uuid, device)]
-        self.deps.cell.transact(lambda tx: volumes.add_cleanups(tx, owed, RETRY_S))
-        volume_cleanups.pay(self.deps, owed)
+        left = [one for uuid, devices in taken.items() for device in devices for one in _left(uuid, device)]
+        self.deps.cell.transact(lambda tx: volumes.add_cleanups(tx, left, RETRY_S))
+        volume_cleanups.pay(self.deps, left)
 
 
-def _owed(uuid: str, device: BlockDevice) -> list[Cleanup]:
+def _left(uuid: str, device: BlockDevice) -> list[Cleanup]:
     if device.made:
         return [Cleanup(VOLUME, device.volume_id, uuid)] if device.volume_id else []
     return [Cleanup(ATTACHMENT, device.attachment_id, uuid)]
