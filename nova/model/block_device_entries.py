@@ -33,7 +33,7 @@ class BadEntryError(ValueError):
     """Why an entry can be no device, in words."""
 
 
-class Entry(NamedTuple):
+class DeviceEntry(NamedTuple):
     """What an entry asks for: a disk of the host's, or a volume, or (``image_id``) the image's own disk, which the
     server boots from, or, without any of them, that there be no such device. ``name``: the device's, without ``/dev/``;
     empty: it has none."""
@@ -113,19 +113,19 @@ _RULES = (
 )
 
 
-def new_entry(device: Mapping[str, Json]) -> Entry:
+def new_entry(device: Mapping[str, Json]) -> DeviceEntry:
     """An entry of the new form. BadEntryError."""
     name = bare(_text(device, "device_name"))
     if is_true(device.get("no_device")):
-        return Entry(name)
+        return DeviceEntry(name)
     asked = _asked(device)
     for reason, broken in _RULES:
         if broken(asked):
             raise BadEntryError(reason.format(**asked._asdict()))
     if asked.target == LOCAL:
-        return (Entry(name, image_id=_canonical(asked.id) or "") if asked.source == IMAGE
-                else Entry(name, disk=_local(device, asked)))
-    return Entry(name, volume=_volume(name, device, asked))
+        return (DeviceEntry(name, image_id=_canonical(asked.id) or "") if asked.source == IMAGE
+                else DeviceEntry(name, disk=_local(device, asked)))
+    return DeviceEntry(name, volume=_volume(name, device, asked))
 
 
 def _asked(device: Mapping[str, Json]) -> _Asked:
@@ -155,16 +155,16 @@ def _volume(name: str, device: Mapping[str, Json], asked: _Asked) -> BlockDevice
 # -- the old form
 
 
-def old_entry(device: Mapping[str, Json]) -> Entry:
+def old_entry(device: Mapping[str, Json]) -> DeviceEntry:
     """An entry of the old form, where nothing says what is booted from: :func:`with_root` does. BadEntryError."""
     name, virtual = bare(_text(device, "device_name")), _text(device, "virtual_name") or ""
     if is_true(device.get("no_device")):
-        return Entry(name)
+        return DeviceEntry(name)
     size = _number(device, "volume_size") or None
     if virtual == SWAP:
-        return Entry(name, disk=LocalDisk(kind=SWAP, size=size))
+        return DeviceEntry(name, disk=LocalDisk(kind=SWAP, size=size))
     if _EPHEMERAL.fullmatch(virtual):
-        return Entry(name, disk=LocalDisk(kind=EPHEMERAL, size=size))
+        return DeviceEntry(name, disk=LocalDisk(kind=EPHEMERAL, size=size))
     source = SNAPSHOT if device.get("snapshot_id") else VOLUME
     if not device.get(f"{source}_id"):
         raise BadEntryError("it names no volume and no snapshot")
@@ -173,7 +173,7 @@ def old_entry(device: Mapping[str, Json]) -> Entry:
                          if key in device}})
 
 
-def with_root(entries: Iterable[Entry], root: str, image: bool) -> list[Entry]:
+def with_root(entries: Iterable[DeviceEntry], root: str, image: bool) -> list[DeviceEntry]:
     """Entries of the old form, with what is booted from: the volume whose device is named as ``root`` is, else the
     image where there is one, else the first volume."""
     found = list(entries)

@@ -17,7 +17,7 @@ from nova.model.block_device_entries import (
     EPHEMERAL,
     SWAP,
     BadEntryError,
-    Entry,
+    DeviceEntry,
     bare,
     is_true,
     new_entry,
@@ -36,7 +36,7 @@ BLOCK_DEVICES, VIRTUAL = "block_device_mapping", "mappings"
 _ROOTS = ("root", "ami")  # what mappings call it
 
 
-class Disks(NamedTuple):
+class MergedDisks(NamedTuple):
     """``local`` empty: as the flavor has them. The volume that the server boots from, if any, is the first."""
 
     local: tuple[LocalDisk, ...]
@@ -44,7 +44,7 @@ class Disks(NamedTuple):
 
 
 def merged(disks: tuple[LocalDisk, ...], volumes: tuple[BlockDevice, ...], properties: Properties, flavor: Flavor,
-           unmapped: Iterable[str] = ()) -> Disks:
+           unmapped: Iterable[str] = ()) -> MergedDisks:
     """The disks of a request (those of :class:`nova.model.servers.NewServer`) with those of its image, whose
     ``properties`` these are: imageRef's, or else those of the image that the boot volume is made of. (A volume that is
     there already remembers its image's properties, and what they map are no disks of this server.) Where both name a
@@ -63,7 +63,7 @@ def merged(disks: tuple[LocalDisk, ...], volumes: tuple[BlockDevice, ...], prope
     _check_boot(together)
     if root_of(together) is None:
         _check_names(mine, root_name(properties))
-    return Disks(_local(disks, theirs, flavor), tuple(sorted(together, key=lambda one: one.boot_index != 0)))
+    return MergedDisks(_local(disks, theirs, flavor), tuple(sorted(together, key=lambda one: one.boot_index != 0)))
 
 
 def count_local(disks: Sequence[LocalDisk], volumes: tuple[BlockDevice, ...], flavor: Flavor) -> int:
@@ -79,7 +79,7 @@ def root_name(properties: Properties) -> str:
     return named or next(filter(None, mapped), USUAL_ROOT)
 
 
-def image_entries(properties: Properties) -> list[Entry]:
+def image_entries(properties: Properties) -> list[DeviceEntry]:
     """The disks that an image asks for beside its own; empty: it asks for none. ``mappings`` give way to
     ``block_device_mapping`` of the same device. server.BadImageDevice."""
     new = is_true(_value(properties, "bdm_v2"))
@@ -95,19 +95,19 @@ def image_entries(properties: Properties) -> list[Entry]:
     return [*found, *(entry for entry in _virtual(properties) if entry.name not in taken)]
 
 
-def _virtual(properties: Properties) -> Iterable[Entry]:
+def _virtual(properties: Properties) -> Iterable[DeviceEntry]:
     """Of ``mappings``. Their sizes are the flavor's."""
     for item in _items(properties, VIRTUAL):
         virtual = item.get("virtual")
         if isinstance(virtual, str) and virtual.startswith((SWAP, EPHEMERAL)):
-            yield Entry(bare(str(item.get("device") or "")),
+            yield DeviceEntry(bare(str(item.get("device") or "")),
                         disk=LocalDisk(kind=SWAP if virtual == SWAP else EPHEMERAL))
 
 
 # -- together
 
 
-def _local(disks: tuple[LocalDisk, ...], theirs: Iterable[Entry], flavor: Flavor) -> tuple[LocalDisk, ...]:
+def _local(disks: tuple[LocalDisk, ...], theirs: Iterable[DeviceEntry], flavor: Flavor) -> tuple[LocalDisk, ...]:
     """The request's; of kinds that it has none of, the image's; of kinds that neither has, the flavor's."""
     usual = {disk.kind: disk for disk in _usual(flavor)}
     named = [entry.disk for entry in theirs if entry.disk and (entry.disk.size or entry.disk.kind in usual)]

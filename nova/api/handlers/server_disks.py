@@ -11,7 +11,7 @@ import msgspec
 
 from nova import errors
 from nova.model.base import Json
-from nova.model.block_device_entries import SWAP, BadEntryError, Entry, new_entry, old_entry, with_root
+from nova.model.block_device_entries import SWAP, BadEntryError, DeviceEntry, new_entry, old_entry, with_root
 from nova.model.block_devices import USUAL_ROOT
 from nova.model.servers import LocalDisk
 from nova.model.volumes import VOLUME, BlockDevice
@@ -19,7 +19,7 @@ from nova.model.volumes import VOLUME, BlockDevice
 List = Sequence[Mapping[str, Json]]
 
 
-class Terms(NamedTuple):
+class DeviceTerms(NamedTuple):
     """What the request's devices must fit. ``image``: imageRef; ``servers``: how many are asked for at most;
     ``multiattach``: the version knows volumes of several servers; ``most_local``: disks of the host, below 0: any."""
 
@@ -29,7 +29,7 @@ class Terms(NamedTuple):
     most_local: int
 
 
-class Devices(NamedTuple):
+class AskedDevices(NamedTuple):
     """As :class:`nova.model.servers.NewServer` has them."""
 
     disks: tuple[LocalDisk, ...] = ()
@@ -37,7 +37,7 @@ class Devices(NamedTuple):
     unmapped: tuple[str, ...] = ()
 
 
-def devices_of(old: List, new: List, terms: Terms) -> Devices:
+def devices_of(old: List, new: List, terms: DeviceTerms) -> AskedDevices:
     """The devices that ``block_device_mapping`` (old) or ``block_device_mapping_v2`` (new) ask for. The image's own
     disk is checked and left out. server.BadBlockDevice, BadBlockDevices, TooManyLocalDisks."""
     entries = with_root(_read(old, old_entry), USUAL_ROOT, bool(terms.image)) if old else _read(new, new_entry)
@@ -51,11 +51,11 @@ def devices_of(old: List, new: List, terms: Terms) -> Devices:
     disks = tuple(entry.disk for entry in entries if entry.disk)
     if 0 <= terms.most_local < len(disks):
         raise errors.server.TooManyLocalDisks(count=len(disks), most=terms.most_local)
-    return Devices(disks, tuple(_shared(entry.volume, terms) for entry in entries if entry.volume),
+    return AskedDevices(disks, tuple(_shared(entry.volume, terms) for entry in entries if entry.volume),
                    tuple(entry.name for entry in entries if entry.name and not entry.volume and not entry.image_id))
 
 
-def _read(devices: List, reader: Callable[[Mapping[str, Json]], Entry]) -> list[Entry]:
+def _read(devices: List, reader: Callable[[Mapping[str, Json]], DeviceEntry]) -> list[DeviceEntry]:
     found = []
     for number, device in enumerate(devices):
         try:
@@ -65,38 +65,38 @@ def _read(devices: List, reader: Callable[[Mapping[str, Json]], Entry]) -> list[
     return found
 
 
-def _asks(entry: Entry) -> bool:
+def _asks(entry: DeviceEntry) -> bool:
     return bool(entry.disk or entry.volume or entry.image_id)
 
 
-def _shared(volume: BlockDevice, terms: Terms) -> BlockDevice:
+def _shared(volume: BlockDevice, terms: DeviceTerms) -> BlockDevice:
     return msgspec.structs.replace(volume, multiattach=terms.multiattach and volume.source == VOLUME)
 
 
 # -- of all entries together
 
 
-def _check_swap(entries: Iterable[Entry]) -> None:
+def _check_swap(entries: Iterable[DeviceEntry]) -> None:
     swaps = [number for number, entry in enumerate(entries) if entry.disk and entry.disk.kind == SWAP]
     if len(swaps) > 1:
         raise errors.server.BadBlockDevice(number=swaps[1], reason="more than one swap disk")
 
 
-def _check_shared(entries: Iterable[Entry]) -> None:
+def _check_shared(entries: Iterable[DeviceEntry]) -> None:
     for number, entry in enumerate(entries):
         if entry.volume and entry.volume.source == VOLUME:
             raise errors.server.BadBlockDevice(number=number, reason="one volume can not be given to several servers: "
                                                "ask for one server at a time")
 
 
-def _check_names(entries: Iterable[Entry]) -> None:
+def _check_names(entries: Iterable[DeviceEntry]) -> None:
     for number, entry in enumerate(entries):
         if entry.volume and entry.name == USUAL_ROOT:
             raise errors.server.BadBlockDevice(number=number, reason=f"device_name {USUAL_ROOT} clashes with the root "
                                                "device, which imageRef gives; leave either out")
 
 
-def _check_image(entries: Iterable[Entry], image: str) -> None:
+def _check_image(entries: Iterable[DeviceEntry], image: str) -> None:
     for number, entry in enumerate(entries):
         if not entry.image_id:
             continue
@@ -108,7 +108,7 @@ def _check_image(entries: Iterable[Entry], image: str) -> None:
                                                f"{entry.image_id}, and imageRef is {image}")
 
 
-def _check_boot(entries: Iterable[Entry], own_disk: bool) -> None:
+def _check_boot(entries: Iterable[DeviceEntry], own_disk: bool) -> None:
     """``own_disk``: without a word, the image's disk is booted from unless a device is."""
     found = sorted((entry.boot_index, number) for number, entry in enumerate(entries) if entry.boot_index is not None)
     if own_disk and (not found or found[0][0] > 0):

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from nova.model.block_device_entries import BadEntryError, Entry, new_entry, of_image, old_entry, with_root
+from nova.model.block_device_entries import BadEntryError, DeviceEntry, new_entry, of_image, old_entry, with_root
 from nova.model.servers import LocalDisk
 from nova.model.volumes import BlockDevice
 
@@ -34,7 +34,7 @@ BLANK = {"source_type": "blank", "destination_type": "local"}
     ({"source_type": "blank", "destination_type": "volume", "volume_size": 1, "boot_index": "0"},
      BlockDevice(source="blank", size_gb=1, boot_index=0))])
 def test_new_entry_when_it_lies_on_a_volume_then_this_is_told(device: dict[str, Any], volume: BlockDevice) -> None:
-    assert new_entry(device) == Entry((volume.device_name or "").removeprefix("/dev/"), volume=volume)
+    assert new_entry(device) == DeviceEntry((volume.device_name or "").removeprefix("/dev/"), volume=volume)
 
 
 @pytest.mark.parametrize(("device", "disk"), [
@@ -43,18 +43,18 @@ def test_new_entry_when_it_lies_on_a_volume_then_this_is_told(device: dict[str, 
     ({**BLANK, "guest_format": "swap", "volume_size": "64", "boot_index": -1}, LocalDisk(kind="swap", size=64))])
 def test_new_entry_when_it_is_blank_and_local_then_it_is_a_disk_of_the_host(device: dict[str, Any],
                                                                             disk: LocalDisk) -> None:
-    assert new_entry(device) == Entry(disk=disk)
+    assert new_entry(device) == DeviceEntry(disk=disk)
 
 
 def test_new_entry_when_it_is_the_images_disk_then_the_server_boots_from_it() -> None:
     entry = new_entry({**ROOT, "device_name": "/dev/vda"})
-    assert (entry, entry.boot_index) == (Entry("vda", image_id=ID), 0)
+    assert (entry, entry.boot_index) == (DeviceEntry("vda", image_id=ID), 0)
 
 
 @pytest.mark.parametrize("said", [True, "true", "1", "YES"])
 def test_entry_when_no_device_is_said_then_nothing_else_is_looked_at(said: Any) -> None:
     device = {"no_device": said, "device_name": "/dev/vdb", "source_type": "x", "virtual_name": "y"}
-    assert new_entry(device) == old_entry(device) == Entry("vdb")
+    assert new_entry(device) == old_entry(device) == DeviceEntry("vdb")
 
 
 @pytest.mark.parametrize(("device", "reason"), [
@@ -87,14 +87,14 @@ def test_new_entry_of_an_image_when_the_id_is_under_its_sources_name_then_it_is_
 
 
 @pytest.mark.parametrize(("device", "entry"), [
-    ({"virtual_name": "swap", "volume_size": 64}, Entry(disk=LocalDisk(kind="swap", size=64))),
-    ({"virtual_name": "ephemeral0", "device_name": "vdb"}, Entry("vdb", disk=LocalDisk(kind="ephemeral"))),
-    ({"virtual_name": "ephemeral1", "volume_id": ID}, Entry(disk=LocalDisk(kind="ephemeral"))),
-    ({"volume_id": ID, "delete_on_termination": True}, Entry(volume=BlockDevice(volume_id=ID,
+    ({"virtual_name": "swap", "volume_size": 64}, DeviceEntry(disk=LocalDisk(kind="swap", size=64))),
+    ({"virtual_name": "ephemeral0", "device_name": "vdb"}, DeviceEntry("vdb", disk=LocalDisk(kind="ephemeral"))),
+    ({"virtual_name": "ephemeral1", "volume_id": ID}, DeviceEntry(disk=LocalDisk(kind="ephemeral"))),
+    ({"volume_id": ID, "delete_on_termination": True}, DeviceEntry(volume=BlockDevice(volume_id=ID,
                                                                                delete_on_termination=True))),
     ({"snapshot_id": OTHER, "volume_id": ID, "volume_size": 2},
-     Entry(volume=BlockDevice(source="snapshot", source_id=OTHER, size_gb=2)))])
-def test_old_entry_when_it_names_something_then_this_is_told(device: dict[str, Any], entry: Entry) -> None:
+     DeviceEntry(volume=BlockDevice(source="snapshot", source_id=OTHER, size_gb=2)))])
+def test_old_entry_when_it_names_something_then_this_is_told(device: dict[str, Any], entry: DeviceEntry) -> None:
     assert old_entry(device) == entry
 
 
@@ -111,6 +111,6 @@ def test_old_entry_when_it_names_nothing_that_can_be_then_it_is_refused(device: 
     ([], "vda", False, None)])
 def test_old_entries_when_the_root_is_looked_for_then_by_name_then_the_image_then_the_first_volume(
         names: list[str], root: str, image: bool, booted: str | None) -> None:
-    local = Entry("vda", disk=LocalDisk(kind="ephemeral"))
+    local = DeviceEntry("vda", disk=LocalDisk(kind="ephemeral"))
     entries = with_root([local, *(old_entry({"volume_id": ID, "device_name": name}) for name in names)], root, image)
     assert [entry.name for entry in entries if entry.boot_index == 0] == ([booted] if booted else [])
