@@ -36,7 +36,7 @@ BLOCK_DEVICES, VIRTUAL = "block_device_mapping", "mappings"
 _ROOTS = ("root", "ami")  # what mappings call it
 
 
-class DisksOfServer(NamedTuple):
+class MergedDisks(NamedTuple):
     """``local`` empty: as the flavor has them. The volume that the server boots from, if any, is the first."""
 
     local: tuple[LocalDisk, ...]
@@ -44,7 +44,7 @@ class DisksOfServer(NamedTuple):
 
 
 def merged(disks: tuple[LocalDisk, ...], volumes: tuple[BlockDevice, ...], properties: Properties, flavor: Flavor,
-           unmapped: Iterable[str] = ()) -> DisksOfServer:
+           unmapped: Iterable[str] = ()) -> MergedDisks:
     """The disks of a request (those of :class:`nova.model.servers.NewServer`) with those of its image, whose
     ``properties`` these are: imageRef's, or else those of the image that the boot volume is made of. (A volume that is
     there already remembers its image's properties, and what they map are no disks of this server.) Where both name a
@@ -63,7 +63,7 @@ def merged(disks: tuple[LocalDisk, ...], volumes: tuple[BlockDevice, ...], prope
     _check_boot(together)
     if root_of(together) is None:
         _check_names(mine, root_name(properties))
-    return DisksOfServer(_local(disks, theirs, flavor), tuple(sorted(together, key=lambda one: one.boot_index != 0)))
+    return MergedDisks(_local(disks, theirs, flavor), tuple(sorted(together, key=lambda one: one.boot_index != 0)))
 
 
 def count_local(disks: Sequence[LocalDisk], volumes: tuple[BlockDevice, ...], flavor: Flavor) -> int:

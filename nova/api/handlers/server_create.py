@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from nova import errors
 from nova.api import versions
-from nova.api.handlers.server_disks import Devices, DeviceTerms, devices_of
+from nova.api.handlers.server_disks import AskedDevices, DeviceTerms, devices_of
 from nova.api.request import Request
 from nova.model.base import Json
 from nova.model.networks import RequestedNetwork
@@ -123,13 +123,13 @@ def files_of(asked: Mapping[str, Json]) -> dict[str, str]:
     return files
 
 
-def _devices(req: Request, asked: Mapping[str, Json], most: int) -> Devices:
+def _devices(req: Request, asked: Mapping[str, Json], most: int) -> AskedDevices:
     old, new = asked.get("block_device_mapping"), asked.get("block_device_mapping_v2")
     if old and new:
         raise errors.server.BadCreate("Using different block_device_mapping syntaxes is not allowed in the same "
                                       "request.")
     if not old and not new:
-        return Devices()
+        return AskedDevices()
     req.authorize(rule=ATTACH_VOLUME)
     return devices_of(old or (), new or (), DeviceTerms(
         image=_image(asked), servers=most, multiattach=versions.volumes_may_be_shared(req.version),

@@ -29,7 +29,7 @@ class DeviceTerms(NamedTuple):
     most_local: int
 
 
-class Devices(NamedTuple):
+class AskedDevices(NamedTuple):
     """As :class:`nova.model.servers.NewServer` has them."""
 
     disks: tuple[LocalDisk, ...] = ()
@@ -37,7 +37,7 @@ class Devices(NamedTuple):
     unmapped: tuple[str, ...] = ()
 
 
-def devices_of(old: List, new: List, terms: DeviceTerms) -> Devices:
+def devices_of(old: List, new: List, terms: DeviceTerms) -> AskedDevices:
     """The devices that ``block_device_mapping`` (old) or ``block_device_mapping_v2`` (new) ask for. The image's own
     disk is checked and left out. server.BadBlockDevice, BadBlockDevices, TooManyLocalDisks."""
     entries = with_root(_read(old, old_entry), USUAL_ROOT, bool(terms.image)) if old else _read(new, new_entry)
@@ -51,7 +51,7 @@ def devices_of(old: List, new: List, terms: DeviceTerms) -> Devices:
     disks = tuple(entry.disk for entry in entries if entry.disk)
     if 0 <= terms.most_local < len(disks):
         raise errors.server.TooManyLocalDisks(count=len(disks), most=terms.most_local)
-    return Devices(disks, tuple(_shared(entry.volume, terms) for entry in entries if entry.volume),
+    return AskedDevices(disks, tuple(_shared(entry.volume, terms) for entry in entries if entry.volume),
                    tuple(entry.name for entry in entries if entry.name and not entry.volume and not entry.image_id))
 
 

@@ -170,6 +170,9 @@ class CreateAdmission:
             key = keypair(tx, user_id, order.key_name)
         disks = block_devices.merged(order.disks, order.volumes, image.properties if image else {}, flavor,
                                      order.unmapped)
+        most, count = self.deps.settings.max_local_block_devices, block_devices.count_local(*disks, flavor)
+        if 0 <= most < count:
+            raise errors.server.TooManyLocalDisks(count=count, most=most)
         wanted = self._volumes.look_up(disks.volumes)
         if root_of(wanted.devices) is not None:  # what is on the volume is no image's data any more
             image = msgspec.structs.replace(wanted.image or image or Image(id=""), id="")

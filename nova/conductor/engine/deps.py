@@ -60,6 +60,7 @@ class ConductorSettings:
     report_interval: int = 30
     max_limit: int = 1000
     max_attempts: int = 3
+    max_local_block_devices: int = 3  # below 0: any number
     shutdown_timeout: int = 60
     force_config_drive: bool = False
     dhcp_domain: str = "novalocal"

@@ -22,7 +22,7 @@ class ServerVolumeCalls:
 
     @call(reads=True, since="1.7")
     def list_server_volumes(self, query: ServerQuery) -> tuple[BlockDevice, ...]:
-        """In the guest's order; volumes that are still to be attached are there, too. NotFound outside the scope."""
+        """In the guest's order, with volumes that are still to be attached. NotFound outside the scope."""
 
     @call(since="1.7")
     def attach_volume(self, server_uuid: str, wanted: AttachVolume, wait: bool) -> BlockDevice:
