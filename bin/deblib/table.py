@@ -87,7 +87,7 @@ PACKAGES = (
         programs=("nova-compute",),
         depends=("qemu-system-x86", "qemu-utils", "libvirt-daemon-system", "libvirt-clients", "genisoimage",
                  "dosfstools", "bubblewrap", "iptables", "iproute2", "conntrack"),
-        suggests=("openvswitch-switch", "ovmf", "swtpm", "swtpm-tools"),
+        suggests=("nfs-common", "openvswitch-switch", "ovmf", "swtpm", "swtpm-tools"),
         files={"etc/modules-load.d/nova-compute.conf": "usr/lib/modules-load.d/nova-compute.conf"}),
     _daemon("nova-network", "Nova's own networks: bridges, DHCP, floating addresses", "nova-dhcpbridge",
             depends=("dnsmasq-base", "dnsmasq-utils", "iptables", "iproute2", "conntrack", "iputils-arping"),

@@ -33,7 +33,7 @@ ROOT, DATA = "11111111-8a3f-4f0e-9f0c-2b7d0f8f3a01", "22222222-8a3f-4f0e-9f0c-2b
 
 RBD = VolumeRecord(volume_id=DATA, kind="rbd", store="rbd", path=f"volumes/volume-{DATA}", user="cinder", secret=SECRET,
                    hosts=(("10.0.0.1", "6789"), ("fd00::2", "6789")), discard=True)
-NFS = VolumeRecord(volume_id=DATA, kind="nfs", path=f"/var/lib/nova/mnt/9f3a/volume-{DATA}", format="qcow2",
+NFS = VolumeRecord(volume_id=DATA, kind="nfs", path=f"/var/lib/nova/mnt/9f3a/volume-{DATA}",
                    throttle=(("total_bytes_sec", 2097152),), readonly=True, blocks=(512, 4096))
 BLOCK = VolumeRecord(volume_id=DATA, kind="local", store="block", path="/dev/disk/by-id/one")
 FILE_ROOT = msgspec.structs.replace(NFS, volume_id=ROOT, path="/mnt/root", format="raw", throttle=(), readonly=False,
@@ -92,6 +92,12 @@ def test_volume_when_its_bus_and_name_are_chosen_then_they_are_free_and_as_asked
         changes, properties, bus, name):
     target = disk_of(DATA, (device(**changes), RBD), image=image(**properties)).find("target")
     assert (target.get("bus"), target.get("dev")) == (bus, name)
+
+
+def test_volume_in_qcow2_when_it_is_defined_then_libvirt_looks_for_what_lies_under_it():
+    """Cinder's snapshots of such volumes are files under them."""
+    disk = disk_of(DATA, (device(), msgspec.structs.replace(NFS, format="qcow2")))
+    assert disk.find("driver").get("type") == "qcow2" and disk.find("backingStore") is None
 
 
 @pytest.mark.parametrize("changes", [{"device_type": "lun"}, {"bus": "xen"}])
@@ -346,6 +352,25 @@ def test_live_migration_when_a_volume_was_plugged_in_then_it_goes_by_its_name_an
         for host in (rig.other, rig):
             host.driver.volumes.disconnect(uuid)
             unbuild(host, made)
+            host.close()
+
+
+def test_arrival_when_a_volume_is_in_qcow2_then_it_is_refused_and_nothing_of_it_is_left(tmp_path, links, one):
+    rig = two(MoveRig(tmp_path / "a", links), MoveRig(tmp_path / "b", links))
+    made, folders = make_order(rig.bridge), rig.other.driver.tools.folders
+    try:
+        build(rig, made)
+        source = rig.driver.live_moves.describe(made.server_uuid)
+        rig.other.driver.volumes.connect(made.server_uuid, (one,))
+        folder = folders.of(made.server_uuid)
+        folder.keep_volumes(tuple(msgspec.structs.replace(it, format="qcow2") for it in folder.volumes()))
+        move = move_order(silent(msgspec.structs.replace(made, volumes=(one,))), source)
+        with pytest.raises(errors.host.VolumeData, match="qcow2"):
+            rig.other.driver.live_moves.prepare_arrival(move, rig.other.images)
+        assert rig.other.left_over(made) == []
+    finally:
+        unbuild(rig, made)
+        for host in (rig.other, rig):
             host.close()
 
 
