@@ -12,7 +12,7 @@ from nova.conductor.actions.rescue import Rescues
 from nova.conductor.actions.resize import Resizes
 from nova.conductor.actions.shelve import Unshelving
 from nova.conductor.actions.snapshot import ImagesOfServers
-from nova.conductor.actions.volumes import VolumeActions
+from nova.conductor.actions.volume_requests import VolumeActions
 from nova.conductor.engine import announce
 from nova.conductor.engine.assembled import Assembled, assemble
 from nova.conductor.engine.deps import Deps

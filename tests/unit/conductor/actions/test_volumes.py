@@ -11,7 +11,7 @@ import pytest
 import sqlalchemy as sa
 
 from nova import context, errors
-from nova.conductor.actions import volumes as volume_actions
+from nova.conductor.actions import volume_requests
 from nova.conductor.engine import volume_cleanups
 from nova.conductor.registry import ATTACH_VOLUME, DETACH_VOLUME
 from nova.db import volumes as rows
@@ -190,7 +190,7 @@ def test_attach_when_the_conductor_dies_after_the_reservation_then_it_is_given_b
                                                                                    ) -> None:
     [uuid], volume = cloud.active(1), cloud.volume_service.add()
     with monkeypatch.context() as patch:
-        patch.setattr(volume_actions, "begin", lambda *args: (_ for _ in ()).throw(KeyboardInterrupt))
+        patch.setattr(volume_requests, "begin", lambda *args: (_ for _ in ()).throw(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             attach(cloud, uuid, volume)
     assert cloud.volume_service.status(volume) == "reserved"
