@@ -17,7 +17,7 @@ from .keystone import REGION
 from .layout import CONTROLLER, PORTS, Layout, write_private
 from .secrets import Secrets
 from .spec import SERVICES, Daemon, Probe
-from .stack import SERVICE_USER, Stack
+from .stack import Stack
 
 SHARE = "127.0.0.1:/volumes"
 TYPE = "nfs"
@@ -25,11 +25,17 @@ PROGRAMS = ("cinder-api", "cinder-scheduler", "cinder-volume")
 QUOTAS = ("volumes", "snapshots", "gigabytes", "backups", "backup_gigabytes", "groups")
 PRIVILEGED = ("privsep", "cinder_sys_admin", "privsep_osbrick")
 UP_S = 60  # until the back end reports itself
-# Cinder runs a few programs by sudo, also when it is root: here it is, and there may be no sudo
+# Cinder calls it though it is root already, and there may be no sudo
 SUDO = """\
 #!/bin/sh
 while [ "${1#-}" != "$1" ]; do shift; done
 exec "$@"
+"""
+# Cinder looks whether it is there, and never runs it: all is mounted
+MOUNT = """\
+#!/bin/sh
+echo "$0: nothing is mounted in this cloud" >&2
+exit 1
 """
 
 
@@ -104,7 +110,7 @@ def rootwrap(layout: Layout) -> str:
     return f"""\
 [DEFAULT]
 filters_path = {layout.venvs}/cinder/etc/cinder/rootwrap.d
-exec_dirs = {layout.venvs}/cinder/bin,/usr/sbin,/usr/bin,/sbin,/bin
+exec_dirs = {layout.etc}/cinder/bin,{layout.venvs}/cinder/bin,/usr/sbin,/usr/bin,/sbin,/bin
 use_syslog = false
 """
 
@@ -114,7 +120,6 @@ def binds(stack: Stack, room: str) -> tuple[tuple[str, str], ...]:
     layout = stack.layout
     if not layout.choices.volumes or room not in layout.addresses:
         return ()
-    stack.directory("data", "cinder")
     source = stack.directory("data", "cinder", "volumes", mode=0o755)
     state = layout.data / "cinder" if room == CONTROLLER else layout.nova_state(room)
     target = state / "mnt" / share_directory()
@@ -135,13 +140,13 @@ def start(stack: Stack) -> str:
 
 def prepare(stack: Stack) -> str:
     layout, etc = stack.layout, stack.layout.etc / "cinder"
-    stack.directory("etc", "cinder", owner=SERVICE_USER)
+    stack.directory("etc", "cinder")
     stack.directory("data", "cinder", mode=0o755)
-    stack.directory("data", "cinder", "locks", owner=SERVICE_USER)
-    write_private(etc / "cinder.conf", settings(layout, stack.secrets), owner=SERVICE_USER)
+    write_private(etc / "cinder.conf", settings(layout, stack.secrets))
     write_private(etc / "rootwrap.conf", rootwrap(layout))
     write_private(etc / "shares", f"{SHARE}\n")
-    write_private(etc / "bin" / "sudo", SUDO, mode=0o755)
+    for name, text in (("sudo", SUDO), ("mount.nfs", MOUNT)):
+        write_private(etc / "bin" / name, text, mode=0o755)
     fingerprint = venvs.stamp(layout, "cinder")
     if stack.done("cinder", fingerprint):
         return "unchanged"
@@ -150,23 +155,21 @@ def prepare(stack: Stack) -> str:
         "cinder",
         [layout.program("cinder", "cinder-manage"), "--config-file", str(etc / "cinder.conf"), "db", "sync"],
         env={"PYTHONWARNINGS": "ignore"},
-        user=SERVICE_USER,
     )
     stack.mark_done("cinder", fingerprint)
     return "tables made"
 
 
 def daemons(stack: Stack) -> list[Daemon]:
-    """The last one is root: it makes files for QEMU."""
-    return [_daemon(stack, name, None if name == PROGRAMS[-1] else SERVICE_USER) for name in PROGRAMS]
+    """All of root: cinder-volume needs it, and they share locks, which are files."""
+    return [_daemon(stack, name) for name in PROGRAMS]
 
 
-def _daemon(stack: Stack, name: str, user: str | None) -> Daemon:
+def _daemon(stack: Stack, name: str) -> Daemon:
     layout, etc = stack.layout, stack.layout.etc / "cinder"
     made = Daemon(
         name=name,
         argv=(layout.program("cinder", name), "--config-file", str(etc / "cinder.conf")),
-        user=user,
         env={
             "PATH": f"{etc}/bin:{layout.venvs}/cinder/bin:/usr/sbin:/usr/bin:/sbin:/bin",
             "PYTHONWARNINGS": "ignore",
@@ -213,5 +216,5 @@ def _make_type(cinder: Service) -> None:
 
 
 def _reports(cinder: Service) -> bool:
-    found = cinder.get("/os-services")["services"]
-    return any(one["binary"] == "cinder-volume" and one["state"] == "up" for one in found)
+    """Whether the scheduler knows of a place for volumes. (The service is "up" before its driver is.)"""
+    return bool(cinder.get("/scheduler-stats/get_pools")["pools"])

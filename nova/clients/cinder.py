@@ -92,9 +92,8 @@ class Cinder:
     def create(self, new: NewVolume, as_user: bool = False) -> Volume:
         """A volume that is still ``creating``, of the asking project. volume.Refused, volume.OverQuota,
         volume.SnapshotNotFound, volume.TypeNotFound."""
-        missing = (errors.volume.SnapshotNotFound(snapshot=new.snapshot_id) if new.snapshot_id
-                   else errors.volume.TypeNotFound(volume_type=new.volume_type))
-        with _missing(missing):
+        with _missing(errors.volume.TypeNotFound(volume_type=new.volume_type),
+                      errors.volume.SnapshotNotFound(snapshot=new.snapshot_id)):
             return values.volume(self._read("POST", "/volumes", "volume", as_user=as_user,
                                             json={"volume": values.new_volume(new)}))
 
@@ -112,16 +111,18 @@ class Cinder:
         self._act(volume_id, "os-roll_detaching", {}, as_user)
 
     def complete_migration(self, old_id: str, new_id: str, error: bool = False, as_user: bool = False) -> str:
-        """End a swap that Cinder began; the id that the data have from now on. volume.NotFound, volume.Refused."""
-        with _missing(errors.volume.NotFound(volume=old_id)):
+        """End a swap that Cinder began; the id that the data have from now on. From a volume that Cinder does not move
+        (its ``migration_status`` is None) it takes the attachments: look first. volume.NotFound, volume.Refused."""
+        with _missing(errors.volume.NotFound(volume=old_id), errors.volume.NotFound(volume=new_id)):
             body = {"os-migrate_volume_completion": {"new_volume": new_id, "error": error}}
             return str(self._read("POST", _path("volumes", old_id, "/action"), "save_volume_id", as_user=as_user,
                                   json=body))
 
     def reimage(self, volume_id: str, image_id: str, reserved: bool = True, as_user: bool = False) -> None:
         """Write an image over the volume: it is ``downloading`` until that is done. ``reserved``: it may be so now.
-        volume.NotFound, volume.Refused; volume.TooOld below 3.68."""
-        self._act(volume_id, "os-reimage", {"image_id": image_id, "reimage_reserved": reserved}, as_user, REIMAGE)
+        volume.NotFound, image.NotFound, volume.Refused; volume.TooOld below 3.68."""
+        self._act(volume_id, "os-reimage", {"image_id": image_id, "reimage_reserved": reserved}, as_user, REIMAGE,
+                  errors.image.NotFound(image_id=image_id))
 
     def encryption(self, volume_id: str, as_user: bool = False) -> VolumeEncryption | None:
         """None: it is not encrypted. volume.NotFound."""
@@ -130,7 +131,8 @@ class Cinder:
 
     def types(self, as_user: bool = False) -> Mapping[str, str]:
         """The name of each volume type, by its id and by its name."""
-        found = self._all("types", "volume_types", lambda one: (one["id"], one["name"]), {}, as_user=as_user)
+        found = self._all("types", "volume_types", lambda one: (one["id"], one["name"]), {}, links="volume_type_links",
+                          as_user=as_user)
         return {key: name for type_id, name in found for key in (type_id, name)}
 
     # -- snapshots
@@ -197,7 +199,8 @@ class Cinder:
 
     def attach(self, volume_id: str, server_uuid: str, connector: Connector, mountpoint: str | None = None,
                as_user: bool = False) -> VolumeAttachment:
-        """Reserve and connect at once: a second host's, while a server moves. ``mountpoint``: such as ``/dev/vdb``.
+        """Reserve and connect at once: a second host's, while a server moves; the volume is ``attaching`` until it is
+        completed or deleted. ``mountpoint``: such as ``/dev/vdb``.
 
         volume.NotFound, volume.Refused; volume.Away, also when it may have been made (:meth:`list_attachments`).
         """
@@ -207,7 +210,7 @@ class Cinder:
     def connect(self, attachment_id: str, connector: Connector, mountpoint: str | None = None, as_user: bool = False
                 ) -> VolumeAttachment:
         """Let a host in; how it reaches the volume, which is ``attaching`` then. volume.AttachmentNotFound,
-        volume.Refused."""
+        volume.Refused; service.Conflict: another attachment of the volume is connected, and it is of one server."""
         body = {"attachment": {"connector": _connector(connector, mountpoint)}}
         with _missing(errors.volume.AttachmentNotFound(attachment=attachment_id)):
             return values.attachment(self._read("PUT", _path("attachments", attachment_id), "attachment",
@@ -245,8 +248,8 @@ class Cinder:
     # -- inside
 
     def _act(self, volume_id: str, action: str, arguments: Mapping[str, Json], as_user: bool,
-             versions: tuple[Version, ...] = ()) -> None:
-        with _missing(errors.volume.NotFound(volume=volume_id)):
+             versions: tuple[Version, ...] = (), *others: errors.NovaError) -> None:
+        with _missing(errors.volume.NotFound(volume=volume_id), *others):
             self._call("POST", _path("volumes", volume_id, "/action"), as_user=as_user, versions=versions,
                               json={action: arguments})
 
@@ -287,8 +290,9 @@ class Cinder:
         return caller.call(method, path, headers=caller.headers(versions), **kwargs)
 
     def _all(self, path: str, key: str, read: Callable[[Mapping[str, Json]], T], params: Mapping[str, Json],
-             limit: int | None = None, **kwargs: Json) -> tuple[T, ...]:
-        """Every page of a list, up to ``limit`` entries."""
+             limit: int | None = None, links: str = "", **kwargs: Json) -> tuple[T, ...]:
+        """Every page of a list, up to ``limit`` entries. ``links``: what the way to the next one is called, where that
+        is not the list's own name."""
         found: list[T] = []
         following: Sequence[tuple[str, Json]] | None = list(params.items())
         while following is not None and (limit is None or len(found) < limit):
@@ -296,7 +300,7 @@ class Cinder:
             if not isinstance(body.get(key), list):
                 raise _strange("GET", path)
             found += [read(one) for one in body[key]]
-            following = _next(body.get(f"{key}_links") or ()) if body[key] else None
+            following = _next(body.get(links or f"{key}_links") or ()) if body[key] else None
         return tuple(itertools.islice(found, limit))
 
 
@@ -316,12 +320,14 @@ def _connector(connector: Connector, mountpoint: str | None) -> dict[str, Json]:
 
 
 @contextlib.contextmanager
-def _missing(error: errors.NovaError) -> Iterator[None]:
-    """``error`` says what is missing, when something is."""
+def _missing(*candidates: errors.NovaError) -> Iterator[None]:
+    """When something is missing, that one of ``candidates`` says so whose thing Cinder names; else the first."""
     try:
         yield
     except errors.service.ResourceNotFound as absent:
-        raise error from absent
+        said = str(absent.data.get("reason"))
+        raise next((one for one in candidates if any(key and str(key) in said for key in one.data.values())),
+                   candidates[0]) from absent
 
 
 def _strange(method: str, path: str) -> errors.NovaError:

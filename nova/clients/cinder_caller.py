@@ -157,8 +157,6 @@ class CinderCaller(Caller):
             return refusal(reason=reason)
         if isinstance(found, errors.service.Unavailable):
             return errors.volume.Away(reason=f"{status} {said}" if said else reason)
-        if isinstance(found, errors.service.ResourceNotFound):
-            return found
         return type(found)(None, **{**found.data, "reason": reason})
 
 

@@ -186,13 +186,23 @@ class CinderCases:
         cloud.client.complete(new.id)
         assert cloud.client.get(volume).attachments[0].host == "elsewhere"
 
-    def test_attach_when_its_server_moves_alive_then_in_use_throughout(self, cloud):
+    def test_connect_when_another_host_has_the_volume_then_not_before_that_one_gave_it_back(self, cloud):
+        volume, server = cloud.volume(), cloud.server()
+        old = cloud.client.attach(volume, server, cloud.connector)
+        cloud.client.complete(old.id)
+        new = cloud.client.reserve(volume, server)
+        with pytest.raises(errors.service.Conflict, match="duplicate connectors"):
+            cloud.client.connect(new.id, {**cloud.connector, "host": "elsewhere"})
+        cloud.client.delete_attachment(old.id)
+        cloud.client.connect(new.id, {**cloud.connector, "host": "elsewhere"})
+
+    def test_attach_when_its_server_moves_alive_then_attaching_until_one_of_both_is_left(self, cloud):
         volume, server = cloud.volume(), cloud.server()
         old = cloud.client.attach(volume, server, cloud.connector, "/dev/vdb")
         assert old.connection is not None
         cloud.client.complete(old.id)
         new = cloud.client.attach(volume, server, {**cloud.connector, "host": "elsewhere"}, "/dev/vdb")
-        assert new.connection is not None and cloud.client.get(volume).status == "in-use"
+        assert new.connection is not None and cloud.client.get(volume).status == "attaching"
         assert {one.id for one in cloud.client.list_attachments(server, volume)} == {old.id, new.id}
         cloud.client.delete_attachment(new.id)
         assert cloud.client.get(volume).status == "in-use"
@@ -224,18 +234,28 @@ class CinderCases:
         cloud.client.delete_attachment(attachment.id)
         assert cloud.client.get(volume).status == "available"
 
-    def test_volume_when_in_use_then_not_deleted_nor_written_over_nor_swapped(self, cloud):
+    def test_volume_when_in_use_then_neither_deleted_nor_taken_a_snapshot_of(self, cloud):
         volume = cloud.volume()
         cloud.client.complete(cloud.client.reserve(volume, cloud.server()).id)
         with pytest.raises(errors.volume.Refused):
             cloud.client.delete(volume)
-        with pytest.raises(errors.volume.Refused):
+        with pytest.raises(errors.image.NotFound):
             cloud.client.reimage(volume, str(uuid.uuid4()))
         with pytest.raises(errors.volume.Refused):
             cloud.client.create_snapshot(NewVolumeSnapshot(volume_id=volume))
-        with pytest.raises(errors.volume.Refused):
-            cloud.client.complete_migration(volume, cloud.volume())
         assert cloud.client.get(volume).status == "in-use"
+
+    def test_complete_migration_when_cinder_does_not_move_it_then_its_attachments_go(self, cloud):
+        """So whoever calls it looks at migration_status first."""
+        volume, other = cloud.volume(), cloud.volume()
+        attachment = cloud.client.attach(volume, cloud.server(), cloud.connector)
+        cloud.client.complete(attachment.id)
+        with pytest.raises(errors.volume.NotFound):
+            cloud.client.complete_migration(volume, str(uuid.uuid4()))
+        assert cloud.client.complete_migration(volume, other) == other
+        with pytest.raises(errors.volume.AttachmentNotFound):
+            cloud.client.get_attachment(attachment.id)
+        cloud.wait(volume, "available")
 
     def test_snapshot_when_made_then_shown_counted_and_a_volume_is_made_of_it(self, cloud):
         volume = cloud.volume()

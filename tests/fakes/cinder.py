@@ -91,6 +91,7 @@ class FakeCinder:
         self.tokens, self.address, self.url = tokens or {}, address, ""
         self.shelf = Shelf()
         self.newest = (3, 71)
+        self.images = {"image"}  # those that a volume may be written over with
         self.quotas: dict[str, int] = {}  # volumes, snapshots; what is missing has no limit
         self.page = 1000  # things on a page
         self.instead: tuple[Any, ...] = ()  # what answers every request in its place: (body,)

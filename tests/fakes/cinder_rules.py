@@ -128,13 +128,20 @@ class Rules:
         return 202, None
 
     def _complete_migration(self, asked: Asked, volume: dict[str, Any], arguments: Any) -> Answer:
+        """Of a volume that is not moved a server has just taken another one in its place."""
+        new = self._volume(asked, arguments["new_volume"])
         if volume["migration_status"] is None:
-            raise Refusal(400, "Invalid volume: Source volume not mid-migration.")
+            for one in self.fake.attachments_of(volume["id"]):
+                del self.shelf.attachments[one["id"]]
+            volume["status"] = "available"
+            return 200, {"save_volume_id": new["id"]}
         volume["migration_status"] = None
-        return 200, {"save_volume_id": arguments["new_volume"] if arguments.get("error") else volume["id"]}
+        return 200, {"save_volume_id": new["id"] if arguments.get("error") else volume["id"]}
 
     def _reimage(self, asked: Asked, volume: dict[str, Any], arguments: Any) -> Answer:
         asked.since(68)
+        if arguments["image_id"] not in self.fake.images:
+            raise Refusal(404, f"Image {arguments['image_id']} could not be found.")
         allowed = ("available", "error", *(("reserved",) if arguments["reimage_reserved"] else ()))
         if volume["status"] not in allowed:
             raise Refusal(400, f"Invalid volume: Volume {volume['id']} status must be {' or '.join(allowed)}, but "
@@ -220,15 +227,16 @@ class Rules:
             "access_mode": "rw", "encrypted": volume["encrypted"], "target_iqn": f"iqn.2010-10.test:{volume['id']}",
             "target_portal": "127.0.0.1:3260", "target_lun": 1, "auth_method": "CHAP", "auth_username": "user",
             "auth_password": SECRET})
-        if volume["status"] != "in-use":
-            volume["status"] = "attaching"
+        volume["status"] = "attaching"
 
     def _put_attachments(self, asked: Asked, key: str) -> Answer:
         asked.since(27)
         attachment = self._attachment(asked, key)
-        if not asked.body["attachment"]["connector"].get("host"):
-            raise Refusal(400, "Invalid input received: Connector must have a host.")
-        self._connect(attachment, self.shelf.volumes[attachment["volume_id"]], asked.body["attachment"]["connector"])
+        volume = self.shelf.volumes[attachment["volume_id"]]
+        others = [one for one in self.fake.attachments_of(volume["id"]) if one["id"] != key and one["connection"]]
+        if others and not volume["multiattach"]:
+            raise Refusal(409, f"Resource conflict: duplicate connectors detected on volume {volume['id']}.")
+        self._connect(attachment, volume, asked.body["attachment"]["connector"])
         return 200, {"attachment": {**self._attachment_shown(attachment), "status": "reserved"}}  # as Cinder says it
 
     def _complete(self, attachment: dict[str, Any]) -> Answer:
@@ -251,7 +259,13 @@ class Rules:
     # -- types and limits
 
     def _get_types(self, asked: Asked) -> Answer:
-        return 200, {"volume_types": [{"id": key, "name": name} for key, name in self.shelf.types.items()]}
+        keys = list(self.shelf.types)
+        begin = keys.index(asked.query["marker"]) + 1 if "marker" in asked.query else 0
+        page = keys[begin:begin + self.fake.page]
+        answer: dict[str, Any] = {"volume_types": [{"id": key, "name": self.shelf.types[key]} for key in page]}
+        if len(page) == self.fake.page:
+            answer["volume_type_links"] = [{"rel": "next", "href": f"http://elsewhere/v3/types?marker={page[-1]}"}]
+        return 200, answer
 
     def _get_limits(self, asked: Asked) -> Answer:
         used = len(list(self.fake.of_project(self.shelf.snapshots, asked.home)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -50,8 +51,10 @@ class Door:
         options([], project="nova", default_config_files=[])
         return cinder.of_groups(options.cinder, session.Credentials(ksession.Session(session=self.http), auth))
 
-    def request(self, user: str) -> context.RequestContext:
-        token = self.sandbox.token(user)
+    @functools.cached_property
+    def demo(self) -> context.RequestContext:
+        """A request of the cloud's ordinary user."""
+        token = self.sandbox.token("demo")
         answer = self.http.get(self.sandbox.layout.url("keystone", "/v3/auth/tokens"),
                                headers={"X-Auth-Token": token, "X-Subject-Token": token}, timeout=60)
         return context.RequestContext(request_id="req-1", token=token,
@@ -73,9 +76,8 @@ def door(volumes_sandbox: Sandbox) -> Door:
 class TestRealCinder(CinderCases):
     @pytest.fixture
     def cloud(self, door: Door) -> Cloud:
-        user = door.request("demo")
-        return Cloud(door.client(), user, CONNECTOR,
-                     lambda noun, number: door.set_quota(str(user.project_id), noun, number))
+        return Cloud(door.client(), door.demo, CONNECTOR,
+                     lambda noun, number: door.set_quota(str(door.demo.project_id), noun, number))
 
     def test_delete_when_the_user_himself_takes_a_connected_attachment_away_then_it_stays(self, cloud, door):
         """Cinder would ask nova, which is not there: it does not give it back then either."""

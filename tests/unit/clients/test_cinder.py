@@ -64,14 +64,15 @@ def test_attachment_when_made_connected_completed_and_deleted_then_the_volume_fo
     assert fake.status(volume) == "available" and fake.unsettled() == {}
 
 
-def test_attach_when_a_second_host_connects_then_the_volume_stays_in_use(fake, client):
+def test_attach_when_a_second_host_connects_then_the_volume_is_attaching_until_it_is_done(fake, client):
     volume = fake.add_volume()
     first = client.attach(volume, SERVER, CONNECTOR)
     client.complete(first.id)
     second = client.attach(volume, SERVER, {**CONNECTOR, "host": "node2"}, "/dev/vdb")
-    assert second.connection is not None and fake.status(volume) == "in-use"
+    assert second.connection is not None and fake.status(volume) == "attaching"
     client.delete_attachment(first.id)
     client.complete(second.id)
+    assert fake.status(volume) == "in-use"
     assert {one["connector"]["host"] for one in fake.attachments_of(volume)} == {"node2"}
 
 
@@ -440,9 +441,9 @@ def test_limits_when_there_is_one_and_when_there_is_none(fake, client):
     assert client.limits().snapshots_most == 4
 
 
-def test_types_when_asked_then_names_by_id_and_by_name(fake, client):
-    (type_id, name), = fake.shelf.types.items()
-    assert client.types() == {type_id: name, name: name}
+def test_types_when_asked_then_names_by_id_and_by_name_of_all_pages(fake, client):
+    fake.page, fake.shelf.types = 1, {"1": "fast", "2": "slow"}
+    assert client.types() == {"1": "fast", "fast": "fast", "2": "slow", "slow": "slow"}
 
 
 def test_encryption_when_there_is_some_and_when_there_is_none(fake, client):
@@ -458,6 +459,8 @@ def test_reimage_when_reserved_then_downloading_and_reserved_again(fake, client)
     client.reserve(volume, SERVER)
     with pytest.raises(errors.volume.Refused):
         client.reimage(volume, "image", reserved=False)
+    with pytest.raises(errors.image.NotFound, match="none"):
+        client.reimage(volume, "none")
     now = [0.0]
     fake.clock, fake.takes_s = (lambda: now[0]), 5.0
     client.reimage(volume, "image")
@@ -470,8 +473,8 @@ def test_reimage_when_reserved_then_downloading_and_reserved_again(fake, client)
 def test_complete_migration_when_cinder_began_it_then_the_id_that_is_kept(fake, client, failed):
     old, new = fake.add_volume(migration_status="migrating"), fake.add_volume()
     assert client.complete_migration(old, new, failed) == (new if failed else old)
-    with pytest.raises(errors.volume.Refused):
-        client.complete_migration(old, new)
+    with pytest.raises(errors.volume.NotFound, match="none"):
+        client.complete_migration(old, "none")
 
 
 # -- secrets

@@ -9,7 +9,7 @@ import pytest
 
 from stacklib import cinder, cli, databases, identity, novaconf, rabbitmq, sandbox, summary, up
 from stacklib.errors import StackError
-from stacklib.layout import Choices
+from stacklib.layout import Choices, Layout
 from stacklib.stack import Stack
 
 
@@ -80,7 +80,8 @@ def test_identity_and_broker_when_there_are_volumes_then_cinder_has_a_user_and_a
     assert {one["user"]: one["vhost"] for one in made["permissions"]}["cinder"] == "cinder"
 
 
-def test_binds_when_a_room_is_made_then_the_volumes_lie_where_it_would_mount_the_share(layout, secrets):
+def test_binds_when_a_room_is_made_then_the_volumes_lie_where_it_would_mount_the_share(short_path, secrets):
+    layout = Layout(short_path, Choices(sandbox=True, hosts=2, volumes="nfs"))
     stack = Stack(layout, secrets, None)
     source, target = cinder.binds(stack, "controller")[0]
     assert source == str(layout.data / "cinder" / "volumes")
@@ -90,10 +91,9 @@ def test_binds_when_a_room_is_made_then_the_volumes_lie_where_it_would_mount_the
     assert (source, target) in sandbox._plan(stack, "controller").binds
 
 
-def test_daemons_then_three_and_root_runs_the_one_that_makes_files(layout, secrets):
+def test_daemons_then_three_of_one_user_who_share_locks(layout, secrets):
     made = {one.name: one for one in cinder.daemons(Stack(layout, secrets, None))}
-    assert {name: one.user for name, one in made.items()} == {
-        "cinder-api": "nova", "cinder-scheduler": "nova", "cinder-volume": None}
+    assert {name: one.user for name, one in made.items()} == dict.fromkeys(cinder.PROGRAMS)
     assert made["cinder-api"].probe.target == "http://10.200.0.1:8776/"
     assert made["cinder-volume"].env["PATH"].startswith(f"{layout.etc}/cinder/bin:")
 
