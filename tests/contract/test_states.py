@@ -34,8 +34,8 @@ OPERATIONS = {
         "createImage", "createBackup", "rebuild", "evacuate", "restore", "shelve", "shelveOffload", "unshelve",
         "resize", "migrate", "confirmResize", "revertResize")},
 }
-#: The contract says nothing of when a server may be created: it is not there before.
-WITHOUT_OPERATION = {"create", "stop_deleted"}
+#: The contract says nothing of when a server may be created: it is not there before. Volumes grow by themselves.
+WITHOUT_OPERATION = {"create", "extend_volume", "stop_deleted"}
 
 VM_STATES = [state for state in VmState if state is not VmState.UNKNOWN]
 TASK_STATES = [None, *(state for state in TaskState if state is not TaskState.UNKNOWN)]

@@ -82,6 +82,7 @@ def join(tx: Connection, group: Joining | None, server_uuids: list[str], who: co
         server_groups.join(tx, group.key, server_uuids, str(who.user_id))
 
 
+ROOT_NAME = "/dev/vda"
 MAX_HOSTNAME = 63
 MAX_NAME = 255
 MOST_AT_ONCE = 1000  # servers of one request: more are several requests
@@ -149,7 +150,7 @@ class CreateAdmission:
     def _take_volumes(self, wanted: WantedVolumes, uuid_list: list[str]) -> Mapping[str, tuple[BlockDevice, ...]]:
         """The last thing that may be refused: the servers are not counted then, either."""
         try:
-            return self._volumes.take(wanted, uuid_list, None)
+            return self._volumes.take(wanted, uuid_list)
         except errors.NovaError:
             self.deps.api.transact(lambda tx: ledger.close(tx, dict.fromkeys(uuid_list, 2**62)))
             raise
@@ -173,7 +174,7 @@ class CreateAdmission:
         most, count = self.deps.settings.max_local_block_devices, block_devices.count_local(*disks, flavor)
         if 0 <= most < count:
             raise errors.server.TooManyLocalDisks(count=count, most=most)
-        wanted = self._volumes.look_up(disks.volumes)
+        wanted = self._volumes.look_up(create_volumes.named(disks.volumes, ROOT_NAME, count))
         if root_of(wanted.devices) is not None:  # what is on the volume is no image's data any more
             image = msgspec.structs.replace(wanted.image or image or Image(id=""), id="")
         with self.deps.api.reading() as tx:
@@ -290,7 +291,7 @@ def _rows(deps: Deps, order: NewServer, parts: LookedUp, uuid_list: Sequence[str
         "ramdisk_id": (image.ramdisk_id if image else None) or "", "requested_networks": parts.network.networks,
         "port_demands": parts.network.demands or None,
         "disks": _disks(parts.local, parts.flavor), "security_groups": parts.network.security_groups,
-        "root_device_name": "/dev/vda", "config_drive": (
+        "root_device_name": ROOT_NAME, "config_drive": (
             order.config_drive or wants_drive(image) or deps.settings.force_config_drive),
         "disk_config": order.disk_config, "key_name": order.key_name, "public_key": parts.public_key,
         "key_type": parts.key_type, "user_data": order.user_data, "files": order.files or None,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import uuid as uuids
 from collections.abc import Callable, Mapping, Sequence
+from string import ascii_lowercase
 from typing import NamedTuple, TypeVar
 
 import msgspec
@@ -105,8 +106,7 @@ class VolumesOfCreate:
 
     # -- taken
 
-    def take(self, wanted: WantedVolumes, server_uuids: Sequence[str], zone: str | None
-             ) -> Mapping[str, tuple[BlockDevice, ...]]:
+    def take(self, wanted: WantedVolumes, server_uuids: Sequence[str]) -> Mapping[str, tuple[BlockDevice, ...]]:
         """Volumes that exist are reserved, others are made, each server's own. All of it, or nothing: errors of the
         volume service, and what was taken before is given back."""
         done: dict[str, tuple[BlockDevice, ...]] = dict.fromkeys(server_uuids, ())
@@ -116,9 +116,8 @@ class VolumesOfCreate:
         self.deps.cell.transact(lambda tx: volumes.add_cleanups(tx, doubts, DOUBT_S))
         try:
             for uuid in server_uuids:
-                for index, device in enumerate(wanted.devices):
-                    taken = self._take(device, uuid, index, zone)
-                    done[uuid] = (*done[uuid], taken)
+                for device in wanted.devices:
+                    done[uuid] = (*done[uuid], self._take(device, uuid))
         except errors.NovaError:
             self.give_back(done)
             raise
@@ -129,7 +128,7 @@ class VolumesOfCreate:
         return [Cleanup(RESERVATION, one.volume_id, uuid) for uuid in server_uuids for one in wanted.devices
                 if one.volume_id]
 
-    def _take(self, device: BlockDevice, uuid: str, index: int, zone: str | None) -> BlockDevice:
+    def _take(self, device: BlockDevice, uuid: str) -> BlockDevice:
         device = msgspec.structs.replace(device, id=str(uuids.uuid4()))
         if device.source == EXISTING:
             made = self.deps.volumes.reserve(device.volume_id, uuid, as_user=True)
@@ -137,8 +136,7 @@ class VolumesOfCreate:
         new = NewVolume(
             size_gb=device.size_gb or 1, name=f"{uuid}-blank-vol" if device.source == BLANK else "",
             snapshot_id=device.source_id if device.source == SNAPSHOT else None,
-            image_id=device.source_id if device.source == IMAGE else None, volume_type=device.volume_type,
-            availability_zone=zone)
+            image_id=device.source_id if device.source == IMAGE else None, volume_type=device.volume_type)
         return msgspec.structs.replace(device, volume_id=self.deps.volumes.create(new, as_user=True).id)
 
     def give_back(self, taken: Mapping[str, tuple[BlockDevice, ...]]) -> None:
@@ -160,6 +158,14 @@ def written(tx: Connection, taken: Mapping[str, tuple[BlockDevice, ...]]) -> Non
         for device in devices:
             volumes.hold(tx, uuid, device)
         volumes.drop_cleanups(tx, [Cleanup(RESERVATION, one.volume_id, uuid) for one in devices])
+
+
+def named(devices: Sequence[BlockDevice], root: str, local: int) -> tuple[BlockDevice, ...]:
+    """With names as the guest is believed to see them: the device that it boots from first, others behind its ``local``
+    disks, in their order."""
+    letters = iter(ascii_lowercase[max(local, 1):])
+    return tuple(msgspec.structs.replace(one, device_name=root if one.boot_index == 0 else root[:-1] + next(letters))
+                 for one in devices)
 
 
 def _image_of(volume: Volume) -> Image:

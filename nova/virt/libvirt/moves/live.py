@@ -47,6 +47,7 @@ from nova.virt.libvirt.xml.arrival import (
     check_alike,
     copied_disks,
     cpu_of,
+    has_direct_volumes,
     shape_of,
 )
 from nova.virt.libvirt.xml.consoles import GuestScreens, serials_of
@@ -195,7 +196,8 @@ class LibvirtLiveMoves:
         folder = self.folders.of(uuid)
         departure = Departure(
             uri=libvirt_uri(directory), memory_uri=socket_uri(directory, Channel.MEMORY),
-            disks_uri=socket_uri(directory, Channel.DISKS), disks=disks, shared=there.shared,
+            disks_uri=socket_uri(directory, Channel.DISKS), disks=disks,
+            shared=there.shared or has_direct_volumes(text),
             auto_converge=moves.auto_converge, post_copy=post_copy and state == PowerState.RUNNING,
             bandwidth_mib=moves.bandwidth_mib, xml=arrival_xml(text, str(folder.path), _places(there)))
         kept = folder.order()

@@ -75,6 +75,15 @@ def copied_disks(text: str) -> tuple[str, ...]:
                  and disk.find("source") is not None and volume_of(disk) is None)
 
 
+def has_direct_volumes(text: str) -> bool:
+    """Whether the guest has files of the volume service, all of which it writes without a cache of its host: the
+    destination then reads what was written, whatever libvirt knows of the file system."""
+    modes = [disk.find("driver").get("cache", "")  # type: ignore[union-attr]
+             for disk in ET.fromstring(text).iterfind("devices/disk")
+             if disk.get("type") == "file" and volume_of(disk) is not None]
+    return bool(modes) and set(modes) <= {"none", "directsync"}
+
+
 def shape_of(text: str) -> str:
     """What of a running guest's place can not change: how many NUMA nodes it has, and its huge pages' sizes in KiB."""
     return _shape(ET.fromstring(text))

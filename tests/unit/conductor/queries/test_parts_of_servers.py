@@ -244,7 +244,7 @@ def test_events_have_each_its_code_and_cost_one_statement(cloud: SmallCloud) -> 
         ExternalEvent(name="network-changed", server_uuid=gone): 404,
         ExternalEvent(name="network-changed", server_uuid=new_uuid()): 404,
         ExternalEvent(name="volume-extended", server_uuid=here): 400,
-        ExternalEvent(name="volume-extended", server_uuid=here, tag="v"): 200,
+        ExternalEvent(name="volume-reimaged", server_uuid=here, tag="v"): 200,
         power(here, None): 400, power(here, "POWER_MAYBE"): 400,
     }
     with statements(cloud) as seen:

@@ -1,0 +1,84 @@
+"""Volumes of a real Cinder in guests that really run: their data go with the server wherever it goes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.functional.backends import wait_until
+from tests.machine.conftest import made_sandbox
+from tests.machine.server import Server
+from tests.machine.stack import Sandbox
+
+VOLUMES = ("--hosts", "2", "--volumes", "nfs")
+
+
+@pytest.fixture(scope="module")
+def cloud(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
+    with made_sandbox(request, *VOLUMES) as made:
+        yield made
+
+
+def volume(cloud: Sandbox, *options: str) -> str:
+    made: dict[str, Any] = cloud.openstack("volume", "create", "--size", "1", *options, "data")
+    wait_until("the volume is there", lambda: status(cloud, made["id"]) == "available", 60, 0.5)
+    return str(made["id"])
+
+
+def status(cloud: Sandbox, volume_id: str) -> str:
+    return str(cloud.openstack("volume", "show", volume_id)["status"])
+
+
+def device(server: Server, volume_id: str) -> str:
+    """What the guest calls it: it shows the first 20 characters of the volume's id."""
+    script = f"grep -l {volume_id[:20]} /sys/block/vd*/serial | cut -d/ -f4"
+    return server.ssh(script).strip()
+
+
+def test_volume_when_its_server_goes_elsewhere_then_its_data_go_with_it(cloud: Sandbox) -> None:
+    api = cloud.api("demo")
+    uuid = api.create("holder", key_name="demo")["id"]
+    api.settled(uuid, "ACTIVE")
+    server, data = Server(cloud, uuid, cloud.ready(api, uuid)["address"]), volume(cloud)
+    api.call("POST", f"/servers/{uuid}/os-volume_attachments", {"volumeAttachment": {"volumeId": data}})
+    wait_until("the guest sees it", lambda: device(server, data) != "", 30, 0.5)
+    server.ssh(f"echo written by this test > /dev/{device(server, data)}; sync")
+    assert status(cloud, data) == "in-use"
+
+    def check(where: str) -> None:
+        server.awake()
+        assert server.ssh(f"head -c 20 /dev/{device(server, data)}").startswith("written by this test"), where
+        wait_until("the volume service knows", lambda: status(cloud, data) == "in-use", 20, 0.5)
+    source = server.host
+    server.act("os-migrateLive", {"host": None, "block_migration": "auto"})
+    wait_until("it is on the other host", lambda: server.host != source, 90, 0.3)
+    server.settled("ACTIVE")
+    check("after a live migration")
+    server.act("migrate")
+    server.settled("VERIFY_RESIZE")
+    server.act("confirmResize")
+    server.settled("ACTIVE")
+    assert server.host == source
+    check("after a cold migration")
+    server.act("reboot", {"type": "HARD"})
+    server.settled("ACTIVE")
+    check("after a hard reboot")
+    server.api.call("DELETE", f"/servers/{uuid}/os-volume_attachments/{data}")
+    wait_until("the volume is free", lambda: status(cloud, data) == "available", 60, 0.5)
+    assert device(server, data) == ""
+    cloud.remove(api, uuid)
+
+
+def test_server_when_it_boots_from_a_volume_then_the_volume_outlives_it(cloud: Sandbox) -> None:
+    api = cloud.api("demo")
+    root = volume(cloud, "--image", cloud.image, "--bootable")
+    boot = {"boot_index": 0, "uuid": root, "source_type": "volume", "destination_type": "volume"}
+    uuid = api.create("rooted", key_name="demo", imageRef="", block_device_mapping_v2=[boot])["id"]
+    api.settled(uuid, "ACTIVE")
+    server = Server(cloud, uuid, cloud.ready(api, uuid)["address"])
+    server.write("kept")
+    assert status(cloud, root) == "in-use" and api.show(uuid)["image"] == ""
+    cloud.remove(api, uuid)
+    wait_until("the volume is free", lambda: status(cloud, root) == "available", 60, 0.5)
