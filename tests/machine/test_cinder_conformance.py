@@ -22,6 +22,8 @@ from tests.machine.live import adapter
 if TYPE_CHECKING:
     from tests.machine.stack import Sandbox
 
+pytestmark = pytest.mark.in_turn(1, 2)
+
 #: What is next door alone: nova itself is not asked for anything.
 VOLUMES = ("--driver", "fake", "--no-demo", "--volumes", "nfs", "--neighbours-only")
 CONNECTOR = {"host": "host1", "ip": "10.200.0.11", "initiator": "iqn.2010-10.test:host1", "platform": "x86_64",

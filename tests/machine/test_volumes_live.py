@@ -12,6 +12,8 @@ from tests.machine.conftest import made_sandbox
 from tests.machine.server import Server
 from tests.machine.stack import Sandbox
 
+pytestmark = pytest.mark.in_turn(0, 2)
+
 VOLUMES = ("--hosts", "2", "--volumes", "nfs")
 
 
