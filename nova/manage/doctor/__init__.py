@@ -17,7 +17,7 @@ from nova.manage.doctor.firewall import packet_filter
 from nova.manage.doctor.host import bridge_tools, consoles, credentials, disk, image_sandbox, kvm, libvirt
 from nova.manage.doctor.neutron_service import neutron
 from nova.manage.doctor.nova_network import networks
-from nova.manage.doctor.services import broker, databases, glance, image_proxy, placement
+from nova.manage.doctor.services import broker, cinder, databases, glance, image_proxy, placement
 from nova.manage.doctor.standing import keystone, limits, service_user
 from nova.manage.doctor.written import unread
 from nova.manage.output import write_json
@@ -62,7 +62,7 @@ def _user(uid: int) -> str:
 CHECKS: tuple[tuple[str, Check], ...] = (
     ("configuration", config), ("options", unread), ("credentials", credentials), ("broker", broker),
     ("database", databases), ("connections", connections), ("keystone", keystone), ("service-user", service_user),
-    ("limits", limits), ("glance", glance), ("image-proxy", image_proxy), ("neutron", neutron),
+    ("limits", limits), ("glance", glance), ("cinder", cinder), ("image-proxy", image_proxy), ("neutron", neutron),
     ("networks", networks), ("placement", placement), ("libvirt", libvirt),
     ("bridge-tools", bridge_tools), ("packet-filter", packet_filter),
     ("daemons", daemons), ("clock", clock), ("cleanups", cleanups), ("strangers", strangers),

@@ -121,6 +121,27 @@ def glance(options: Options) -> Finding:
                    "" if images else "openstack image create --file FILE --disk-format qcow2 NAME")
 
 
+def cinder(options: Options) -> Finding:
+    """Whether Cinder answers with our own credentials, which give back what servers that are gone have of it."""
+    if is_host(options):
+        return Finding(OK, "a compute host does not ask Cinder: orders say how volumes are reached")
+    from nova.clients import cinder as client
+    from nova.clients import session
+    from nova.manage.doctor.standing import refused
+    from nova.model.volumes import VolumeQuery
+
+    bad = refused(options, "cinder")
+    if bad:
+        return bad
+    try:
+        client.of_groups(options.cinder, session.load(options, "cinder")).list(VolumeQuery(limit=1))
+    except errors.volume.WrongAddress:
+        return Finding(OK, "there is no Cinder: servers have no volumes")
+    except errors.NovaError as error:
+        return Finding(BAD, error.message, error.cure or "check that Cinder runs, and [cinder]catalog_info")
+    return Finding(OK, "Cinder answers")
+
+
 def image_proxy(options: Options) -> Finding:
     """Whether each image proxy answers where hosts are sent to, and the key of tickets can be used."""
     import requests

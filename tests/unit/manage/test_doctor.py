@@ -19,6 +19,7 @@ from nova.manage import doctor
 from nova.rpc import transport
 from nova.rpc.contracts.conductor import ConductorRPC
 from nova.rpc.contracts.conductor_host import ConductorHostRPC
+from tests.fakes.cinder import FakeCinder
 from tests.fakes.console_papers import Authority, Files
 
 
@@ -150,9 +151,19 @@ def test_warning_at_a_hosts_start_then_it_is_one_sentence_that_names_the_section
     assert "\n" not in said and host_credentials.warning(from_file(tmp_path, HOST)) == ""
 
 
-@pytest.mark.parametrize("check", [doctor.keystone, doctor.glance, doctor.image_proxy])
+@pytest.mark.parametrize("check", [doctor.keystone, doctor.glance, doctor.cinder, doctor.image_proxy])
 def test_services_next_door_on_a_compute_host_then_nobody_is_asked(check):
     assert check(options(compute_driver="libvirt.LibvirtDriver")).state == doctor.OK
+
+
+def test_cinder_when_it_is_there_is_none_or_does_not_answer_then_the_doctor_says_which():
+    with FakeCinder() as service:
+        there = doctor.cinder(options(cinder__endpoint_template=service.url))
+    assert (there.state, there.what) == (doctor.OK, "Cinder answers")
+    gone = doctor.cinder(options(cinder__endpoint_template="http://127.0.0.1:9/v3", cinder__http_retries=0))
+    assert gone.state == doctor.BAD and "does not answer" in gone.what and gone.cure
+    none = doctor.cinder(options())
+    assert none.state == doctor.OK and "no Cinder" in none.what
 
 
 def test_image_proxy_then_each_server_is_asked_and_the_key_is_looked_at():

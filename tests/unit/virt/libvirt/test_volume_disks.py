@@ -17,7 +17,7 @@ from nova.model.volumes import BlockDevice, VolumeConnection, VolumeDisk
 from nova.virt.libvirt.disks.folders import DiskRecord, VolumeRecord
 from nova.virt.libvirt.guest.definition import guest_spec
 from nova.virt.libvirt.xml import disks as disk_xml
-from nova.virt.libvirt.xml.arrival import ArrivalPaths, arrival_xml, copied_disks
+from nova.virt.libvirt.xml.arrival import ArrivalPaths, arrival_xml, copied_disks, has_direct_volumes
 from nova.virt.libvirt.xml.domain import domain_xml
 from tests.contract.driver_conformance import build, make_order, unbuild
 from tests.contract.driver_move_cases import move_order
@@ -302,6 +302,16 @@ def test_arrival_when_the_destination_reaches_a_volume_otherwise_then_the_disk_i
     assert disk.find("auth/secret").get("uuid") == SECRET and disk_xml.target_of(disk) == "vdb"
     assert len(disk.findall("source")) == len(disk.findall("auth")) == 1
     assert copied_disks(text) == ("vda",)
+
+
+@pytest.mark.parametrize(("records", "changes", "direct"), [
+    ((), {}, False), ((RBD,), {}, False), ((NFS,), {}, True), ((NFS, RBD), {}, True),
+    ((NFS,), {"cache_mode": "writeback"}, False)])
+def test_files_of_volumes_when_their_host_caches_nothing_then_alone_they_are_safe_to_move(records, changes, direct):
+    """Else libvirt must know the file system as a shared one."""
+    found = [(device(ROOT if number else DATA), msgspec.structs.replace(one, volume_id=ROOT if number else DATA))
+             for number, one in enumerate(records)]
+    assert has_direct_volumes(xml_of(*found, disks=DISKS[:1], settings_=settings(**changes))) is direct
 
 
 def replace_hosts(text: str) -> dict[str, str]:
