@@ -77,7 +77,7 @@ def resize(deps: Deps, uuid: str, project: str, vcpus: int) -> None:
     """What its admission does under the project's lock."""
     small = Flavor(flavorid="1", name="tiny", memory_mb=64, vcpus=1, root_gb=1)
     big = Flavor(flavorid="2", name="big", memory_mb=64, vcpus=vcpus, root_gb=1)
-    row = SimpleNamespace(uuid=uuid, project_id=project, user_id="joe", flavor=small, image=None)
+    row = SimpleNamespace(uuid=uuid, project_id=project, user_id="joe", flavor=small, image=None, volumes=None)
     count_resize(deps, SimpleNamespace(epoch=2), row, big, quota.owner(deps, project, "joe"))
 
 

@@ -22,8 +22,10 @@ class VolumeQueries:
         return ()
 
     def get_volume(self, volume_id: str) -> Volume:
-        """volume.NotFound."""
-        return self.deps.volumes.get(volume_id, as_user=True)
+        """volume.NotFound, also in a cloud without a volume service."""
+        with contextlib.suppress(errors.volume.WrongAddress):
+            return self.deps.volumes.get(volume_id, as_user=True)
+        raise errors.volume.NotFound(volume=volume_id)
 
     def create_volume(self, new: NewVolume) -> Volume:
         """volume.OverQuota, Refused, SnapshotNotFound."""
@@ -40,8 +42,10 @@ class VolumeQueries:
         return ()
 
     def get_volume_snapshot(self, snapshot_id: str) -> VolumeSnapshot:
-        """volume.SnapshotNotFound."""
-        return self.deps.volumes.get_snapshot(snapshot_id, as_user=True)
+        """volume.SnapshotNotFound, also in a cloud without a volume service."""
+        with contextlib.suppress(errors.volume.WrongAddress):
+            return self.deps.volumes.get_snapshot(snapshot_id, as_user=True)
+        raise errors.volume.SnapshotNotFound(snapshot=snapshot_id)
 
     def create_volume_snapshot(self, new: NewVolumeSnapshot) -> VolumeSnapshot:
         """volume.NotFound, Refused, OverQuota."""
