@@ -43,8 +43,14 @@ PROPERTIES: dict[str, Proof] = {
          f"{CONDUCTOR}/upkeep/test_adoption.py"
          "::test_adopt_when_no_record_knows_the_guest_then_it_is_a_server_with_all_that_it_had",
          f"{EVERY_STEP}::test_step_when_it_fails_after_its_work_then_it_is_undone_or_done")),
-    "A4": Proof("Attachments of volumes are resumable, and differences to the volume service are found.",
-                not_yet=VOLUMES),
+    "A4": Proof(
+        "Attachments of volumes are resumable, and what the volume service was not told is told until it is done.",
+        (f"{ACTIONS}/test_volumes.py"
+         "::test_attach_when_the_conductor_dies_after_the_reservation_then_it_is_given_back",
+         f"{ACTIONS}/test_volumes.py::test_each_step_when_it_is_done_twice_then_the_end_is_the_same",
+         f"{ACTIONS}/test_volumes.py::test_detach_when_the_attachment_can_not_be_deleted_then_it_is_later",
+         f"{ACTIONS}/test_volumes.py"
+         "::test_delete_when_the_volume_service_is_away_then_the_server_is_gone_and_the_rest_follows")),
     "A5": Proof(
         "An order has a time to begin by, and a host refuses what is older or comes too late.",
         (f"{COMPUTE}/test_orders.py"
