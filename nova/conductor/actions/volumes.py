@@ -13,7 +13,7 @@ from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.operation import Arguments, Op, Result
 from nova.conductor.engine.workflow import Step, Workflow
 from nova.conductor.steps.guests import ORDERS, build_order, fence, results_of
-from nova.conductor.steps.volumes import RETRY_S, VolumeStep, connection_of, devices, learn
+from nova.conductor.steps.volumes import RETRY_S, VolumeStep, connection_of, connector_of, devices, learn
 from nova.db import volumes
 from nova.db.engine import Connection
 from nova.db.states import PerServer
@@ -52,7 +52,7 @@ class ConnectVolume(Step):
         if device is None or not op.server.host:
             return {}
         try:
-            connector = deps.compute.volume_connector(op.server.host)
+            connector = connector_of(deps, op.server.host)
             learn(op, deps.volumes.connect(device.attachment_id, connector, device.device_name))
         except errors.NovaError as error:
             return error

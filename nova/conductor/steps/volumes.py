@@ -30,6 +30,7 @@ from nova.model.volumes import (
     CREATING,
     DOWNLOADING,
     BlockDevice,
+    Connector,
     VolumeAttachment,
     VolumeConnection,
     VolumeDisk,
@@ -62,6 +63,11 @@ def connection_of(deps: Deps, op: Op, attachment_id: str) -> VolumeConnection | 
     """How the attachment's host reaches its volume; None: no host has asked for it. Errors of the client."""
     kept: VolumeConnection | None = op.secrets.get(attachment_id)
     return kept or (deps.volumes.get_attachment(attachment_id).connection if attachment_id else None)
+
+
+def connector_of(deps: Deps, host: str) -> Connector:
+    """What the host says of itself to a back end; but its name is ours to say, or it could take another's place."""
+    return {**deps.compute.volume_connector(host), "host": host}
 
 
 def learn(op: Op, attachment: VolumeAttachment) -> None:
@@ -154,7 +160,7 @@ class ConnectVolumes(VolumeStep):
 
     def act(self, deps: Deps, op: Op) -> None:
         host = taken(op).host
-        connector = deps.compute.volume_connector(host)
+        connector = connector_of(deps, host)
         for device in devices(op):
             learn(op, deps.volumes.connect(device.attachment_id, connector, device.device_name))
             deps.volumes.complete(device.attachment_id)
@@ -210,7 +216,7 @@ class ConnectAtDestination(VolumeStep):
 
 def connect_next(deps: Deps, op: Op, host: str) -> None:
     """An attachment more of each volume, of this host."""
-    connector = deps.compute.volume_connector(host)
+    connector = connector_of(deps, host)
 
     def coming(device: BlockDevice) -> BlockDevice:
         if device.next_attachment_id:
@@ -267,5 +273,5 @@ def give_back(tx: Connection, ops: Sequence[Op], goes: Callable[[BlockDevice], b
     return {"volumes": ()}
 
 
-__all__ = ["AwaitVolumes", "ConnectAtDestination", "ConnectVolumes", "DropVolumes", "MoveVolumes",
-           "ReserveVolumes", "connect_next", "connected", "connection_of", "devices", "give_back", "reserve_anew"]
+__all__ = ["AwaitVolumes", "ConnectAtDestination", "ConnectVolumes", "DropVolumes", "MoveVolumes", "ReserveVolumes",
+           "connect_next", "connected", "connection_of", "connector_of", "devices", "give_back", "reserve_anew"]

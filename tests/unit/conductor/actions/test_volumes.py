@@ -238,6 +238,14 @@ def test_detach_when_the_attachment_can_not_be_deleted_then_it_is_later(cloud: S
     check_free(cloud, uuid, volume)
 
 
+def test_attach_when_a_stolen_host_says_that_it_is_another_then_the_volume_service_hears_its_own_name(
+        cloud: SmallCloud) -> None:
+    for host in cloud.computes.values():
+        host.given(volume_connector={"host": "victim", "ip": "192.0.2.9"})
+    uuid, volume = with_volume(cloud)
+    assert cloud.volume_service.hosts(volume) == [cloud.server(uuid).host]
+
+
 # -- boot
 
 def boots(cloud: SmallCloud, *devices: BlockDevice, count: int = 1, **fields: Any) -> Sequence[str]:
