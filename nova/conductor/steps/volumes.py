@@ -147,7 +147,7 @@ class AwaitVolumes(VolumeStep):
             waited += LOOK_S
 
     def undo_within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, object]:
-        return give_back(tx, ops, lambda device: device.made)
+        return give_back(tx, ops, lambda _op, device: device.made)
 
     def undo(self, deps: Deps, ops: Sequence[Op]) -> None:
         for op in ops:
@@ -254,18 +254,19 @@ class DropVolumes(VolumeStep):
     """The server has none any more, and no way back: attachments go, and so do volumes that were to go with it."""
 
     def within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, AnyColumn]:
-        return give_back(tx, ops, lambda device: device.delete_on_termination)
+        return give_back(tx, ops, lambda op, device: device.delete_on_termination or (
+            device.made and op.server.launched_at is None))  # made for a server that nobody ever used
 
     def act(self, deps: Deps, op: Op) -> None:
         volume_cleanups.pay_for(deps, op.uuid)
 
 
-def give_back(tx: Connection, ops: Sequence[Op], goes: Callable[[BlockDevice], bool]) -> Mapping[str, AnyColumn]:
+def give_back(tx: Connection, ops: Sequence[Op], goes: Callable[[Op, BlockDevice], bool]) -> Mapping[str, AnyColumn]:
     """No volume is the server's any more; one that ``goes`` is deleted after its attachments."""
     for op in ops:
         found = devices(op)
         attachments = [one for device in found for one in (device.attachment_id, device.next_attachment_id) if one]
-        gone = [device.volume_id for device in found if goes(device) and device.volume_id]
+        gone = [device.volume_id for device in found if goes(op, device) and device.volume_id]
         volumes.add_cleanups(tx, [*(Cleanup(ATTACHMENT, one, op.uuid) for one in attachments),
                                   *(Cleanup(VOLUME, one, op.uuid) for one in gone)], RETRY_S)
         volumes.let_go(tx, op.uuid, [device.volume_id for device in found])

@@ -14,6 +14,7 @@ from nova import context, errors
 from nova.conductor.actions import volume_requests
 from nova.conductor.engine import volume_cleanups
 from nova.conductor.registry import ATTACH_VOLUME, DETACH_VOLUME
+from nova.conductor.steps import volumes as volume_steps
 from nova.db import volumes as rows
 from nova.db.models import cell as tables
 from nova.model.base import Scope
@@ -329,6 +330,18 @@ def test_boot_when_a_later_volume_can_not_be_had_then_400_and_the_first_is_free(
         cloud.boot(1, volumes=(BlockDevice(source="volume", source_id=first),
                                BlockDevice(source="volume", source_id=taken)))
     assert service.status(first) == "available" and not service.attachments and not cloud.open_ledger()
+
+
+def test_delete_when_its_volume_is_still_being_made_then_the_volume_goes_and_one_that_existed_is_free(cloud: SmallCloud,
+                                                                                                      monkeypatch: Any
+                                                                                                      ) -> None:
+    service = cloud.volume_service
+    existing, service.being_made = service.add(), "creating"
+    monkeypatch.setattr(volume_steps, "AT_ONCE_S", 0.0)
+    [uuid] = cloud.boot(1, volumes=(BlockDevice(source="volume", source_id=existing),
+                                    BlockDevice(source="blank", size_gb=1)))
+    cloud.delete(uuid)
+    assert list(service.volumes) == [existing] and service.status(existing) == "available"
 
 
 # -- moves
