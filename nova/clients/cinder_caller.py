@@ -27,6 +27,8 @@ LOG = logging.getLogger(__name__)
 
 Version = tuple[int, int]
 
+#: How keystoneauth says that a cloud has no such service.
+NOT_IN_CATALOG = (exceptions.EndpointNotFound, exceptions.EmptyCatalog)
 ATTACHMENT_RETRIES = 4  # at least: back ends are busy at times, and what is left half done needs somebody's hand
 VERSIONS_BELIEVED_S = 600.0  # then the service may have been upgraded
 LONGEST_REASON = 500
@@ -125,6 +127,8 @@ class CinderCaller(Caller):
             found = self._credentials.session.get_endpoint(
                 own, service_type=service.service_type, service_name=service.service_name,
                 interface=list(service.interfaces), region_name=service.region_name)
+        except NOT_IN_CATALOG:
+            found = None
         except (exceptions.ClientException, requests.RequestException) as error:
             raise self.translated(error, "address") from error
         if not found:

@@ -68,6 +68,13 @@ def test_glance_when_its_credentials_are_another_sections_then_that_one_is_named
     assert found.state == doctor.BAD and "[service_user]" in found.what and "[service_user]username" in found.cure
 
 
+@pytest.mark.parametrize("catalog", [{}, {"compute": "http://127.0.0.1:9/v2.1"}])
+def test_cinder_when_the_catalog_has_none_then_all_is_well(catalog: dict[str, str]) -> None:
+    with FakeKeystone(catalog, {"nova": "right"}) as keystone:
+        found = doctor.cinder(with_credentials(keystone.url, "keystone_authtoken"))
+    assert found.state == doctor.OK and "no Cinder" in found.what
+
+
 def test_limits_when_keystone_tells_none_then_the_role_is_named(keystone: FakeKeystone) -> None:
     keystone.endpoints = {}
     found = standing.limits(with_credentials(keystone.url, "oslo_limit", quota__driver=UNIFIED))
