@@ -37,7 +37,8 @@ class Reader:
                  places: Mapping[str, Sequence[str]], env: Mapping[str, str] | None = None,
                  warned: Sequence[str] = ()) -> None:
         """``places``: for whom a block is -> the names of the machines where it is done. ``env``: of a controller's
-        shell. ``warned``: checks of the doctor's that warn on these machines. The machine's own address is THIS_ADDRESS, and a compute host's own words are in place of compute1's."""
+        shell. ``warned``: checks of the doctor's that have to warn on these machines. The machine's own address is
+        THIS_ADDRESS, and a compute host's own words are in place of compute1's."""
         self.machines, self.addresses, self.places, self.env = machines, addresses, places, env or {}
         self.words = {f"{name.upper()}_ADDRESS": address for name, address in addresses.items()}
         self.warned = warned
