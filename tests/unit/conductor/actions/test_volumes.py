@@ -35,6 +35,7 @@ from nova.model.volumes import AttachVolume, BlockDevice
 from tests.fakes.rows import new_uuid
 from tests.fakes.small_cloud import DEMO, SmallCloud
 from tests.fakes.volumes import SECRET
+from tests.unit.conductor.queries.test_statement_counts import statements
 
 
 def attach(cloud: SmallCloud, uuid: str, volume: str, wait: bool = True, **fields: Any) -> BlockDevice:
@@ -285,6 +286,23 @@ def _snapshot_of(volume: str) -> Any:
     from nova.model.volumes import NewVolumeSnapshot
 
     return NewVolumeSnapshot(volume_id=volume)
+
+
+def test_boot_when_it_is_from_a_volume_then_it_costs_little_more_than_from_an_image(cloud: SmallCloud) -> None:
+    """At most 12 statements and 6 messages more; and the volume service is asked what it must be."""
+    cloud.active(1)  # what is read once is read
+
+    def cost(*devices: BlockDevice, **fields: Any) -> tuple[int, int]:
+        calls = sum(len(host.calls) for host in cloud.computes.values())
+        with statements(cloud) as seen:
+            boots(cloud, *devices, **fields)
+        return len(seen), 2 * (sum(len(host.calls) for host in cloud.computes.values()) - calls)
+    volume = cloud.volume_service.add(bootable=True)
+    usual = cost()
+    cloud.volume_service.calls.clear()
+    found = cost(BlockDevice(source="volume", source_id=volume, boot_index=0), image_id="")
+    assert (found[0] - usual[0] <= 12, found[1] - usual[1] <= 6) == (True, True), (usual, found)
+    assert [name for name, _what in cloud.volume_service.calls] == ["get", "reserve", "connect", "complete"]
 
 
 def test_boot_when_no_host_fits_then_the_volume_is_free_and_made_ones_are_gone(cloud: SmallCloud) -> None:
