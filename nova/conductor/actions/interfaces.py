@@ -9,9 +9,11 @@ from collections.abc import Callable, Mapping, Sequence
 import msgspec
 
 from nova import concurrency, context, errors
+from nova.conductor.engine import waiting
 from nova.conductor.engine.begin import begin_on_host, locked, row_of
 from nova.conductor.engine.deps import Deps
-from nova.conductor.engine.operation import Arguments, FailedWith, Op, OperationProgress, Result
+from nova.conductor.engine.operation import Arguments, Op, Result
+from nova.conductor.engine.waiting import LONGEST_PAUSE_S, LOOK_S
 from nova.conductor.engine.workflow import Step, Workflow
 from nova.conductor.steps.guests import ORDERS, build_order, fence, results_of
 from nova.db import operations, servers, states
@@ -26,7 +28,6 @@ from nova.model.servers import ServerQuery
 
 ATTACH, DETACH = "attach_interface", "detach_interface"
 WAIT_S = 50.0  # at most; and no longer than the caller does (by its rpc_response_timeout)
-LOOK_S, LONGEST_PAUSE_S = 0.02, 0.5
 UNDO_WAIT_S = 5.0  # for one that is being taken back: where its host says nothing, that may last
 
 
@@ -99,32 +100,14 @@ class InterfaceActions:
 
     def _attached(self, entry: states.Entry, end: float, waits_s: float) -> Interface:
         """The interface, once the guest has it; or why it never will."""
-        pause = LOOK_S
-        while True:
-            with self.deps.cell.reading() as tx:
-                found = operations.progress(tx, entry.id)
-            if found is None or found.outcome == "overtaken":
-                raise errors.server.AttachInterrupted(server=entry.server_uuid)
-            if found.outcome == "success":
-                return self._made(entry, msgspec.convert(found.data["interface"], Interface))
-            if found.outcome is not None or found.direction == "undo":
-                raise _fault(found)
-            if time.monotonic() + pause > end:
-                raise errors.server.AttachSlow(server=entry.server_uuid, seconds=waits_s)
-            concurrency.sleep(pause)
-            pause = min(2 * pause, LONGEST_PAUSE_S)
+        found = waiting.succeeded(self.deps, entry, end, waits_s)
+        return self._made(entry, msgspec.convert(found.data["interface"], Interface))
 
     def _made(self, entry: states.Entry, made: Interface) -> Interface:
         """As the server's row has it now; what came after it may have changed it, or taken it away again."""
         with self.deps.cell.reading() as tx:
             row = servers.detail_row(tx, entry.server_uuid, Scope(), True)
         return next((one for one in row.interfaces or () if one.id == made.id), made)
-
-
-def _fault(found: operations.OperationState) -> errors.NovaError:
-    fault = msgspec.convert(found.data, OperationProgress).fault or FailedWith(
-        code=errors.Bug.code, message=found.fault or errors.Bug.message)
-    return errors.from_wire(fault.kind, fault.code, fault.message, {})
 
 
 LOG = logging.getLogger(__name__)

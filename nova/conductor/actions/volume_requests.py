@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 import uuid as uuids
 from collections.abc import Callable
@@ -11,10 +12,10 @@ import msgspec
 
 from nova import concurrency, context, errors
 from nova.conductor.actions.volumes import VolumeOperation
-from nova.conductor.engine import volume_cleanups
+from nova.conductor.engine import volume_cleanups, waiting
 from nova.conductor.engine.begin import begin, locked, row_of
 from nova.conductor.engine.deps import Deps
-from nova.conductor.engine.operation import FailedWith, OperationProgress
+from nova.conductor.engine.waiting import LONGEST_PAUSE_S, LOOK_S
 from nova.conductor.steps.guests import disks_of
 from nova.conductor.steps.volumes import DOUBT_S
 from nova.db import operations, servers, services, states, volumes
@@ -37,7 +38,6 @@ ATTACH, DETACH = "attach_volume", "detach_volume"
 EVENT_WAIT_S = 5.0  # for other operations on the server, by whom nobody waits for
 IN_TURN = (ATTACH, DETACH, "extend_volume", "attach_interface", "detach_interface")  # one of them at a time
 WAIT_S = 50.0  # at most; and no longer than the caller does (by its rpc_response_timeout)
-LOOK_S, LONGEST_PAUSE_S = 0.02, 0.5
 
 
 class VolumeActions:
@@ -66,7 +66,7 @@ class VolumeActions:
         entry = self._reserved(device, server_uuid, end)
         self.deps.runner.start([entry])
         if wait:
-            self._wait(entry, end)
+            waiting.succeeded(self.deps, entry, end, self._wait_s)
         return device
 
     def _reserved(self, device: BlockDevice, uuid: str, end: float) -> states.Entry:
@@ -106,7 +106,8 @@ class VolumeActions:
         try:
             entry = self._in_turn(server_uuid, write, end)
         except errors.NovaError:
-            volume_cleanups.pay(self.deps, [doubt])
+            with contextlib.suppress(errors.NovaError):  # then it is done later
+                volume_cleanups.keep_in_use(self.deps, volume_id)
             raise
         self.deps.runner.start([entry])
 
@@ -165,25 +166,6 @@ class VolumeActions:
             concurrency.sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE_S)
         return entry
-
-    def _wait(self, entry: states.Entry, end: float) -> None:
-        """Until the guest has it; or why it never will."""
-        pause = LOOK_S
-        while True:
-            with self.deps.cell.reading() as tx:
-                found = operations.progress(tx, entry.id)
-            if found is None or found.outcome == "overtaken":
-                raise errors.server.AttachInterrupted(server=entry.server_uuid)
-            if found.outcome == "success":
-                return
-            if found.outcome is not None or found.direction == "undo":
-                fault = msgspec.convert(found.data, OperationProgress).fault or FailedWith(
-                    code=errors.Bug.code, message=found.fault or errors.Bug.message)
-                raise errors.from_wire(fault.kind, fault.code, fault.message, {})
-            if time.monotonic() + pause > end:
-                raise errors.server.AttachSlow(server=entry.server_uuid, seconds=self._wait_s)
-            concurrency.sleep(pause)
-            pause = min(2 * pause, LONGEST_PAUSE_S)
 
 
 def _check(row: ServerRow, volume: Volume, wanted: AttachVolume) -> None:

@@ -12,9 +12,11 @@ import sqlalchemy as sa
 
 from nova import context, errors
 from nova.conductor.actions import volume_requests
+from nova.conductor.actions.volume_requests import VolumeActions
 from nova.conductor.engine import volume_cleanups
 from nova.conductor.registry import ATTACH_VOLUME, DETACH_VOLUME
 from nova.conductor.steps import volumes as volume_steps
+from nova.db import operations
 from nova.db import volumes as rows
 from nova.db.models import cell as tables
 from nova.model.base import Scope
@@ -216,6 +218,17 @@ def test_detach_when_the_host_is_down_then_refused_and_the_volume_stays_in_use(c
                 .values(forced_down=True))
     with pytest.raises(errors.Conflict, match="host of server"):
         detach(cloud, uuid, volume)
+    assert cloud.volume_service.status(volume) == "in-use"
+
+
+def test_detach_when_another_operation_has_the_server_then_refused_and_the_volume_is_in_use_at_once(
+        cloud: SmallCloud, monkeypatch: Any) -> None:
+    uuid, volume = with_volume(cloud)
+    monkeypatch.setattr(operations, "under_way", lambda *args: "do")
+    requests = VolumeActions(cloud.deps, wait_s=0.0)
+    monkeypatch.setattr(operations, "any_open", lambda *args: True)
+    with context.entered(DEMO), pytest.raises(errors.Conflict, match="Another operation"):
+        requests.detach_volume(uuid, volume)
     assert cloud.volume_service.status(volume) == "in-use"
 
 

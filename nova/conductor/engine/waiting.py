@@ -1,0 +1,40 @@
+"""What a caller waits for: an operation on a server's devices that has ended, or begun to be undone."""
+
+from __future__ import annotations
+
+import time
+
+import msgspec
+
+from nova import concurrency, errors
+from nova.conductor.engine.deps import Deps
+from nova.conductor.engine.operation import FailedWith, OperationProgress
+from nova.db import operations
+from nova.db.states import Entry
+
+LOOK_S, LONGEST_PAUSE_S = 0.02, 0.5
+
+
+def succeeded(deps: Deps, entry: Entry, end: float, waits_s: float) -> operations.OperationState:
+    """Once it has; else why it never will. server.AttachSlow: not until ``end``, by the monotonic clock, which is
+    ``waits_s`` after the call; server.AttachInterrupted: another operation overtook it."""
+    pause = LOOK_S
+    while True:
+        with deps.cell.reading() as tx:
+            found = operations.progress(tx, entry.id)
+        if found is None or found.outcome == "overtaken":
+            raise errors.server.AttachInterrupted(server=entry.server_uuid)
+        if found.outcome == "success":
+            return found
+        if found.outcome is not None or found.direction == "undo":
+            raise _fault(found)
+        if time.monotonic() + pause > end:
+            raise errors.server.AttachSlow(server=entry.server_uuid, seconds=waits_s)
+        concurrency.sleep(pause)
+        pause = min(2 * pause, LONGEST_PAUSE_S)
+
+
+def _fault(found: operations.OperationState) -> errors.NovaError:
+    fault = msgspec.convert(found.data, OperationProgress).fault or FailedWith(
+        code=errors.Bug.code, message=found.fault or errors.Bug.message)
+    return errors.from_wire(fault.kind, fault.code, fault.message, {})
