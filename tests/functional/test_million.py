@@ -215,4 +215,5 @@ def test_statements_when_a_million_servers_came_and_went_then_they_read_as_much_
     early = looks[1]
     for late in looks[2:]:  # each: a plan may change with the statistics, and change back
         for name, count in late.reads.items():
-            assert count <= 2 * early.reads[name] + 50, (late.servers, name)
+            # A plan may be to read a small table whole: what is there, and nothing of what has gone.
+            assert count <= max(2 * early.reads[name] + 50, LIVING + ROUND), (late.servers, name)
