@@ -52,7 +52,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 #: Files that take minutes begin first: else one process has them when the other has nothing left to do.
-LONGEST = ("test_client_life", "test_live_contract", "test_client_openstack")
+LONGEST = ("test_client_life", "test_live_contract", "test_client_openstack", "test_backups", "test_operations")
 FAILED: list[str] = []
 LEFT_BEHIND_S = 60
 
@@ -106,14 +106,18 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _has_its_turn(item: pytest.Item, seen: Counter[Path]) -> bool:
-    """``seen``: how many tests with ``one_in`` a file had so far."""
+    """``seen``: how many tests with ``one_in`` a file had so far. Where the file has a turn itself, those of
+    its tests are counted in the runs that have the file."""
+    runs = sampling.SEED
     for name in ("in_turn", "one_in"):
         mark = item.get_closest_marker(name)
         if mark is None or name == "one_in" and sampling.touched(item.path):
             continue
-        place = mark.args[0] if name == "in_turn" else seen[item.path] % mark.args[0]
+        every = mark.args[-1]
+        place = mark.args[0] if name == "in_turn" else seen[item.path] % every
         seen[item.path] += name == "one_in"
-        if sampling.SEED % mark.args[-1] != place:
-            sampling.LEFT_OUT[mark.args[-1]] += 1
+        if runs % every != place:
+            sampling.LEFT_OUT[every] += 1
             return False
+        runs //= every
     return True

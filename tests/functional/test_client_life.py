@@ -13,7 +13,7 @@ from tests.functional.client import IMAGE
 from tests.functional.clients import Failed, User, Worker
 from tests.functional.cloud import Cloud, Plan
 
-pytestmark = pytest.mark.in_turn(0, 3)
+pytestmark = pytest.mark.in_turn(0, 5)
 
 CREATE = "server create --flavor m1.tiny --image tiny --nic auto --wait"
 WAIT_S = 40.0

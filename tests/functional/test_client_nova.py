@@ -14,7 +14,7 @@ from tests.functional.client import IMAGE
 from tests.functional.clients import VENV, Failed, User, Worker, public_key
 from tests.functional.cloud import Cloud, Plan
 
-pytestmark = pytest.mark.in_turn(1, 3)
+pytestmark = pytest.mark.in_turn(1, 5)
 
 BOOT = f"boot --flavor m1.tiny --image {IMAGE} --nic auto --poll"
 

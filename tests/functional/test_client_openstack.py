@@ -16,7 +16,7 @@ from tests.functional.client import IMAGE
 from tests.functional.clients import ACCOUNTS, VENV, Failed, User, Worker, public_key
 from tests.functional.cloud import Cloud, Plan
 
-pytestmark = pytest.mark.in_turn(2, 3)
+pytestmark = pytest.mark.in_turn(2, 5)
 
 #: commands of the compute API that need volumes or shares
 LATER = re.compile(r"server (add |remove )?(volume|share)\b")

@@ -26,7 +26,7 @@ ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking",
 PATIENCE_MS = 15_000
 HERE = target.Reach(local_hosts=frozenset(["here"]))
 
-pytestmark = [pytest.mark.in_turn(0, 3),
+pytestmark = [pytest.mark.in_turn(2, 5),
               pytest.mark.skipif(CHROMIUM is None, reason="needs the Debian package chromium")]
 
 

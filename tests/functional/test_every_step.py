@@ -157,10 +157,10 @@ def test_step_when_the_conductor_dies_then_another_ends_it(walk: Alone, action: 
 
 
 def deaths() -> list[Any]:
-    """A third of all points, before and after each, and of which host dies."""
+    """A fifth of all points, before and after each, and of which host dies."""
     found = [pytest.param(*point.values, when, which, id=f"{point.id}-{when}-{which}")
              for point in points() for when in ("before", "after") for which in ("source", "destination")]
-    return sampling.one_in(3, found)
+    return sampling.one_in(5, found)
 
 
 @pytest.mark.parametrize("action, step, when, which", deaths())

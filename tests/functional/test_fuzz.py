@@ -24,7 +24,7 @@ from nova.api import openapi
 from tests.functional.client import IMAGE, Client, Refused
 from tests.functional.cloud import Cloud, Plan
 
-pytestmark = pytest.mark.in_turn(2, 3)
+pytestmark = pytest.mark.in_turn(2, 5)
 
 schemathesis = pytest.importorskip("schemathesis")
 GenerationMode = pytest.importorskip("schemathesis.generation").GenerationMode

@@ -20,7 +20,7 @@ from tests.functional.backends import free_port, wait_until
 from tests.functional.cloud import Cloud, Plan
 from tests.functional.daemons import TOP
 
-pytestmark = pytest.mark.in_turn(2, 3)
+pytestmark = pytest.mark.in_turn(1, 5)
 
 DAEMONS = {"nova-conductor": "ctl", "nova-scheduler": "ctl", "nova-api": "ctl", "nova-network": "ctl",
            "nova-imageproxy": "ctl", "nova-consoleauth": "ctl", "nova-compute": "host1"}

@@ -13,7 +13,7 @@ from tests.functional.client import Refused
 from tests.functional.cloud import Cloud, Plan
 from tests.functional.daemons import TOP, environment
 
-pytestmark = pytest.mark.in_turn(1, 3)
+pytestmark = pytest.mark.in_turn(2, 5)
 
 START = "os_compute_api:servers:start"
 

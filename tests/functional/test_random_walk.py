@@ -15,7 +15,7 @@ from tests.fakes.walking_cloud import FLAVORS, IMAGES, PINNED, walking_cloud
 from tests.fakes.walking_networks import KINDS, NovaNetworks, WalkingNetworks
 from tests.fakes.walking_neutron import NeutronNetworks
 
-pytestmark = [pytest.mark.in_turn(0, 3),
+pytestmark = [pytest.mark.in_turn(2, 5),
               pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")]
 
 HOSTS = ("host1", "host2", "host3", "host4", "host5")

@@ -18,7 +18,7 @@ from tests.functional.cloud import Cloud, Plan
 from tests.functional.daemons import TOP, Daemon
 from tests.functional.releases import Balanced, Tenants
 
-pytestmark = pytest.mark.in_turn(1, 3)
+pytestmark = pytest.mark.in_turn(4, 5)
 
 CONTROL = ("conductor", "conductor2", "scheduler", "imageproxy", "network")
 HOSTS = ("compute1", "compute2", "compute3")

@@ -265,7 +265,7 @@ def test_interrupt_arrives_in_the_guest(rig, living, serial):
 
 
 @booting
-@pytest.mark.parametrize("image_format", sampling.drawn(["qcow2", "raw"], 1))
+@pytest.mark.parametrize("image_format", sampling.drawn(["qcow2", "raw"], 1, every=5))
 def test_live_snapshot_is_whole_and_boots_with_the_mark(rig, living, serial, image_format):
     serial.run(f"rm -f /root/after; echo live-{image_format} > /root/mark; sync")
     boot = serial.boot_id()
@@ -342,7 +342,7 @@ def test_rescued_guest_sees_its_old_disk_and_boots_it_again(rig):
         with Serial(order.server_uuid) as line:
             line.log_in()
             line.run("echo own > /root/mark; sync")
-        for name in ["first", *sampling.drawn([name for name in RESCUE if name != "first"], 1)]:
+        for name in ["first", *sampling.drawn([name for name in RESCUE if name != "first"], 1, every=5)]:
             check_rescue(rig, order, name, RESCUE[name])
         assert rig.driver.rescuing.unrescue(order) == PowerState.RUNNING
         with Serial(order.server_uuid) as line:
@@ -377,7 +377,8 @@ def check_rescue(rig, order: BuildOrder, name: str, properties: dict[str, str]) 
 
 
 @booting
-@pytest.mark.parametrize("kept", sampling.drawn([True, False], 1), ids=lambda kept: "kept" if kept else "all-new")
+@pytest.mark.parametrize("kept", sampling.drawn([True, False], 1, every=5),
+                         ids=lambda kept: "kept" if kept else "all-new")
 def test_rebuilt_guest_has_lost_its_mark_and_keeps_its_ephemeral_disk_if_it_is_to(rig, kept):
     order = guest_order(disks=(Disk(kind="root", size_gb=1), Disk(kind="ephemeral", size_gb=1)))
     try:

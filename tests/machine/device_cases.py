@@ -136,7 +136,7 @@ BOOTS = {  # name -> (image properties, extra specs, what the guest's console sa
 
 
 @booting
-@pytest.mark.parametrize("name", sampling.drawn(list(BOOTS), 4))
+@pytest.mark.parametrize("name", sampling.drawn(list(BOOTS), 4, every=5))
 def test_guest_boots_with(rig, name):
     properties, specs, texts = BOOTS[name]
     with running(rig, order_of(properties, specs, vcpus=2 if name == "cpus" else 1)) as order:
@@ -155,7 +155,7 @@ def test_guest_on_sata_is_loaded_from_its_disk(rig):
 
 @booting
 @uefi
-@pytest.mark.parametrize("machine", sampling.drawn(["pc", "q35"], 1))
+@pytest.mark.parametrize("machine", sampling.drawn(["pc", "q35"], 1, every=5))
 def test_guest_boots_by_uefi_and_its_variables_stay_with_it(rig, machine):
     properties = {"hw_firmware_type": "uefi", "hw_machine_type": machine}
     with running(rig, order_of(properties, memory_mb=256)) as order:
@@ -219,7 +219,7 @@ TPM_MODELS = [("2.0", "tpm-crb", "tpm_crb"), ("2.0", "tpm-tis", "tpm_tis"), ("1.
 
 @booting
 @tpm
-@pytest.mark.parametrize(("version", "model", "seen"), sampling.drawn(TPM_MODELS, 1))
+@pytest.mark.parametrize(("version", "model", "seen"), sampling.drawn(TPM_MODELS, 1, every=5))
 def test_guest_has_a_tpm_whose_state_stays_until_the_guest_goes(rig, version, model, seen):
     order = order_of({}, {"hw:tpm_version": version, "hw:tpm_model": model, "hw:tpm_secret_security": "host"})
     with running(rig, order):
@@ -268,7 +268,7 @@ FIRES = {
 }
 
 
-@pytest.mark.parametrize("action", sampling.drawn([*FIRES, "none", "disabled"], 2))
+@pytest.mark.parametrize("action", sampling.drawn([*FIRES, "none", "disabled"], 2, every=5))
 def test_watchdog_that_fires_does_what_the_image_says(rig, action):
     watchdog_disk(rig.state / "watchdog")
     image = Image(id="watchdog", disk_format="raw", properties={"hw_watchdog_action": action})

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 STORAGES = {"block": "sandbox", "shared": "wide_sandbox"}
 
 
-@pytest.fixture(scope="module", params=sampling.drawn(list(STORAGES), 1))
+@pytest.fixture(scope="module", params=sampling.drawn(list(STORAGES), 1, every=5))
 def mobile(request: pytest.FixtureRequest) -> Sandbox:
     """The sandbox in which guests move."""
     return request.getfixturevalue(STORAGES[request.param])

@@ -20,7 +20,7 @@ from tests.fakes.network import guest, network
 from tests.machine.network_cases import Cloud, Namespace, eventually, obstacle
 
 _WHY = obstacle() or (None if shutil.which("conntrack", path="/usr/sbin:/sbin") else "needs Debian's conntrack")
-pytestmark = [pytest.mark.in_turn(0, 3),
+pytestmark = [pytest.mark.in_turn(2, 5),
               pytest.mark.skipif(_WHY is not None, reason=str(_WHY))]
 
 FLOATING, SECOND = "192.0.2.80", "192.0.2.81"
@@ -230,7 +230,7 @@ def test_restart_leaves_translation_as_it_is_and_a_killed_daemon_finds_what_is_o
     assert FLOATING not in cloud.rules()
 
 
-@pytest.mark.parametrize("delay_ms", sampling.drawn([0, 40, 10, 120], 2))
+@pytest.mark.parametrize("delay_ms", sampling.drawn([0, 40, 10, 120], 2, every=5))
 def test_killed_while_it_changes_addresses_it_converges(cloud, delay_ms):
     assert cloud.floats(2, **{F: FIXED}) == "ok", cloud.log()
     order = NetworkOnHost(network=network(1), addresses=(guest(3), guest(4)), version=3,

@@ -12,7 +12,7 @@ from tests import sampling
 from tests.fakes.network import guest
 from tests.machine.network_cases import Cloud, Namespace, eventually, obstacle
 
-pytestmark = [pytest.mark.in_turn(1, 3),
+pytestmark = [pytest.mark.in_turn(1, 5),
               pytest.mark.skipif(obstacle() is not None, reason=str(obstacle()))]
 
 STEPS = ("ipv4", "ipv6", "frames", "floating", "record", "link", "address", "join", "dhcp")
@@ -77,7 +77,7 @@ def test_killed_at_every_step_in_turn_the_guests_traffic_flows_on(cloud, outside
     assert state(cloud) == before and cloud.missing() == []
 
 
-@pytest.mark.parametrize("point", sampling.drawn(["ipv4:before", *(f"{step}:after" for step in STEPS)], 4))
+@pytest.mark.parametrize("point", sampling.drawn(["ipv4:before", *(f"{step}:after" for step in STEPS)], 4, every=5))
 def test_killed_at_its_first_work_the_next_start_makes_the_rest(cloud, outside, point):
     cloud.start(dies_at=point)
     assert cloud.ended() == -signal.SIGKILL, f"it does not come to {point}"
@@ -96,7 +96,7 @@ def test_killed_at_its_first_work_the_next_start_makes_the_rest(cloud, outside, 
 
 
 @pytest.mark.parametrize("point", sampling.drawn([f"clear-{step}:{when}" for when in ("before", "after")
-                                                  for step in ("dhcp", "ipv6", "record")], 2))
+                                                  for step in ("dhcp", "ipv6", "record")], 2, every=5))
 def test_killed_while_a_network_is_taken_down_the_next_start_ends_it(cloud, point):
     cloud.start()
     assert cloud.serve(guest(3), version=1) == "ok", cloud.log()

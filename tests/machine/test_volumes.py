@@ -34,7 +34,7 @@ def unable() -> str | None:
     return None if done.returncode == 0 else "this kernel has no device-mapper"
 
 
-pytestmark = [pytest.mark.in_turn(2, 3),
+pytestmark = [pytest.mark.in_turn(4, 5),
               pytest.mark.skipif(unable() is not None, reason=f"no logical volumes here: {unable()}")]
 
 

@@ -12,7 +12,7 @@ from tests.machine.conftest import made_sandbox
 from tests.machine.server import Server
 from tests.machine.stack import Sandbox
 
-pytestmark = pytest.mark.in_turn(0, 2)
+pytestmark = pytest.mark.in_turn(3, 5)
 
 VOLUMES = ("--hosts", "2", "--volumes", "nfs")
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TypedDict
 
 REASON_CHARS = 500
-TURNS = 3  # runs that together have all tests
+TURNS = 5  # runs that together have all tests
 #: the exception at the end of a traceback: a line with its dotted name, and what follows
 ERROR = re.compile(r"^[A-Za-z_][\w.]*(?::.*|$)(?:\n.*)*?(?=\n\S*Traceback|\nDuring |\Z)", re.MULTILINE)
 #: tempest logs every request that a test makes: the last one's answer helps to see why the test failed
@@ -44,7 +44,7 @@ def wanted(path: Path) -> list[str]:
 
 
 def of_turn(names: Sequence[str], turn: int, of: int = TURNS) -> list[str]:
-    """The tests of every third class: a class is set up once for all its tests."""
+    """The tests of every fifth class: a class is set up once for all its tests."""
     classes = dict.fromkeys(name.rpartition(".")[0] for name in names)
     chosen = set(list(classes)[turn % of::of])
     return [name for name in names if name.rpartition(".")[0] in chosen]

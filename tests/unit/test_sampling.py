@@ -20,7 +20,7 @@ def left_out(monkeypatch: pytest.MonkeyPatch) -> Counter[int]:
 
 
 @pytest.mark.parametrize(("choose", "runs"), [
-    (sampling.third, 3), (lambda values: sampling.drawn(values, 4), 3), (lambda values: sampling.drawn(values, 1), 10),
+    (sampling.fifth, 5), (lambda values: sampling.drawn(values, 4), 3), (lambda values: sampling.drawn(values, 1), 10),
     (lambda values: sampling.one_in(4, values), 4)])
 def test_sample_when_seeds_follow_each_other_then_all_have_their_turn_and_the_rest_is_counted(
         choose: Callable[[list[int]], list[int]], runs: int, left_out: Counter[int],

@@ -11,7 +11,7 @@ import pytest
 from nova.db import engine
 from nova.db.engine import Database, DatabaseAway
 
-pytestmark = pytest.mark.in_turn(1, 3)  # waits for time-outs
+pytestmark = pytest.mark.in_turn(1, 5)  # waits for time-outs
 
 
 @pytest.mark.parametrize("patience", ["CONNECT_S", "url"])

@@ -17,7 +17,7 @@ from stacklib.errors import StackError
 from stacklib.layout import Choices, Layout
 from stacklib.spec import Daemon, Probe
 
-pytestmark = pytest.mark.in_turn(0, 3)  # waits for programs to end
+pytestmark = pytest.mark.in_turn(0, 5)  # waits for programs to end
 
 SAYS_READY = """
 import os, socket, time

@@ -22,7 +22,7 @@ from tests.unit.conductor.actions.attaching import FULL, NETWORK, PORT, Attachin
 from tests.unit.conductor.engine.test_workflow_failures import AWAY, CRASH, REFUSED, failing
 from tests.unit.conductor.engine.test_workflow_kills import MOST_WRITES, MortalJournal, killed, taken_over
 
-pytestmark = [pytest.mark.one_in(3),  # a cloud for each case
+pytestmark = [pytest.mark.one_in(5),  # a cloud for each case
               pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")]
 WISH = RequestedNetwork(network_id=NETWORK, tag="web")
 BOTH = pytest.mark.parametrize("next_door", [False, True], ids=["own", "next-door"])
@@ -213,7 +213,7 @@ def test_each_step_when_it_is_done_twice_then_the_end_is_the_same(make, monkeypa
     check_whole(cloud, uuid, 1)
 
 
-@pytest.mark.one_in(3)  # a cloud for each write or call
+@pytest.mark.one_in(5)  # a cloud for each write or call
 @BOTH
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("what", ["attach", "failing attach", "detach"])
@@ -381,7 +381,7 @@ def test_nova_network_when_interfaces_come_and_go_then_addresses_are_given_back_
     cloud.close()
 
 
-@pytest.mark.one_in(3)  # a cloud for each write or call
+@pytest.mark.one_in(5)  # a cloud for each write or call
 @pytest.mark.parametrize("what", ["attach", "failing attach", "detach"])
 def test_nova_network_when_the_runner_dies_at_any_write_then_another_ends_it(tmp_path, templates, what):
     for number in range(1, MOST_WRITES):

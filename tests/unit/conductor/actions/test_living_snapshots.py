@@ -12,7 +12,7 @@ from tests.fakes.ready_servers import ordered, prepared
 from tests.fakes.walk import Walk
 from tests.fakes.walking_cloud import IMAGES, walking_cloud
 
-pytestmark = pytest.mark.one_in(3)  # whole clouds
+pytestmark = pytest.mark.one_in(5)  # whole clouds
 CALLS = 3  # of the driver, that an order to take or to send a snapshot makes
 
 

@@ -14,11 +14,11 @@ from nova.conductor.registry import CONFIRM_RESIZE, EVACUATE, LIVE_MIGRATE, MIGR
 from nova.model.server_parts import StateReset
 from tests.fakes.failing_cloud import FailingCloud
 from tests.fakes.taken_steps import without_volumes
-from tests.sampling import third
+from tests.sampling import fifth
 from tests.unit.conductor.actions.test_overtaken_moves import pay
 from tests.unit.conductor.engine.test_workflow_failures import AWAY, CRASH, REFUSED, WRONG, failing
 
-pytestmark = pytest.mark.one_in(3)  # a cloud for each case
+pytestmark = pytest.mark.one_in(5)  # a cloud for each case
 
 ERRORS = (REFUSED, AWAY, WRONG, CRASH)
 #: Where the guest is wherever a move stops: what was fetched, prepared or put aside elsewhere is gone by then.
@@ -50,7 +50,7 @@ UNDONE = cases(RESIZE, MIGRATE, EVACUATE) + cases(LIVE_MIGRATE, but=("MigrateGue
                                                                      "CleanSource", "EndMove"))
 
 
-@pytest.mark.parametrize("workflow, step, method, error", third(UNDONE))
+@pytest.mark.parametrize("workflow, step, method, error", fifth(UNDONE))
 def test_move_when_a_step_always_fails_then_the_server_is_as_it_was(cloud, monkeypatch, workflow, step, method, error):
     uuid = cloud.ready(workflow.action.name)
     before = cloud.server(uuid)
@@ -105,7 +105,7 @@ def test_resize_when_an_undo_fails_then_it_is_done_later(cloud, monkeypatch, ste
     cloud.whole(uuid, BEFORE)
 
 
-@pytest.mark.parametrize("workflow, step, method, error", third(cases(CONFIRM_RESIZE)))
+@pytest.mark.parametrize("workflow, step, method, error", fifth(cases(CONFIRM_RESIZE)))
 def test_confirm_when_a_step_fails_for_good_then_it_can_be_confirmed_again(cloud, monkeypatch, workflow, step, method,
                                                                            error):
     uuid = cloud.ready("confirmResize")
@@ -119,7 +119,7 @@ def test_confirm_when_a_step_fails_for_good_then_it_can_be_confirmed_again(cloud
     cloud.whole(uuid, AFTER)
 
 
-@pytest.mark.parametrize("workflow, step, method, error", third(cases(REVERT_RESIZE)))
+@pytest.mark.parametrize("workflow, step, method, error", fifth(cases(REVERT_RESIZE)))
 def test_revert_when_a_step_fails_for_good_then_it_is_an_error_and_a_delete_leaves_nothing(cloud, monkeypatch, workflow,
                                                                                            step, method, error):
     uuid = cloud.ready("revertResize")

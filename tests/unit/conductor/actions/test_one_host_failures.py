@@ -16,11 +16,11 @@ from tests.fakes.failing_cloud import FailingCloud
 from tests.fakes.one_host_actions import CASES, PASSWORD, Case, ready
 from tests.fakes.small_cloud import DEMO
 from tests.fakes.taken_steps import without_volumes
-from tests.sampling import third, turn
+from tests.sampling import fifth, turn
 from tests.unit.conductor.engine.test_workflow_failures import AWAY, CRASH, REFUSED, failing
 from tests.unit.conductor.engine.test_workflow_kills import MOST_WRITES, MortalJournal, killed, taken_over
 
-pytestmark = [pytest.mark.one_in(3),  # a cloud for each case
+pytestmark = [pytest.mark.one_in(5),  # a cloud for each case
               pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")]
 BY_NAME = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 IMAGES_AT_FIRST = 3
@@ -97,7 +97,7 @@ def test_action_when_all_goes_well_then_the_server_is_what_the_table_says(cloud,
 
 
 @pytest.mark.parametrize("error", [REFUSED, AWAY, CRASH], ids=lambda error: type(error).__name__)
-@pytest.mark.parametrize("case, step, method", third(steps_of_cases("do", "within", lenient=False)))
+@pytest.mark.parametrize("case, step, method", fifth(steps_of_cases("do", "within", lenient=False)))
 def test_action_when_a_step_always_fails_then_the_state_is_the_tables_and_nothing_is_left(
         cloud, monkeypatch, case, step, method, error):
     uuid = ready(cloud, case)
@@ -124,7 +124,7 @@ def test_action_when_a_step_always_fails_then_the_state_is_the_tables_and_nothin
     check_gone(cloud, uuid, len(whole) if stays(case, row) else 0)
 
 
-@pytest.mark.parametrize("case, step, method", third(steps_of_cases("do")))
+@pytest.mark.parametrize("case, step, method", fifth(steps_of_cases("do")))
 def test_action_when_a_step_is_done_twice_then_the_end_is_the_same(cloud, monkeypatch, case, step, method):
     uuid = ready(cloud, case)
     real = step.do
@@ -136,7 +136,7 @@ def test_action_when_a_step_is_done_twice_then_the_end_is_the_same(cloud, monkey
     check_gone(cloud, uuid, stays(case, None))
 
 
-@pytest.mark.one_in(3)  # a cloud for each write or call
+@pytest.mark.one_in(5)  # a cloud for each write or call
 @pytest.mark.parametrize("case, when", [
     pytest.param(case, when, id=f"{case.name}-{when}") for number, case in enumerate(CASES)
     for when in turn(["before", "after"], number, 1)])

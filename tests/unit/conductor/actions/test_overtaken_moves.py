@@ -17,7 +17,7 @@ from tests.fakes.compute_hosts import silent
 from tests.fakes.failing_cloud import FailingCloud
 from tests.fakes.small_cloud import until
 
-pytestmark = pytest.mark.one_in(3)  # a cloud for each case
+pytestmark = pytest.mark.one_in(5)  # a cloud for each case
 
 
 @pytest.fixture

@@ -25,7 +25,7 @@ from nova.conductor.registry import (
 from tests.fakes.failing_cloud import FailingCloud
 from tests.fakes.taken_steps import without_volumes
 
-pytestmark = pytest.mark.one_in(3)  # a cloud for each case
+pytestmark = pytest.mark.one_in(5)  # a cloud for each case
 
 REFUSED, AWAY, CRASH = errors.HostRefused("no"), errors.Unavailable("away"), RuntimeError("nobody foresaw it")
 WRONG = errors.Invalid("wrong")

@@ -14,7 +14,7 @@ from nova.conductor.engine.journal import Journal
 from nova.conductor.engine.runner import Runner
 from tests.fakes.failing_cloud import FailingCloud
 
-pytestmark = [pytest.mark.one_in(3),  # whole clouds
+pytestmark = [pytest.mark.one_in(5),  # whole clouds
               pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")]
 DIED_S = 5.0
 MOST_WRITES = 12  # of any operation

@@ -28,7 +28,7 @@ from tests.fakes.walking_cloud import FLAVORS, IMAGES, walking_cloud
 from tests.fakes.walking_networks import KINDS, NovaNetworks
 from tests.fakes.walking_neutron import NeutronNetworks
 
-pytestmark = [pytest.mark.one_in(3),  # whole clouds
+pytestmark = [pytest.mark.one_in(5),  # whole clouds
               pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")]
 
 STEPS, SERVERS, SEED = 40, 6, 7

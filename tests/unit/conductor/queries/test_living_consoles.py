@@ -22,7 +22,7 @@ from tests.fakes.small_cloud import DEMO, until
 from tests.fakes.walk import Walk
 from tests.fakes.walking_cloud import IMAGES, walking_cloud
 
-pytestmark = pytest.mark.one_in(3)  # whole clouds
+pytestmark = pytest.mark.one_in(5)  # whole clouds
 SERIAL = ConsoleType.SERIAL
 #: Actions that begin with a running guest, and end its console.
 ENDED = ("delete", "stop", "suspend", "rescue", "unrescue", "rebuild", "shelve", "resize", "migrate", "revertResize",

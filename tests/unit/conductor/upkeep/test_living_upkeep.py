@@ -29,7 +29,7 @@ from tests.fakes.living_cloud import LivingCloud
 from tests.fakes.small_cloud import DEMO, until
 from tests.fakes.walking_cloud import IMAGES, walking_cloud
 
-pytestmark = pytest.mark.one_in(3)  # whole clouds
+pytestmark = pytest.mark.one_in(5)  # whole clouds
 RULES = {rule.action: rule for rule in timeouts.RULES}
 
 
