@@ -2,7 +2,8 @@
 
 Without a list: compute.txt beside this file, of which every test must pass; a skipped one has not. With ``--guests``:
 guests.txt, against two hosts with libvirt, whose guests tempest logs in to. With ``--neutron``: neutron.txt, against a
-sandbox whose networks are Neutron's.
+sandbox whose networks are Neutron's. With ``--volumes``: volumes.txt, against one with Cinder. With ``--guests`` and
+``--volumes``: guest_volumes.txt, guests whose volumes tempest writes and reads.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from nova.virt.fake.knobs import FILE as KNOBS
 from tests.machine.live import Live
@@ -26,19 +27,40 @@ from tests.machine.stack import NEWEST, TOP, Sandbox, demo
 from tests.tempest import conf
 from tests.tempest.outcome import TURNS, Outcome, Result, judge, of_turn, patterns, wanted
 
-LIST, GUESTS, NEUTRON = (Path(__file__).resolve().with_name(f"{name}.txt") for name in ("compute", "guests", "neutron"))
 COMPUTES = 2
 NETWORK, OUTSIDE, REGION = "private", "public", "RegionOne"  # as bin/stack names them
 #: The state directory of a sandbox that is up already: it is used and left as it is. For those who write tests.
 GIVEN = "NOVA_TEMPEST_STACK"
-SHAPE = ("--sandbox", "--driver", "fake", "--computes", str(COMPUTES), "--no-demo")
+FAKE = ("--sandbox", "--driver", "fake", "--computes", str(COMPUTES), "--no-demo")
 REAL = ("--sandbox", "--hosts", str(COMPUTES))
-WITH_NEUTRON = (*SHAPE, "--neutron")
+VOLUMES = ("--volumes", "nfs")
 LOGS = Path(tempfile.gettempdir()) / "nova-tempest-logs"  # of the last sandbox's daemons
 UP_S, RUN_S = 900, 3600
 SMALL = {"name": "tempest.small", "ram": 128, "vcpus": 1, "disk": 1}
 LARGE = {"name": "tempest.large", "ram": 256, "vcpus": 2, "disk": 2}
 IMAGES = ("tempest-1", "tempest-2")
+
+
+class Kind(NamedTuple):
+    """A list of tests, and the sandbox that they run against: words for `bin/stack up`."""
+
+    name: str
+    sandbox: tuple[str, ...]
+
+    @property
+    def list(self) -> Path:
+        return Path(__file__).resolve().with_name(f"{self.name}.txt")
+
+
+#: The options that choose it -> the kind.
+KINDS = {
+    (): Kind("compute", FAKE),
+    ("guests",): Kind("guests", REAL),
+    ("neutron",): Kind("neutron", (*FAKE, "--neutron")),
+    ("volumes",): Kind("volumes", (*FAKE, *VOLUMES)),
+    ("guests", "volumes"): Kind("guest_volumes", (*REAL, *VOLUMES)),
+}
+OPTIONS = {"guests": "against guests that run", "neutron": "on Neutron's networks", "volumes": "with Cinder's volumes"}
 AGENT = "hw_qemu_guest_agent=yes"  # which changes passwords
 #: A snapshot of a guest that is not there takes no time, but some tests must catch one while it is being saved.
 SLOW = {"rules": [{"call": "take_snapshot", "do": "delay", "seconds": 1.5}]}
@@ -84,11 +106,20 @@ def slow_snapshots(cloud: Sandbox) -> Iterator[None]:
 def furnish(cloud: Sandbox, folder: Path) -> conf.Facts:
     """Two images and two flavors, made where they are missing."""
     admin = Live(cloud.layout.url("compute", "/v2.1"), cloud.token("admin"), cloud.dial, NEWEST)
+    if cloud.layout.choices.volumes:
+        make_multiattach(cloud)
     return conf.Facts(
         keystone=cloud.layout.url("keystone", "/v3"), region=REGION, password=cloud.secrets.password("admin"),
         images=_images(cloud, folder), flavors=(cloud.flavor(admin, **SMALL), cloud.flavor(admin, **LARGE)),
         network=NETWORK, computes=len(cloud.layout.computes), folder=str(folder), driver=cloud.layout.choices.driver,
-        **neutron_facts(cloud))
+        volumes=cloud.layout.choices.volumes, **neutron_facts(cloud))
+
+
+def make_multiattach(cloud: Sandbox) -> None:
+    """A type of volumes that several servers may have at a time."""
+    name = str(conf.VOLUMES["volume"]["volume_type_multiattach"])
+    if not any(one["Name"] == name for one in cloud.openstack("volume", "type", "list", user="admin")):
+        cloud.openstack("volume", "type", "create", name, "--property", "multiattach=<is> True", user="admin")
 
 
 def neutron_facts(cloud: Sandbox) -> dict[str, Any]:
@@ -192,11 +223,11 @@ def unable() -> str | None:
 def main(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="bin/test tempest", description=__doc__.splitlines()[0])
     parser.add_argument("list", nargs="?", type=Path, metavar="LIST", help="names of tests, one a line")
-    parser.add_argument("--guests", action="store_true", help="against guests that run; without a list: guests.txt")
-    parser.add_argument("--neutron", action="store_true", help="on Neutron's networks; without a list: neutron.txt")
+    for name, text in OPTIONS.items():
+        parser.add_argument(f"--{name}", action="store_true", help=f"{text}; without a list: its own")
     parser.add_argument("--workers", type=int, default=2, help="tests side by side (2)")
     parser.add_argument("--turn", type=int, metavar="N",
-                        help="a third of the list's classes alone; three numbers in a row have all")
+                        help=f"some of the list's classes alone; {TURNS} numbers in a row have all")
     parser.add_argument("--passed", type=Path, metavar="FILE", help="write the names of those that passed, for a list")
     parser.add_argument("--counts", type=Path, help=argparse.SUPPRESS)  # a file for "PASSED FAILED SKIPPED"
     args = parser.parse_args(argv)
@@ -204,16 +235,22 @@ def main(argv: list[str]) -> int:
         print(f"tempest: skipped: {reason}")
         tell_counts(args.counts, (0, 0, 1))
         return 0
-    chosen = args.list or (GUESTS if args.guests else NEUTRON if args.neutron else LIST)
+    kind = KINDS.get(tuple(name for name in OPTIONS if getattr(args, name)))
+    if kind is None:
+        parser.error("Neutron's networks go with none of the other options")
+    chosen = args.list or kind.list
     names = wanted(chosen)
     if args.turn is not None:
         everything, names = names, of_turn(names, args.turn)
+        if not args.list and kind.name == "compute" and args.turn % TURNS == 0:
+            kind = KINDS["volumes",]  # this turn has all of them, too
+            names += wanted(kind.list)
         print(f"-- not run: {len(everything) - len(names)} of {len(everything)} tests of tempest, all of which have "
               f"their turn in {TURNS} runs with successive seeds", flush=True)
     folder = Path(tempfile.mkdtemp(prefix="nova-tempest-"))
     folder.chmod(0o700)  # tempest.conf has the administrator's password
     try:
-        with sandbox(REAL if args.guests else WITH_NEUTRON if args.neutron else SHAPE) as cloud, slow_snapshots(cloud):
+        with sandbox(kind.sandbox) as cloud, slow_snapshots(cloud):
             started = time.monotonic()
             outcome = Run(cloud, folder).tests(names, args.workers)
     finally:
@@ -222,7 +259,7 @@ def main(argv: list[str]) -> int:
     tell_counts(args.counts, outcome.counts)
     if args.passed:
         args.passed.write_text("".join(f"{name}\n" for name in sorted(outcome.passed)))
-    must_pass = outcome.skipped if chosen.resolve() in (LIST, GUESTS, NEUTRON) else {}
+    must_pass = outcome.skipped if chosen.resolve() in [one.list for one in KINDS.values()] else {}
     return 1 if outcome.failed or must_pass or not outcome.passed else 0
 
 

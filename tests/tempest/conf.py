@@ -48,6 +48,14 @@ LOG_IN = {
     "image_ssh_user": "root", "image_alt_ssh_user": "root", "ssh_timeout": 180,
     "ssh_shell_prologue": PROLOGUE,
 }
+#: For a sandbox with Cinder. Its NFS driver lets no volume grow while a server has it.
+VOLUMES: Settings = {
+    "service_available": {"cinder": True},
+    "compute-feature-enabled": {"volume_backed_live_migration": True, "volume_multiattach": True, "swap_volume": True},
+    "volume": {"catalog_type": "volumev3", "min_microversion": "3.0", "max_microversion": "latest", "build_timeout": 120, "volume_size": 1,
+               "storage_protocol": "nfs", "volume_type_multiattach": "multiattach"},
+    "volume-feature-enabled": {"backup": False, "snapshot": True, "clone": True, "extend_attached_volume": False},
+}
 #: Tests that look for nova-network's network themselves.
 BY_NAME = ("tempest.api.compute.admin.test_networks",)
 
@@ -67,6 +75,7 @@ class Facts:
     driver: str = "fake"
     outside: str = ""  # of a sandbox with Neutron: the id of its external network
     extensions: tuple[str, ...] = ()  # and what its API has
+    volumes: str = ""  # of a sandbox with Cinder: its back end
 
 
 def settings(facts: Facts, by_name: bool) -> Settings:
@@ -75,26 +84,28 @@ def settings(facts: Facts, by_name: bool) -> Settings:
         return _with_neutron(facts)
     network = {"compute": {"fixed_network_name": facts.network}, "service_available": {"neutron": False}}
     guests = {} if facts.driver == "fake" else {"validation": {**LOG_IN, "network_for_ssh": facts.network}}
-    sections = _common(facts)
-    for section, options in (*(network if by_name else PRETENDED).items(), *guests.items()):
-        sections[section] = {**sections[section], **options}
-    return sections
+    volumes = VOLUMES if facts.volumes else {}
+    return _with(_common(facts), network if by_name else PRETENDED, guests, volumes)
+
+
+def _with(sections: Settings, *more: Settings) -> Settings:
+    """These sections, with more options or with others in them."""
+    found = dict(sections)
+    for section, options in (pair for one in more for pair in one.items()):
+        found[section] = {**found.get(section, {}), **options}
+    return found
 
 
 def _with_neutron(facts: Facts) -> Settings:
     """Tempest makes a network, a router and addresses for each of its projects."""
-    sections = _common(facts)
-    more: Settings = {
+    return _with(_common(facts), {
         "auth": {"create_isolated_networks": True}, "compute-feature-enabled": {"interface_attach": True},
         "service_available": {"neutron": True},
         "network": {"public_network_id": facts.outside, "floating_network_name": "public"},
-        "network-feature-enabled": {"api_extensions": ",".join(facts.extensions)}}
-    for section, options in more.items():
-        sections[section] = {**sections.get(section, {}), **options}
-    return sections
+        "network-feature-enabled": {"api_extensions": ",".join(facts.extensions)}})
 
 
-def _common(facts: Facts) -> dict[str, Mapping[str, object]]:
+def _common(facts: Facts) -> Settings:
     return {
         "DEFAULT": {"log_dir": facts.folder, "log_file": "tempest.log", "debug": False},
         "oslo_concurrency": {"lock_path": f"{facts.folder}/lock"},

@@ -31,7 +31,8 @@ DELETE = ["instance.delete.start", "instance.shutdown.start", "instance.shutdown
 
 
 def listen(cloud: SmallCloud, form: str = "versioned", **options: Any) -> Kept:
-    """Notifications on, into what is returned."""
+    """Notifications on, into what is returned. Not of what was begun before."""
+    until(lambda: not cloud.deps.runner.running, "all before has ended")
     kept = Kept()
     cloud.deps.notifier = Notifier(kept, NotifierOptions(host="ctl", forms=(form,), **options))
     return kept
