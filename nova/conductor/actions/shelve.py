@@ -43,6 +43,7 @@ from nova.model.orders import BuildOrder
 from nova.model.server_orders import UnshelveServer
 from nova.model.servers import ServerMemo
 from nova.model.states import PowerState, TaskState, VmState
+from nova.model.volumes import root_of
 
 
 class Unshelving:
@@ -74,8 +75,11 @@ class Unshelving:
 
 
 def shelve(deps: Deps, uuid: str) -> None:
-    """Begin to shelve a server, and with no time to wait, to offload it."""
+    """Begin to shelve a server, and with no time to wait, to offload it. One that boots from a volume is offloaded in
+    any case, and needs no image: its disk is the volume service's."""
     def arguments(row: ServerRow) -> Shelve:
+        if root_of(row.volumes or ()) is not None:
+            return Shelve(offload=True)
         image = NewImage(id=str(uuids.uuid4()), name=f"{row.name}-shelved"[:255], properties=_origin(row, SNAPSHOT))
         return Shelve(**holding(deps, row, image), offload=deps.settings.shelved_offload_time == 0)
     begin_with_image(deps, "shelve", uuid, arguments)
@@ -83,6 +87,7 @@ def shelve(deps: Deps, uuid: str) -> None:
 
 LOG = logging.getLogger(__name__)
 
+IMAGE = "snapshot_image_id"  # the steps of a server whose disk is the host's
 _IN_MEMORY = (VmState.PAUSED.value, VmState.SUSPENDED.value)
 _OFF: dict[str, Any] = {"host": None, "node": None, "availability_zone": None}
 
@@ -252,13 +257,15 @@ class PlaceOnHost(Step):
 
 
 class RespawnGuests(BuildGuests):
-    """Build the guests from their shelved images."""
+    """Build the guests from their shelved images, or on the volumes that they boot from."""
 
     uses = (*ORDERS, "images", "journal", "networking")
     event = "compute_unshelve_instance"
 
     def order(self, deps: Deps, op: Op) -> BuildOrder:
         """The shelved image's data; what the server is like is still its own image's word."""
+        if root_of(op.server.volumes or ()) is not None:
+            return super().order(deps, op)
         image_id = shelved_image(op)
         if not image_id:
             raise errors.server.NoShelvedImage(server=op.uuid, reason="it has no shelved image")
@@ -305,11 +312,11 @@ def unshelved(ops: Sequence[Op]) -> Mapping[str, object]:
 
 SHELVE_SERVER = Workflow(
     "shelve",
-    steps.HoldImage(),                                        # its record, made at admission; undo: delete it
+    steps.HoldImage(when=IMAGE),                              # its record, made at admission; undo: delete it
     StopForShelve(event=""),                                  # off; undo: what ran is started again
-    steps.TakeSnapshots(task=TaskState.SHELVING_IMAGE_PENDING_UPLOAD, event="compute_shelve_instance"),
-    steps.UploadSnapshots(task=TaskState.SHELVING_IMAGE_UPLOADING),
-    OffloadGuests(task=TaskState.SHELVING_OFFLOADING, when="offload"),  # with shelved_offload_time 0
+    steps.TakeSnapshots(task=TaskState.SHELVING_IMAGE_PENDING_UPLOAD, event="compute_shelve_instance", when=IMAGE),
+    steps.UploadSnapshots(task=TaskState.SHELVING_IMAGE_UPLOADING, when=IMAGE),
+    OffloadGuests(task=TaskState.SHELVING_OFFLOADING, when="offload"),  # shelved_offload_time 0, or no disk of its own
     steps.ReserveVolumes(when="offload"),
     ReleaseHost(when="offload"),
     ending=shelved,
