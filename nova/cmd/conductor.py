@@ -59,6 +59,7 @@ def settings(options: Options) -> Library:
         "vpn_image_id", "vpn_flavor", "vpn_key_suffix", "boot_script_template", "dmz_net", "dmz_mask",
         "cnt_vpn_clients")}, cc_dmz=options.my_ip)
     return ConductorSettings(**{name: options[name] for name in names}, max_limit=options.api.max_limit,
+                             cross_az_attach=options.cinder.cross_az_attach,
                              non_inheritable_image_properties=tuple(options.non_inheritable_image_properties),
                              max_attempts=options.scheduler.max_attempts, dhcp_domain=options.api.dhcp_domain,
                              pci_aliases=aliases, vpn=vpn,

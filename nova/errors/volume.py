@@ -59,6 +59,15 @@ NotReimaged = kinds.Bug.row("volume.not_reimaged",
     "Image {image_id} could not be written over the server's root volume {volume}, which has status {status} now: its "
     "old data are gone.",
     "Ask the volume service why: openstack volume message list; then rebuild the server again.")
+#: With [cinder]cross_az_attach = false: a new server's, or an attachment.
+OtherZone = kinds.Invalid.row("volume.other_zone",
+    "The server and volume {volume} are not in the same availability_zone. The server is in {server_zone}. The volume "
+    "is in {zone}.",
+    "Use a volume of the server's zone, or ask for a server in the volume's zone.")
+#: The same of an unshelve.
+OutOfZone = kinds.Conflict.row("volume.out_of_zone",
+    "Volume {volume} of the server is in zone {zone}: the server can not be unshelved in {server_zone}.",
+    "Unshelve it in the volumes' zone, or without a zone.")
 OverQuota = kinds.OverQuota.row("volume.over_quota", "Cinder refused: {reason}.",
     "Delete volumes or snapshots that are not needed, or ask an operator for a higher quota (`openstack quota set`).")
 RebuildKeepsNone = kinds.Invalid.row("volume.rebuild_keeps_none",
@@ -93,6 +102,8 @@ TooOld = kinds.NotSupported.row("volume.too_old",
 TooSmall = kinds.Invalid.row("volume.too_small",
     "Image {image_id} needs a disk of {needs} GB, and the volume to be made of it would have {size} GB.")
 TypeNotFound = kinds.Invalid.row("volume.type_not_found", "Volume type {volume_type} could not be found.")
+ZonesDiffer = kinds.Invalid.row("volume.zones_differ",
+    "The server's volumes are in different availability zones ({zones}), and must be in one.")
 WrongAddress = kinds.Unavailable.row("volume.wrong_address",
     "The volume service (Cinder) has no address that can be used: {reason}.",
     "Correct [cinder]catalog_info, os_region_name or endpoint_template in nova.conf; see `openstack catalog list`.")

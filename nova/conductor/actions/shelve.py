@@ -15,7 +15,7 @@ from nova.conductor.actions.endings import powered, remembering
 from nova.conductor.actions.snapshot import SNAPSHOT, begin_with_image, holding
 from nova.conductor.actions.snapshot import origin_of as _origin
 from nova.conductor.engine import zones
-from nova.conductor.engine.begin import SHELVED, begin, locked, metadata_of
+from nova.conductor.engine.begin import SHELVED, begin, locked, metadata_of, row_of
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.operation import Op, PlacementArguments, Result
 from nova.conductor.engine.workflow import Retry, Step, Workflow
@@ -53,10 +53,18 @@ class Unshelving:
         self.deps = deps
 
     def unshelve_server(self, order: UnshelveServer) -> None:
-        """server.NotFound, server.WrongState; aggregate.ZoneNotAvailable, server.NoSuchHost."""
+        """server.NotFound, server.WrongState; aggregate.ZoneNotAvailable, server.NoSuchHost; volume.OutOfZone."""
         zones.check(self.deps, order.availability_zone)
+        if order.availability_zone and not self.deps.settings.cross_az_attach:
+            self._check_volumes(order)
         entry = self.deps.cell.transact(lambda tx: self._unshelve(tx, order))
         self.deps.runner.start([entry])
+
+    def _check_volumes(self, order: UnshelveServer) -> None:
+        for device in row_of(self.deps, order.uuid).volumes or ():
+            zone = self.deps.volumes.get(device.volume_id, as_user=True).availability_zone
+            if zone != order.availability_zone:
+                raise errors.volume.OutOfZone(volume=device.volume_id, zone=zone, server_zone=order.availability_zone)
 
     def _unshelve(self, tx: Connection, order: UnshelveServer) -> states.Entry:
         """A zone that is asked for pins the server, and none unpins it. Only what has left its host is placed."""

@@ -59,6 +59,7 @@ class VolumeActions:
         row = row_of(self.deps, server_uuid)
         volume = self.deps.volumes.get(wanted.volume_id, as_user=True)
         _check(row, volume, wanted)
+        self._check_zone(row, volume)
         device = BlockDevice(
             id=str(uuids.uuid4()), source_id=volume.id, volume_id=volume.id, size_gb=volume.size_gb, tag=wanted.tag,
             delete_on_termination=wanted.delete_on_termination, multiattach=volume.multiattach,
@@ -110,6 +111,12 @@ class VolumeActions:
                 volume_cleanups.keep_in_use(self.deps, volume_id)
             raise
         self.deps.runner.start([entry])
+
+    def _check_zone(self, row: ServerRow, volume: Volume) -> None:
+        """A shelved server is in the zone that it is bound to, if any."""
+        zone = row.availability_zone or row.pinned_availability_zone
+        if not self.deps.settings.cross_az_attach and zone not in (None, volume.availability_zone):
+            raise errors.volume.OtherZone(volume=volume.id, zone=volume.availability_zone, server_zone=zone)
 
     def _check_host(self, server_uuid: str) -> None:
         with self.deps.cell.reading() as tx:

@@ -63,6 +63,7 @@ class ConductorSettings:
     max_attempts: int = 3
     max_local_block_devices: int = 3  # below 0: any number
     reimage_timeout_per_gb: int = 20  # seconds
+    cross_az_attach: bool = True
     shutdown_timeout: int = 60
     force_config_drive: bool = False
     dhcp_domain: str = "novalocal"
