@@ -26,9 +26,9 @@ OPTS = [
                     "answered when its back end is done."),
     cfg.BoolOpt("cross_az_attach", default=True,
                 help="Whether a server may have volumes of another availability zone. False: volumes of a new server must "
-                     "be of one zone, which is the server's; new ones are made in its zone; others are not attached, "
-                     "and a shelved server does not leave its volumes' zone. Cinder's zones are named like nova's then. "
-                     "Read by nova-conductor."),
+                     "be of one zone, which is the server's, and new volumes are made in it. Other volumes are not "
+                     "attached, and a shelved server does not leave its volumes' zone. Cinder's zones must be named like "
+                     "nova's. Read by nova-conductor."),
     cfg.BoolOpt("debug", default=False,
                 help="Log each call of the volume service with its status and Cinder's request id, and os-brick's "
                      "own debug lines. How a volume is reached is never logged."),

@@ -79,6 +79,9 @@ RebuildSameImage = kinds.Invalid.row("volume.rebuild_same_image",
     "With microversion 2.93 or a newer one the volume is written over with the image: its data are lost.")
 Refused = kinds.Invalid.row("volume.refused", "Cinder refused: {reason}.",
     "The reason is Cinder's own: look at the volume (`openstack volume show`), and change what it names.")
+RefreshNotOff = kinds.Conflict.row("volume.refresh_not_off",
+    "Server {server} is {state}: an attachment is made anew only while its server is stopped, and nothing works on it.",
+    "Stop the server (openstack server stop), and ask again.")
 ReimageSlow = kinds.Bug.row("volume.reimage_slow",
     "The volume service has not written image {image_id} over the server's root volume {volume} within {seconds} s, "
     "and is still at it.",
