@@ -63,31 +63,34 @@ class VolumeActions:
         device = BlockDevice(
             id=str(uuids.uuid4()), source_id=volume.id, volume_id=volume.id, size_gb=volume.size_gb, tag=wanted.tag,
             delete_on_termination=wanted.delete_on_termination, multiattach=volume.multiattach,
-            encrypted=volume.encrypted, device_name=next_name(row) if row.host else None)
-        entry = self._reserved(device, server_uuid, end)
+            encrypted=volume.encrypted)
+        entry, device = self._reserved(device, server_uuid, end)
         self.deps.runner.start([entry])
         if wait:
             waiting.succeeded(self.deps, entry, end, self._wait_s)
         return device
 
-    def _reserved(self, device: BlockDevice, uuid: str, end: float) -> states.Entry:
+    def _reserved(self, device: BlockDevice, uuid: str, end: float) -> tuple[states.Entry, BlockDevice]:
         """The volume is the server's, at the volume service and in the record, and the operation has begun; or none of
-        it. A conductor that dies in between leaves a row that gives the reservation back."""
+        it. The device then has the first free name. A conductor that dies in between leaves a row that gives the
+        reservation back."""
         doubt = Cleanup(RESERVATION, device.volume_id, uuid)
         self.deps.cell.transact(lambda tx: volumes.add_cleanups(tx, [doubt], DOUBT_S))
         made = self.deps.volumes.reserve(device.volume_id, uuid, as_user=True)
         device = msgspec.structs.replace(device, attachment_id=made.id)
 
         def write(tx: Connection) -> states.Entry:
+            nonlocal device
             row = locked(tx, uuid)
             if any(one.volume_id == device.volume_id for one in row.volumes or ()):
                 raise errors.volume.AlreadyAttached(volume=device.volume_id)
+            device = msgspec.structs.replace(device, device_name=next_name(row) if row.host else None)
             volumes.hold(tx, uuid, device)
             servers.update(tx, uuid, {"volumes": (*(row.volumes or ()), device)})
             volumes.drop_cleanups(tx, [doubt])
             return begin(self.deps, tx, ATTACH, uuid, VolumeOperation(device_id=device.id))
         try:
-            return self._in_turn(uuid, write, end)
+            return self._in_turn(uuid, write, end), device
         except errors.NovaError:
             volume_cleanups.pay(self.deps, [Cleanup(ATTACHMENT, made.id, uuid)])
             raise
