@@ -151,6 +151,16 @@ def volumes_may_be_shared(version: int) -> bool:
     return version >= 60
 
 
+def rescue_knows_volumes(version: int) -> bool:
+    """From 2.87 a server that boots from a volume is rescued, with an image that is made for it; before, refused."""
+    return version >= 87
+
+
+def rebuild_writes_over_a_volume(version: int) -> bool:
+    """From 2.93 a rebuild writes its image over the volume that the server boots from; before, the volume stays."""
+    return version >= 93
+
+
 def shelved_servers_have_volumes(version: int) -> bool:
     """From 2.20 volumes are attached to and detached from shelved servers."""
     return version >= 20

@@ -137,7 +137,8 @@ class Compute:
                                                    listens=options.workarounds.handle_virt_lifecycle_events,
                                                    filters=packet_filters(options, self._guest_ranges),
                                                    hairpins=hairpins(options),
-                                                   live_waits=options.compute.live_migration_wait_for_vif_plug),
+                                                   live_waits=options.compute.live_migration_wait_for_vif_plug,
+                                                   most_disks=options.compute.max_disk_devices_to_attach),
                                       Host(options.host, state, options.my_ip))
         self.server: Any = None
         self.beating: Every | None = None

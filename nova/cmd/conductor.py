@@ -43,7 +43,8 @@ def settings(options: Options) -> Library:
              "instance_name_template", "service_down_time", "report_interval", "shutdown_timeout",
              "force_config_drive", "allow_resize_to_same_host", "instance_usage_audit", "instance_usage_audit_period",
              "reclaim_instance_interval", "resize_confirm_window", "rescue_timeout", "instance_build_timeout",
-             "shelved_offload_time", "shelved_poll_interval", "instance_actions_kept", "max_local_block_devices")
+             "shelved_offload_time", "shelved_poll_interval", "instance_actions_kept", "max_local_block_devices",
+             "reimage_timeout_per_gb")
     try:
         periods.parse(options.instance_usage_audit_period)
         networking = network_options.from_conf(options)
@@ -58,6 +59,7 @@ def settings(options: Options) -> Library:
         "vpn_image_id", "vpn_flavor", "vpn_key_suffix", "boot_script_template", "dmz_net", "dmz_mask",
         "cnt_vpn_clients")}, cc_dmz=options.my_ip)
     return ConductorSettings(**{name: options[name] for name in names}, max_limit=options.api.max_limit,
+                             cross_az_attach=options.cinder.cross_az_attach,
                              non_inheritable_image_properties=tuple(options.non_inheritable_image_properties),
                              max_attempts=options.scheduler.max_attempts, dhcp_domain=options.api.dhcp_domain,
                              pci_aliases=aliases, vpn=vpn,

@@ -90,6 +90,7 @@ class ComputeParts:
     filters: HostFilter | None = None  # packet filters of this host; None: whoever keeps the networks filters
     hairpins: TurnOn | None = None  # for taps on nova-network's bridges; None: there are none
     live_waits: bool = True  # guests that come while they run: until the network service has seen their interfaces
+    most_disks: int = -1  # of one guest; below 0: any number
 
 
 class ComputeService(TakesOrders, HostInfo, ConsoleReports):
@@ -111,7 +112,7 @@ class ComputeService(TakesOrders, HostInfo, ConsoleReports):
         # "aside" is what earlier releases named the folder of source copies' marks: hosts have it on disk.
         tools = BuildTools(parts.driver, parts.images, markers, Markers(host.state_path / "aside"),
                            Markers(host.state_path / "arrived"), parts.tree, parts.store, host.name, parts.vendor,
-                           self._plug_events, _patience(parts), self._firewall)
+                           self._plug_events, _patience(parts), self._firewall, parts.most_disks)
         guests = Guests(tools)
         self._images, self._offers = parts.images, parts.consoles
         self._events = PowerEvents(parts.driver, parts.conductor, self._orders, self._fences, host)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from nova.conductor.actions.attachment_upkeep import AttachmentUpkeep
 from nova.conductor.actions.create import CreateAdmission
 from nova.conductor.actions.evacuate import Evacuations
 from nova.conductor.actions.interfaces import InterfaceActions
@@ -52,7 +53,7 @@ def conductor_service(deps: Deps, daemons: Daemons) -> Assembled:
     servers, admission, volumes = Servers(deps), CreateAdmission(deps), VolumeActions(deps)
     actions = (admission, Passwords(deps), Rescues(deps), Unshelving(deps), ImagesOfServers(deps),
                Rebuilds(deps, servers.get_server), Resizes(deps), Evacuations(deps), LiveMigrations(deps),
-               InterfaceActions(deps), volumes)
+               InterfaceActions(deps), volumes, AttachmentUpkeep(deps))
     reads = (servers, Flavors(deps), Keypairs(deps), Quotas(deps), Hosts(deps), Aggregates(deps), Networks(deps),
              Floating(deps), SecurityGroups(deps), ImageQueries(deps), UsageQueries(deps), ServerGroups(deps),
              ServerParts(deps), Migrations(deps), ConsoleQueries(deps), VolumeQueries(deps))

@@ -24,6 +24,11 @@ OPTS = [
                help="Seconds without a byte after which an answer is given up. Another name of it: timeout. It should "
                     "be longer than Cinder's own rpc_response_timeout (60 s by default): connecting a volume is "
                     "answered when its back end is done."),
+    cfg.BoolOpt("cross_az_attach", default=True,
+                help="Whether a server may have volumes of another availability zone. False: volumes of a new server must "
+                     "be of one zone, which is the server's, and new volumes are made in it. Other volumes are not "
+                     "attached, and a shelved server does not leave its volumes' zone. Cinder's zones must be named like "
+                     "nova's. Read by nova-conductor."),
     cfg.BoolOpt("debug", default=False,
                 help="Log each call of the volume service with its status and Cinder's request id, and os-brick's "
                      "own debug lines. How a volume is reached is never logged."),

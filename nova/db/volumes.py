@@ -62,6 +62,19 @@ def devices_of(tx: Connection, server_uuids: Sequence[str]) -> Mapping[str, tupl
     return {row.uuid: row.volumes or () for row in rows}
 
 
+def servers_with_volumes(tx: Connection, limit: int, start: float) -> tuple[list[str], bool]:
+    """Servers of ``limit`` uses of volumes, by uuid, each once; and whether these are all uses. ``start``: where in the
+    table to begin, from 0 to 1; behind its end comes its beginning."""
+    holders = volume_holders.c
+    first = int((tx.execute(sa.select(sa.func.max(holders.id))).scalar() or 0) * start)
+    found: list[str] = []
+    for part in (holders.id > first, holders.id <= first):
+        if len(found) < limit:
+            found += tx.execute(sa.select(holders.server_uuid).where(part).order_by(holders.id)
+                                .limit(limit - len(found))).scalars()
+    return list(dict.fromkeys(found)), len(found) < limit
+
+
 # -- what is still to be said
 
 def add_cleanups(tx: Connection, added: Sequence[Cleanup], after_s: int = 0) -> None:

@@ -17,6 +17,10 @@ HalfBuilt = kinds.Conflict.row("guest.half_built",
 KeepsInterface = kinds.Conflict.row("guest.keeps_interface",
     "Guest {uuid} did not give up interface {interface} within {seconds:.0f} s: its system must be up, and able to "
     "remove devices while it runs.")
+TooManyDisks = kinds.Forbidden.row("guest.too_many_disks",
+    "Guest {uuid} would have {count} disks, local disks, volumes and a config drive together, and may have {most} "
+    "([compute]max_disk_devices_to_attach of its host; 4 on the bus ide).",
+    "Detach a volume that is not needed; or use an image with hw_disk_bus=scsi, or virtio, in place of ide.")
 KeepsVolume = kinds.Conflict.row("guest.keeps_volume",
     "Guest {uuid} did not give up volume {volume} within {seconds:.0f} s: its system must be up, and able to remove "
     "disks while it runs.")

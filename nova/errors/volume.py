@@ -32,12 +32,13 @@ InUseByService = kinds.Conflict.row("volume.in_use_by_service",
     "Give the user of [cinder] or [service_user] the role service, and set service_token_roles = service in "
     "section keystone_authtoken of cinder.conf.")
 IsRoot = kinds.Invalid.row("volume.is_root", "The server boots from volume {volume}: it can not be detached.")
-IsRootOf = kinds.Invalid.row("volume.is_root_of",
-    "Server {server} boots from a volume: {action} is not possible for it in this release.",
-    "Work on the volume instead: openstack volume snapshot create, backup create, revert.")
 NeedsMultiattach = kinds.Invalid.row("volume.needs_multiattach",
     "Volume {volume} is for several servers: attach it with microversion 2.60 or a newer one.")
+NoBackup = kinds.Invalid.row("volume.no_backup", "Backup is not supported for volume-backed instances.",
+    "Take snapshots (openstack server image create), or back up the volumes (openstack volume backup create).")
 NoBootable = kinds.Invalid.row("volume.no_bootable", "Volume {volume} is not bootable.")
+NoRescue = kinds.Invalid.row("volume.no_rescue", "Instance {server} cannot be rescued: {reason}.",
+    "Use microversion 2.87 or a newer one, and an image with the properties hw_rescue_device and hw_rescue_bus.")
 NotAssisted = kinds.Invalid.row("volume.not_assisted",
     "Volume {volume} is a file that a guest writes to: this release takes no snapshots of such volumes.",
     "Detach the volume, or stop its server and detach it, and take the snapshot then.")
@@ -45,16 +46,47 @@ NotAttached = kinds.NotFound.row("volume.not_attached", "Instance {server} is no
 NotAvailable = kinds.Invalid.row("volume.not_available",
     "Volume {volume} can not be attached: its status is {status}, and must be available.")
 NotFound = kinds.NotFound.row("volume.not_found", "Volume {volume} could not be found.")
+NotInUse = kinds.Invalid.row("volume.not_in_use",
+    "Volume {volume} of the server has status {status}, and must be in-use.",
+    "Look at it (openstack volume show), and ask again when what works on it has ended.")
 NotMade = kinds.Bug.row("volume.not_made",
     "Volume {volume}, which was made for the server, has status {status}.",
     "Ask the volume service why: openstack volume message list; then delete the server and make it again.")
 NotOnOffloaded = kinds.Invalid.row("volume.not_on_offloaded",
     "A tag, or a volume for several servers, can not be attached to a server that is shelved and offloaded "
     "(volume {volume}).")
+NotReimaged = kinds.Bug.row("volume.not_reimaged",
+    "Image {image_id} could not be written over the server's root volume {volume}, which has status {status} now: its "
+    "old data are gone.",
+    "Ask the volume service why: openstack volume message list; then rebuild the server again.")
+#: With [cinder]cross_az_attach = false: a new server's, or an attachment.
+OtherZone = kinds.Invalid.row("volume.other_zone",
+    "The server and volume {volume} are not in the same availability_zone. The server is in {server_zone}. The volume "
+    "is in {zone}.",
+    "Use a volume of the server's zone, or ask for a server in the volume's zone.")
+#: The same of an unshelve.
+OutOfZone = kinds.Conflict.row("volume.out_of_zone",
+    "Volume {volume} of the server is in zone {zone}: the server can not be unshelved in {server_zone}.",
+    "Unshelve it in the volumes' zone, or without a zone.")
 OverQuota = kinds.OverQuota.row("volume.over_quota", "Cinder refused: {reason}.",
     "Delete volumes or snapshots that are not needed, or ask an operator for a higher quota (`openstack quota set`).")
+RebuildKeepsNone = kinds.Invalid.row("volume.rebuild_keeps_none",
+    "preserve_ephemeral: a server that boots from a volume has no disk that could be kept so. Leave it out.")
+RebuildMultiattach = kinds.Invalid.row("volume.rebuild_multiattach",
+    "The server boots from volume {volume}, which is for several servers: it can not be written over.")
+RebuildSameImage = kinds.Invalid.row("volume.rebuild_same_image",
+    "Image {image_id} is unacceptable: Unable to rebuild with a different image for a volume-backed server.",
+    "With microversion 2.93 or a newer one the volume is written over with the image: its data are lost.")
 Refused = kinds.Invalid.row("volume.refused", "Cinder refused: {reason}.",
     "The reason is Cinder's own: look at the volume (`openstack volume show`), and change what it names.")
+RefreshNotOff = kinds.Conflict.row("volume.refresh_not_off",
+    "Server {server} is {state}: an attachment is made anew only while its server is stopped, and nothing works on it.",
+    "Stop the server (openstack server stop), and ask again.")
+ReimageSlow = kinds.Bug.row("volume.reimage_slow",
+    "The volume service has not written image {image_id} over the server's root volume {volume} within {seconds} s, "
+    "and is still at it.",
+    "Wait until the volume is reserved or in error, then rebuild the server again. Large images need a larger "
+    "[DEFAULT]reimage_timeout_per_gb.")
 SnapshotNotFound = kinds.NotFound.row("volume.snapshot_not_found", "Snapshot {snapshot} could not be found.")
 SnapshotsFull = kinds.OverQuota.row("volume.snapshots_full",
     "The project has {used} of {most} snapshots of volumes, and one is needed for each volume of the server.",
@@ -73,6 +105,8 @@ TooOld = kinds.NotSupported.row("volume.too_old",
 TooSmall = kinds.Invalid.row("volume.too_small",
     "Image {image_id} needs a disk of {needs} GB, and the volume to be made of it would have {size} GB.")
 TypeNotFound = kinds.Invalid.row("volume.type_not_found", "Volume type {volume_type} could not be found.")
+ZonesDiffer = kinds.Invalid.row("volume.zones_differ",
+    "The server's volumes are in different availability zones ({zones}), and must be in one.")
 WrongAddress = kinds.Unavailable.row("volume.wrong_address",
     "The volume service (Cinder) has no address that can be used: {reason}.",
     "Correct [cinder]catalog_info, os_region_name or endpoint_template in nova.conf; see `openstack catalog list`.")

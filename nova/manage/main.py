@@ -27,6 +27,7 @@ from nova.manage import (
     nothing_commands,
     service_commands,
     stranger_commands,
+    volume_attachment_commands,
     vpn_commands,
 )
 from nova.manage import doctor as checks
@@ -248,7 +249,7 @@ COMMANDS: dict[str, dict[str, Command]] = {
     "placement": _PLACEMENT,
     "cell_v2": cell_commands.actions(_conductor, say, table),
     **image_property_commands.actions(say),
-    "volume_attachment": nothing_commands.actions("volume_attachment", say),
+    "volume_attachment": volume_attachment_commands.actions(_conductor, say, table),
     "limits": limits_commands.actions(say),
     "stranger": stranger_commands.actions(_conductor, say, table),
     "cleanup": {"list": CLEANUP_LIST, "drop": CLEANUP_DROP},

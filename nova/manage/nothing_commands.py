@@ -12,9 +12,6 @@ from nova.manage.command import Argument, Command, argument
 
 Say = Callable[[str], None]
 
-VOLUMES = "Nothing to do: this release attaches no volumes, so no server has an attachment."
-
-
 class Idle(NamedTuple):
     """``why``: what is said. ``arguments``: upstream's, which are accepted."""
 
@@ -23,8 +20,6 @@ class Idle(NamedTuple):
     arguments: tuple[Argument, ...] = ()
 
 
-_SERVER, _VOLUME = argument("server", metavar="UUID"), argument("volume", metavar="VOLUME")
-_JSON = argument("--json", action="store_true", help="accepted")
 IDLE: dict[str, dict[str, Idle]] = {
     "db": {
         "ironic_compute_node_move": Idle(
@@ -35,12 +30,7 @@ IDLE: dict[str, dict[str, Idle]] = {
             "nothing to do here: says so", "Nothing to refresh: what a project uses is summed at each request, and "
             "never kept.", (argument("--project", metavar="ID", help="accepted"),
                             argument("--user", metavar="ID", help="accepted"),
-                            argument("--key", metavar="RESOURCE", help="accepted")))},
-    "volume_attachment": {
-        "get_connector": Idle("nothing to do here: says so", VOLUMES, (_JSON,)),
-        "show": Idle("nothing to do here: says so", VOLUMES, (
-            _SERVER, _VOLUME, _JSON, argument("--connection_info", action="store_true", help="accepted"))),
-        "refresh": Idle("nothing to do here: says so", VOLUMES, (_SERVER, _VOLUME, argument("connector_path")))}}
+                            argument("--key", metavar="RESOURCE", help="accepted")))}}
 
 
 def actions(category: str, say: Say) -> dict[str, Command]:

@@ -10,6 +10,7 @@ from nova.model.base import Value
 class RebuildServer(Value):
     """Make a server anew from an image. ``fields`` names what else is written (None is a value then): name, metadata,
     description, hostname, key_name, user_data, access_ip_v4, access_ip_v6, disk_config, trusted_certs, files.
+    ``reimage``: the request's version knows that a volume that the server boots from is written over.
     """
 
     uuid: str
@@ -28,6 +29,7 @@ class RebuildServer(Value):
     files: Mapping[str, str] = {}  # path -> base64 contents (personality)
     preserve_ephemeral: bool = False
     admin_password: str | None = None
+    reimage: bool = False
 
 
 class ResizeServer(Value):
@@ -91,11 +93,13 @@ class CreateBackup(Value):
 
 
 class RescueServer(Value):
-    """``image_id`` None: the server's own image."""
+    """``image_id`` None: the server's own image. ``from_volume``: the request's version knows that servers that boot
+    from a volume are rescued."""
 
     uuid: str
     image_id: str | None = None
     admin_password: str | None = None
+    from_volume: bool = False
 
 
 class ChangePassword(Value):

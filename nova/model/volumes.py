@@ -209,6 +209,26 @@ class OldAssistedSnapshot(Value):
     merge_target_file: str | None = None
 
 
+LOST_AT_CINDER, UNKNOWN_HERE = "lost", "unknown"  # an attachment that the volume service, or the record, has not
+
+
+class AttachmentDifference(Value):
+    """An attachment that only one of both knows (``kind``)."""
+
+    server_uuid: str
+    volume_id: str
+    attachment_id: str
+    kind: str
+
+
+class ComparedAttachments(Value):
+    """Of so many servers. ``whole``: there are no others with volumes."""
+
+    servers: int
+    whole: bool = True
+    differences: tuple[AttachmentDifference, ...] = ()
+
+
 def root_of(devices: tuple[BlockDevice, ...]) -> BlockDevice | None:
     """The volume that a server boots from; None: it boots from a disk of its host."""
     return next((one for one in devices if one.boot_index == 0), None)

@@ -16,7 +16,6 @@ from tests.contract.proofs import (
     RPC,
     SCHEDULER,
     UNIT,
-    VOLUMES,
     Proof,
 )
 
@@ -224,7 +223,20 @@ PROPERTIES: dict[str, Proof] = {
         "A guest runs only once its network is there, by events, with a time-out that an operator chooses.",
         (f"{COMPUTE}/test_plug_events.py"
          "::test_build_when_the_network_is_not_there_yet_then_the_guest_is_held_until_all_of_it_is",)),
-    "F3": Proof("Volume operations of one host do not race between services.", not_yet=VOLUMES),
+    "F3": Proof(
+        "Volume operations of one host do not race between services.",
+        (*(f"{ACTIONS}/test_volume_races.py::{name}" for name in (
+            "test_attaches_when_two_servers_ask_for_one_volume_at_once_then_one_has_it",
+            "test_attaches_when_one_server_gets_two_volumes_at_once_then_each_has_a_name_of_its_own",
+            "test_detaches_when_they_come_twice_at_once_then_one_does_it_and_the_volume_is_free",
+            "test_attach_when_the_server_is_deleted_at_once_then_the_volume_is_free_in_the_end",
+            "test_deletes_when_servers_of_one_volume_go_at_once_then_it_is_free")),
+         f"{LIBVIRT}/test_volume_kinds.py"
+         "::test_export_when_one_guest_comes_while_the_last_goes_then_it_is_mounted_in_the_end",
+         f"{LIBVIRT}/test_volume_kinds.py"
+         "::test_export_when_several_guests_use_it_then_it_is_mounted_once_and_unmounted_with_the_last",
+         f"{CONDUCTOR}/steps/test_attachments.py"
+         "::test_reboot_when_an_attachment_is_just_being_made_then_it_stays")),
     "F4": Proof(
         "Options that were changed under existing guests are said when the host starts.",
         (f"{COMPUTE}/test_reconcile.py"

@@ -135,6 +135,7 @@ class World:
         self.images = images
         self.hairpins: Any = None
         self.filters: Any = None
+        self.most_disks = -1
         self.conductor = FakeConductorHost()
         self.host = Host(name, state_path, clock=clock or HostClock())
         self.driver = self.new_driver()
@@ -147,7 +148,7 @@ class World:
         client = self.conductor.client(self.host.name)
         parts = ComputeParts(driver or self.driver, client, self.images, options(compute_options, **self.settings),
                              store=self.store, consoles=self.offers, vendor=self.vendor, hairpins=self.hairpins,
-                             filters=self.filters, secret=HostSecret(self.state_path))
+                             filters=self.filters, secret=HostSecret(self.state_path), most_disks=self.most_disks)
         return ComputeService(parts, self.host)
 
     def start(self) -> World:

@@ -43,6 +43,7 @@ class FakeVolumes:
         self.lost: dict[str, errors.NovaError] = {}
         self.calls: list[tuple[str, str]] = []
         self.being_made = AVAILABLE  # the status of what is made
+        self.being_reimaged = ""  # the status of what an image is written over
         self._lock = threading.RLock()
 
     # -- what a test does and looks at
@@ -88,6 +89,16 @@ class FakeVolumes:
 
     def roll_detaching(self, volume_id: str, as_user: bool = False) -> None:
         self._done("roll_detaching", volume_id, lambda: self._turn(volume_id, DETACHING, IN_USE))
+
+    def reimage(self, volume_id: str, image_id: str, reserved: bool = True, as_user: bool = False) -> None:
+        """It is done at once; or, with ``being_reimaged``, when a test says so."""
+        def work() -> None:
+            volume = self._volume(volume_id)
+            if volume.status not in (AVAILABLE, "error", *((RESERVED,) if reserved else ())):
+                raise errors.volume.Refused(reason=f"volume {volume_id} is {volume.status}")
+            self.volumes[volume_id] = msgspec.structs.replace(
+                volume, status=self.being_reimaged or RESERVED, image_metadata={"image_id": image_id})
+        self._done("reimage", volume_id, work)
 
     # -- snapshots
 

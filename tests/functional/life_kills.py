@@ -33,7 +33,8 @@ BEFORE: dict[str, tuple[str, ...]] = {
     "shelveOffload": ("shelve",), "unshelve": ("shelve", "shelveOffload"), "detach_interface": ("attach_interface",)}
 
 #: action -> arguments that its operation has here, of those that steps are left out without
-GIVEN = {"resize": {"flavor"}, "createBackup": {"kept"}, "unshelve": {"offloaded"}, "restore": {"start"}}
+GIVEN = {"resize": {"flavor"}, "createBackup": {"kept"}, "unshelve": {"offloaded"}, "restore": {"start"},
+         "shelve": {"snapshot_image_id"}}
 
 #: action -> the call of all drivers that fails, so that the action is undone
 FAILING = {"resize": "fetch", "migrate": "start_new", "live-migration": "migrate", "evacuate": "create_disks",

@@ -29,7 +29,7 @@ FIELDS = {"name": "name", "metadata": "metadata", "description": "description", 
 def rebuild(req: Request, server_id: str) -> Answer:
     """Begin to make a server anew from an image, with its addresses and id; what the body leaves out stays.
     server.NotFound (404); server.BadImage, BadImageProperty, BadKeypair, FlavorTooSmall, NoSignatures,
-    RebuildOtherTopology (400);
+    RebuildOtherTopology (400); volume.RebuildSameImage, NotInUse (400);
     server.Locked, server.WrongState (409); quota.TooMany (403)."""
     asked = req.body["rebuild"]
     found = actor(req, server_id, "rebuild")
@@ -40,7 +40,8 @@ def rebuild(req: Request, server_id: str) -> Answer:
     values = _values(asked)
     server: ServerDetail = req.conductor.rebuild_server(RebuildServer(
         uuid=server_id, image_id=asked["imageRef"], fields=tuple(values), admin_password=password,
-        preserve_ephemeral=asked.get("preserve_ephemeral", False), **values))
+        preserve_ephemeral=asked.get("preserve_ephemeral", False),
+        reimage=versions.rebuild_writes_over_a_volume(req.version), **values))
     view = views.REBUILT if versions.update_answers_in_full(req.version) else views.REBUILT_IN_PART
     body = view(server, req, flags(req, found.project_id) | {views.ALONE})
     if shown is not None:

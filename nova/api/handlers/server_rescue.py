@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from nova.api import versions
 from nova.api.handlers.server_create import passwords
 from nova.api.handlers.server_targets import actor, order
 from nova.api.request import Request
@@ -12,12 +13,14 @@ from nova.model.server_orders import RescueServer
 
 @answers({"adminPass?": "string"})
 def rescue(req: Request, server_id: str) -> dict[str, Json]:
-    """With the password of the rescuing system, where the deployment shows passwords."""
+    """With the password of the rescuing system, where the deployment shows passwords. server.NotFound (404);
+    server.BadImage, volume.NoRescue, NotInUse (400); server.Locked, server.WrongState (409)."""
     asked = req.body["rescue"] or {}
     actor(req, server_id, "rescue")
     password, shown = passwords(req, asked)
     req.conductor.rescue_server(RescueServer(uuid=server_id, image_id=asked.get("rescue_image_ref"),
-                                             admin_password=password))
+                                             admin_password=password,
+                                             from_volume=versions.rescue_knows_volumes(req.version)))
     return {} if shown is None else {"adminPass": shown}
 
 

@@ -83,6 +83,7 @@ class BuildTools:
     patience: VifPlugging = VifPlugging()  # of guests that wait for it
 
     guard: Guard = NoGuard()  # packet filters
+    most_disks: int = -1  # of one guest; below 0: any number
 
     @property
     def starter(self) -> Starter:
@@ -92,7 +93,7 @@ class BuildTools:
     @property
     def volumes(self) -> GuestVolumes:
         """Connects guests' volumes to this host, and lets them go."""
-        return GuestVolumes(self.driver, self.host)
+        return GuestVolumes(self.driver, self.host, self.most_disks)
 
     @property
     def drives(self) -> ConfigDrives:
@@ -192,7 +193,7 @@ class MakeDisks:
     name = "disks"
 
     def do(self, build: Build) -> None:
-        """HostRefused: there is no space; or the guest needs volumes, and this host has none."""
+        """HostRefused: there is no space; or the guest needs volumes, and this host has none. guest.TooManyDisks."""
         build.tools.volumes.check(build.order)
         build.tools.driver.disks.create_disks(build.order, build.tools.images)
 

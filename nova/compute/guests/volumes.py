@@ -16,13 +16,15 @@ from nova.virt.interface import Driver, Volumes
 LOG = logging.getLogger(__name__)
 
 UP = frozenset({PowerState.RUNNING, PowerState.PAUSED})
+MOST_ON = {"ide": 4}  # disks that a guest may have on a bus: two on each of its two channels
 
 
 class GuestVolumes:
-    """What other parts of an order do with the volumes of its guest. A driver without volumes has nothing to let go."""
+    """What other parts of an order do with the volumes of its guest. A driver without volumes has nothing to let go.
+    ``most_disks``: of one guest (``[compute]max_disk_devices_to_attach``); below 0: any number."""
 
-    def __init__(self, driver: Driver, host: HostName) -> None:
-        self._driver, self._host = driver, host
+    def __init__(self, driver: Driver, host: HostName, most_disks: int = -1) -> None:
+        self._driver, self._host, self._most_disks = driver, host, most_disks
 
     def able(self) -> Volumes:
         """host.NoVolumes: this driver has none."""
@@ -31,9 +33,15 @@ class GuestVolumes:
         return self._driver.volumes
 
     def check(self, order: BuildOrder) -> None:
-        """host.NoVolumes: the guest needs what this host has not."""
+        """host.NoVolumes: the guest needs what this host has not. guest.TooManyDisks: with its local disks and its
+        config drive it would have more than it may."""
         if order.volumes:
             self.able()
+        bus = order.image.properties.get("hw_disk_bus", "") if order.image else ""
+        limits = [most for most in (self._most_disks, MOST_ON.get(bus, -1)) if most >= 0]
+        count = len(order.disks) + len(order.volumes) + order.config_drive
+        if limits and count > min(limits):
+            raise errors.guest.TooManyDisks(uuid=order.server_uuid, count=count, most=min(limits))
 
     def connect(self, order: BuildOrder) -> None:
         """All that the order names; nothing where they are. HostRefused: what failed is not connected."""
@@ -59,7 +67,8 @@ class VolumeOrders:
         self._refused: set[str] = set()  # guests that kept a volume, and may give it up any time
 
     def attach(self, order: VolumeOrder, work: Work, gate: BatchGate) -> PowerState:
-        """HostRefused: what failed is taken out and disconnected again."""
+        """HostRefused: what failed is taken out and disconnected again. guest.TooManyDisks."""
+        self._volumes.check(order.build)
         return self._granted(order, work, gate).attach_volume(order)
 
     def detach(self, order: VolumeOrder, work: Work, gate: BatchGate) -> PowerState:

@@ -174,7 +174,7 @@ class CreateAdmission:
         most, count = self.deps.settings.max_local_block_devices, block_devices.count_local(*disks, flavor)
         if 0 <= most < count:
             raise errors.server.TooManyLocalDisks(count=count, most=most)
-        wanted = self._volumes.look_up(create_volumes.named(disks.volumes, ROOT_NAME, count))
+        wanted = self._volumes.look_up(create_volumes.named(disks.volumes, ROOT_NAME, count), _zone(self.deps, order))
         if root_of(wanted.devices) is not None:  # what is on the volume is no image's data any more
             image = msgspec.structs.replace(wanted.image or image or Image(id=""), id="")
         with self.deps.api.reading() as tx:
@@ -199,7 +199,7 @@ class CreateAdmission:
     def _open_ledger(self, order: NewServer, parts: LookedUp, who: context.RequestContext) -> tuple[int, list[str]]:
         """As many servers as the quota lets, between min_count and max_count. OverQuota below min_count."""
         facts = ServerFacts(flavor=_kept(parts.flavor), image_id=parts.image.id if parts.image else "",
-                            availability_zone=_zone(self.deps, order))
+                            availability_zone=parts.volumes.zone)
 
         needed = classes(local(parts.flavor, parts.volumes.devices), parts.image.properties if parts.image else {})
 
@@ -285,7 +285,7 @@ def _rows(deps: Deps, order: NewServer, parts: LookedUp, uuid_list: Sequence[str
     common = {
         "project_id": who.project_id, "user_id": who.user_id, "description": order.description,
         "vm_state": VmState.BUILDING.value, "task_state": TaskState.SCHEDULING.value,
-        "pinned_availability_zone": _zone(deps, order),
+        "pinned_availability_zone": parts.volumes.zone,
         "flavor": _kept(parts.flavor), "flavorid": parts.flavor.flavorid,
         "image": image, "image_id": image.id if image else "", "kernel_id": (image.kernel_id if image else None) or "",
         "ramdisk_id": (image.ramdisk_id if image else None) or "", "requested_networks": parts.network.networks,

@@ -40,47 +40,66 @@ LIFTED = ("image_id", "image_name", "size", "checksum", "container_format", "dis
 
 
 class WantedVolumes(NamedTuple):
-    """A request's devices with what was asked of the volume service, and what the root volume says of its system."""
+    """A request's devices with what was asked of the volume service, what the root volume says of its system, and the
+    zone that the server is bound to."""
 
     devices: tuple[BlockDevice, ...] = ()
     image: Image | None = None
+    zone: str | None = None
+
+
+class FoundDevice(NamedTuple):
+    """One of them. ``volume``: the one that is there already."""
+
+    device: BlockDevice
+    image: Image | None = None
+    volume: Volume | None = None
 
 
 class VolumesOfCreate:
     def __init__(self, deps: Deps) -> None:
         self.deps = deps
 
-    def look_up(self, asked_for: Sequence[BlockDevice]) -> WantedVolumes:
-        """volume.NotFound, SnapshotNotFound, NotAvailable, NeedsMultiattach, NoBootable; server.BadImage."""
-        image: Image | None = None
-        found = []
-        for asked in asked_for:
-            device, about = self._looked_up(asked)
-            found.append(device)
-            if device.boot_index == 0:
-                image = about
-        return WantedVolumes(tuple(found), image)
+    def look_up(self, asked_for: Sequence[BlockDevice], zone: str | None) -> WantedVolumes:
+        """``zone``: the one that is asked for. volume.NotFound, SnapshotNotFound, NotAvailable, NeedsMultiattach,
+        NoBootable, ZonesDiffer, OtherZone; server.BadImage."""
+        found = [self._looked_up(asked) for asked in asked_for]
+        image = next((one.image for one in found if one.device.boot_index == 0), None)
+        there = [one.volume for one in found if one.volume is not None]
+        return WantedVolumes(tuple(one.device for one in found), image, self._zone(zone, there))
 
-    def _looked_up(self, asked: BlockDevice) -> tuple[BlockDevice, Image | None]:
+    def _zone(self, asked: str | None, there: Sequence[Volume]) -> str | None:
+        """Where volumes must be in the server's zone, it is theirs, unless that is the default one."""
+        settings, zones = self.deps.settings, {one.availability_zone: one for one in there}
+        if settings.cross_az_attach or not zones:
+            return asked
+        if len(zones) > 1:
+            raise errors.volume.ZonesDiffer(zones=", ".join(sorted(zones)))
+        [(zone, volume)] = zones.items()
+        if asked not in (None, zone):
+            raise errors.volume.OtherZone(volume=volume.id, zone=zone, server_zone=asked)
+        return asked if asked or zone == settings.default_availability_zone else zone
+
+    def _looked_up(self, asked: BlockDevice) -> FoundDevice:
         match asked.source:
             case "volume":
                 volume = self._volume(asked.source_id or asked.volume_id)
                 self._check(volume, asked)
-                return msgspec.structs.replace(
+                return FoundDevice(msgspec.structs.replace(
                     asked, source_id=volume.id, volume_id=volume.id, size_gb=volume.size_gb,
-                    multiattach=volume.multiattach, encrypted=volume.encrypted), _image_of(volume)
+                    multiattach=volume.multiattach, encrypted=volume.encrypted), _image_of(volume), volume)
             case "snapshot":
                 snapshot = self._as_invalid(lambda: self.deps.volumes.get_snapshot(asked.source_id, as_user=True))
                 origin = self._volume(snapshot.volume_id) if asked.boot_index == 0 else None
                 size = asked.size_gb or snapshot.size_gb
                 about = _image_of(origin) if origin else None
-                return msgspec.structs.replace(asked, size_gb=size, made=True), about
+                return FoundDevice(msgspec.structs.replace(asked, size_gb=size, made=True), about)
             case "image":
                 image = usable_image(self.deps, asked.source_id)
                 if (asked.size_gb or 0) < image.min_disk_gb:
                     raise errors.volume.TooSmall(image_id=image.id, size=asked.size_gb or 0, needs=image.min_disk_gb)
-                return msgspec.structs.replace(asked, made=True), msgspec.structs.replace(image, id="")
-        return msgspec.structs.replace(asked, made=True), None
+                return FoundDevice(msgspec.structs.replace(asked, made=True), msgspec.structs.replace(image, id=""))
+        return FoundDevice(msgspec.structs.replace(asked, made=True))
 
     def _volume(self, volume_id: str) -> Volume:
         return self._as_invalid(lambda: self.deps.volumes.get(volume_id, as_user=True))
@@ -117,7 +136,7 @@ class VolumesOfCreate:
         try:
             for uuid in server_uuids:
                 for device in wanted.devices:
-                    done[uuid] = (*done[uuid], self._take(device, uuid))
+                    done[uuid] = (*done[uuid], self._take(device, uuid, wanted.zone))
         except errors.NovaError:
             self.give_back(done)
             raise
@@ -128,7 +147,7 @@ class VolumesOfCreate:
         return [Cleanup(RESERVATION, one.volume_id, uuid) for uuid in server_uuids for one in wanted.devices
                 if one.volume_id]
 
-    def _take(self, device: BlockDevice, uuid: str) -> BlockDevice:
+    def _take(self, device: BlockDevice, uuid: str, zone: str | None) -> BlockDevice:
         device = msgspec.structs.replace(device, id=str(uuids.uuid4()))
         if device.source == EXISTING:
             made = self.deps.volumes.reserve(device.volume_id, uuid, as_user=True)
@@ -136,7 +155,8 @@ class VolumesOfCreate:
         new = NewVolume(
             size_gb=device.size_gb or 1, name=f"{uuid}-blank-vol" if device.source == BLANK else "",
             snapshot_id=device.source_id if device.source == SNAPSHOT else None,
-            image_id=device.source_id if device.source == IMAGE else None, volume_type=device.volume_type)
+            image_id=device.source_id if device.source == IMAGE else None, volume_type=device.volume_type,
+            availability_zone=None if self.deps.settings.cross_az_attach else zone)
         return msgspec.structs.replace(device, volume_id=self.deps.volumes.create(new, as_user=True).id)
 
     def give_back(self, taken: Mapping[str, tuple[BlockDevice, ...]]) -> None:

@@ -11,6 +11,7 @@ from nova.conductor.engine.begin import begin_on_host
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.operation import Arguments, Op, Result
 from nova.conductor.engine.workflow import Workflow
+from nova.conductor.steps.attachments import CheckAttachments
 from nova.conductor.steps.guests import GuestStep, fence
 from nova.db.servers import instance_name
 from nova.model.images import Image
@@ -83,8 +84,12 @@ def _administrator(image: Image | None) -> str:
 START_SERVER = Workflow("start", steps.StartGuests(), ending=powered)
 STOP_SERVER = Workflow("stop", steps.StopGuests(), ending=powered)
 SOFT_REBOOT = Workflow("soft_reboot", RebootGuests(reboot="soft"), ending=powered)
-HARD_REBOOT = Workflow("hard_reboot", RebootGuests(reboot="hard"), ending=powered)
-
+HARD_REBOOT = Workflow(
+    "hard_reboot",
+    CheckAttachments(),                                      # volumes that the server has only here, or only at Cinder
+    RebootGuests(reboot="hard"),
+    ending=powered,
+)
 
 PAUSE_SERVER = Workflow("pause", PauseGuests(), ending=powered)        # its memory stays on the host
 UNPAUSE_SERVER = Workflow("unpause", UnpauseGuests(), ending=powered)

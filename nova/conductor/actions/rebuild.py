@@ -9,13 +9,14 @@ from typing import Any
 import msgspec
 
 from nova import context, errors
-from nova.conductor.actions import checks
+from nova.conductor.actions import checks, rebuild_root
 from nova.conductor.actions.checks import check_fits, check_items, keypair, usable_image, wants_drive
 from nova.conductor.actions.endings import powered
+from nova.conductor.actions.rebuild_root import RootRebuild, RootReimage, overwritten
 from nova.conductor.engine import quota
 from nova.conductor.engine.begin import begin_on_host, row_of
 from nova.conductor.engine.deps import Deps
-from nova.conductor.engine.operation import Arguments, Op, Result
+from nova.conductor.engine.operation import Op, Result
 from nova.conductor.engine.workflow import Step, Workflow
 from nova.conductor.steps.guests import GuestStep, build_order, fence
 from nova.conductor.steps.placement import no_valid_host, plain_request_of
@@ -34,11 +35,14 @@ from nova.model.scheduling import HostRequirements, PlacementRequest, Resources
 from nova.model.server_orders import RebuildServer
 from nova.model.servers import ServerDetail, ServerFacts, ServerQuery
 from nova.model.states import TaskState, VmState
+from nova.model.volumes import as_large_as_root, local
 from nova.rpc.contracts.compute import ComputeRPC
 
 #: Fields of the order that are columns of the row, as they stand.
 PLAIN = ("name", "description", "hostname", "user_data", "access_ip_v4", "access_ip_v6", "disk_config",
          "trusted_certs")
+
+
 class OfImage(Value):
     """Columns of a server's row that say what it is made of."""
 
@@ -48,15 +52,13 @@ class OfImage(Value):
     ramdisk_id: str
 
 
-class Rebuild(Arguments):
+class Rebuild(RootReimage):
     """What a rebuild is begun with. ``old``: what the server was made of."""
 
     old: OfImage
     other_image: bool = False
     keep_ephemeral: bool = False
     was_off: bool = False
-
-
 
 
 class Rebuilds:
@@ -68,16 +70,20 @@ class Rebuilds:
     def rebuild_server(self, order: RebuildServer) -> ServerDetail:
         """The server as the rebuild will make it: its row is written when this answers. server.NotFound,
         server.WrongState; server.BadImage, server.BadImageProperty, server.FlavorTooSmall, server.ImageAndFlavor,
-        server.RebuildOtherTopology, server.DiskConfigDisabled; server.BadKeypair, OverQuota."""
+        server.RebuildOtherTopology, server.DiskConfigDisabled; server.BadKeypair, OverQuota; of a server that boots
+        from a volume, as rebuild_root.check."""
         row = row_of(self.deps, order.uuid)
         image = usable_image(self.deps, order.image_id)
-        check_fits(row.flavor, image)
+        root = rebuild_root.check(self.deps, row, order, image)
+        check_fits(as_large_as_root(row.flavor, row.volumes or ()), image)
         checks.check_same_place(self.deps, row.flavor, row.image, image)
         if "disk_config" in order.fields:
             checks.check_disk_config(order.disk_config, image)
+        if root is not None:  # what is on a volume is no image's data any more
+            image = msgspec.structs.replace(image, id="")
         changes = {**_of_image(image, row), **{name: getattr(order, name) for name in PLAIN if name in order.fields},
                    **self._checked(order)}
-        entry = self.deps.cell.transact(lambda tx: self._begin(tx, order, changes))
+        entry = self.deps.cell.transact(lambda tx: self._begin(tx, order, changes, root))
         answer = self._detail(ServerQuery(uuid=order.uuid))
         self.deps.runner.start([entry], secrets={"admin_password": order.admin_password})
         return answer
@@ -98,12 +104,14 @@ class Rebuilds:
                         "key_type": key.type if key else "ssh"}
         return changes
 
-    def _begin(self, tx: Connection, order: RebuildServer, changes: Mapping[str, object]) -> states.Entry:
+    def _begin(self, tx: Connection, order: RebuildServer, changes: Mapping[str, object], root: RootRebuild | None
+               ) -> states.Entry:
         """The fields are written with the journal's row: whoever runs it finds them."""
         def arguments(row: ServerRow) -> Rebuild:
             old = OfImage(**{name: getattr(row, name) for name in OfImage.__struct_fields__})
-            return Rebuild(old=old, other_image=order.image_id != row.image_id, keep_ephemeral=order.preserve_ephemeral,
-                           was_off=row.vm_state == VmState.STOPPED.value, metadata=_change_metadata(tx, order))
+            return Rebuild(old=old, other_image=root.other_image if root else order.image_id != row.image_id,
+                           keep_ephemeral=order.preserve_ephemeral, was_off=row.vm_state == VmState.STOPPED.value,
+                           metadata=_change_metadata(tx, order), **(root.arguments if root else {}))
         entry = begin_on_host(self.deps, tx, "rebuild", order.uuid, arguments)
         servers.update(tx, order.uuid, changes)
         return entry
@@ -148,7 +156,7 @@ class RebuildScheduled(Step):
         return no_valid_host(op, selection)
 
     def undo_within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, object]:
-        if any(event.step == "RebuildGuests" for op in ops for event in op.entry.history):
+        if any(overwritten(op) or any(event.step == "RebuildGuests" for event in op.entry.history) for op in ops):
             return {}
         [op] = ops
         columns = msgspec.structs.asdict(op.asked(Rebuild).old)
@@ -182,10 +190,10 @@ class CountAsRebuilt(Step):
         for op in ops:
             facts = ServerFacts(flavor=op.server.flavor, image_id=op.server.image_id,
                                 availability_zone=op.server.pinned_availability_zone)
-            count = functools.partial(ledger.count_as, server_uuid=op.uuid, epoch=op.entry.epoch,
-                                      counted={"facts": facts, "classes": classes(
-                                          op.server.flavor, op.server.image.properties if op.server.image else {})})
-            deps.api.transact(count)
+            needed = classes(local(op.server.flavor, op.server.volumes),
+                             op.server.image.properties if op.server.image else {})
+            deps.api.transact(functools.partial(ledger.count_as, server_uuid=op.uuid, epoch=op.entry.epoch,
+                                                counted={"facts": facts, "classes": needed}))
         return [{} for _ in ops]
 
 
@@ -213,6 +221,7 @@ REBUILD_SERVER = Workflow(
     "rebuild",                                                # its admission wrote what the server is to be
     RebuildScheduled(),                                       # does another image suit its host? undo: it has the old
     CountAsRebuilt(),                                         # the ledger's facts
+    *rebuild_root.steps(),                                    # the image is on the root volume; undo: while it is not
     RebuildGuests(task=TaskState.REBUILD_SPAWNING),           # ComputeRPC.rebuild_guests: there is no way back
     again_on=(errors.Unavailable,),
     ending=rebuilt,

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from nova import errors
 from nova.conductor.actions.checks import usable_image
 from nova.conductor.actions.endings import powered, remembering
+from nova.conductor.actions.rebuild_root import check_in_use
 from nova.conductor.engine.begin import begin_on_host, metadata_of, row_of
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.operation import Arguments, Op
@@ -15,10 +16,21 @@ from nova.conductor.steps.guests import GuestStep, build_order, fence
 from nova.conductor.steps.volumes import connected
 from nova.db import states
 from nova.db.engine import Connection
+from nova.db.server_row import ServerRow
+from nova.model.block_devices import BLOCK_DEVICES
 from nova.model.images import Image
 from nova.model.orders import RescueOrder
 from nova.model.server_orders import RescueServer
+from nova.model.volumes import root_of
 from nova.rpc.contracts.compute import ComputeRPC
+
+OWN_PLACE = ("hw_rescue_device", "hw_rescue_bus")  # properties of an image whose disk comes behind the server's own
+
+# Why a server is not rescued:
+TOO_OLD = "Cannot rescue a volume-backed instance"
+NO_IMAGE = "it boots from a volume that was made of no image: name an image to rescue it with"
+NO_PLACE = f"it boots from a volume, and the image to rescue it with does not have both {' and '.join(OWN_PLACE)}"
+NO_DATA = "image {} is of a server's volumes, and has no data of its own"
 
 
 class Rescues:
@@ -28,10 +40,16 @@ class Rescues:
         self.deps = deps
 
     def rescue_server(self, order: RescueServer) -> None:
-        """From the image that is asked for, or the server's own as it was when it was made."""
-        image = usable_image(self.deps, order.image_id) if order.image_id else row_of(self.deps, order.uuid).image
+        """From the image that is asked for, or the server's own as it was when it was made; of a server that boots from
+        a volume, from the image of that volume. volume.NoRescue, volume.NotInUse; server.BadImage."""
+        row = row_of(self.deps, order.uuid)
+        image = usable_image(self.deps, order.image_id) if order.image_id else row.image
+        if row.volumes:
+            image = self._beside_volumes(order, row, image)
         if image is None:
             raise errors.server.BadImage(image_id=order.image_id, reason="the server was made from none")
+        if BLOCK_DEVICES in image.properties:
+            raise errors.volume.NoRescue(server=order.uuid, reason=NO_DATA.format(image.id))
 
         def write(tx: Connection) -> states.Entry:
             return begin_on_host(self.deps, tx, "rescue", order.uuid,
@@ -41,13 +59,31 @@ class Rescues:
         self.deps.runner.start([entry], secrets={"admin_password": order.admin_password})
 
 
+    def _beside_volumes(self, order: RescueServer, row: ServerRow, image: Image | None) -> Image | None:
+        """All volumes must be in use. A root volume keeps its place, so that the rescuing disk needs one of its own."""
+        root = root_of(row.volumes or ())
+        if root is not None and not order.from_volume:
+            raise errors.volume.NoRescue(server=row.uuid, reason=TOO_OLD)
+        found = {one.id: self.deps.volumes.get(one.volume_id, as_user=True) for one in row.volumes or ()}
+        for volume in found.values():
+            check_in_use(volume)
+        if root is None:
+            return image
+        if not order.image_id:
+            made_of = found[root.id].image_metadata.get("image_id")
+            if made_of is None:
+                raise errors.volume.NoRescue(server=row.uuid, reason=NO_IMAGE)
+            image = usable_image(self.deps, made_of)
+        if image is None or not all(image.properties.get(name) for name in OWN_PLACE):
+            raise errors.volume.NoRescue(server=row.uuid, reason=NO_PLACE)
+        return image
+
+
 class Rescue(Arguments):
     """What a rescue is begun with: the image as it was found then."""
 
     rescue_image: Image
     rescue_image_ref: str
-
-
 
 
 class UnrescueGuests(GuestStep):

@@ -15,7 +15,7 @@ from nova.conductor.actions.endings import powered, remembering
 from nova.conductor.actions.snapshot import SNAPSHOT, begin_with_image, holding
 from nova.conductor.actions.snapshot import origin_of as _origin
 from nova.conductor.engine import zones
-from nova.conductor.engine.begin import SHELVED, begin, locked, metadata_of
+from nova.conductor.engine.begin import SHELVED, begin, locked, metadata_of, row_of
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.operation import Op, PlacementArguments, Result
 from nova.conductor.engine.workflow import Retry, Step, Workflow
@@ -43,6 +43,7 @@ from nova.model.orders import BuildOrder
 from nova.model.server_orders import UnshelveServer
 from nova.model.servers import ServerMemo
 from nova.model.states import PowerState, TaskState, VmState
+from nova.model.volumes import root_of
 
 
 class Unshelving:
@@ -52,10 +53,18 @@ class Unshelving:
         self.deps = deps
 
     def unshelve_server(self, order: UnshelveServer) -> None:
-        """server.NotFound, server.WrongState; aggregate.ZoneNotAvailable, server.NoSuchHost."""
+        """server.NotFound, server.WrongState; aggregate.ZoneNotAvailable, server.NoSuchHost; volume.OutOfZone."""
         zones.check(self.deps, order.availability_zone)
+        if order.availability_zone and not self.deps.settings.cross_az_attach:
+            self._check_volumes(order)
         entry = self.deps.cell.transact(lambda tx: self._unshelve(tx, order))
         self.deps.runner.start([entry])
+
+    def _check_volumes(self, order: UnshelveServer) -> None:
+        for device in row_of(self.deps, order.uuid).volumes or ():
+            zone = self.deps.volumes.get(device.volume_id, as_user=True).availability_zone
+            if zone != order.availability_zone:
+                raise errors.volume.OutOfZone(volume=device.volume_id, zone=zone, server_zone=order.availability_zone)
 
     def _unshelve(self, tx: Connection, order: UnshelveServer) -> states.Entry:
         """A zone that is asked for pins the server, and none unpins it. Only what has left its host is placed."""
@@ -74,8 +83,11 @@ class Unshelving:
 
 
 def shelve(deps: Deps, uuid: str) -> None:
-    """Begin to shelve a server, and with no time to wait, to offload it."""
+    """Begin to shelve a server, and with no time to wait, to offload it. One that boots from a volume is offloaded in
+    any case, and needs no image: its disk is the volume service's."""
     def arguments(row: ServerRow) -> Shelve:
+        if root_of(row.volumes or ()) is not None:
+            return Shelve(offload=True)
         image = NewImage(id=str(uuids.uuid4()), name=f"{row.name}-shelved"[:255], properties=_origin(row, SNAPSHOT))
         return Shelve(**holding(deps, row, image), offload=deps.settings.shelved_offload_time == 0)
     begin_with_image(deps, "shelve", uuid, arguments)
@@ -83,6 +95,7 @@ def shelve(deps: Deps, uuid: str) -> None:
 
 LOG = logging.getLogger(__name__)
 
+IMAGE = "snapshot_image_id"  # the steps of a server whose disk is the host's
 _IN_MEMORY = (VmState.PAUSED.value, VmState.SUSPENDED.value)
 _OFF: dict[str, Any] = {"host": None, "node": None, "availability_zone": None}
 
@@ -252,13 +265,15 @@ class PlaceOnHost(Step):
 
 
 class RespawnGuests(BuildGuests):
-    """Build the guests from their shelved images."""
+    """Build the guests from their shelved images, or on the volumes that they boot from."""
 
     uses = (*ORDERS, "images", "journal", "networking")
     event = "compute_unshelve_instance"
 
     def order(self, deps: Deps, op: Op) -> BuildOrder:
         """The shelved image's data; what the server is like is still its own image's word."""
+        if root_of(op.server.volumes or ()) is not None:
+            return super().order(deps, op)
         image_id = shelved_image(op)
         if not image_id:
             raise errors.server.NoShelvedImage(server=op.uuid, reason="it has no shelved image")
@@ -305,11 +320,11 @@ def unshelved(ops: Sequence[Op]) -> Mapping[str, object]:
 
 SHELVE_SERVER = Workflow(
     "shelve",
-    steps.HoldImage(),                                        # its record, made at admission; undo: delete it
+    steps.HoldImage(when=IMAGE),                              # its record, made at admission; undo: delete it
     StopForShelve(event=""),                                  # off; undo: what ran is started again
-    steps.TakeSnapshots(task=TaskState.SHELVING_IMAGE_PENDING_UPLOAD, event="compute_shelve_instance"),
-    steps.UploadSnapshots(task=TaskState.SHELVING_IMAGE_UPLOADING),
-    OffloadGuests(task=TaskState.SHELVING_OFFLOADING, when="offload"),  # with shelved_offload_time 0
+    steps.TakeSnapshots(task=TaskState.SHELVING_IMAGE_PENDING_UPLOAD, event="compute_shelve_instance", when=IMAGE),
+    steps.UploadSnapshots(task=TaskState.SHELVING_IMAGE_UPLOADING, when=IMAGE),
+    OffloadGuests(task=TaskState.SHELVING_OFFLOADING, when="offload"),  # shelved_offload_time 0, or no disk of its own
     steps.ReserveVolumes(when="offload"),
     ReleaseHost(when="offload"),
     ending=shelved,

@@ -59,11 +59,14 @@ class ImagesOfServers:
         return image_id
 
     def create_backup(self, order: CreateBackup) -> str:
-        """Answered as ``create_image``. With a rotation of 0 older backups of the type go, and none is made: empty."""
+        """Answered as ``create_image``. With a rotation of 0 older backups of the type go, and none is made: empty.
+        volume.NoBackup: its root disk is a volume."""
         _check_metadata(self.deps, order)
         image_id = str(uuids.uuid4())
 
         def arguments(row: ServerRow) -> Backup:
+            if root_of(row.volumes or ()) is not None:
+                raise errors.volume.NoBackup()
             image = NewImage(id=image_id, name=order.name, properties={
                 **order.metadata, **origin_of(row, BACKUP), "backup_type": order.backup_type})
             return Backup(**(holding(self.deps, row, image) if order.rotation else {}), kept=order.rotation > 0,

@@ -59,34 +59,38 @@ class VolumeActions:
         row = row_of(self.deps, server_uuid)
         volume = self.deps.volumes.get(wanted.volume_id, as_user=True)
         _check(row, volume, wanted)
+        self._check_zone(row, volume)
         device = BlockDevice(
             id=str(uuids.uuid4()), source_id=volume.id, volume_id=volume.id, size_gb=volume.size_gb, tag=wanted.tag,
             delete_on_termination=wanted.delete_on_termination, multiattach=volume.multiattach,
-            encrypted=volume.encrypted, device_name=next_name(row) if row.host else None)
-        entry = self._reserved(device, server_uuid, end)
+            encrypted=volume.encrypted)
+        entry, device = self._reserved(device, server_uuid, end)
         self.deps.runner.start([entry])
         if wait:
             waiting.succeeded(self.deps, entry, end, self._wait_s)
         return device
 
-    def _reserved(self, device: BlockDevice, uuid: str, end: float) -> states.Entry:
+    def _reserved(self, device: BlockDevice, uuid: str, end: float) -> tuple[states.Entry, BlockDevice]:
         """The volume is the server's, at the volume service and in the record, and the operation has begun; or none of
-        it. A conductor that dies in between leaves a row that gives the reservation back."""
+        it. The device then has the first free name. A conductor that dies in between leaves a row that gives the
+        reservation back."""
         doubt = Cleanup(RESERVATION, device.volume_id, uuid)
         self.deps.cell.transact(lambda tx: volumes.add_cleanups(tx, [doubt], DOUBT_S))
         made = self.deps.volumes.reserve(device.volume_id, uuid, as_user=True)
         device = msgspec.structs.replace(device, attachment_id=made.id)
 
         def write(tx: Connection) -> states.Entry:
+            nonlocal device
             row = locked(tx, uuid)
             if any(one.volume_id == device.volume_id for one in row.volumes or ()):
                 raise errors.volume.AlreadyAttached(volume=device.volume_id)
+            device = msgspec.structs.replace(device, device_name=next_name(row) if row.host else None)
             volumes.hold(tx, uuid, device)
             servers.update(tx, uuid, {"volumes": (*(row.volumes or ()), device)})
             volumes.drop_cleanups(tx, [doubt])
             return begin(self.deps, tx, ATTACH, uuid, VolumeOperation(device_id=device.id))
         try:
-            return self._in_turn(uuid, write, end)
+            return self._in_turn(uuid, write, end), device
         except errors.NovaError:
             volume_cleanups.pay(self.deps, [Cleanup(ATTACHMENT, made.id, uuid)])
             raise
@@ -110,6 +114,12 @@ class VolumeActions:
                 volume_cleanups.keep_in_use(self.deps, volume_id)
             raise
         self.deps.runner.start([entry])
+
+    def _check_zone(self, row: ServerRow, volume: Volume) -> None:
+        """A shelved server is in the zone that it is bound to, if any."""
+        zone = row.availability_zone or row.pinned_availability_zone
+        if not self.deps.settings.cross_az_attach and zone not in (None, volume.availability_zone):
+            raise errors.volume.OtherZone(volume=volume.id, zone=volume.availability_zone, server_zone=zone)
 
     def _check_host(self, server_uuid: str) -> None:
         with self.deps.cell.reading() as tx:

@@ -16,15 +16,11 @@ from nova.db.server_row import ServerRow
 from nova.db.types import AnyColumn
 from nova.model import image_flavor_conflicts
 from nova.model.states import ACTIONS, VmState
-from nova.model.volumes import root_of
 
 SHELVED = (VmState.SHELVED.value, VmState.SHELVED_OFFLOADED.value)
 
 #: What could begin in the middle of itself, by the states alone, and would only do the same again.
 ONCE = frozenset({"confirmResize", "evacuate"})
-
-#: What is done to a root disk of the host, and not to a volume.
-NEEDS_LOCAL_ROOT = frozenset({"createBackup", "rebuild", "rescue", "shelve"})
 
 
 def begin(deps: Deps, tx: Connection, action: str, uuid: str, arguments: Arguments) -> states.Entry:
@@ -41,11 +37,8 @@ def begin(deps: Deps, tx: Connection, action: str, uuid: str, arguments: Argumen
 
 def begin_on_host(deps: Deps, tx: Connection, action: str, uuid: str,
                   arguments: Callable[[ServerRow], Arguments]) -> states.Entry:
-    """The same for an action whose arguments come from the server's row, locked. Conflict: it is on no host.
-    volume.IsRootOf: it would work on a root disk that is the volume service's."""
+    """The same for an action whose arguments come from the server's row, locked. Conflict: it is on no host."""
     row = locked(tx, uuid)
-    if action in NEEDS_LOCAL_ROOT and root_of(row.volumes or ()) is not None:
-        raise errors.volume.IsRootOf(action=action, server=uuid)
     entry = begin(deps, tx, action, uuid, arguments(row))
     if ACTIONS[action].needs_host and row.host is None:
         raise errors.server.NoHost(server=uuid)

@@ -13,6 +13,7 @@ from nova.conductor.engine.limits import QuotaLimits, Written
 from nova.conductor.engine.network_back_end import NetworkBackEnd
 from nova.conductor.engine.network_options import FloatingOptions, NetworkOptions
 from nova.conductor.engine.operation import Secrets
+from nova.conductor.engine.reimages import ReimageNews
 from nova.db.claims import ProviderUsage
 from nova.db.engine import Database
 from nova.db.states import Entry
@@ -61,6 +62,8 @@ class ConductorSettings:
     max_limit: int = 1000
     max_attempts: int = 3
     max_local_block_devices: int = 3  # below 0: any number
+    reimage_timeout_per_gb: int = 20  # seconds
+    cross_az_attach: bool = True
     shutdown_timeout: int = 60
     force_config_drive: bool = False
     dhcp_domain: str = "novalocal"
@@ -179,6 +182,7 @@ class Deps:
     secret_wrap: SecretWrap = dataclasses.field(init=False)  # of hosts' secrets in the database
     notifier: Silent = dataclasses.field(default_factory=Silent)
     quotas: QuotaLimits = dataclasses.field(default_factory=Written)
+    reimages: ReimageNews = dataclasses.field(default_factory=ReimageNews)
 
     def only(self, members: Iterable[str]) -> Deps:
         """A part of it, for who may use no more (``Step.uses``). AttributeError for whoever reads another member."""

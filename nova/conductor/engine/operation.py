@@ -102,6 +102,7 @@ class OperationProgress(Value):
     arrival: GuestArrival | None = None
     shared: bool | None = None  # source and destination see the same disks; None: nobody knows
     stranded: str | None = None  # what is wrong with the guest where it is
+    root_kept: bool = False  # of a rebuild: the volume service refused to write over its root volume
     # --- networks
     interface: Interface | None = None
     given: tuple[str, ...] = ()  # ports that were the user's before they were the server's

@@ -38,7 +38,7 @@ class ExternalEvents:
     def __init__(self, deps: Deps, order: Order, extended: Callable[[str, str], None]) -> None:
         self.deps, self._order, self._volume_extended = deps, order, extended
         self.takers: Mapping[str, Callable[[ExternalEvent, Any], None]] = {
-            "power-update": self._power, "volume-extended": self._extended,
+            "power-update": self._power, "volume-extended": self._extended, "volume-reimaged": self._reimaged,
             **dict.fromkeys(NETWORK_EVENTS, self._network)}
 
     def external_events(self, events: tuple[ExternalEvent, ...]) -> tuple[int, ...]:
@@ -67,6 +67,9 @@ class ExternalEvents:
         except (errors.WrongState, errors.NotFound, errors.Conflict) as error:
             LOG.warning("volume %s has grown, and its server does not see it yet: %s", event.tag, error.message,
                         extra={"server": event.server_uuid})
+
+    def _reimaged(self, event: ExternalEvent, row: object) -> None:
+        self.deps.reimages.tell(event.tag or "", event.status)
 
     def _power(self, event: ExternalEvent, row: object) -> None:
         """Somebody turned the machine on or off. A server that is so already, or busy, is left alone."""

@@ -171,12 +171,13 @@ class ConnectVolumes(VolumeStep):
                 reserve_anew(deps, op)
 
 
-def reserve_anew(deps: Deps, op: Op) -> None:
-    """A reservation in place of each attachment, which a host may still use: made before that is given back."""
-    old = [one.attachment_id for one in devices(op) if one.attachment_id]
+def reserve_anew(deps: Deps, op: Op, only: Callable[[BlockDevice], bool] = lambda one: True) -> None:
+    """A reservation in place of each attachment (of ``only`` these), which a host may still use: made before that is
+    given back."""
+    old = [one.attachment_id for one in devices(op) if one.attachment_id and only(one)]
 
     def reserved(device: BlockDevice) -> BlockDevice:
-        if not device.attachment_id:
+        if device.attachment_id not in old:
             return device
         return msgspec.structs.replace(device, attachment_id=deps.volumes.reserve(device.volume_id, op.uuid).id)
     each(deps, op, reserved)

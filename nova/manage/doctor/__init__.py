@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import NamedTuple
 
 from nova.conf.base import Options
-from nova.manage.doctor.cloud import capacity, cleanups, clock, enrolled, failures, hosts, strangers, tasks
+from nova.manage.doctor.cloud import attachments, capacity, cleanups, clock, enrolled, failures, hosts, strangers, tasks
 from nova.manage.doctor.connections import connections
 from nova.manage.doctor.daemons import daemons
 from nova.manage.doctor.finding import BAD, OK, WARN, Check, Finding
@@ -66,6 +66,7 @@ CHECKS: tuple[tuple[str, Check], ...] = (
     ("networks", networks), ("placement", placement), ("libvirt", libvirt),
     ("bridge-tools", bridge_tools), ("packet-filter", packet_filter),
     ("daemons", daemons), ("clock", clock), ("cleanups", cleanups), ("strangers", strangers),
+    ("attachments", attachments),
     ("hosts", hosts), ("enrolled-hosts", enrolled), ("capacity", capacity), ("tasks", tasks), ("failures", failures),
     ("consoles", consoles),
     ("disk", disk), ("kvm", kvm),

@@ -8,8 +8,10 @@ import datetime
 from nova import errors
 from nova.conf.base import Options
 from nova.manage.doctor.finding import BAD, NAMED, OK, WARN, Finding, asked, described, is_host, some, unanswered
+from nova.model.volumes import LOST_AT_CINDER, UNKNOWN_HERE
 
 SKEW_S = 5.0
+COMPARED = 50  # uses of volumes, each run of the doctor
 STILL_MIN, LATELY_H = 30, 24
 
 
@@ -65,6 +67,23 @@ def strangers(options: Options) -> Finding:
     return Finding(WARN, f"{len(found)} things that no record explains: "
                    f"{some([f'{count} {what}' for what, count in sorted(counts.items())])}",
                    "nova-manage stranger list says why; nova-manage stranger remove ID")
+
+
+def attachments(options: Options) -> Finding:
+    """Whether servers' records and Cinder say the same of their volumes. One question of Cinder a server, of so many
+    servers a run, each run of others."""
+    found = asked(options, lambda conductor: conductor.compare_attachments(COMPARED))
+    if isinstance(found, Finding):
+        return found
+    looked = f"{found.servers} servers{'' if found.whole else ', each time others,'}"
+    if not found.differences:
+        return Finding(OK, f"Cinder and the records of {looked} agree about their volumes")
+    words = {LOST_AT_CINDER: "Cinder has no attachment", UNKNOWN_HERE: "Cinder has an attachment that no record has"}
+    named = some([f"{words[one.kind]} (server {one.server_uuid}, volume {one.volume_id})" for one in found.differences])
+    count = len(found.differences)
+    return Finding(WARN, f"Cinder and the records of {looked} differ about {count} attachments: {named}",
+                   "openstack server reboot --hard SERVER: its guest has what both say then; of a server that is off, "
+                   "see openstack volume attachment list")
 
 
 def hosts(options: Options) -> Finding:

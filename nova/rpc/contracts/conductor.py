@@ -59,12 +59,12 @@ from nova.rpc.contracts.conductor_api_data import ApiDatabaseCalls
 from nova.rpc.contracts.conductor_consoles import ConsoleCalls
 from nova.rpc.contracts.conductor_hosts import EnrolmentCalls, StrangerCalls
 from nova.rpc.contracts.conductor_networks import AllNetworkCalls
-from nova.rpc.contracts.conductor_volumes import ServerVolumeCalls, VolumeProxyCalls
+from nova.rpc.contracts.conductor_volumes import AttachmentUpkeepCalls, ServerVolumeCalls, VolumeProxyCalls
 from nova.rpc.interface import Contract, Timeout, call
 
 
 class ConductorRPC(ApiDatabaseCalls, ConsoleCalls, AllNetworkCalls, EnrolmentCalls, StrangerCalls, ServerVolumeCalls,
-                   VolumeProxyCalls, Contract):
+                   AttachmentUpkeepCalls, VolumeProxyCalls, Contract):
     """Everything the API can ask. Who asks is in the request's context; what they may see is in the query's scope."""
 
     topic, version, carries_token = "conductor", "1.7", True  # it shows images and networks as the user sees them

@@ -6,6 +6,8 @@ from nova.model.servers import ServerQuery
 from nova.model.volumes import (
     AttachVolume,
     BlockDevice,
+    ComparedAttachments,
+    Connector,
     NewAssistedSnapshot,
     NewVolume,
     NewVolumeSnapshot,
@@ -52,6 +54,24 @@ class ServerVolumeCalls:
     @call(since="1.7")
     def delete_assisted_snapshot(self, gone: OldAssistedSnapshot) -> None:
         """Begin to merge such a snapshot away. NotFound; Invalid, as of its making, or its guest would have to run."""
+
+
+class AttachmentUpkeepCalls:
+    """What operators do about servers' attachments at the volume service."""
+
+    @call(reads=True, since="1.7")
+    def host_connector(self, host: str) -> Connector:
+        """What the host says of itself to a volume's back end. NotSupported: it has no volumes."""
+
+    @call(reads=True, since="1.7")
+    def compare_attachments(self, limit: int) -> ComparedAttachments:
+        """Servers' records with the volume service's attachments, of ``limit`` uses of volumes: each time of others.
+        Unavailable: the volume service."""
+
+    @call(since="1.7")
+    def refresh_attachment(self, server_uuid: str, volume_id: str, connector: Connector | None) -> BlockDevice:
+        """A new attachment in place of one; None: as the server's host says. NotFound; Conflict: the server is not off,
+        or something works on it."""
 
 
 class VolumeProxyCalls:

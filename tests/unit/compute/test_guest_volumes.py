@@ -204,6 +204,54 @@ def test_arrival_when_the_driver_has_no_volumes_then_the_host_refuses_it(world, 
         other.close()
 
 
+def with_limit(tmp_path: Path, most: int) -> World:
+    made = World(tmp_path / "limited", name="compute2")
+    made.most_disks = most
+    return made.restart()
+
+
+@pytest.mark.parametrize(("most", "properties", "refused"), [
+    (-1, {}, False), (3, {}, False), (2, {}, True), (0, {}, True), (-1, {"hw_disk_bus": "ide"}, False),
+    (9, {"hw_disk_bus": "ide"}, False), (2, {"hw_disk_bus": "ide"}, True)])
+def test_build_when_a_guest_has_more_disks_than_the_host_allows_then_forbidden_and_nothing_is_left(
+        tmp_path: Path, most: int, properties: dict[str, str], refused: bool) -> None:
+    limited = with_limit(tmp_path, most)
+    try:
+        order = on(build_order(image=Image(id="i", properties=properties), config_drive=True), disk())
+        outcome = limited.one("build_guests", order)
+        assert outcome.ok is not refused
+        if refused:
+            assert (outcome.error_kind, outcome.error_code) == ("forbidden", "guest.too_many_disks")
+            assert limited.leftovers() == []
+    finally:
+        limited.close()
+
+
+def test_orders_when_they_would_bring_more_disks_than_the_host_allows_then_the_guest_is_left_as_it_is(tmp_path: Path
+                                                                                                    ) -> None:
+    limited = with_limit(tmp_path, 2)
+    try:
+        order = on(build_order(), disk())
+        assert limited.one("build_guests", order).ok
+        more = on(order, disk(), disk("vol-2"))
+        attach = plug(order, 2, disk("vol-2"))
+        for call, asked in (("attach_volumes", attach), ("rebuild_guests", rebuild_order(more, 3))):
+            assert limited.one(call, asked).error_code == "guest.too_many_disks"
+        assert seen(limited, order) == ["vol-1"]
+        comes = on(build_order(number=2), disk("vol-3"), disk("vol-4"))
+        assert limited.one("prepare_arrivals", MoveOrder(server_uuid=comes.server_uuid, fence=fence(2), build=comes)
+                           ).error_code == "guest.too_many_disks"
+    finally:
+        limited.close()
+
+
+@pytest.mark.parametrize(("count", "ok"), [(3, True), (4, False)])
+def test_build_when_the_bus_is_ide_then_four_disks_at_most(world: World, count: int, ok: bool) -> None:
+    order = on(build_order(image=Image(id="i", properties={"hw_disk_bus": "ide"})),
+               *(disk(f"vol-{number}") for number in range(count)))
+    assert world.one("build_guests", order).ok is ok
+
+
 def test_volume_orders_when_the_driver_has_none_then_nothing_is_asked_of_the_conductor():
     markers: Markers = None  # type: ignore[assignment]
     tools = BuildTools(type("Bare", (Driver,), {})(), None, markers, markers, markers, host=HOST)

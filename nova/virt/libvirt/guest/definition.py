@@ -87,8 +87,9 @@ class DiskContext(NamedTuple):
 
 def all_disk_specs(order: BuildOrder, disks: tuple[DiskRecord, ...], folder: Path,
                    volumes: tuple[VolumeRecord, ...], context: DiskContext) -> tuple[specs.DiskSpec, ...]:
-    """A volume that is the root comes first, as a root disk would, and the other volumes last; a rescue's own disk
-    comes before them all. host.VolumeNotConnected, host.VolumeData; errors as ``disk_specs``."""
+    """A volume that is the root comes first, as a root disk would, and the other volumes last. (The rescue disk of a
+    guest that boots from a volume always has a place of its own.) host.VolumeNotConnected, host.VolumeData; errors as
+    ``disk_specs``."""
     asked, settings, slots = context.asked, context.settings, disk_devices.Slots()
     storage = disk_devices.Storage.of(settings, context.host.cache_mode)
     rescued = any(disk.kind == "rescue" for disk in disks)
@@ -97,9 +98,9 @@ def all_disk_specs(order: BuildOrder, disks: tuple[DiskRecord, ...], folder: Pat
         devices = [one.device for one in order.volumes if (one.device.boot_index == 0) == root]
         chosen = volume_devices.VolumeContext(order.server_uuid, asked, context.cdrom_bus, settings, not rescued)
         return volume_devices.volume_specs(devices, {one.volume_id: one for one in volumes}, chosen, slots)
-    first = () if disks and disks[0].kind == "rescue" else of_volumes(root=True)
+    first = of_volumes(root=True)
     local = disk_devices.disk_specs(disks, folder, asked, context.cdrom_bus, storage, order.flavor.extra_specs, slots)
-    return (*first, *local, *(() if first else of_volumes(root=True)), *of_volumes(root=False))
+    return (*first, *local, *of_volumes(root=False))
 
 
 def volume_spec(order: BuildOrder, device: BlockDevice, record: VolumeRecord, host: HypervisorFacts,

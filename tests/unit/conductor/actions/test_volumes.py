@@ -22,13 +22,10 @@ from nova.db.models import cell as tables
 from nova.model.base import Scope
 from nova.model.orders import Outcome
 from nova.model.server_orders import (
-    CreateBackup,
     CreateImage,
     EvacuateServer,
     LiveMigrateServer,
     MigrateServer,
-    RebuildServer,
-    RescueServer,
     UnshelveServer,
 )
 from nova.model.server_parts import ExternalEvent
@@ -508,18 +505,3 @@ def test_image_when_something_fails_half_way_then_no_snapshot_stays(cloud: Small
     with context.entered(DEMO), pytest.raises(errors.NovaError):
         cloud.control.create_image(CreateImage(uuid=uuid, name="kept"))
     assert not cloud.volume_service.snapshots
-
-
-@pytest.mark.parametrize("action", ["rescue", "rebuild", "shelve", "backup"])
-def test_action_when_it_needs_a_local_root_disk_then_a_server_from_a_volume_is_refused(cloud: SmallCloud, action: str
-                                                                                    ) -> None:
-    uuid, volume = from_volume(cloud)
-    image = cloud.image_service.add(new_uuid())
-    calls = {"rescue": lambda: cloud.control.rescue_server(RescueServer(uuid=uuid, image_id=image.id)),
-             "rebuild": lambda: cloud.control.rebuild_server(RebuildServer(uuid=uuid, image_id=image.id)),
-             "shelve": lambda: cloud.order(uuid, "shelve"),
-             "backup": lambda: cloud.control.create_backup(CreateBackup(uuid=uuid, name="b", backup_type="daily",
-                                                                        rotation=1))}
-    with context.entered(DEMO), pytest.raises(errors.Invalid, match="boots from a volume"):
-        calls[action]()
-    check_whole(cloud, uuid, volume)

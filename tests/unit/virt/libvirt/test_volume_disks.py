@@ -112,11 +112,11 @@ def test_volumes_when_one_has_a_name_then_the_others_leave_it_to_it():
     assert disk_xml.volume_targets(text) == {DATA: "vde", ROOT: "vdd"}
 
 
-def test_rescued_guest_when_its_root_is_a_volume_then_only_the_rescue_disk_is_booted_from():
+def test_rescued_guest_when_its_root_is_a_volume_then_that_keeps_its_place_and_the_rescue_disk_is_booted_from():
     rescue = DiskRecord(kind="rescue", name="disk.rescue", format="raw", size_bytes=1 << 20)
     tree = ET.fromstring(xml_of((device(ROOT, boot_index=0), FILE_ROOT), disks=(rescue,)))
     names = {one.find("target").get("dev"): one.find("boot") is not None for one in tree.iterfind("devices/disk")}
-    assert names == {"vda": True, "vdb": False}
+    assert names == {"vda": False, "vdb": True} and disk_xml.volume_targets(ET.tostring(tree).decode()) == {ROOT: "vda"}
 
 
 # --- while guests run
