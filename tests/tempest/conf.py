@@ -52,7 +52,8 @@ LOG_IN = {
 VOLUMES: Settings = {
     "service_available": {"cinder": True},
     "compute-feature-enabled": {"volume_backed_live_migration": True, "volume_multiattach": True, "swap_volume": True},
-    "volume": {"catalog_type": "volumev3", "min_microversion": "3.0", "max_microversion": "latest", "build_timeout": 120, "volume_size": 1,
+    "volume": {"catalog_type": "volumev3", "min_microversion": "3.0", "max_microversion": "latest",
+               "build_timeout": 120, "volume_size": 1,
                "storage_protocol": "nfs", "volume_type_multiattach": "multiattach"},
     "volume-feature-enabled": {"backup": False, "snapshot": True, "clone": True, "extend_attached_volume": False},
 }

@@ -84,7 +84,7 @@ class VolumeActions:
             row = locked(tx, uuid)
             if any(one.volume_id == device.volume_id for one in row.volumes or ()):
                 raise errors.volume.AlreadyAttached(volume=device.volume_id)
-            device = msgspec.structs.replace(device, device_name=next_name(row) if row.host else None)
+            device = msgspec.structs.replace(device, device_name=next_name(row))
             volumes.hold(tx, uuid, device)
             servers.update(tx, uuid, {"volumes": (*(row.volumes or ()), device)})
             volumes.drop_cleanups(tx, [doubt])
