@@ -14,6 +14,7 @@ from nova.model.flavors import Flavor
 
 #: Statuses of volumes (and of snapshots, as far as they have them).
 AVAILABLE, RESERVED, ATTACHING, IN_USE, DETACHING = "available", "reserved", "attaching", "in-use", "detaching"
+ATTACHED = "attached"  # of an attachment that is complete
 CREATING, DOWNLOADING, ERROR, DELETING = "creating", "downloading", "error", "deleting"
 
 #: What a device is made of (``source_type``), and where it lies (``destination_type``).

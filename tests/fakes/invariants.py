@@ -18,6 +18,7 @@ from nova.db.models import cell as cell_tables
 from nova.model import migrations
 from nova.model.requirements import needs_of
 from nova.model.states import STATUS, PowerState, VmState
+from nova.model.volumes import local
 from tests.fakes.living_cloud import LivingCloud
 
 #: vm_state -> the power state that its guest has; states that are not here say nothing of it.
@@ -106,10 +107,10 @@ def _claims(cloud: LivingCloud, live: list[Any], moves: dict[str, Any]) -> Itera
     expected: Counter[tuple[str, str, str]] = Counter()
     for row in live:
         if row.host is not None:
-            expected.update(_amounts(row.host, row.uuid, row.flavor))
+            expected.update(_amounts(row.host, row.uuid, local(row.flavor, row.volumes)))
         if row.uuid in moves:
             move = moves[row.uuid]
-            expected.update(_amounts(move.source_compute, move.uuid, move.old_flavor))
+            expected.update(_amounts(move.source_compute, move.uuid, local(move.old_flavor, row.volumes)))
     found = cloud.amounts()
     broken = {row.uuid for row in live if row.vm_state == "error"}  # a delete that failed has them given back yet
     for key in {*expected, *found}:

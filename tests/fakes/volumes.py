@@ -12,6 +12,7 @@ import msgspec
 from nova import errors
 from nova.model.base import utcnow
 from nova.model.volumes import (
+    ATTACHED,
     ATTACHING,
     AVAILABLE,
     DETACHING,
@@ -148,8 +149,10 @@ class FakeVolumes:
 
     def complete(self, attachment_id: str, as_user: bool = False) -> None:
         def work() -> None:
+            found = self._attachment(attachment_id)
+            self.attachments[attachment_id] = msgspec.structs.replace(found, status=ATTACHED)
             self.complete_ones.add(attachment_id)
-            self._set(self._attachment(attachment_id).volume_id, IN_USE)
+            self._set(found.volume_id, IN_USE)
         self._done("complete", attachment_id, work)
 
     def get_attachment(self, attachment_id: str, as_user: bool = False) -> VolumeAttachment:

@@ -183,8 +183,8 @@ class Walk:
     def _boot(self) -> None:
         fault = self._arm() if self.networks.actions and self.rng.random() < FAULTY else ""
         with context.entered(DEMO):
-            wanted = NewServer(name=f"vm{len(self.story)}", flavor_id=self.flavor(), image_id=self.image(),
-                               key=self._uuid(), **self.networks.requested())
+            wanted = NewServer(**{"name": f"vm{len(self.story)}", "flavor_id": self.flavor(), "image_id": self.image(),
+                                  "key": self._uuid(), **self.networks.requested()})
             try:
                 uuid, answer = self.cloud.control.create_servers(wanted).uuids[0], "ok"
             except errors.NovaError as error:

@@ -9,11 +9,12 @@ import pytest
 
 from tests import sampling
 from tests.fakes import living_cloud
-from tests.fakes.small_cloud import NEUTRON, Networks, make_templates
+from tests.fakes.small_cloud import NEUTRON, NOVA_NETWORK, Networks, make_templates
 from tests.fakes.walk import Walk
 from tests.fakes.walking_cloud import FLAVORS, IMAGES, PINNED, walking_cloud
 from tests.fakes.walking_networks import KINDS, NovaNetworks, WalkingNetworks
 from tests.fakes.walking_neutron import NeutronNetworks
+from tests.fakes.walking_volumes import WalkingVolumes
 
 pytestmark = [pytest.mark.in_turn(2, 5),
               pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")]
@@ -22,7 +23,8 @@ HOSTS = ("host1", "host2", "host3", "host4", "host5")
 SERVERS, ACTIONS, ALL_ACTIONS = 20, 400, 2000
 FEWER = 6  # as many fewer with networks of each kind, but in long walks
 CLOUDS: dict[str, tuple[Networks, type[WalkingNetworks]]] = {
-    **{name: (kind, NovaNetworks) for name, kind in KINDS.items()}, "neutron": (NEUTRON, NeutronNetworks)}
+    **{name: (kind, NovaNetworks) for name, kind in KINDS.items()}, "neutron": (NEUTRON, NeutronNetworks),
+    "volumes": (NOVA_NETWORK, WalkingVolumes)}
 
 
 @pytest.mark.parametrize("walked", sampling.seeds(2 if sampling.LONG else 1))

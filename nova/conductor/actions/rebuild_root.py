@@ -25,10 +25,9 @@ from nova.conductor.steps.volumes import (
     AT_ONCE_S,
     LOOK_S,
     VolumeStep,
+    connect,
     connected,
-    connector_of,
     devices,
-    learn,
     reserve_anew,
 )
 from nova.db.server_row import ServerRow
@@ -162,7 +161,7 @@ class ReserveRoot(VolumeStep):
     def undo(self, deps: Deps, ops: Sequence[Op]) -> None:
         for op in ops:
             if not overwritten(op):
-                connect_root(deps, op)
+                connect(deps, op, _root(op))
 
 
 class ReimageRoot(Step):
@@ -232,15 +231,7 @@ class ConnectRoot(VolumeStep):
     """The server's host may use the volume, which is in use again."""
 
     def act(self, deps: Deps, op: Op) -> None:
-        connect_root(deps, op)
-
-
-def connect_root(deps: Deps, op: Op) -> None:
-    """Errors of the client, and of the host that is asked for its connector."""
-    root = _root(op)
-    if op.server.host:
-        learn(op, deps.volumes.connect(root.attachment_id, connector_of(deps, op.server.host), root.device_name))
-        deps.volumes.complete(root.attachment_id)
+        connect(deps, op, _root(op))
 
 
 def steps() -> tuple[Step, ...]:

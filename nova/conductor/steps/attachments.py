@@ -10,34 +10,37 @@ from nova import errors
 from nova.conductor.engine import volume_cleanups
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.operation import Op
-from nova.conductor.steps.volumes import RETRY_S, VolumeStep, devices
+from nova.conductor.steps.volumes import RETRY_S, VolumeStep, connect, devices
 from nova.db import volumes
 from nova.db.engine import Connection
 from nova.db.types import AnyColumn
 from nova.db.volumes import ATTACHMENT, RESERVATION, Cleanup
-from nova.model.volumes import BlockDevice, VolumeAttachment
+from nova.model.volumes import ATTACHED, BlockDevice, VolumeAttachment
 
 LOG = logging.getLogger(__name__)
 
 
 class Compared(NamedTuple):
     """``lost``: devices whose attachment the volume service does not list; ``unknown``: attachments that no record
-    has, and nobody is making."""
+    has, and nobody is making; ``unfinished``: devices whose attachment was made, and no more."""
 
     lost: tuple[BlockDevice, ...]
     unknown: tuple[VolumeAttachment, ...]
+    unfinished: tuple[BlockDevice, ...] = ()
 
 
 def compare(found: Sequence[VolumeAttachment], recorded: Sequence[BlockDevice], cleanups: Sequence[Cleanup]
             ) -> Compared:
     """``recorded`` and ``cleanups`` must be read after ``found``: an attachment that comes meanwhile has left a row
     before it was made, which stands until the record has it."""
-    listed = {one.id for one in found}
+    listed = {one.id: one for one in found}
     known = {id for one in recorded for id in (one.attachment_id, one.next_attachment_id)}
     made_now = {one.what for one in cleanups if one.kind == RESERVATION}
     going = {one.what for one in cleanups if one.kind == ATTACHMENT}
     return Compared(tuple(one for one in recorded if one.attachment_id and one.attachment_id not in listed),
-                    tuple(one for one in found if one.id not in known | going and one.volume_id not in made_now))
+                    tuple(one for one in found if one.id not in known | going and one.volume_id not in made_now),
+                    tuple(one for one in recorded if one.attachment_id in listed
+                          and listed[one.attachment_id].status != ATTACHED))
 
 
 def compared(deps: Deps, server_uuid: str) -> Compared:
@@ -51,9 +54,10 @@ def compared(deps: Deps, server_uuid: str) -> Compared:
 class CheckAttachments(VolumeStep):
     """The guest gets what both say. A volume that is the server's no more at the volume service is not given to it (but
     the one it boots from, without which there is no guest: then its start fails); attachments that no record has are
-    deleted. A volume service that is away is no reason to leave a guest down: nothing is compared then."""
+    deleted. An attach that this operation has overtaken is finished. A volume service that is away is no reason to
+    leave a guest down: nothing is compared then."""
 
-    uses = ("cell", "volumes")
+    uses = ("cell", "compute", "volumes")
     lenient = True
 
     def within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, AnyColumn]:
@@ -80,6 +84,8 @@ class CheckAttachments(VolumeStep):
             lost = {one.id for one in gone}
             op.write(volumes=tuple(one for one in devices(op) if one.id not in lost))
         volume_cleanups.pay(deps, cleanups)
+        for device in found.unfinished:
+            connect(deps, op, device)
 
     @staticmethod
     def _is_gone(deps: Deps, device: BlockDevice) -> bool:

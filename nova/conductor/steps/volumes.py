@@ -75,6 +75,14 @@ def learn(op: Op, attachment: VolumeAttachment) -> None:
     op.secrets = {**op.secrets, attachment.id: attachment.connection}
 
 
+def connect(deps: Deps, op: Op, device: BlockDevice) -> None:
+    """The server's own host may use the volume, and the volume service says that it is in use. Errors of the client,
+    and of the host that is asked for its connector."""
+    if op.server.host:
+        learn(op, deps.volumes.connect(device.attachment_id, connector_of(deps, op.server.host), device.device_name))
+        deps.volumes.complete(device.attachment_id)
+
+
 def reserve_again(op: Op, only: Callable[[BlockDevice], bool] = lambda one: True) -> list[Cleanup]:
     """What takes care of attachments that a step is about to make, should it never learn of them."""
     return [Cleanup(RESERVATION, one.volume_id, op.uuid) for one in devices(op) if one.volume_id and only(one)]
@@ -276,4 +284,5 @@ def give_back(tx: Connection, ops: Sequence[Op], goes: Callable[[Op, BlockDevice
 
 
 __all__ = ["AwaitVolumes", "ConnectAtDestination", "ConnectVolumes", "DropVolumes", "MoveVolumes", "ReserveVolumes",
-           "connect_next", "connected", "connection_of", "connector_of", "devices", "give_back", "reserve_anew"]
+           "connect", "connect_next", "connected", "connection_of", "connector_of", "devices", "give_back",
+           "reserve_anew"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import msgspec
@@ -14,10 +15,11 @@ from nova.conductor.steps.attachments import compare, compared
 from nova.db import volumes as rows
 from nova.db.models import cell as tables
 from nova.db.volumes import ATTACHMENT, RESERVATION, Cleanup
-from nova.model.volumes import BlockDevice, VolumeAttachment
+from nova.model.volumes import AttachVolume, BlockDevice, VolumeAttachment
 from tests.fakes.small_cloud import DEMO, SmallCloud, until
 from tests.unit.conductor.actions.test_volumes import (
     check_free,
+    check_settled,
     check_whole,
     from_volume,
     listed,
@@ -43,6 +45,32 @@ def test_reboot_when_nothing_is_wrong_then_it_costs_one_call_and_changes_nothing
     assert reboot(cloud, uuid).vm_state == "active"
     assert [name for name, _what in cloud.volume_service.calls] == ["list_attachments", "get_attachment"]
     check_whole(cloud, uuid, volume)
+
+
+@pytest.mark.parametrize("call", ["connect", "complete"])
+def test_reboot_when_it_overtakes_an_attach_then_it_finishes_that(cloud: SmallCloud, call: str, monkeypatch: Any
+                                                                  ) -> None:
+    [uuid], volume = cloud.active(1), cloud.volume_service.add()
+    begun, go_on, real = threading.Event(), threading.Event(), getattr(cloud.volume_service, call)
+
+    def slow(*args: Any, **kwargs: Any) -> Any:
+        if not begun.is_set():
+            begun.set()
+            assert go_on.wait(10)
+        return real(*args, **kwargs)
+    monkeypatch.setattr(cloud.volume_service, call, slow)
+    with context.entered(DEMO):
+        cloud.control.attach_volume(uuid, AttachVolume(volume_id=volume), False)
+    assert begun.wait(10)
+    row = reboot(cloud, uuid)
+    [given] = next(order.build.volumes for kind, order in cloud.computes[row.host].orders if kind == "reboot")
+    assert given.device == row.volumes[0] and given.connection is not None
+    go_on.set()
+    until(lambda: not cloud.deps.runner.running, "the attach has learnt it")
+    [attachment] = cloud.volume_service.of_server(uuid)
+    assert attachment.id == row.volumes[0].attachment_id and attachment.id in cloud.volume_service.complete_ones
+    assert cloud.volume_service.status(volume) == "in-use" and cloud.volume_service.hosts(volume) == [row.host]
+    check_settled(cloud, uuid)
 
 
 def test_reboot_when_the_server_has_no_volumes_then_the_volume_service_is_not_asked(cloud: SmallCloud) -> None:
@@ -159,5 +187,5 @@ def test_order_then_the_record_is_read_after_the_list(cloud: SmallCloud) -> None
         cloud.write("cell", sa.update(tables.servers).where(tables.servers.c.uuid == uuid).values(volumes=row.volumes))
         return found
     cloud.volume_service.list_attachments = slow  # type: ignore[method-assign]
-    assert compared(cloud.deps, uuid) == ((), ())
+    assert compared(cloud.deps, uuid) == ((), (), ())
     assert cloud.volume_service.status(volume) == "in-use"
