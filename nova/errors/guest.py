@@ -12,8 +12,15 @@ BrokenSave = kinds.HostRefused.row("guest.broken_save", "The saved memory of gue
     "The saved memory is dropped with the next start, which boots from the disk.")
 DetachStopped = kinds.Conflict.row("guest.detach_stopped",
     "Guest {uuid} keeps interface {interface}: a newer order came.")
+DiskJobStalled = kinds.Conflict.row("guest.disk_job_stalled",
+    "The job on disk {disk} of guest {uuid} did not get on for {seconds:.0f} s, and was given up.",
+    "Look at the storage on both sides of the copy (`virsh blockjob`).")
+DiskJobStopped = kinds.Conflict.row("guest.disk_job_stopped",
+    "The job on disk {disk} of guest {uuid} was given up: a newer order came.")
 HalfBuilt = kinds.Conflict.row("guest.half_built",
     "Guest {uuid} on host {host} was only built in part; rebuild the server, or delete it.")
+HasSuccessor = kinds.Conflict.row("guest.has_successor",
+    "Guest {uuid} has another volume in the place of volume {volume} already.")
 KeepsInterface = kinds.Conflict.row("guest.keeps_interface",
     "Guest {uuid} did not give up interface {interface} within {seconds:.0f} s: its system must be up, and able to "
     "remove devices while it runs.")

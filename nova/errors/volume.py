@@ -16,6 +16,8 @@ BadDevice = kinds.Invalid.row("volume.bad_device", "A block device of the reques
 Busy = kinds.Conflict.row("volume.busy",
     "Another operation works on server {server}: its volumes can not be changed now.",
     "Ask again when it has ended (openstack server event list).")
+CanNotReplace = kinds.Invalid.row("volume.can_not_replace",
+    "Volume {new} can not take the place of volume {old}: {reason}.")
 #: Nothing that whoever asks us could help.
 Credentials = kinds.Unavailable.row("volume.credentials",
     "The volume service (Cinder) refuses our own credentials, those of [cinder] or [service_user]: {reason}.",
@@ -62,9 +64,6 @@ SnapshotsFull = kinds.OverQuota.row("volume.snapshots_full",
 SwapNotAsked = kinds.Conflict.row("volume.swap_not_asked",
     "Volume {volume} is not being migrated: only the volume service has volumes swapped (openstack volume migrate, or "
     "openstack volume set --retype-policy).")
-SwapNotSupported = kinds.NotSupported.row("volume.swap_not_supported",
-    "Volume {volume} is in use by a guest: this release does not copy it while the guest runs.",
-    "Detach it first, or stop the server's use of it.")
 TagOffloaded = kinds.Invalid.row("volume.tag_offloaded",
     "A tagged volume can not be attached to instance {server} while it is shelved_offloaded: unshelve it first.")
 TooOld = kinds.NotSupported.row("volume.too_old",

@@ -141,13 +141,15 @@ class InterfaceOrder(Value):
 
 
 class VolumeOrder(Value):
-    """Give a guest a volume, or take it away. ``build`` is the guest with what it has after that."""
+    """Give a guest a volume, or take it away. ``build`` is the guest with what it has after that. ``successor``: the
+    volume that is to take its place, and from then on goes by its id."""
 
     server_uuid: str
     instance_name: str
     fence: Fence
     disk: VolumeDisk
     build: BuildOrder
+    successor: VolumeDisk | None = None
 
 
 class NetworkEvent(Value):

@@ -224,6 +224,15 @@ class Volumes(Protocol):
         """A guest that kept a volume, as it was told, may have given it up later: plug in again what it has as it
         starts next, and has not as it runs."""
 
+    def swap_volume(self, order: VolumeOrder, stopped: Callable[[], bool]) -> PowerState:
+        """Connect ``order.successor``, copy the volume of the running guest to it, and make it the guest's disk, by the
+        volume's id; disconnect the old one. Nothing when it is. HostRefused, or Conflict (``stopped`` is asked
+        meanwhile; true: give up): the guest has the old one, and nothing is left of the other."""
+
+    def unswap_volume(self, order: VolumeOrder) -> PowerState:
+        """Stop a copy that was begun, and disconnect ``order.successor``. guest.HasSuccessor: it is the guest's
+        disk."""
+
     def extend_volume(self, order: VolumeOrder) -> PowerState:
         """The volume has grown: let the host and the guest see ``order.disk.device.size_gb``."""
 

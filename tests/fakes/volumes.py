@@ -42,6 +42,7 @@ class FakeVolumes:
         self.fails: dict[str, errors.NovaError] = {}
         self.lost: dict[str, errors.NovaError] = {}
         self.calls: list[tuple[str, str]] = []
+        self.moves: dict[str, str] = {}  # volumes that were moved -> how that ended
         self.being_made = AVAILABLE  # the status of what is made
         self._lock = threading.RLock()
 
@@ -88,6 +89,26 @@ class FakeVolumes:
 
     def roll_detaching(self, volume_id: str, as_user: bool = False) -> None:
         self._done("roll_detaching", volume_id, lambda: self._turn(volume_id, DETACHING, IN_USE))
+
+    def moving(self, old_id: str, **fields: Any) -> str:
+        """A new volume that this one is to be moved to, as the volume service does before it asks for a swap."""
+        self.volumes[old_id] = msgspec.structs.replace(self.volumes[old_id], migration_status="migrating")
+        return self.add(**{"size_gb": self.volumes[old_id].size_gb, "migration_status": f"target:{old_id}", **fields})
+
+    def complete_migration(self, old_id: str, new_id: str, error: bool = False, as_user: bool = False) -> str:
+        """On success both exchange their ids, and the old data go."""
+        def work() -> str:
+            old, new = self._volume(old_id), self._volume(new_id)
+            if new.migration_status != f"target:{old_id}":
+                raise errors.Invalid(f"volume {old_id} is not moved to {new_id}")
+            status = "error" if error else "success"
+            self.volumes[old_id] = msgspec.structs.replace(old if error else new, id=old_id, migration_status=status)
+            del self.volumes[new_id]
+            self.moves[old_id] = status
+            for one in [one for one in self.attachments.values() if one.volume_id == new_id and not error]:
+                self.attachments[one.id] = msgspec.structs.replace(one, volume_id=old_id)
+            return old_id
+        return self._done("complete_migration", new_id, work)
 
     # -- snapshots
 

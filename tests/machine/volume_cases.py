@@ -156,6 +156,39 @@ def test_volume_of_a_paused_guest_is_kept_until_it_goes_on(rig, living, serial):
 
 
 @booting
+def test_volume_that_becomes_another_one_keeps_its_data_its_name_and_what_is_written_meanwhile(rig, living, serial):
+    one, other = on_nfs(), on_nfs()
+    old, new = (SHARE / f"volume-{each.device.volume_id}" for each in (one, other))
+    attach(rig.driver, living, one)
+    assert eventually(lambda: seen(serial, one), 60)
+    name = serial.run(f"grep -l {one.device.volume_id[:20]} /sys/block/vd*/serial | cut -d / -f 4")
+    serial.run(f"echo precious | dd of=/dev/{name} conv=fsync 2>/dev/null; sync")
+    order = msgspec.structs.replace(volume_order(living, one, True), successor=other)
+    small = SHARE / "too-small"
+    small.write_bytes(bytes(MIB))
+    bad = msgspec.structs.replace(order, successor=msgspec.structs.replace(other, connection=VolumeConnection(
+        kind="nfs", data={**other.connection.data, "name": small.name})))
+    volumes, folder = rig.driver.volumes, rig.driver.tools.folders.of(living.server_uuid)
+    with pytest.raises(errors.HostRefused):
+        volumes.swap_volume(bad, lambda: False)
+    assert [record.path for record in folder.volumes()] == [str(MOUNT / old.name)]
+    for _ in range(2):
+        assert volumes.swap_volume(order, lambda: False) == PowerState.RUNNING
+    assert new.read_bytes()[:8] == b"precious" and seen(serial, one)
+    serial.run(f"echo later | dd of=/dev/{name} conv=fsync 2>/dev/null; sync")
+    assert new.read_bytes()[:5] == b"later" and old.read_bytes()[:8] == b"precious"
+    [record] = folder.volumes()
+    assert (record.volume_id, record.path) == (one.device.volume_id, str(MOUNT / new.name))
+    for text in rig.driver.tools.hypervisor.definitions_of(living.server_uuid):
+        disk = ET.fromstring(text).find(f"devices/disk/alias[@name='ua-{one.device.volume_id}']/..")
+        assert disk.find("source").get("file") == record.path and disk.findtext("serial") == one.device.volume_id
+    with pytest.raises(errors.guest.HasSuccessor):
+        volumes.unswap_volume(order)
+    detach(rig.driver, living, one)
+    assert not folder.volumes()
+
+
+@booting
 def test_guest_that_boots_from_a_volume_runs_and_does_again_by_what_is_kept(rig):
     root, data = on_nfs(boot_index=0), on_nfs()
     path = SHARE / f"volume-{root.device.volume_id}"

@@ -75,6 +75,14 @@ class VolumeOrders:
         """HostRefused: the guest sees the old size."""
         return self._granted(order, work, gate).extend_volume(order)
 
+    def swap(self, order: VolumeOrder, work: Work, gate: BatchGate) -> PowerState:
+        """HostRefused, Conflict: the guest has the volume that it had."""
+        return self._granted(order, work, gate).swap_volume(order, lambda: work.stopped_error() is not None)
+
+    def unswap(self, order: VolumeOrder, work: Work, gate: BatchGate) -> PowerState:
+        """guest.HasSuccessor."""
+        return self._granted(order, work, gate).unswap_volume(order)
+
     def give_back(self) -> int:
         """Guests that kept a volume have it still, or get it back: their owner was told that they keep it. How many
         are looked at again; one that is off has what it is defined with."""

@@ -137,6 +137,16 @@ class ComputeRPC(Contract):
     def extend_volumes(self, host: HostName, orders: tuple[VolumeOrder, ...]) -> tuple[Outcome, ...]:
         """Let guests see that a volume has grown."""
 
+    @call(timeout=Timeout.LONG, since="1.6", sensitive=True)
+    def swap_volumes(self, host: HostName, orders: tuple[VolumeOrder, ...]) -> tuple[Outcome, ...]:
+        """Copy a volume of a running guest to the order's ``successor``, which then is the guest's disk by the same
+        name. Nothing when it is. Any error: the guest may have either; ``unswap_volumes`` tells."""
+
+    @call(timeout=Timeout.LONG, since="1.6", sensitive=True)
+    def unswap_volumes(self, host: HostName, orders: tuple[VolumeOrder, ...]) -> tuple[Outcome, ...]:
+        """Stop such a copy, and leave nothing of it: the guest has the volume that it had. Conflict: its disk is the
+        ``successor`` already, for good."""
+
     @call(since="1.3", timeout=Timeout.SHORT)
     def refresh_firewall(self, host: HostName) -> None:
         """What may reach this host's guests changed: ask for it whole (``ConductorHostRPC.host_firewall``) and apply

@@ -58,6 +58,25 @@ class FakeVolumes(Part):
         return _state(found) if found is not None else PowerState.NOSTATE
 
     @knobbed
+    def swap_volume(self, order: VolumeOrder, stopped: Callable[[], bool]) -> PowerState:
+        successor, volume_id = _successor(order), order.disk.device.volume_id
+        with self._hypervisor.changed(order.build) as guest:
+            if guest.power_state in OFF:
+                raise errors.guest.NotRunning(uuid=order.server_uuid)
+            guest.connected = {**guest.connected, volume_id: _kind(guest, successor)}
+            guest.replaced = {**guest.replaced, volume_id: successor.device.volume_id}
+            return _state(guest)
+
+    @knobbed
+    def unswap_volume(self, order: VolumeOrder) -> PowerState:
+        found = self._hypervisor.store.find(order.server_uuid)
+        if found is None:
+            return PowerState.NOSTATE
+        if found.replaced.get(order.disk.device.volume_id) == _successor(order).device.volume_id:
+            raise errors.guest.HasSuccessor(uuid=order.server_uuid, volume=order.disk.device.volume_id)
+        return _state(found)
+
+    @knobbed
     def extend_volume(self, order: VolumeOrder) -> PowerState:
         device = order.disk.device
         with self._hypervisor.changed(order.build) as guest:
@@ -68,6 +87,13 @@ class FakeVolumes(Part):
     @knobbed
     def release_volume(self, order: VolumeOrder) -> None:
         """What the guest is asked; it always does, but for what the knobs say."""
+
+
+def _successor(order: VolumeOrder) -> VolumeDisk:
+    """host.VolumeNotConnected: the order names none."""
+    if order.successor is None:
+        raise errors.host.VolumeNotConnected(volume=order.disk.device.volume_id, uuid=order.server_uuid)
+    return order.successor
 
 
 def _kind(guest: FakeGuest, disk: VolumeDisk) -> str:

@@ -21,6 +21,13 @@ class CopyState(NamedTuple):
     failure: str = ""
 
 
+class BlockJob(NamedTuple):
+    """How a job on a disk goes. ``end_bytes`` 0: nobody knows yet."""
+
+    done_bytes: int
+    end_bytes: int
+
+
 class HostSize(NamedTuple):
     cpus: int
     memory_mb: int
@@ -215,6 +222,17 @@ class LibvirtHypervisor(Protocol):
 
     def stop_copy(self, server_uuid: str) -> None:
         """Nothing when there is none."""
+
+    # --- a disk of a running guest: each call may raise guest.NotDefined and host.LibvirtRefused
+
+    def begin_block_copy(self, server_uuid: str, target: str, xml: str) -> None:
+        """Begin to copy the disk ``target`` (vda) to what the ``xml`` of a disk says, which is there."""
+
+    def block_job(self, server_uuid: str, target: str) -> BlockJob | None:
+        """None: the disk has none (any more)."""
+
+    def end_block_job(self, server_uuid: str, target: str, pivot: bool) -> None:
+        """``pivot``: the copy is the guest's disk from now on. Else the job ends, or has."""
 
     # --- live migration: each call may raise guest.NotDefined and host.LibvirtRefused, too
 
