@@ -24,6 +24,7 @@ from tests.unit.compute.test_life import rebuild_order
 from tests.unit.compute.test_live import prepared
 
 SECRET = "AQBq3vJkAAAAABAAq1Wc3pot0fGold"
+CALLS = ["attach_volumes", "detach_volumes", "extend_volumes", "swap_volumes", "unswap_volumes"]
 RUNNING, SHUTDOWN = PowerState.RUNNING, PowerState.SHUTDOWN
 
 
@@ -88,7 +89,7 @@ def test_attach_and_detach_when_they_are_repeated_then_the_guest_has_it_once_or_
         assert seen(world, order) == connected(world, order) == []
 
 
-@pytest.mark.parametrize("call", ["attach_volumes", "detach_volumes", "extend_volumes"])
+@pytest.mark.parametrize("call", CALLS)
 def test_volume_order_when_its_epoch_is_old_or_the_conductor_does_not_grant_it_then_nothing_is_done(world, call):
     order = build_order(epoch=5)
     world.build(order)
@@ -99,7 +100,7 @@ def test_volume_order_when_its_epoch_is_old_or_the_conductor_does_not_grant_it_t
     assert not world.driver.calls
 
 
-@pytest.mark.parametrize("call", ["attach_volume", "detach_volume", "extend_volume"])
+@pytest.mark.parametrize("call", [call[:-1] for call in CALLS])
 def test_volume_order_when_the_driver_fails_then_the_outcome_says_why(world, call):
     order = build_order()
     world.build(order)
@@ -183,7 +184,7 @@ def test_build_when_the_driver_has_no_volumes_then_the_host_refuses_it_and_nothi
     assert plain.leftovers() == [] and plain.one("build_guests", build_order()).ok
 
 
-@pytest.mark.parametrize("call", ["attach_volumes", "detach_volumes", "extend_volumes"])
+@pytest.mark.parametrize("call", CALLS)
 def test_volume_order_when_the_driver_has_no_volumes_then_the_host_refuses_it(plain, call):
     order = build_order()
     plain.build(order)
