@@ -220,9 +220,9 @@ class Volumes(Protocol):
         guest without it. Nothing where it is gone. Conflict: it did not in time, and has it still (``stopped`` is asked
         meanwhile; true: give up)."""
 
-    def give_back(self, server_uuid: str) -> PowerState:
-        """A guest that kept a volume, as it was told, may have given it up later: plug in again what it has as it
-        starts next, and has not as it runs."""
+    def given_up(self, server_uuid: str) -> frozenset[str]:
+        """Volumes that the guest has as it starts next, and not as it runs: it kept them, as it was told, and gave them
+        up later. None of a guest that does not run."""
 
     def swap_volume(self, order: VolumeOrder, stopped: Callable[[], bool]) -> PowerState:
         """Connect ``order.successor``, copy the volume of the running guest to it, and make it the guest's disk, by the

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import time
 import uuid as uuids
+from collections.abc import Callable
 from string import ascii_lowercase
 
 import msgspec
@@ -22,6 +24,7 @@ from nova.db import operations, servers, states, volumes
 from nova.db.engine import Connection
 from nova.db.server_row import ServerRow
 from nova.db.volumes import ATTACHMENT, DETACHING, RESERVATION, Cleanup
+from nova.model.base import HostName
 from nova.model.servers import ServerQuery
 from nova.model.states import VmState
 from nova.model.volumes import (
@@ -34,8 +37,12 @@ from nova.model.volumes import (
     Volume,
 )
 
+LOG = logging.getLogger(__name__)
+
 ATTACH, DETACH = "attach_volume", "detach_volume"
 EVENT_WAIT_S = 5.0  # for other operations on the server, by whom nobody waits for
+Turn = Callable[[Callable[[Connection], states.Entry]], states.Entry]  # when an operation begins
+
 WAIT_S = 50.0  # at most; and no longer than the caller does (by its rpc_response_timeout)
 
 
@@ -96,15 +103,36 @@ class VolumeActions(VolumeSwaps):
         end = time.monotonic() + min(self._wait_s, context.patience().left_s)
         device = attached_device(row_of(self.deps, server_uuid), volume_id)
         check_host(self.deps, server_uuid)
+        self._detach(server_uuid, device, lambda write: in_turn(self.deps, server_uuid, write, end), as_user=True)
+
+    def detach_given_up(self, host: HostName, server_uuid: str, volume_ids: tuple[str, ...]) -> None:
+        """A guest of this host gave volumes up after their detach had failed: the detach is brought to its end. Nothing
+        of what is not the host's, or while an operation works on the server: it is said again. Errors of the client."""
+        def at_once(write: Callable[[Connection], states.Entry]) -> states.Entry:
+            def attempt(tx: Connection) -> states.Entry:
+                if locked(tx, server_uuid).host != host or operations.any_open(tx, server_uuid):
+                    raise errors.volume.Busy(server=server_uuid)
+                return write(tx)
+            return self.deps.cell.transact(attempt)
+        for volume_id in volume_ids:
+            with contextlib.suppress(errors.NotFound, errors.volume.Busy, errors.WrongState):
+                row = row_of(self.deps, server_uuid)
+                if row.host == host:
+                    LOG.info("volume %s was given up by its guest after its detach had failed", volume_id,
+                             extra={"server": server_uuid})
+                    self._detach(server_uuid, attached_device(row, volume_id), at_once, as_user=False)
+
+    def _detach(self, server_uuid: str, device: BlockDevice, turn: Turn, as_user: bool) -> None:
+        volume_id = device.volume_id
         doubt = Cleanup(DETACHING, volume_id, server_uuid)
         self.deps.cell.transact(lambda tx: volumes.add_cleanups(tx, [doubt], DOUBT_S))
-        self.deps.volumes.begin_detaching(volume_id, as_user=True)
+        self.deps.volumes.begin_detaching(volume_id, as_user=as_user)
 
         def write(tx: Connection) -> states.Entry:
             attached_device(locked(tx, server_uuid), volume_id)
             return begin(self.deps, tx, DETACH, server_uuid, about(device))
         try:
-            entry = in_turn(self.deps, server_uuid, write, end)
+            entry = turn(write)
         except errors.NovaError:
             with contextlib.suppress(errors.NovaError):  # then it is done later
                 volume_cleanups.keep_in_use(self.deps, volume_id)

@@ -45,17 +45,20 @@ class FakeVolumes(Part):
     @knobbed
     def detach_volume(self, order: VolumeOrder, stopped: Callable[[], bool]) -> PowerState:
         found, volume_id = self._hypervisor.store.find(order.server_uuid), order.disk.device.volume_id
-        if found is not None and volume_id in found.volumes and found.power_state not in OFF:
+        if found is not None and volume_id in found.volumes and volume_id not in found.given_up and \
+                found.power_state not in OFF:
             self.release_volume(order)
         with self._hypervisor.changed(order.build) as guest:
             guest.volumes = {one: size for one, size in guest.volumes.items() if one != volume_id}
+            guest.given_up = tuple(one for one in guest.given_up if one != volume_id)
             guest.connected = {one: kind for one, kind in guest.connected.items() if one != volume_id}
             return _state(guest)
 
     @knobbed
-    def give_back(self, server_uuid: str) -> PowerState:
+    def given_up(self, server_uuid: str) -> frozenset[str]:
+        """Those of which a test says so, of a guest that runs."""
         found = self._hypervisor.store.find(server_uuid)
-        return _state(found) if found is not None else PowerState.NOSTATE
+        return frozenset(found.given_up) if found is not None and found.power_state not in OFF else frozenset()
 
     @knobbed
     def swap_volume(self, order: VolumeOrder, stopped: Callable[[], bool]) -> PowerState:

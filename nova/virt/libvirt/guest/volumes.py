@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import logging
 import os
-import xml.etree.ElementTree as ET
 from collections.abc import Callable, Sequence
 from functools import partial
 
@@ -66,16 +65,11 @@ class LibvirtVolumes(LibvirtVolumeSwaps):
             folder.keep_order(order.build)
         return self.state_or_none(uuid)
 
-    def give_back(self, server_uuid: str) -> PowerState:
+    def given_up(self, server_uuid: str) -> frozenset[str]:
         running, kept = self.releases.definitions(server_uuid)
-        late = xml.volume_targets(kept).keys() - xml.volume_targets(running).keys() if running and kept else ()
-        for volume_id in sorted(late):
-            disk = xml.find(kept or "", volume_id)
-            if disk is not None:
-                LOG.warning("the guest gave up volume %s after nobody waited for it, and gets it back", volume_id,
-                            extra={"server": server_uuid})
-                self.hypervisor.attach_device(server_uuid, ET.tostring(disk, encoding="unicode"), True)
-        return self.state_or_none(server_uuid)
+        if running is None or kept is None:
+            return frozenset()
+        return frozenset(xml.volume_targets(kept).keys() - xml.volume_targets(running).keys())
 
     def extend_volume(self, order: VolumeOrder) -> PowerState:
         uuid, device = order.server_uuid, order.disk.device
