@@ -187,7 +187,7 @@ def test_detach_when_the_guest_gave_it_up_late_then_the_next_does_the_rest_witho
     assert has(quick, guest, one) == NONE and quick.hypervisor.asked_for == asked + 1
 
 
-def test_volume_when_its_guest_has_given_it_up_late_then_the_host_sees_that_as_long_as_the_guest_runs(quick, guest, one):
+def test_volume_when_its_guest_gave_it_up_late_then_the_host_sees_that_while_the_guest_runs(quick, guest, one):
     uuid = guest.server_uuid
     attach(quick.driver, guest, one)
     assert quick.driver.volumes.given_up(uuid) == frozenset() == quick.driver.volumes.given_up(one.device.volume_id)
