@@ -39,6 +39,8 @@ NoSharedDisks = kinds.HostRefused.row("guest.no_shared_disks",
     "Mount the shared storage on the host, or evacuate without on_shared_storage.")
 NoSuchConsole = kinds.Conflict.row("guest.no_such_console",
     "The guest of instance {uuid} was made without a {what} console. Stop and start it, which makes it anew.")
+NoVolumeFile = kinds.HostRefused.row("guest.no_volume_file",
+    "Volume {volume} of guest {uuid} is no file of this host, or has no file {file}.")
 NotDefined = kinds.NotFound.row("guest.not_defined", "There is no guest {uuid} on this host.")
 NotFound = kinds.NotFound.row("guest.not_found", "There is no guest {uuid} on host {host}.")
 NotRunning = kinds.Conflict.row("guest.not_running", "Guest {uuid} does not run.")

@@ -40,9 +40,6 @@ IsRootOf = kinds.Invalid.row("volume.is_root_of",
 NeedsMultiattach = kinds.Invalid.row("volume.needs_multiattach",
     "Volume {volume} is for several servers: attach it with microversion 2.60 or a newer one.")
 NoBootable = kinds.Invalid.row("volume.no_bootable", "Volume {volume} is not bootable.")
-NotAssisted = kinds.Invalid.row("volume.not_assisted",
-    "Volume {volume} is a file that a guest writes to: this release takes no snapshots of such volumes.",
-    "Detach the volume, or stop its server and detach it, and take the snapshot then.")
 NotAttached = kinds.NotFound.row("volume.not_attached", "Instance {server} is not attached to volume {volume}")
 NotAvailable = kinds.Invalid.row("volume.not_available",
     "Volume {volume} can not be attached: its status is {status}, and must be available.")
@@ -58,6 +55,8 @@ OverQuota = kinds.OverQuota.row("volume.over_quota", "Cinder refused: {reason}."
 Refused = kinds.Invalid.row("volume.refused", "Cinder refused: {reason}.",
     "The reason is Cinder's own: look at the volume (`openstack volume show`), and change what it names.")
 SnapshotNotFound = kinds.NotFound.row("volume.snapshot_not_found", "Snapshot {snapshot} could not be found.")
+SnapshotNotNow = kinds.Invalid.row("volume.snapshot_not_now",
+    "The files of volume {volume} can not be changed by a host now: {reason}.")
 SnapshotsFull = kinds.OverQuota.row("volume.snapshots_full",
     "The project has {used} of {most} snapshots of volumes, and one is needed for each volume of the server.",
     "Delete snapshots that are not needed, or ask an operator for a higher quota.")

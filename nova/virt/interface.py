@@ -30,6 +30,7 @@ from nova.model.orders import (
 from nova.model.states import PowerState
 from nova.model.topology import Packing
 from nova.model.volumes import Connector, VolumeDisk
+from nova.virt.volume_interface import VolumeJobs
 
 PowerListener = Callable[[GuestState], None]
 
@@ -196,7 +197,7 @@ class HotPlug(Protocol):
         is asked meanwhile; true: give up)."""
 
 
-class Volumes(Protocol):
+class Volumes(VolumeJobs, Protocol):
     """Disks on volumes of the volume service. What ``order.volumes`` of a build name is connected by ``connect`` before
     the guest is defined, and let go by ``disconnect`` after it is gone."""
 
@@ -223,15 +224,6 @@ class Volumes(Protocol):
     def given_up(self, server_uuid: str) -> frozenset[str]:
         """Volumes that the guest has as it starts next, and not as it runs: it kept them, as it was told, and gave them
         up later. None of a guest that does not run."""
-
-    def swap_volume(self, order: VolumeOrder, stopped: Callable[[], bool]) -> PowerState:
-        """Connect ``order.successor``, copy the volume of the running guest to it, and make it the guest's disk, by the
-        volume's id; disconnect the old one. Nothing when it is. HostRefused, or Conflict (``stopped`` is asked
-        meanwhile; true: give up): the guest has the old one, and nothing is left of the other."""
-
-    def unswap_volume(self, order: VolumeOrder) -> PowerState:
-        """Stop a copy that was begun, and disconnect ``order.successor``. guest.HasSuccessor: it is the guest's
-        disk."""
 
     def extend_volume(self, order: VolumeOrder) -> PowerState:
         """The volume has grown: let the host and the guest see ``order.disk.device.size_gb``."""

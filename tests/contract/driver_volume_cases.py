@@ -15,7 +15,7 @@ import msgspec
 import pytest
 
 from nova import errors
-from nova.model.orders import BuildOrder, Fence, VolumeOrder
+from nova.model.orders import BuildOrder, Fence, VolumeOrder, VolumeSnapshotOrder
 from nova.model.states import PowerState
 from nova.model.volumes import BlockDevice, VolumeConnection, VolumeDisk
 from tests.contract.driver_hotplug_cases import need_consent
@@ -43,6 +43,13 @@ def volume_order(order: BuildOrder, one: VolumeDisk, plugged: bool, epoch: int =
 
 def swap_order(order: BuildOrder, one: VolumeDisk, successor: VolumeDisk) -> VolumeOrder:
     return msgspec.structs.replace(volume_order(order, one, True), successor=successor)
+
+
+def snapshot_order(order: BuildOrder, one: VolumeDisk, **words: str | None) -> VolumeSnapshotOrder:
+    """``words``: which files, by the order's fields."""
+    return VolumeSnapshotOrder(server_uuid=order.server_uuid, instance_name=order.instance_name, device=one.device,
+                               fence=Fence(operation_id=2, epoch=4), build=volume_order(order, one, True).build,
+                               **words)  # type: ignore[arg-type]
 
 
 def attach(driver: Any, order: BuildOrder, one: VolumeDisk) -> PowerState:

@@ -130,6 +130,20 @@ class FakeVolumes:
             return made
         return self._done("create_snapshot", new.volume_id, work)
 
+    def set_snapshot_status(self, snapshot_id: str, status: str, progress: str | None = None, as_user: bool = False
+                            ) -> None:
+        """A snapshot whose host's part is over is done at once."""
+        def work() -> None:
+            if snapshot_id not in self.snapshots:
+                raise errors.volume.SnapshotNotFound(snapshot=snapshot_id)
+            if status == "deleting" and progress:
+                del self.snapshots[snapshot_id]
+                return
+            done = AVAILABLE if status == "creating" and progress else status
+            self.snapshots[snapshot_id] = msgspec.structs.replace(self.snapshots[snapshot_id], status=done,
+                                                                  progress=progress or "")
+        self._done("set_snapshot_status", snapshot_id, work)
+
     def delete_snapshot(self, snapshot_id: str, as_user: bool = False) -> None:
         self._done("delete_snapshot", snapshot_id, lambda: self.snapshots.pop(snapshot_id, None))
 

@@ -9,7 +9,7 @@ from nova import errors
 from nova.compute.orders.orders import Orders, Work
 from nova.compute.orders.permission import BatchGate
 from nova.model.base import HostName
-from nova.model.orders import BuildOrder, VolumeOrder
+from nova.model.orders import BuildOrder, VolumeOrder, VolumeSnapshotOrder
 from nova.model.states import PowerState
 from nova.rpc.contracts.conductor_host import ConductorHostRPC
 from nova.virt.interface import Driver, Volumes
@@ -95,6 +95,14 @@ class VolumeOrders:
         """guest.HasSuccessor."""
         return self._granted(order, work, gate).unswap_volume(order)
 
+    def snapshot(self, order: VolumeSnapshotOrder, work: Work, gate: BatchGate) -> PowerState:
+        """HostRefused, Conflict: the guest writes to the file that it had."""
+        return self._granted(order, work, gate).snapshot_volume(order)
+
+    def merge(self, order: VolumeSnapshotOrder, work: Work, gate: BatchGate) -> PowerState:
+        """HostRefused, Conflict: the file is still in use."""
+        return self._granted(order, work, gate).merge_volume_snapshot(order, lambda: work.stopped_error() is not None)
+
     def tell_of_given_up(self) -> int:
         """Guests that kept a volume, so that its detach failed, may give it up later: the conductor is told, and ends
         the detach. At first all guests are looked at, as such a guest may have done it before this process began. How
@@ -122,7 +130,7 @@ class VolumeOrders:
             LOG.warning("the detach of a volume that the guest gave up late can not be ended yet: %s", error,
                         extra={"server": server_uuid})
 
-    def _granted(self, order: VolumeOrder, work: Work, gate: BatchGate) -> Volumes:
+    def _granted(self, order: VolumeOrder | VolumeSnapshotOrder, work: Work, gate: BatchGate) -> Volumes:
         volumes = self._volumes.able()
         gate.pass_(order.server_uuid)
         work.check()

@@ -12,6 +12,7 @@ from string import ascii_lowercase
 import msgspec
 
 from nova import context, errors
+from nova.conductor.actions.volume_snapshots import AssistedSnapshots
 from nova.conductor.actions.volume_swaps import VolumeSwaps
 from nova.conductor.actions.volume_turns import attached_device, check_host, in_turn
 from nova.conductor.actions.volumes import about
@@ -32,8 +33,6 @@ from nova.model.volumes import (
     IN_USE,
     AttachVolume,
     BlockDevice,
-    NewAssistedSnapshot,
-    OldAssistedSnapshot,
     Volume,
 )
 
@@ -46,7 +45,7 @@ Turn = Callable[[Callable[[Connection], states.Entry]], states.Entry]  # when an
 WAIT_S = 50.0  # at most; and no longer than the caller does (by its rpc_response_timeout)
 
 
-class VolumeActions(VolumeSwaps):
+class VolumeActions(VolumeSwaps, AssistedSnapshots):
     """The calls of ServerVolumeCalls. ``wait_s``: how long a caller may wait at most."""
 
     def __init__(self, deps: Deps, wait_s: float = WAIT_S) -> None:
@@ -150,14 +149,6 @@ class VolumeActions(VolumeSwaps):
             servers.update(tx, server_uuid, {"volumes": tuple(
                 changed if one.id == found.id else one for one in row.volumes or ())})
         self.deps.cell.transact(write)
-
-    def create_assisted_snapshot(self, wanted: NewAssistedSnapshot) -> None:
-        """volume.NotAssisted: the volume service waits for no snapshot that nobody makes."""
-        raise errors.volume.NotAssisted(volume=wanted.volume_id)
-
-    def delete_assisted_snapshot(self, gone: OldAssistedSnapshot) -> None:
-        """volume.NotAssisted."""
-        raise errors.volume.NotAssisted(volume=gone.volume_id)
 
     def volume_extended(self, server_uuid: str, volume_id: str) -> None:
         """The volume service has made a volume larger. server.WrongState, volume.NotAttached, volume.Busy."""

@@ -52,6 +52,7 @@ class FakeGuest(msgspec.Struct, kw_only=True):
     packing: Packing | None = None  # what it holds of the host's topology
     connected: dict[str, str] = {}  # volume -> what its host reaches it by
     given_up: tuple[str, ...] = ()  # volumes that it let go of later than it was asked to
+    files: dict[str, tuple[str, ...]] = {}  # volume -> files that lie over its first one, the newest first
     replaced: dict[str, str] = {}  # volume -> the one that took its place and its id
     volumes: dict[str, int] = {}  # volume -> size in GB, as the guest sees it
     source_copy: bool = False  # it left, and may come back

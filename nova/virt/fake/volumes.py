@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from nova import errors
-from nova.model.orders import VolumeOrder
+from nova.model.orders import VolumeOrder, VolumeSnapshotOrder
 from nova.model.states import PowerState
 from nova.model.volumes import Connector, VolumeDisk
 from nova.virt.fake.hypervisor import OFF, FakeHypervisor, Part, knobbed
@@ -78,6 +78,27 @@ class FakeVolumes(Part):
         if found.replaced.get(order.disk.device.volume_id) == _successor(order).device.volume_id:
             raise errors.guest.HasSuccessor(uuid=order.server_uuid, volume=order.disk.device.volume_id)
         return _state(found)
+
+    @knobbed
+    def snapshot_volume(self, order: VolumeSnapshotOrder) -> PowerState:
+        volume_id = order.device.volume_id
+        with self._hypervisor.changed(order.build) as guest:
+            files = guest.files.get(volume_id, ())
+            if order.new_file not in files:
+                guest.files = {**guest.files, volume_id: (order.new_file, *files)}
+            return _state(guest)
+
+    @knobbed
+    def merge_volume_snapshot(self, order: VolumeSnapshotOrder, stopped: Callable[[], bool]) -> PowerState:
+        volume_id = order.device.volume_id
+        with self._hypervisor.changed(order.build) as guest:
+            files = guest.files.get(volume_id, ())
+            if order.merge_target_file is not None and guest.power_state in OFF:
+                raise errors.guest.NotRunning(uuid=order.server_uuid)
+            left = files[:1] if order.merge_target_file is None else tuple(
+                one for one in files if one != order.file_to_merge)
+            guest.files = {**guest.files, volume_id: left}
+            return _state(guest)
 
     @knobbed
     def extend_volume(self, order: VolumeOrder) -> PowerState:

@@ -153,7 +153,8 @@ class LibvirtDriver(interface.Driver):
                                        interfaces=interfaces, facts=facts, releases=releases)
         self.volumes = LibvirtVolumes(hypervisor=hypervisor, settings=settings, folders=folders, facts=facts,
                                       connections=connections, releases=releases,
-                                      jobs=DiskJobs(hypervisor=hypervisor, clock=tools.clock))
+                                      jobs=DiskJobs(hypervisor=hypervisor, clock=tools.clock),
+                                      agent=self._agent, images=tools.images)
         self.cold_moves = LibvirtColdMoves(
             hypervisor=hypervisor, settings=settings, folders=folders, disks=tools.disks, tpms=tools.tpms,
             carrier=tools.carrier, interfaces=interfaces)

@@ -228,6 +228,16 @@ class LibvirtHypervisor(Protocol):
     def begin_block_copy(self, server_uuid: str, target: str, xml: str) -> None:
         """Begin to copy the disk ``target`` (vda) to what the ``xml`` of a disk says, which is there."""
 
+    def snapshot_disk(self, server_uuid: str, xml: str) -> None:
+        """Have what is written to a disk go to a file that is there, as the ``xml`` of a snapshot says."""
+
+    def begin_block_pull(self, server_uuid: str, target: str, base: str | None) -> None:
+        """Begin to merge the files below the one that is written to into it, down to ``base`` (a path of the chain),
+        which stays below it; None: all."""
+
+    def begin_block_commit(self, server_uuid: str, target: str, base: str, top: str) -> None:
+        """Begin to merge ``top``, in the middle of the chain, and what is between, into ``base`` below it."""
+
     def block_job(self, server_uuid: str, target: str) -> BlockJob | None:
         """None: the disk has none (any more)."""
 

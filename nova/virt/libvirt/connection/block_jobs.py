@@ -13,10 +13,26 @@ from nova.virt.libvirt.hypervisor import BlockJob
 #: The file is there, as large as it must be; and the definition that is kept need not be dropped for the copy.
 COPY = libvirt.VIR_DOMAIN_BLOCK_COPY_REUSE_EXT | libvirt.VIR_DOMAIN_BLOCK_COPY_TRANSIENT_JOB
 
+#: Of disks alone, into files that are there; libvirt keeps no record of it.
+SNAPSHOT = (libvirt.VIR_DOMAIN_SNAPSHOT_CREATE_DISK_ONLY | libvirt.VIR_DOMAIN_SNAPSHOT_CREATE_REUSE_EXT
+            | libvirt.VIR_DOMAIN_SNAPSHOT_CREATE_NO_METADATA | libvirt.VIR_DOMAIN_SNAPSHOT_CREATE_ATOMIC)
+
 
 class BlockJobs(Link):
     def begin_block_copy(self, server_uuid: str, target: str, xml: str) -> None:
         self.on_domain("copy the guest's disk", server_uuid, lambda domain: domain.blockCopy(target, xml, {}, COPY))
+
+    def snapshot_disk(self, server_uuid: str, xml: str) -> None:
+        self.on_domain("put a file on top of a disk", server_uuid,
+                       lambda domain: domain.snapshotCreateXML(xml, SNAPSHOT), lasts=True)
+
+    def begin_block_pull(self, server_uuid: str, target: str, base: str | None) -> None:
+        self.on_domain("merge the files of a disk", server_uuid, lambda domain: domain.blockRebase(
+            target, base, 0, libvirt.VIR_DOMAIN_BLOCK_REBASE_RELATIVE if base else 0))
+
+    def begin_block_commit(self, server_uuid: str, target: str, base: str, top: str) -> None:
+        self.on_domain("merge the files of a disk", server_uuid, lambda domain: domain.blockCommit(
+            target, base, top, 0, libvirt.VIR_DOMAIN_BLOCK_COMMIT_RELATIVE))
 
     def block_job(self, server_uuid: str, target: str) -> BlockJob | None:
         try:

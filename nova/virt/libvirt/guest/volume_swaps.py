@@ -64,7 +64,8 @@ class LibvirtVolumeSwaps(VolumeParts):
             raise errors.guest.NotRunning(uuid=uuid)
         target = xml.target_of(disk)
         self.jobs.stop(uuid, target)
-        self.hypervisor.begin_block_copy(uuid, target, xml.copy_to(self.spec(order, new, found)))
+        spec = self.spec(order.build, order.disk.device, new, found)
+        self.hypervisor.begin_block_copy(uuid, target, xml.copy_to(spec))
         if self.jobs.wait(uuid, target, _ready, stopped) is None:
             raise errors.host.LibvirtRefused(task="copy the guest's disk", reason="the copy ended early")
         self.hypervisor.end_block_job(uuid, target, pivot=True)
@@ -78,7 +79,7 @@ class LibvirtVolumeSwaps(VolumeParts):
         kept = self.releases.definitions(uuid).kept
         disk = xml.find(kept, volume_id) if kept is not None else None
         if kept is not None and disk is not None and xml.source_of(disk) != new.path:
-            spec = self.spec(order, new, self.releases.definitions(uuid))
+            spec = self.spec(order.build, order.disk.device, new, self.releases.definitions(uuid))
             self.hypervisor.define(xml.with_source(kept, volume_id, spec))
         self.connections.replace(uuid, volume_id, new.volume_id)
         folder = self.folders.of(uuid)

@@ -15,6 +15,7 @@ from nova.model.orders import VolumeOrder
 from nova.model.states import PowerState
 from nova.model.volumes import Connector, VolumeDisk
 from nova.virt.libvirt.guest.release import Released
+from nova.virt.libvirt.guest.volume_files import LibvirtVolumeFiles
 from nova.virt.libvirt.guest.volume_swaps import LibvirtVolumeSwaps
 from nova.virt.libvirt.hypervisor import Definitions
 from nova.virt.libvirt.xml import disks as xml
@@ -24,7 +25,7 @@ LOG = logging.getLogger(__name__)
 GIB = 1 << 30
 
 
-class LibvirtVolumes(LibvirtVolumeSwaps):
+class LibvirtVolumes(LibvirtVolumeSwaps, LibvirtVolumeFiles):
     def connector(self) -> Connector:
         """In os-brick's words, as far as the kinds of volumes here need them."""
         system = os.uname()
@@ -87,7 +88,7 @@ class LibvirtVolumes(LibvirtVolumeSwaps):
     def _plug_in(self, order: VolumeOrder, found: Definitions) -> None:
         uuid, volume_id = order.server_uuid, order.disk.device.volume_id
         [record] = [one for one in self.folders.of(uuid).volumes() if one.volume_id == volume_id]
-        spec = self.spec(order, record, found)
+        spec = self.spec(order.build, order.disk.device, record, found)
         self.folders.of(uuid).note_targets({volume_id: spec.target})
         for text, running in ((found.kept, False), (found.running, True)):
             if text is not None and xml.find(text, volume_id) is None:
