@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import json
+import os
+import subprocess
 import xml.etree.ElementTree as ET
 from collections.abc import Mapping
 
@@ -38,6 +41,20 @@ def _put_source(devices: ET.Element, target: str, copy: ET.Element) -> None:
             disk.remove(part)
         disk.extend(copy.findall(tag))
     disk.set("type", copy.get("type", ""))
+
+
+def _qemu_img(*words: str) -> str:
+    return subprocess.run(["qemu-img", *words], check=True, capture_output=True, text=True).stdout
+
+
+def _below(path: str) -> str:
+    return str(json.loads(_qemu_img("info", "--output=json", path)).get("backing-filename", ""))
+
+
+def _format(path: str) -> str:
+    """In a test, what a file looks like is what it is."""
+    with open(path, "rb") as source:
+        return "qcow2" if source.read(4) == b"QFI\xfb" else "raw"
 
 
 class Devices:
@@ -94,12 +111,43 @@ class Devices:
 
     def begin_block_copy(self, server_uuid: str, target: str, xml: str) -> None:
         self._needs_running(server_uuid, True)
-        if self.block_fails:
-            reason, self.block_fails = self.block_fails, ""
-            raise errors.host.LibvirtRefused(task="copy the guest's disk", reason=reason)
+        self._may_begin()
         if (server_uuid, target) in self.block_jobs:
             raise errors.host.LibvirtRefused(task="copy the guest's disk", reason="disk already in active block job")
         self.block_jobs[server_uuid, target] = (BlockJob(0, 10) if self.block_hangs else BlockJob(10, 10), xml)
+
+    def snapshot_disk(self, server_uuid: str, xml: str) -> None:
+        self._needs_running(server_uuid, True)
+        self._may_begin()
+        made = ET.fromstring(xml).find("disks/disk[@snapshot='external']")
+        assert made is not None
+        self._change(server_uuid, True, lambda devices: _put_source(devices, made.get("name", ""), made))
+
+    def begin_block_pull(self, server_uuid: str, target: str, base: str | None) -> None:
+        self._needs_running(server_uuid, True)
+        self._may_begin()
+        path = self._path(server_uuid, target)
+        below = [] if base is None else ["-F", _format(base)]
+        _qemu_img("rebase", "-f", "qcow2", *below, "-b", os.path.basename(base or ""), path)
+
+    def begin_block_commit(self, server_uuid: str, target: str, base: str, top: str) -> None:
+        self._needs_running(server_uuid, True)
+        self._may_begin()
+        above = self._path(server_uuid, target)
+        while os.path.basename(_below(above)) != os.path.basename(top):
+            above = os.path.join(os.path.dirname(top), _below(above))
+        _qemu_img("commit", "-q", "-d", "-f", "qcow2", "-b", os.path.basename(base), top)
+        _qemu_img("rebase", "-u", "-f", "qcow2", "-F", _format(base), "-b", os.path.basename(base), above)
+
+    def _may_begin(self) -> None:
+        if self.block_fails:
+            reason, self.block_fails = self.block_fails, ""
+            raise errors.host.LibvirtRefused(task="copy the guest's disk", reason=reason)
+
+    def _path(self, server_uuid: str, target: str) -> str:
+        domain = ET.fromstring(self.shown(server_uuid))  # type: ignore[attr-defined]
+        [source] = domain.findall(f"devices/disk/target[@dev='{target}']/../source")
+        return source.get("file", "")
 
     def block_job(self, server_uuid: str, target: str) -> BlockJob | None:
         found = self.block_jobs.get((server_uuid, target))
