@@ -23,8 +23,8 @@ class VolumeFile(NamedTuple):
 
 
 def chain(path: str, image_format: str) -> tuple[VolumeFile, ...]:
-    """From the file that is written to down to the lowest one. guest.DiskUnsafe: a header leads elsewhere than to a
-    file beside this one, or does not say of which format that is."""
+    """From the file that is written to down to the lowest one. guest.DiskUnsafe: a header can not be read, leads
+    elsewhere than to a file beside this one, or does not say of which format that is."""
     found = [VolumeFile(path, image_format)]
     while found[-1].format == "qcow2":
         below = _below(Path(found[-1].path))
@@ -37,8 +37,11 @@ def chain(path: str, image_format: str) -> tuple[VolumeFile, ...]:
 
 
 def _below(path: Path) -> VolumeFile | None:
-    with path.open("rb") as source:
-        head = source.read(HEAD_BYTES)
+    try:
+        with path.open("rb") as source:
+            head = source.read(HEAD_BYTES)
+    except OSError as error:
+        raise errors.guest.DiskUnsafe(name=path.name, reason=f"it can not be read ({error.strerror})") from error
     if not head.startswith(MAGIC) or len(head) < LENGTH_AT + 4:
         raise errors.guest.DiskUnsafe(name=path.name, reason="it is not in the format qcow2")
     _magic, version, offset, length, _bits, _size = HEADER.unpack_from(head)

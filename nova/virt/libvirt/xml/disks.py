@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import xml.etree.ElementTree as ET
+from collections.abc import Mapping, Sequence
 
-from nova.virt.libvirt.xml.build import Element
+from nova.virt.libvirt.xml.build import Element, add
 from nova.virt.libvirt.xml.devices import add_disk
 from nova.virt.libvirt.xml.specs import DiskSpec
 
@@ -79,6 +80,24 @@ def with_source(definition: str, volume_id: str, spec: DiskSpec) -> str:
         disk.remove(part)
     for number, part in enumerate(there):
         disk.insert(number, part)
+    return ET.tostring(domain, encoding="unicode")
+
+
+def with_chains(definition: str, chains: Mapping[str, Sequence[tuple[str, str]]]) -> str:
+    """The definition with all that lies under the files of these volumes (path, format), the lowest last."""
+    domain = ET.fromstring(definition)
+    for disk in domain.iterfind("devices/disk"):
+        volume = volume_of(disk)
+        if volume is None or volume not in chains:
+            continue
+        for part in disk.findall("backingStore"):
+            disk.remove(part)
+        above = disk
+        for path, image_format in chains[volume]:
+            above = add(above, "backingStore", type_="file")
+            add(above, "format", type_=image_format)
+            add(above, "source", file=path)
+        add(above, "backingStore")
     return ET.tostring(domain, encoding="unicode")
 
 
