@@ -56,7 +56,7 @@ def test_volume_when_the_host_refuses_then_that_is_told_where_there_is_a_word_fo
 
 
 @pytest.mark.parametrize("way", ["attach", "detach", "swap"])
-def test_volume_in_the_unversioned_form_then_it_has_its_older_name_where_it_has_any(cloud: SmallCloud, way: str) -> None:
+def test_volume_in_the_unversioned_form_then_it_has_its_older_name_if_any(cloud: SmallCloud, way: str) -> None:
     _uuid, ids, act = began(cloud, way)
     kept = listen(cloud, "unversioned")
     act()
