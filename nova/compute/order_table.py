@@ -84,10 +84,19 @@ DETACH = OrderKind("unplug an interface of", ComputeRPC.detach_interfaces, lambd
 ATTACH_VOLUME = OrderKind("attach a volume to", ComputeRPC.attach_volumes, lambda by: by.volumes.attach)
 DETACH_VOLUME = OrderKind("detach a volume of", ComputeRPC.detach_volumes, lambda by: by.volumes.detach)
 EXTEND_VOLUME = OrderKind("extend a volume of", ComputeRPC.extend_volumes, lambda by: by.volumes.extend)
+SWAP_VOLUME = OrderKind("swap a volume of", ComputeRPC.swap_volumes, lambda by: by.volumes.swap, pool="copies",
+                        lasts=True)
+UNSWAP_VOLUME = OrderKind("stop the swap of a volume of", ComputeRPC.unswap_volumes, lambda by: by.volumes.unswap,
+                          undoes=True)
+SNAPSHOT_VOLUME = OrderKind("snapshot a volume of", ComputeRPC.snapshot_volumes, lambda by: by.volumes.snapshot,
+                            pool="copies", lasts=True)
+MERGE_VOLUME = OrderKind("merge a snapshot of a volume of", ComputeRPC.merge_volume_snapshots,
+                         lambda by: by.volumes.merge, pool="copies", lasts=True)
 
 KINDS = (BUILD, DESTROY, START, STOP, REBOOT, PAUSE, UNPAUSE, SUSPEND, RESUME, RESCUE, UNRESCUE, REBUILD,
          SET_PASSWORD, CRASH, SNAPSHOT, UPLOAD, DROP_SNAPSHOT, LEAVE, FETCH, FINISH, RETURN, FORGET, DESCRIBE,
-         PREPARE, MIGRATE, LAND, ATTACH, DETACH, ATTACH_VOLUME, DETACH_VOLUME, EXTEND_VOLUME)
+         PREPARE, MIGRATE, LAND, ATTACH, DETACH, ATTACH_VOLUME, DETACH_VOLUME, EXTEND_VOLUME, SWAP_VOLUME,
+         UNSWAP_VOLUME, SNAPSHOT_VOLUME, MERGE_VOLUME)
 
 
 class TakesOrders:

@@ -63,7 +63,7 @@ LOG = logging.getLogger(__name__)
 
 BINARY = "nova-compute"
 EXPIRE_S, CLEANUP_S, ASK_FOR_CLEANUPS_S, TELL_OF_BUILDS_S = 3600.0, 60.0, 2.0, 5.0
-MEND_FILTER_S, ASK_FOR_RULES_S, GIVE_BACK_S = 30.0, 120.0, 20.0
+MEND_FILTER_S, ASK_FOR_RULES_S, GIVEN_UP_S = 30.0, 120.0, 20.0
 LONGEST_WAIT_S = 30.0  # between two tries at start
 
 T = TypeVar("T")
@@ -124,7 +124,7 @@ class ComputeService(TakesOrders, HostInfo, ConsoleReports):
                                            self._condition)
         holds = Holds(parts.driver, host.name, self._inventory.offered)
         by = self.doers = Doers(guests, Life(tools, guests), SnapshotsOfGuests(tools), moves, self._live,
-                                Plugging(tools), VolumeOrders(tools.volumes, self._orders))
+                                Plugging(tools), VolumeOrders(tools.volumes, self._orders, parts.conductor))
 
         def around(kind: OrderKind, do: Do) -> Do:
             """What is to be seen to around an order of this kind, the outermost last."""
@@ -284,7 +284,7 @@ class ComputeService(TakesOrders, HostInfo, ConsoleReports):
             PeriodicJob("ask for pending cleanups", ASK_FOR_CLEANUPS_S, self._ask_for_cleanups),
             PeriodicJob("mend the packet filter", MEND_FILTER_S, self._mend_filter),
             PeriodicJob("ask for the packet filter's rules", ASK_FOR_RULES_S, self._firewall.refresh),
-            PeriodicJob("give back volumes that guests gave up late", GIVE_BACK_S, self.doers.volumes.give_back),
+            PeriodicJob("tell of volumes that guests gave up late", GIVEN_UP_S, self.doers.volumes.tell_of_given_up),
             PeriodicJob("drop old fences", EXPIRE_S, self._expire_fences),
         ]
 

@@ -14,6 +14,7 @@ import msgspec
 
 from nova import errors
 from nova.conductor.actions.create import CREATE_SERVER
+from nova.conductor.actions.volume_requests import VolumeActions
 from nova.conductor.engine.deps import Deps
 from nova.conductor.hosts import power_sync
 from nova.conductor.hosts.control_daemons import check_contracts, check_words
@@ -59,7 +60,7 @@ class HostService:
         """``send_echo``: as :meth:`nova.rpc.transport.Bus.send_echo`."""
         self.deps, self.daemons, self.guests, self._clock = deps, daemons, GuestAnswers(deps), clock
         self._send_echo = send_echo
-        self.strangers = Strangers(deps)
+        self.strangers, self.volumes = Strangers(deps), VolumeActions(deps)
         self._ranges: tuple[str, ...] = ()
         self._ranges_at = float("-inf")
 
@@ -207,6 +208,10 @@ class HostService:
         """host.NotYours, stranger.BadReport. Of strangers that nobody asked to be removed the host hears nothing."""
         _same(host, report.host)
         return self.strangers.report(host, report)
+
+    def volumes_given_up(self, host: HostName, server_uuid: str, volume_ids: tuple[str, ...]) -> None:
+        """See the contract. Errors of the volume service's client."""
+        self.volumes.detach_given_up(host, server_uuid, volume_ids)
 
     def debt_paid(self, host: HostName, debt_id: int) -> None:
         """The claim goes back first: whoever dies in between is asked again, as the cleanup is still pending."""

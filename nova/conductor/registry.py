@@ -22,6 +22,8 @@ from nova.conductor.actions.rescue import RESCUE_SERVER, UNRESCUE_SERVER
 from nova.conductor.actions.resize import CONFIRM_RESIZE, MIGRATE, RESIZE, REVERT_RESIZE
 from nova.conductor.actions.shelve import SHELVE_OFFLOAD_SERVER, SHELVE_SERVER, UNSHELVE_SERVER
 from nova.conductor.actions.snapshot import CREATE_BACKUP, CREATE_IMAGE
+from nova.conductor.actions.volume_snapshots import MERGE_VOLUME_SNAPSHOT, SNAPSHOT_VOLUME
+from nova.conductor.actions.volume_swaps import SWAP_VOLUME
 from nova.conductor.actions.volumes import ATTACH_VOLUME, DETACH_VOLUME, EXTEND_VOLUME
 
 #: In a server's life, on its host.
@@ -34,6 +36,7 @@ ON_ONE_HOST = (
 MOVES = (RESIZE, MIGRATE, CONFIRM_RESIZE, REVERT_RESIZE, LIVE_MIGRATE, EVACUATE)
 
 #: A server's devices that come and go.
-OF_DEVICES = (ATTACH_INTERFACE, DETACH_INTERFACE, ATTACH_VOLUME, DETACH_VOLUME, EXTEND_VOLUME)
+OF_DEVICES = (ATTACH_INTERFACE, DETACH_INTERFACE, ATTACH_VOLUME, DETACH_VOLUME, EXTEND_VOLUME, SWAP_VOLUME,
+              SNAPSHOT_VOLUME, MERGE_VOLUME_SNAPSHOT)
 
 ALL = (CREATE_SERVER, DELETE_SERVER, *ON_ONE_HOST, *MOVES, *OF_DEVICES)

@@ -20,8 +20,10 @@ from nova.model.volumes import BlockDevice
 
 #: Kinds of cleanups. COMPLETE: attachment ``what``, whose guest has its volume, is complete. ATTACHMENT, VOLUME: it is
 #: deleted. RESERVATION: the server's attachments to volume ``what`` that no record has are deleted. DETACHING: volume
-#: ``what`` is in use again, as its record says.
+#: ``what`` is in use again, as its record says. REPLACED, NOT_REPLACED: volume ``what`` has taken the place of the one
+#: that the volume service moves there, or will not.
 COMPLETE, ATTACHMENT, VOLUME, RESERVATION, DETACHING = "complete", "attachment", "volume", "reservation", "detaching"
+REPLACED, NOT_REPLACED = "replaced", "not_replaced"
 
 
 class Cleanup(NamedTuple):

@@ -12,8 +12,15 @@ BrokenSave = kinds.HostRefused.row("guest.broken_save", "The saved memory of gue
     "The saved memory is dropped with the next start, which boots from the disk.")
 DetachStopped = kinds.Conflict.row("guest.detach_stopped",
     "Guest {uuid} keeps interface {interface}: a newer order came.")
+DiskJobStalled = kinds.Conflict.row("guest.disk_job_stalled",
+    "The job on disk {disk} of guest {uuid} did not get on for {seconds:.0f} s, and was given up.",
+    "Look at the storage on both sides of the copy (`virsh blockjob`).")
+DiskJobStopped = kinds.Conflict.row("guest.disk_job_stopped",
+    "The job on disk {disk} of guest {uuid} was given up: a newer order came.")
 HalfBuilt = kinds.Conflict.row("guest.half_built",
     "Guest {uuid} on host {host} was only built in part; rebuild the server, or delete it.")
+HasSuccessor = kinds.Conflict.row("guest.has_successor",
+    "Guest {uuid} has another volume in the place of volume {volume} already.")
 KeepsInterface = kinds.Conflict.row("guest.keeps_interface",
     "Guest {uuid} did not give up interface {interface} within {seconds:.0f} s: its system must be up, and able to "
     "remove devices while it runs.")
@@ -36,6 +43,8 @@ NoSharedDisks = kinds.HostRefused.row("guest.no_shared_disks",
     "Mount the shared storage on the host, or evacuate without on_shared_storage.")
 NoSuchConsole = kinds.Conflict.row("guest.no_such_console",
     "The guest of instance {uuid} was made without a {what} console. Stop and start it, which makes it anew.")
+NoVolumeFile = kinds.HostRefused.row("guest.no_volume_file",
+    "Volume {volume} of guest {uuid} is no file of this host, or has no file {file}.")
 NotDefined = kinds.NotFound.row("guest.not_defined", "There is no guest {uuid} on this host.")
 NotFound = kinds.NotFound.row("guest.not_found", "There is no guest {uuid} on host {host}.")
 NotRunning = kinds.Conflict.row("guest.not_running", "Guest {uuid} does not run.")

@@ -16,6 +16,8 @@ BadDevice = kinds.Invalid.row("volume.bad_device", "A block device of the reques
 Busy = kinds.Conflict.row("volume.busy",
     "Another operation works on server {server}: its volumes can not be changed now.",
     "Ask again when it has ended (openstack server event list).")
+CanNotReplace = kinds.Invalid.row("volume.can_not_replace",
+    "Volume {new} can not take the place of volume {old}: {reason}.")
 #: Nothing that whoever asks us could help.
 Credentials = kinds.Unavailable.row("volume.credentials",
     "The volume service (Cinder) refuses our own credentials, those of [cinder] or [service_user]: {reason}.",
@@ -39,9 +41,6 @@ NoBackup = kinds.Invalid.row("volume.no_backup", "Backup is not supported for vo
 NoBootable = kinds.Invalid.row("volume.no_bootable", "Volume {volume} is not bootable.")
 NoRescue = kinds.Invalid.row("volume.no_rescue", "Instance {server} cannot be rescued: {reason}.",
     "Use microversion 2.87 or a newer one, and an image with the properties hw_rescue_device and hw_rescue_bus.")
-NotAssisted = kinds.Invalid.row("volume.not_assisted",
-    "Volume {volume} is a file that a guest writes to: this release takes no snapshots of such volumes.",
-    "Detach the volume, or stop its server and detach it, and take the snapshot then.")
 NotAttached = kinds.NotFound.row("volume.not_attached", "Instance {server} is not attached to volume {volume}")
 NotAvailable = kinds.Invalid.row("volume.not_available",
     "Volume {volume} can not be attached: its status is {status}, and must be available.")
@@ -88,15 +87,14 @@ ReimageSlow = kinds.Bug.row("volume.reimage_slow",
     "Wait until the volume is reserved or in error, then rebuild the server again. Large images need a larger "
     "[DEFAULT]reimage_timeout_per_gb.")
 SnapshotNotFound = kinds.NotFound.row("volume.snapshot_not_found", "Snapshot {snapshot} could not be found.")
+SnapshotNotNow = kinds.Invalid.row("volume.snapshot_not_now",
+    "The files of volume {volume} can not be changed by a host now: {reason}.")
 SnapshotsFull = kinds.OverQuota.row("volume.snapshots_full",
     "The project has {used} of {most} snapshots of volumes, and one is needed for each volume of the server.",
     "Delete snapshots that are not needed, or ask an operator for a higher quota.")
 SwapNotAsked = kinds.Conflict.row("volume.swap_not_asked",
     "Volume {volume} is not being migrated: only the volume service has volumes swapped (openstack volume migrate, or "
     "openstack volume set --retype-policy).")
-SwapNotSupported = kinds.NotSupported.row("volume.swap_not_supported",
-    "Volume {volume} is in use by a guest: this release does not copy it while the guest runs.",
-    "Detach it first, or stop the server's use of it.")
 TagOffloaded = kinds.Invalid.row("volume.tag_offloaded",
     "A tagged volume can not be attached to instance {server} while it is shelved_offloaded: unshelve it first.")
 TooOld = kinds.NotSupported.row("volume.too_old",

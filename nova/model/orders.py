@@ -14,7 +14,7 @@ from nova.model.networks import Interface
 from nova.model.security_groups import GuestFirewall
 from nova.model.states import PowerState
 from nova.model.topology import Packing
-from nova.model.volumes import VolumeDisk, root_of
+from nova.model.volumes import BlockDevice, VolumeDisk, root_of
 
 
 class Fence(Value):
@@ -141,13 +141,30 @@ class InterfaceOrder(Value):
 
 
 class VolumeOrder(Value):
-    """Give a guest a volume, or take it away. ``build`` is the guest with what it has after that."""
+    """Give a guest a volume, or take it away. ``build`` is the guest with what it has after that. ``successor``: the
+    volume that is to take its place, and from then on goes by its id."""
 
     server_uuid: str
     instance_name: str
     fence: Fence
     disk: VolumeDisk
     build: BuildOrder
+    successor: VolumeDisk | None = None
+
+
+class VolumeSnapshotOrder(Value):
+    """Change the files that a guest's volume is. ``new_file``: what is written from now on goes there. Or, without one,
+    ``file_to_merge`` goes into ``merge_target_file``; None: all above ``file_to_merge`` goes into the file that is
+    written to (None: that one is to have no other below it)."""
+
+    server_uuid: str
+    instance_name: str
+    fence: Fence
+    build: BuildOrder
+    device: BlockDevice
+    new_file: str = ""
+    file_to_merge: str | None = None
+    merge_target_file: str | None = None
 
 
 class NetworkEvent(Value):

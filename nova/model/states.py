@@ -180,6 +180,7 @@ _SNAPSHOT_FROM = _v(V.ACTIVE, V.PAUSED, V.STOPPED, V.SUSPENDED)
 
 #: A shelved server has volumes, too; its place may be no host.
 _VOLUMES_FROM = _v(V.ACTIVE, V.PAUSED, V.RESIZED, V.SHELVED, V.SHELVED_OFFLOADED, V.SOFT_DELETED, V.STOPPED)
+_FILES_FROM = _v(V.ACTIVE, V.PAUSED, V.RESIZED, V.STOPPED)
 
 _ROWS = (
     Action("create", _v(V.BUILDING), ANY, T.SCHEDULING, V.ACTIVE, V.ERROR, "compute__do_build_and_run_instance",
@@ -236,6 +237,11 @@ _ROWS = (
     Action("extend_volume", _VOLUMES_FROM, IDLE, None, None, None, "compute_extend_volume", refused_when_locked=False,
            needs_host=False),
     Action("swap_volume", _v(V.ACTIVE, V.PAUSED, V.RESIZED), IDLE, None, None, None, "compute_swap_volume"),
+    # by the volume service, of a volume that is a file
+    Action("snapshot_volume", _FILES_FROM, IDLE, None, None, None, "compute_snapshot_volume",
+           refused_when_locked=False),
+    Action("merge_volume_snapshot", _FILES_FROM, IDLE, None, None, None, "compute_merge_volume_snapshot",
+           refused_when_locked=False),
     # what it turns to is the request's to say
     Action("reset_state", ANY, ANY, None, None, None, must_have_launched=False, refused_when_locked=False,
            needs_host=False),

@@ -93,6 +93,14 @@ class QemuImg:
         self._run("give a disk its base", ["qemu-img", "rebase", "-q", "-u", "-f", "qcow2", "-F", base_format,
                                            "-b", base, path], ToolFiles(read=(base,), write=(path,)))
 
+    def pull(self, path: str, base: tuple[str, str] | None, below: Sequence[str]) -> None:
+        """Copy into an overlay what the files ``below`` it hold, down to ``base`` (its name in the same folder, and its
+        format), which it lies over then; None: over none."""
+        name, image_format = base or ("", "")
+        self._run("merge the files of a disk", [
+            "qemu-img", "rebase", "-q", "-f", "qcow2", *(("-F", image_format) if image_format else ()), "-b", name,
+            path], ToolFiles(read=tuple(below), write=(path,)))
+
     def fill(self, source: ImageFile, target: ImageFile) -> None:
         """Copy ``source`` over a ``target`` that is there (a device) and may hold anything: its holes become zeros."""
         self._run("copy an image", ["qemu-img", "convert", "-n", "-f", TOOL_NAMES[source.format],

@@ -30,6 +30,7 @@ from nova.model.orders import (
 from nova.model.states import PowerState
 from nova.model.topology import Packing
 from nova.model.volumes import Connector, VolumeDisk
+from nova.virt.volume_interface import VolumeJobs
 
 PowerListener = Callable[[GuestState], None]
 
@@ -196,7 +197,7 @@ class HotPlug(Protocol):
         is asked meanwhile; true: give up)."""
 
 
-class Volumes(Protocol):
+class Volumes(VolumeJobs, Protocol):
     """Disks on volumes of the volume service. What ``order.volumes`` of a build name is connected by ``connect`` before
     the guest is defined, and let go by ``disconnect`` after it is gone."""
 
@@ -220,9 +221,9 @@ class Volumes(Protocol):
         guest without it. Nothing where it is gone. Conflict: it did not in time, and has it still (``stopped`` is asked
         meanwhile; true: give up)."""
 
-    def give_back(self, server_uuid: str) -> PowerState:
-        """A guest that kept a volume, as it was told, may have given it up later: plug in again what it has as it
-        starts next, and has not as it runs."""
+    def given_up(self, server_uuid: str) -> frozenset[str]:
+        """Volumes that the guest has as it starts next, and not as it runs: it kept them, as it was told, and gave them
+        up later. None of a guest that does not run."""
 
     def extend_volume(self, order: VolumeOrder) -> PowerState:
         """The volume has grown: let the host and the guest see ``order.disk.device.size_gb``."""

@@ -15,7 +15,7 @@ import msgspec
 import pytest
 
 from nova import errors
-from nova.model.orders import BuildOrder, Fence, VolumeOrder
+from nova.model.orders import BuildOrder, Fence, VolumeOrder, VolumeSnapshotOrder
 from nova.model.states import PowerState
 from nova.model.volumes import BlockDevice, VolumeConnection, VolumeDisk
 from tests.contract.driver_hotplug_cases import need_consent
@@ -39,6 +39,17 @@ def volume_order(order: BuildOrder, one: VolumeDisk, plugged: bool, epoch: int =
     return VolumeOrder(server_uuid=order.server_uuid, instance_name=order.instance_name, disk=one,
                        fence=Fence(operation_id=2, epoch=epoch),
                        build=msgspec.structs.replace(order, volumes=(*rest, one) if plugged else rest))
+
+
+def swap_order(order: BuildOrder, one: VolumeDisk, successor: VolumeDisk) -> VolumeOrder:
+    return msgspec.structs.replace(volume_order(order, one, True), successor=successor)
+
+
+def snapshot_order(order: BuildOrder, one: VolumeDisk, **words: str | None) -> VolumeSnapshotOrder:
+    """``words``: which files, by the order's fields."""
+    return VolumeSnapshotOrder(server_uuid=order.server_uuid, instance_name=order.instance_name, device=one.device,
+                               fence=Fence(operation_id=2, epoch=4), build=volume_order(order, one, True).build,
+                               **words)  # type: ignore[arg-type]
 
 
 def attach(driver: Any, order: BuildOrder, one: VolumeDisk) -> PowerState:
@@ -124,6 +135,31 @@ class VolumeCases:
         assert driver.lifecycle.start_new(mine) == RUNNING and self.disks(driver, mine) == 1
         self.unbuild(driver, mine)
         assert rig.left_over(mine) == []
+
+    def test_volume_that_becomes_another_one_is_the_same_disk_to_the_guest_and_for_good(
+            self, rig, driver, order, new_volume):
+        server, one, other = built(rig, order), new_volume(), new_volume()
+        attach(driver, order, one)
+        count, mine = self.disks(driver, order), swap_order(order, one, other)
+        assert driver.volumes.unswap_volume(mine) == RUNNING
+        for _ in range(2):
+            assert driver.volumes.swap_volume(mine, lambda: False) == RUNNING
+        assert self.disks(driver, order) == count
+        with pytest.raises(errors.Conflict, match="another volume"):
+            driver.volumes.unswap_volume(mine)
+        driver.lifecycle.shut_down(server, 0)
+        driver.lifecycle.start(server)
+        assert self.disks(driver, order) == count
+        assert detach(driver, order, one) == RUNNING and self.disks(driver, order) == count - 1
+
+    def test_volume_of_a_guest_that_is_off_becomes_no_other_one(self, rig, driver, order, new_volume):
+        server, one = built(rig, order), new_volume()
+        attach(driver, order, one)
+        driver.lifecycle.shut_down(server, 0)
+        mine = swap_order(order, one, new_volume())
+        with pytest.raises(errors.Conflict, match="does not run"):
+            driver.volumes.swap_volume(mine, lambda: False)
+        assert driver.volumes.unswap_volume(mine) == SHUTDOWN
 
     def test_guest_without_the_volume_that_its_order_names_is_refused(self, rig, driver, order, new_volume):
         server = built(rig, order)

@@ -49,6 +49,8 @@ class FakeCompute(ContractFake, contract=ComputeRPC):
         self.before: dict[str, Callable[[Sequence[Any]], None]] = {}
         self.ports: dict[str, int] = {}
         self.snapshots: set[tuple[str, str]] = set()  # (server, image)
+        self.swapped: dict[tuple[str, str], str] = {}  # (server, volume) -> the volume that took its place
+        self.files: dict[tuple[str, str], list[str]] = {}  # (server, volume) -> files over its first one
         self.plugged: dict[str, list[str]] = {}  # server -> ids of interfaces plugged in while it lived
         self.on_upload: Callable[[str], None] = lambda image_id: None
         self.on_find: Callable[[], None] | None = None  # ahead of each answer to where a console is
@@ -135,9 +137,26 @@ class FakeCompute(ContractFake, contract=ComputeRPC):
             self.snapshots = {one for one in self.snapshots if one[0] != order.server_uuid}
         if kind in ("snapshot", "upload", "drop"):
             return self._snapshot(kind, order)
+        if kind in ("swap_volume", "unswap_volume"):
+            return self._swap(kind, order)
+        if kind in ("snapshot_volume", "merge"):
+            self._change_files(kind, order)
         off = kind in ("stop", "destroy") or (kind == "rebuild" and not order.start)
         power = PowerState.SHUTDOWN if off else POWER_AFTER.get(kind, PowerState.RUNNING)
         return Outcome(server_uuid=order.server_uuid, power_state=power)
+
+    def _change_files(self, kind: str, order: Any) -> None:
+        key = (order.server_uuid, order.device.volume_id)
+        files = [one for one in self.files.get(key, []) if one not in (order.new_file, order.file_to_merge)]
+        self.files[key] = [order.new_file, *files] if kind == "snapshot_volume" else files
+
+    def _swap(self, kind: str, order: Any) -> Outcome:
+        key = (order.server_uuid, order.disk.device.volume_id)
+        if kind == "swap_volume":
+            self.swapped[key] = order.successor.device.volume_id
+        elif self.swapped.get(key) == order.successor.device.volume_id:
+            return refused(errors.guest.HasSuccessor(uuid=key[0], volume=key[1]))(kind, order)
+        return Outcome(server_uuid=order.server_uuid, power_state=PowerState.RUNNING)
 
     def _snapshot(self, kind: str, order: Any) -> Outcome:
         key = (order.server_uuid, order.image_id)

@@ -24,7 +24,7 @@ class FakeConductorHost(ContractFake, contract=ConductorHostRPC):
         self.expected: tuple[ExpectedGuest, ...] = ()
         self.networks = networks
         self.given(heartbeat=Alive(), host_firewall=lambda host: HostFirewall(host=host),
-                   guest_ranges=(), report_strangers=())
+                   guest_ranges=(), report_strangers=(), volumes_given_up=None)
 
     # -- what is answered
 

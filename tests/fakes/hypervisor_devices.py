@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import itertools
+import json
+import os
+import subprocess
 import xml.etree.ElementTree as ET
 from collections.abc import Mapping
 
 from nova import errors
 from nova.model.states import PowerState
-from nova.virt.libvirt.hypervisor import Definitions
+from nova.virt.libvirt.hypervisor import BlockJob, Definitions
 
 FIRST = 5900  # port of a screen
 UP = frozenset({PowerState.RUNNING, PowerState.PAUSED})
@@ -31,10 +34,34 @@ def _name(device: ET.Element) -> str | None:
     return found.get(attribute) if found is not None else None
 
 
+def _put_source(devices: ET.Element, target: str, copy: ET.Element) -> None:
+    [disk] = [one for one in devices.findall("disk") if _name(one) == target]
+    for tag in ("source", "driver", "auth"):
+        for part in disk.findall(tag):
+            disk.remove(part)
+        disk.extend(copy.findall(tag))
+    disk.set("type", copy.get("type", ""))
+
+
+def _qemu_img(*words: str) -> str:
+    return subprocess.run(["qemu-img", *words], check=True, capture_output=True, text=True).stdout
+
+
+def _below(path: str) -> str:
+    return str(json.loads(_qemu_img("info", "--output=json", path)).get("backing-filename", ""))
+
+
+def _format(path: str) -> str:
+    """In a test, what a file looks like is what it is."""
+    with open(path, "rb") as source:
+        return "qcow2" if source.read(4) == b"QFI\xfb" else "raw"
+
+
 class Devices:
-    """``deaf``: how often guests don't hear that they shall give up a device. ``plug_fails``: why the next one can not
-    be plugged into a running guest. ``asked_for``: how often guests were asked. ``disk_sizes``: what running guests
-    were told of their disks, by uuid and name."""
+    """``block_jobs``: by uuid and disk, how far jobs are, and what is made of them; ``block_fails``: why the next one
+    can not be begun; ``block_hangs``: they do not get on. ``deaf``: how often guests don't hear that they shall give up
+    a device. ``plug_fails``: why the next one can not be plugged into a running guest. ``asked_for``: how often guests
+    were asked. ``disk_sizes``: what running guests were told of their disks, by uuid and name."""
 
     xml: dict[str, str]
     power: dict[str, PowerState]
@@ -43,6 +70,8 @@ class Devices:
     def __init__(self) -> None:
         self.deaf, self.plug_fails, self.asked_for = 0, "", 0
         self.disk_sizes: dict[tuple[str, str], int] = {}
+        self.block_jobs: dict[tuple[str, str], tuple[BlockJob, str]] = {}
+        self.block_fails, self.block_hangs = "", False
 
     def definitions_of(self, server_uuid: str) -> Definitions:
         self._known(server_uuid)  # type: ignore[attr-defined]
@@ -79,6 +108,57 @@ class Devices:
     def resize_disk(self, server_uuid: str, target: str, size_bytes: int) -> None:
         self._needs_running(server_uuid, True)
         self.disk_sizes[server_uuid, target] = size_bytes
+
+    def begin_block_copy(self, server_uuid: str, target: str, xml: str) -> None:
+        self._needs_running(server_uuid, True)
+        self._may_begin()
+        if (server_uuid, target) in self.block_jobs:
+            raise errors.host.LibvirtRefused(task="copy the guest's disk", reason="disk already in active block job")
+        self.block_jobs[server_uuid, target] = (BlockJob(0, 10) if self.block_hangs else BlockJob(10, 10), xml)
+
+    def snapshot_disk(self, server_uuid: str, xml: str) -> None:
+        self._needs_running(server_uuid, True)
+        self._may_begin()
+        made = ET.fromstring(xml).find("disks/disk[@snapshot='external']")
+        assert made is not None
+        self._change(server_uuid, True, lambda devices: _put_source(devices, made.get("name", ""), made))
+
+    def begin_block_pull(self, server_uuid: str, target: str, base: str | None) -> None:
+        self._needs_running(server_uuid, True)
+        self._may_begin()
+        path = self._path(server_uuid, target)
+        below = [] if base is None else ["-F", _format(base)]
+        _qemu_img("rebase", "-f", "qcow2", *below, "-b", os.path.basename(base or ""), path)
+
+    def begin_block_commit(self, server_uuid: str, target: str, base: str, top: str) -> None:
+        self._needs_running(server_uuid, True)
+        self._may_begin()
+        above = self._path(server_uuid, target)
+        while os.path.basename(_below(above)) != os.path.basename(top):
+            above = os.path.join(os.path.dirname(top), _below(above))
+        _qemu_img("commit", "-q", "-d", "-f", "qcow2", "-b", os.path.basename(base), top)
+        _qemu_img("rebase", "-u", "-f", "qcow2", "-F", _format(base), "-b", os.path.basename(base), above)
+
+    def _may_begin(self) -> None:
+        if self.block_fails:
+            reason, self.block_fails = self.block_fails, ""
+            raise errors.host.LibvirtRefused(task="copy the guest's disk", reason=reason)
+
+    def _path(self, server_uuid: str, target: str) -> str:
+        domain = ET.fromstring(self.shown(server_uuid))  # type: ignore[attr-defined]
+        [source] = domain.findall(f"devices/disk/target[@dev='{target}']/../source")
+        return source.get("file", "")
+
+    def block_job(self, server_uuid: str, target: str) -> BlockJob | None:
+        found = self.block_jobs.get((server_uuid, target))
+        return found[0] if found else None
+
+    def end_block_job(self, server_uuid: str, target: str, pivot: bool) -> None:
+        self._needs_running(server_uuid, True)
+        _job, xml = self.block_jobs.pop((server_uuid, target))
+        if pivot:
+            copy = ET.fromstring(xml)
+            self._change(server_uuid, True, lambda devices: _put_source(devices, target, copy))
 
     def _needs_running(self, server_uuid: str, running: bool) -> None:
         self._known(server_uuid)  # type: ignore[attr-defined]

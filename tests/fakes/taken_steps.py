@@ -7,7 +7,8 @@ from nova.conductor.engine.workflow import Step, Workflow
 from nova.conductor.steps.volumes import VolumeStep
 
 #: Workflows about volumes: tests/unit/conductor/actions/test_volumes.py has their matrices.
-OF_VOLUMES = frozenset({"attach_volume", "detach_volume", "extend_volume"})
+OF_VOLUMES = frozenset({"attach_volume", "detach_volume", "extend_volume", "swap_volume", "snapshot_volume",
+                        "merge_volume_snapshot"})
 
 
 def without_volumes(workflow: Workflow) -> list[Step]:

@@ -43,6 +43,7 @@ class FakeVolumes:
         self.fails: dict[str, errors.NovaError] = {}
         self.lost: dict[str, errors.NovaError] = {}
         self.calls: list[tuple[str, str]] = []
+        self.moves: dict[str, str] = {}  # volumes that were moved -> how that ended
         self.being_made = AVAILABLE  # the status of what is made
         self.being_reimaged = ""  # the status of what an image is written over
         self._lock = threading.RLock()
@@ -101,6 +102,26 @@ class FakeVolumes:
                 volume, status=self.being_reimaged or RESERVED, image_metadata={"image_id": image_id})
         self._done("reimage", volume_id, work)
 
+    def moving(self, old_id: str, **fields: Any) -> str:
+        """A new volume that this one is to be moved to, as the volume service does before it asks for a swap."""
+        self.volumes[old_id] = msgspec.structs.replace(self.volumes[old_id], migration_status="migrating")
+        return self.add(**{"size_gb": self.volumes[old_id].size_gb, "migration_status": f"target:{old_id}", **fields})
+
+    def complete_migration(self, old_id: str, new_id: str, error: bool = False, as_user: bool = False) -> str:
+        """On success both exchange their ids, and the old data go."""
+        def work() -> str:
+            old, new = self._volume(old_id), self._volume(new_id)
+            if new.migration_status != f"target:{old_id}":
+                raise errors.Invalid(f"volume {old_id} is not moved to {new_id}")
+            status = "error" if error else "success"
+            self.volumes[old_id] = msgspec.structs.replace(old if error else new, id=old_id, migration_status=status)
+            del self.volumes[new_id]
+            self.moves[old_id] = status
+            for one in [one for one in self.attachments.values() if one.volume_id == new_id and not error]:
+                self.attachments[one.id] = msgspec.structs.replace(one, volume_id=old_id)
+            return old_id
+        return self._done("complete_migration", new_id, work)
+
     # -- snapshots
 
     def get_snapshot(self, snapshot_id: str, as_user: bool = False) -> VolumeSnapshot:
@@ -120,6 +141,20 @@ class FakeVolumes:
             self.snapshots[made.id] = made
             return made
         return self._done("create_snapshot", new.volume_id, work)
+
+    def set_snapshot_status(self, snapshot_id: str, status: str, progress: str | None = None, as_user: bool = False
+                            ) -> None:
+        """A snapshot whose host's part is over is done at once."""
+        def work() -> None:
+            if snapshot_id not in self.snapshots:
+                raise errors.volume.SnapshotNotFound(snapshot=snapshot_id)
+            if status == "deleting" and progress:
+                del self.snapshots[snapshot_id]
+                return
+            done = AVAILABLE if status == "creating" and progress else status
+            self.snapshots[snapshot_id] = msgspec.structs.replace(self.snapshots[snapshot_id], status=done,
+                                                                  progress=progress or "")
+        self._done("set_snapshot_status", snapshot_id, work)
 
     def delete_snapshot(self, snapshot_id: str, as_user: bool = False) -> None:
         self._done("delete_snapshot", snapshot_id, lambda: self.snapshots.pop(snapshot_id, None))

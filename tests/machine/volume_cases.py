@@ -25,9 +25,10 @@ from nova.model.volumes import BlockDevice, VolumeConnection, VolumeDisk
 from nova.privileged.mounts import Mounts
 from nova.privileged.runner import SystemRunner
 from nova.virt.libvirt import LibvirtDriver
+from nova.virt.libvirt.disks import volume_files
 from nova.virt.libvirt.disks.tpm import secret_xml
 from tests.contract.driver_conformance import IMAGE_ID, eventually, make_order
-from tests.contract.driver_volume_cases import attach, detach, silent, volume_order
+from tests.contract.driver_volume_cases import attach, detach, silent, snapshot_order, volume_order
 from tests.machine.libvirt_cases import BRIDGE, GUEST, Cached, LibvirtRig, booting
 from tests.machine.serial_line import Serial
 
@@ -149,10 +150,103 @@ def test_volume_of_a_paused_guest_is_kept_until_it_goes_on(rig, living, serial):
     assert [record.volume_id for record in tools.folders.of(living.server_uuid).volumes()] == [one.device.volume_id]
     rig.driver.pausing.unpause(living.server_uuid)
     assert eventually(lambda: not seen(serial, one), 60)  # it heard
-    assert eventually(lambda: rig.driver.volumes.give_back(living.server_uuid) == PowerState.RUNNING
-                      and seen(serial, one), 60)
+    assert eventually(lambda: rig.driver.volumes.given_up(living.server_uuid) == {one.device.volume_id}, 60)
     assert detach(rig.driver, living, one) == PowerState.RUNNING
     assert not tools.folders.of(living.server_uuid).volumes()
+
+
+@booting
+def test_volume_that_becomes_another_one_keeps_its_data_its_name_and_what_is_written_meanwhile(rig, living, serial):
+    one, other = on_nfs(), on_nfs()
+    old, new = (SHARE / f"volume-{each.device.volume_id}" for each in (one, other))
+    attach(rig.driver, living, one)
+    assert eventually(lambda: seen(serial, one), 60)
+    name = serial.run(f"grep -l {one.device.volume_id[:20]} /sys/block/vd*/serial | cut -d / -f 4")
+    serial.run(f"echo precious | dd of=/dev/{name} conv=fsync 2>/dev/null; sync")
+    order = msgspec.structs.replace(volume_order(living, one, True), successor=other)
+    small = SHARE / "too-small"
+    small.write_bytes(bytes(MIB))
+    bad = msgspec.structs.replace(order, successor=msgspec.structs.replace(other, connection=VolumeConnection(
+        kind="nfs", data={**other.connection.data, "name": small.name})))
+    volumes, folder = rig.driver.volumes, rig.driver.tools.folders.of(living.server_uuid)
+    with pytest.raises(errors.HostRefused):
+        volumes.swap_volume(bad, lambda: False)
+    assert [record.path for record in folder.volumes()] == [str(MOUNT / old.name)]
+    for _ in range(2):
+        assert volumes.swap_volume(order, lambda: False) == PowerState.RUNNING
+    assert new.read_bytes()[:8] == b"precious" and seen(serial, one)
+    serial.run(f"echo later | dd of=/dev/{name} conv=fsync 2>/dev/null; sync")
+    assert new.read_bytes()[:5] == b"later" and old.read_bytes()[:8] == b"precious"
+    [record] = folder.volumes()
+    assert (record.volume_id, record.path) == (one.device.volume_id, str(MOUNT / new.name))
+    for text in rig.driver.tools.hypervisor.definitions_of(living.server_uuid):
+        disk = ET.fromstring(text).find(f"devices/disk/alias[@name='ua-{one.device.volume_id}']/..")
+        assert disk.find("source").get("file") == record.path and disk.findtext("serial") == one.device.volume_id
+    with pytest.raises(errors.guest.HasSuccessor):
+        volumes.unswap_volume(order)
+    detach(rig.driver, living, one)
+    assert not folder.volumes()
+
+
+def overlay(volume: VolumeDisk, name: str, base: str, base_format: str) -> Path:
+    """A new file over one of the volume's, as Cinder makes it."""
+    path = SHARE / f"volume-{volume.device.volume_id}.{name}"
+    subprocess.run(["qemu-img", "create", "-q", "-f", "qcow2", "-b", str(SHARE / base), "-F", base_format, str(path)],
+                   check=True)
+    subprocess.run(["qemu-img", "rebase", "-u", "-f", "qcow2", "-F", base_format, "-b", base, str(path)], check=True)
+    path.chmod(0o666)
+    return path
+
+
+@booting
+def test_volume_that_is_a_file_gets_files_on_top_which_are_merged_whether_the_guest_runs_or_not(rig, living, serial):
+    one = on_nfs()
+    driver, base = rig.driver, f"volume-{one.device.volume_id}"
+    attach(driver, living, one)
+    assert eventually(lambda: seen(serial, one), 60)
+    name = serial.run(f"grep -l {one.device.volume_id[:20]} /sys/block/vd*/serial | cut -d / -f 4")
+
+    def write(number: int) -> None:
+        serial.run(f"echo word-{number} | dd of=/dev/{name} bs=64k seek={number} conv=fsync 2>/dev/null; sync")
+
+    def change(**words: str | None) -> None:
+        for _ in range(2):
+            made = snapshot_order(living, one, **words)
+            if "new_file" in words:
+                driver.volumes.snapshot_volume(made)
+            else:
+                driver.volumes.merge_volume_snapshot(made, lambda: False)
+
+    def files() -> list[str]:
+        [record] = driver.tools.folders.of(living.server_uuid).volumes()
+        return [Path(each.path).name for each in volume_files.chain(record.path, record.format)]
+    write(0)
+    below, kind = base, "raw"
+    for number in (1, 2, 3):
+        change(new_file=overlay(one, f"s{number}", below, kind).name)
+        write(number)
+        below, kind = f"{base}.s{number}", "qcow2"
+    assert files() == [f"{base}.s3", f"{base}.s2", f"{base}.s1", base]
+    change(file_to_merge=f"{base}.s2", merge_target_file=f"{base}.s1")
+    assert files() == [f"{base}.s3", f"{base}.s1", base]
+    change(file_to_merge=base)
+    assert files() == [f"{base}.s3", base]
+    for text in driver.tools.hypervisor.definitions_of(living.server_uuid):
+        disk = ET.fromstring(text).find(f"devices/disk/alias[@name='ua-{one.device.volume_id}']/..")
+        assert disk.find("source").get("file") == str(MOUNT / f"{base}.s3")
+    driver.lifecycle.shut_down(living.server_uuid, 0)
+    change(new_file=overlay(one, "s4", f"{base}.s3", "qcow2").name)
+    change(file_to_merge=base)
+    assert files() == [f"{base}.s4", base]
+    driver.lifecycle.start(living.server_uuid)
+    with Serial(living.server_uuid) as line:
+        line.log_in()
+        words = [line.run(f"dd if=/dev/{name} bs=64k skip={number} count=1 2>/dev/null | head -c 6")
+                 for number in range(4)]
+    assert words == [f"word-{number}" for number in range(4)]
+    change(file_to_merge=None)
+    assert files() == [f"{base}.s4"]
+    detach(driver, living, one)
 
 
 @booting

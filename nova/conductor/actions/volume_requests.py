@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import time
 import uuid as uuids
 from collections.abc import Callable
@@ -10,18 +11,21 @@ from string import ascii_lowercase
 
 import msgspec
 
-from nova import concurrency, context, errors
-from nova.conductor.actions.volumes import VolumeOperation
+from nova import context, errors
+from nova.conductor.actions.volume_snapshots import AssistedSnapshots
+from nova.conductor.actions.volume_swaps import VolumeSwaps
+from nova.conductor.actions.volume_turns import attached_device, check_host, in_turn
+from nova.conductor.actions.volumes import about
 from nova.conductor.engine import volume_cleanups, waiting
 from nova.conductor.engine.begin import begin, locked, row_of
 from nova.conductor.engine.deps import Deps
-from nova.conductor.engine.waiting import LONGEST_PAUSE_S, LOOK_S
 from nova.conductor.steps.guests import disks_of
 from nova.conductor.steps.volumes import DOUBT_S
-from nova.db import operations, servers, services, states, volumes
+from nova.db import operations, servers, states, volumes
 from nova.db.engine import Connection
 from nova.db.server_row import ServerRow
 from nova.db.volumes import ATTACHMENT, DETACHING, RESERVATION, Cleanup
+from nova.model.base import HostName
 from nova.model.servers import ServerQuery
 from nova.model.states import VmState
 from nova.model.volumes import (
@@ -29,22 +33,24 @@ from nova.model.volumes import (
     IN_USE,
     AttachVolume,
     BlockDevice,
-    NewAssistedSnapshot,
-    OldAssistedSnapshot,
     Volume,
 )
 
+LOG = logging.getLogger(__name__)
+
 ATTACH, DETACH = "attach_volume", "detach_volume"
 EVENT_WAIT_S = 5.0  # for other operations on the server, by whom nobody waits for
-IN_TURN = (ATTACH, DETACH, "extend_volume", "attach_interface", "detach_interface")  # one of them at a time
+Turn = Callable[[Callable[[Connection], states.Entry]], states.Entry]  # when an operation begins
+
 WAIT_S = 50.0  # at most; and no longer than the caller does (by its rpc_response_timeout)
 
 
-class VolumeActions:
+class VolumeActions(VolumeSwaps, AssistedSnapshots):
     """The calls of ServerVolumeCalls. ``wait_s``: how long a caller may wait at most."""
 
     def __init__(self, deps: Deps, wait_s: float = WAIT_S) -> None:
-        self.deps, self._wait_s = deps, wait_s
+        super().__init__(deps)
+        self._wait_s = wait_s
 
     def list_server_volumes(self, query: ServerQuery) -> tuple[BlockDevice, ...]:
         """server.NotFound outside the scope."""
@@ -88,9 +94,9 @@ class VolumeActions:
             volumes.hold(tx, uuid, device)
             servers.update(tx, uuid, {"volumes": (*(row.volumes or ()), device)})
             volumes.drop_cleanups(tx, [doubt])
-            return begin(self.deps, tx, ATTACH, uuid, VolumeOperation(device_id=device.id))
+            return begin(self.deps, tx, ATTACH, uuid, about(device))
         try:
-            return self._in_turn(uuid, write, end), device
+            return in_turn(self.deps, uuid, write, end), device
         except errors.NovaError:
             volume_cleanups.pay(self.deps, [Cleanup(ATTACHMENT, made.id, uuid)])
             raise
@@ -98,17 +104,38 @@ class VolumeActions:
     def detach_volume(self, server_uuid: str, volume_id: str) -> None:
         """volume.NotAttached, IsRoot, HostDown, Busy, Refused; server.WrongState."""
         end = time.monotonic() + min(self._wait_s, context.patience().left_s)
-        device = _device(row_of(self.deps, server_uuid), volume_id)
-        self._check_host(server_uuid)
+        device = attached_device(row_of(self.deps, server_uuid), volume_id)
+        check_host(self.deps, server_uuid)
+        self._detach(server_uuid, device, lambda write: in_turn(self.deps, server_uuid, write, end), as_user=True)
+
+    def detach_given_up(self, host: HostName, server_uuid: str, volume_ids: tuple[str, ...]) -> None:
+        """A guest of this host gave volumes up after their detach had failed: the detach is brought to its end. Nothing
+        of what is not the host's, or while an operation works on the server: it is said again. Errors of the client."""
+        def at_once(write: Callable[[Connection], states.Entry]) -> states.Entry:
+            def attempt(tx: Connection) -> states.Entry:
+                if locked(tx, server_uuid).host != host or operations.any_open(tx, server_uuid):
+                    raise errors.volume.Busy(server=server_uuid)
+                return write(tx)
+            return self.deps.cell.transact(attempt)
+        for volume_id in volume_ids:
+            with contextlib.suppress(errors.NotFound, errors.volume.Busy, errors.WrongState):
+                row = row_of(self.deps, server_uuid)
+                if row.host == host:
+                    LOG.info("volume %s was given up by its guest after its detach had failed", volume_id,
+                             extra={"server": server_uuid})
+                    self._detach(server_uuid, attached_device(row, volume_id), at_once, as_user=False)
+
+    def _detach(self, server_uuid: str, device: BlockDevice, turn: Turn, as_user: bool) -> None:
+        volume_id = device.volume_id
         doubt = Cleanup(DETACHING, volume_id, server_uuid)
         self.deps.cell.transact(lambda tx: volumes.add_cleanups(tx, [doubt], DOUBT_S))
-        self.deps.volumes.begin_detaching(volume_id, as_user=True)
+        self.deps.volumes.begin_detaching(volume_id, as_user=as_user)
 
         def write(tx: Connection) -> states.Entry:
-            _device(locked(tx, server_uuid), volume_id)
-            return begin(self.deps, tx, DETACH, server_uuid, VolumeOperation(device_id=device.id))
+            attached_device(locked(tx, server_uuid), volume_id)
+            return begin(self.deps, tx, DETACH, server_uuid, about(device))
         try:
-            entry = self._in_turn(server_uuid, write, end)
+            entry = turn(write)
         except errors.NovaError:
             with contextlib.suppress(errors.NovaError):  # then it is done later
                 volume_cleanups.keep_in_use(self.deps, volume_id)
@@ -121,61 +148,24 @@ class VolumeActions:
         if not self.deps.settings.cross_az_attach and zone not in (None, volume.availability_zone):
             raise errors.volume.OtherZone(volume=volume.id, zone=volume.availability_zone, server_zone=zone)
 
-    def _check_host(self, server_uuid: str) -> None:
-        with self.deps.cell.reading() as tx:
-            host = servers.rows_of(tx, [server_uuid])[server_uuid].host
-            if host and not services.host_up(tx, host, self.deps.settings.service_down_time):
-                raise errors.volume.HostDown(server=server_uuid)
-
     def keep_volume(self, server_uuid: str, volume_id: str, delete_on_termination: bool) -> None:
         """volume.NotAttached; Busy: an operation works on the server."""
         def write(tx: Connection) -> None:
             row = locked(tx, server_uuid)
             if operations.any_open(tx, server_uuid):
                 raise errors.volume.Busy(server=server_uuid)
-            found = _device(row, volume_id, root=True)
+            found = attached_device(row, volume_id, root=True)
             changed = msgspec.structs.replace(found, delete_on_termination=delete_on_termination)
             servers.update(tx, server_uuid, {"volumes": tuple(
                 changed if one.id == found.id else one for one in row.volumes or ())})
         self.deps.cell.transact(write)
 
-    def swap_volume(self, server_uuid: str, volume_id: str, new_volume_id: str) -> None:
-        """volume.SwapNotAsked: only the volume service may have volumes swapped, and only while it migrates one."""
-        _device(row_of(self.deps, server_uuid), volume_id, root=True)
-        old = self.deps.volumes.get(volume_id, as_user=True)
-        if old.migration_status in (None, "", "none", "success", "error"):
-            raise errors.volume.SwapNotAsked(volume=volume_id)
-        raise errors.volume.SwapNotSupported(volume=volume_id)
-
-    def create_assisted_snapshot(self, wanted: NewAssistedSnapshot) -> None:
-        """volume.NotAssisted: the volume service waits for no snapshot that nobody makes."""
-        raise errors.volume.NotAssisted(volume=wanted.volume_id)
-
-    def delete_assisted_snapshot(self, gone: OldAssistedSnapshot) -> None:
-        """volume.NotAssisted."""
-        raise errors.volume.NotAssisted(volume=gone.volume_id)
-
     def volume_extended(self, server_uuid: str, volume_id: str) -> None:
         """The volume service has made a volume larger. server.WrongState, volume.NotAttached, volume.Busy."""
         def write(tx: Connection) -> states.Entry:
-            device = _device(locked(tx, server_uuid), volume_id, root=True)
-            return begin(self.deps, tx, "extend_volume", server_uuid, VolumeOperation(device_id=device.id))
-        self.deps.runner.start([self._in_turn(server_uuid, write, time.monotonic() + EVENT_WAIT_S)])
-
-    # -- within
-
-    def _in_turn(self, uuid: str, write: Callable[[Connection], states.Entry], end: float) -> states.Entry:
-        """One operation on a server's devices at a time, in the order in which they come in the end."""
-        def attempt(tx: Connection) -> states.Entry | None:
-            locked(tx, uuid)
-            return None if operations.under_way(tx, uuid, IN_TURN) else write(tx)
-        pause = LOOK_S
-        while (entry := self.deps.cell.transact(attempt)) is None:
-            if time.monotonic() + pause > end:
-                raise errors.volume.Busy(server=uuid)
-            concurrency.sleep(pause)
-            pause = min(2 * pause, LONGEST_PAUSE_S)
-        return entry
+            device = attached_device(locked(tx, server_uuid), volume_id, root=True)
+            return begin(self.deps, tx, "extend_volume", server_uuid, about(device))
+        self.deps.runner.start([in_turn(self.deps, server_uuid, write, time.monotonic() + EVENT_WAIT_S)])
 
 
 def _check(row: ServerRow, volume: Volume, wanted: AttachVolume) -> None:
@@ -189,16 +179,6 @@ def _check(row: ServerRow, volume: Volume, wanted: AttachVolume) -> None:
         raise errors.volume.NotAvailable(volume=volume.id, status=volume.status)
     if row.vm_state == VmState.SHELVED_OFFLOADED.value and (wanted.tag or volume.multiattach):
         raise errors.volume.NotOnOffloaded(volume=volume.id)
-
-
-def _device(row: ServerRow, volume_id: str, root: bool = False) -> BlockDevice:
-    """volume.NotAttached; IsRoot, unless ``root``."""
-    found = next((one for one in row.volumes or () if one.volume_id == volume_id and one.attachment_id), None)
-    if found is None:
-        raise errors.volume.NotAttached(server=row.uuid, volume=volume_id)
-    if found.boot_index == 0 and not root:
-        raise errors.volume.IsRoot(volume=volume_id)
-    return found
 
 
 def next_name(row: ServerRow) -> str:

@@ -27,9 +27,15 @@ from nova.model.volumes import (
 
 
 class VolumeOperation(Arguments):
-    """Which of the server's devices comes or goes."""
+    """Which of the server's devices comes or goes, and its volume, for who is told of it."""
 
     device_id: str
+    volume_id: str = ""
+
+
+def about(device: BlockDevice) -> VolumeOperation:
+    """What an operation on this device is begun with."""
+    return VolumeOperation(device_id=device.id, volume_id=device.volume_id)
 
 
 def device_of(op: Op) -> BlockDevice | None:
@@ -105,10 +111,14 @@ class VolumeOrderStep(Step):
             connection = connection_of(deps, op, device.attachment_id) if plugged else None
             order = VolumeOrder(server_uuid=op.uuid, instance_name=build.instance_name, fence=build.fence, build=build,
                                 disk=VolumeDisk(device=device, connection=connection))
-            [result] = results_of([op], call(host, (order,)))
+            [result] = results_of([op], call(host, (self.order(deps, op, order),)))
         except errors.Unavailable as error:
             return error
         return result if isinstance(result, errors.NovaError) else {**result, "host": host}
+
+    def order(self, deps: Deps, op: Op, order: VolumeOrder) -> VolumeOrder:
+        """The order with what else a step has to say. Errors of the client."""
+        return order
 
 
 class PlugVolume(VolumeOrderStep):

@@ -14,10 +14,21 @@ from typing import NamedTuple
 from nova import errors
 from nova.conductor.engine.deps import Deps
 from nova.db import operations, volumes
-from nova.db.volumes import ATTACHMENT, COMPLETE, DETACHING, RESERVATION, VOLUME, Cleanup
+from nova.db.volumes import (
+    ATTACHMENT,
+    COMPLETE,
+    DETACHING,
+    NOT_REPLACED,
+    REPLACED,
+    RESERVATION,
+    VOLUME,
+    Cleanup,
+)
 
 LOG = logging.getLogger(__name__)
 
+AT_ONCE = (COMPLETE, ATTACHMENT, VOLUME, REPLACED)  # no doubts, in which others have a say
+TARGET = "target:"  # in the migration_status of a volume that another one (its id follows) is moved to
 BATCH = 50
 FIRST_S, LONGEST_S = 30, 3600  # between two tries: as long as it has lasted, within these
 
@@ -25,7 +36,7 @@ FIRST_S, LONGEST_S = 30, 3600  # between two tries: as long as it has lasted, wi
 def pay_for(deps: Deps, server_uuid: str) -> None:
     """What is due of a server's attachments and volumes, now. Never raises for the volume service's sake."""
     with deps.cell.reading() as tx:
-        found = [one for one in volumes.of_server(tx, server_uuid) if one.kind in (COMPLETE, ATTACHMENT, VOLUME)]
+        found = [one for one in volumes.of_server(tx, server_uuid) if one.kind in AT_ONCE]
     pay(deps, found)
 
 
@@ -105,6 +116,29 @@ def keep_in_use(deps: Deps, volume_id: str) -> None:
         deps.volumes.roll_detaching(volume_id)
 
 
+def _replaced(deps: Deps, one: Cleanup) -> bool:
+    end_migration(deps, one.what, failed=False)
+    return True
+
+
+def _not_replaced(deps: Deps, one: Cleanup) -> bool:
+    """While an operation works on the server, the volume may come to its place yet."""
+    with deps.cell.reading() as tx:
+        if operations.any_open(tx, one.server_uuid):
+            return False
+    end_migration(deps, one.what, failed=True)
+    return True
+
+
+def end_migration(deps: Deps, volume_id: str, failed: bool) -> None:
+    """Tell the volume service how its move to this volume went: it exchanges the ids of both, or deletes this one.
+    Nothing where it knows already. Errors of the client."""
+    with contextlib.suppress(errors.NotFound):
+        status = deps.volumes.get(volume_id).migration_status or ""
+        if status.startswith(TARGET):
+            deps.volumes.complete_migration(status.removeprefix(TARGET), volume_id, error=failed)
+
+
 class Way(NamedTuple):
     """What is done for a cleanup (whether it is over then), in words and in deed."""
 
@@ -116,4 +150,6 @@ class Way(NamedTuple):
 WAYS = {
     COMPLETE: Way("complete attachment", _complete), ATTACHMENT: Way("delete attachment", _delete_attachment),
     RESERVATION: Way("say who has volume", _delete_unknown),
-    DETACHING: Way("take back the detaching of volume", _in_use_again), VOLUME: Way("delete volume", _delete_volume)}
+    DETACHING: Way("take back the detaching of volume", _in_use_again),
+    REPLACED: Way("end the migration to volume", _replaced),
+    NOT_REPLACED: Way("give up the migration to volume", _not_replaced), VOLUME: Way("delete volume", _delete_volume)}

@@ -25,6 +25,7 @@ from nova.model.orders import (
     RescueOrder,
     SnapshotOrder,
     VolumeOrder,
+    VolumeSnapshotOrder,
 )
 from nova.model.strangers import KeptGuest
 from nova.model.volumes import Connector
@@ -136,6 +137,24 @@ class ComputeRPC(Contract):
     @call(timeout=Timeout.LONG, since="1.6", sensitive=True)
     def extend_volumes(self, host: HostName, orders: tuple[VolumeOrder, ...]) -> tuple[Outcome, ...]:
         """Let guests see that a volume has grown."""
+
+    @call(timeout=Timeout.LONG, since="1.6", sensitive=True)
+    def swap_volumes(self, host: HostName, orders: tuple[VolumeOrder, ...]) -> tuple[Outcome, ...]:
+        """Copy a volume of a running guest to the order's ``successor``, which then is the guest's disk by the same
+        name. Nothing when it is. Any error: the guest may have either; ``unswap_volumes`` tells."""
+
+    @call(timeout=Timeout.LONG, since="1.6", sensitive=True)
+    def unswap_volumes(self, host: HostName, orders: tuple[VolumeOrder, ...]) -> tuple[Outcome, ...]:
+        """Stop such a copy, and leave nothing of it: the guest has the volume that it had. Conflict: its disk is the
+        ``successor`` already, for good."""
+
+    @call(timeout=Timeout.LONG, since="1.6")
+    def snapshot_volumes(self, host: HostName, orders: tuple[VolumeSnapshotOrder, ...]) -> tuple[Outcome, ...]:
+        """Have what guests write to a volume that is a file go to a new file, which is there. Nothing when it does."""
+
+    @call(timeout=Timeout.LONG, since="1.6")
+    def merge_volume_snapshots(self, host: HostName, orders: tuple[VolumeSnapshotOrder, ...]) -> tuple[Outcome, ...]:
+        """Take a file out of those that a volume is, after its data are in another one. Nothing when it is out."""
 
     @call(since="1.3", timeout=Timeout.SHORT)
     def refresh_firewall(self, host: HostName) -> None:

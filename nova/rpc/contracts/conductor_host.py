@@ -74,6 +74,11 @@ class ConductorHostRPC(Contract):
     def debt_paid(self, host: HostName, debt_id: int) -> None:
         """What was owed is done; its claim goes back."""
 
+    @call(since="1.8")
+    def volumes_given_up(self, host: HostName, server_uuid: str, volume_ids: tuple[str, ...]) -> None:
+        """A guest gave volumes up after their detach had failed. What is not this host's is ignored, and so is all
+        while an operation works on the server: say it again."""
+
     @call()
     def guest_facts(self, host: HostName, query: GuestQuery) -> GuestFacts:
         """For the metadata service: NotFound when no live server has that address."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from nova import errors
-from nova.model.orders import VolumeOrder
+from nova.model.orders import VolumeOrder, VolumeSnapshotOrder
 from nova.model.states import PowerState
 from nova.model.volumes import Connector, VolumeDisk
 from nova.virt.fake.hypervisor import OFF, FakeHypervisor, Part, knobbed
@@ -45,17 +45,60 @@ class FakeVolumes(Part):
     @knobbed
     def detach_volume(self, order: VolumeOrder, stopped: Callable[[], bool]) -> PowerState:
         found, volume_id = self._hypervisor.store.find(order.server_uuid), order.disk.device.volume_id
-        if found is not None and volume_id in found.volumes and found.power_state not in OFF:
+        if found is not None and volume_id in found.volumes and volume_id not in found.given_up and \
+                found.power_state not in OFF:
             self.release_volume(order)
         with self._hypervisor.changed(order.build) as guest:
             guest.volumes = {one: size for one, size in guest.volumes.items() if one != volume_id}
+            guest.given_up = tuple(one for one in guest.given_up if one != volume_id)
             guest.connected = {one: kind for one, kind in guest.connected.items() if one != volume_id}
             return _state(guest)
 
     @knobbed
-    def give_back(self, server_uuid: str) -> PowerState:
+    def given_up(self, server_uuid: str) -> frozenset[str]:
+        """Those of which a test says so, of a guest that runs."""
         found = self._hypervisor.store.find(server_uuid)
-        return _state(found) if found is not None else PowerState.NOSTATE
+        return frozenset(found.given_up) if found is not None and found.power_state not in OFF else frozenset()
+
+    @knobbed
+    def swap_volume(self, order: VolumeOrder, stopped: Callable[[], bool]) -> PowerState:
+        successor, volume_id = _successor(order), order.disk.device.volume_id
+        with self._hypervisor.changed(order.build) as guest:
+            if guest.power_state in OFF:
+                raise errors.guest.NotRunning(uuid=order.server_uuid)
+            guest.connected = {**guest.connected, volume_id: _kind(guest, successor)}
+            guest.replaced = {**guest.replaced, volume_id: successor.device.volume_id}
+            return _state(guest)
+
+    @knobbed
+    def unswap_volume(self, order: VolumeOrder) -> PowerState:
+        found = self._hypervisor.store.find(order.server_uuid)
+        if found is None:
+            return PowerState.NOSTATE
+        if found.replaced.get(order.disk.device.volume_id) == _successor(order).device.volume_id:
+            raise errors.guest.HasSuccessor(uuid=order.server_uuid, volume=order.disk.device.volume_id)
+        return _state(found)
+
+    @knobbed
+    def snapshot_volume(self, order: VolumeSnapshotOrder) -> PowerState:
+        volume_id = order.device.volume_id
+        with self._hypervisor.changed(order.build) as guest:
+            files = guest.files.get(volume_id, ())
+            if order.new_file not in files:
+                guest.files = {**guest.files, volume_id: (order.new_file, *files)}
+            return _state(guest)
+
+    @knobbed
+    def merge_volume_snapshot(self, order: VolumeSnapshotOrder, stopped: Callable[[], bool]) -> PowerState:
+        volume_id = order.device.volume_id
+        with self._hypervisor.changed(order.build) as guest:
+            files = guest.files.get(volume_id, ())
+            if order.merge_target_file is not None and guest.power_state in OFF:
+                raise errors.guest.NotRunning(uuid=order.server_uuid)
+            left = files[:1] if order.merge_target_file is None else tuple(
+                one for one in files if one != order.file_to_merge)
+            guest.files = {**guest.files, volume_id: left}
+            return _state(guest)
 
     @knobbed
     def extend_volume(self, order: VolumeOrder) -> PowerState:
@@ -68,6 +111,13 @@ class FakeVolumes(Part):
     @knobbed
     def release_volume(self, order: VolumeOrder) -> None:
         """What the guest is asked; it always does, but for what the knobs say."""
+
+
+def _successor(order: VolumeOrder) -> VolumeDisk:
+    """host.VolumeNotConnected: the order names none."""
+    if order.successor is None:
+        raise errors.host.VolumeNotConnected(volume=order.disk.device.volume_id, uuid=order.server_uuid)
+    return order.successor
 
 
 def _kind(guest: FakeGuest, disk: VolumeDisk) -> str:

@@ -35,6 +35,7 @@ from nova.virt.libvirt.guest.remote_consoles import LibvirtRemoteConsoles
 from nova.virt.libvirt.guest.rescue import LibvirtRescuing
 from nova.virt.libvirt.guest.serial_ports import SerialLines
 from nova.virt.libvirt.guest.snapshots import LibvirtSnapshots
+from nova.virt.libvirt.guest.volume_jobs import DiskJobs
 from nova.virt.libvirt.guest.volumes import LibvirtVolumes
 from nova.virt.libvirt.host.events import DomainEvents
 from nova.virt.libvirt.host.report import LibvirtHost, node_uuid
@@ -151,7 +152,9 @@ class LibvirtDriver(interface.Driver):
         self.hot_plug = LibvirtHotPlug(hypervisor=hypervisor, settings=settings, folders=folders,
                                        interfaces=interfaces, facts=facts, releases=releases)
         self.volumes = LibvirtVolumes(hypervisor=hypervisor, settings=settings, folders=folders, facts=facts,
-                                      connections=connections, releases=releases)
+                                      connections=connections, releases=releases,
+                                      jobs=DiskJobs(hypervisor=hypervisor, clock=tools.clock),
+                                      agent=self._agent, images=tools.images)
         self.cold_moves = LibvirtColdMoves(
             hypervisor=hypervisor, settings=settings, folders=folders, disks=tools.disks, tpms=tools.tpms,
             carrier=tools.carrier, interfaces=interfaces)

@@ -21,6 +21,13 @@ class CopyState(NamedTuple):
     failure: str = ""
 
 
+class BlockJob(NamedTuple):
+    """How a job on a disk goes. ``end_bytes`` 0: nobody knows yet."""
+
+    done_bytes: int
+    end_bytes: int
+
+
 class HostSize(NamedTuple):
     cpus: int
     memory_mb: int
@@ -215,6 +222,27 @@ class LibvirtHypervisor(Protocol):
 
     def stop_copy(self, server_uuid: str) -> None:
         """Nothing when there is none."""
+
+    # --- a disk of a running guest: each call may raise guest.NotDefined and host.LibvirtRefused
+
+    def begin_block_copy(self, server_uuid: str, target: str, xml: str) -> None:
+        """Begin to copy the disk ``target`` (vda) to what the ``xml`` of a disk says, which is there."""
+
+    def snapshot_disk(self, server_uuid: str, xml: str) -> None:
+        """Have what is written to a disk go to a file that is there, as the ``xml`` of a snapshot says."""
+
+    def begin_block_pull(self, server_uuid: str, target: str, base: str | None) -> None:
+        """Begin to merge the files below the one that is written to into it, down to ``base`` (a path of the chain),
+        which stays below it; None: all."""
+
+    def begin_block_commit(self, server_uuid: str, target: str, base: str, top: str) -> None:
+        """Begin to merge ``top``, in the middle of the chain, and what is between, into ``base`` below it."""
+
+    def block_job(self, server_uuid: str, target: str) -> BlockJob | None:
+        """None: the disk has none (any more)."""
+
+    def end_block_job(self, server_uuid: str, target: str, pivot: bool) -> None:
+        """``pivot``: the copy is the guest's disk from now on. Else the job ends, or has."""
 
     # --- live migration: each call may raise guest.NotDefined and host.LibvirtRefused, too
 

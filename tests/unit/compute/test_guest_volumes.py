@@ -24,6 +24,7 @@ from tests.unit.compute.test_life import rebuild_order
 from tests.unit.compute.test_live import prepared
 
 SECRET = "AQBq3vJkAAAAABAAq1Wc3pot0fGold"
+CALLS = ["attach_volumes", "detach_volumes", "extend_volumes", "swap_volumes", "unswap_volumes"]
 RUNNING, SHUTDOWN = PowerState.RUNNING, PowerState.SHUTDOWN
 
 
@@ -88,7 +89,7 @@ def test_attach_and_detach_when_they_are_repeated_then_the_guest_has_it_once_or_
         assert seen(world, order) == connected(world, order) == []
 
 
-@pytest.mark.parametrize("call", ["attach_volumes", "detach_volumes", "extend_volumes"])
+@pytest.mark.parametrize("call", CALLS)
 def test_volume_order_when_its_epoch_is_old_or_the_conductor_does_not_grant_it_then_nothing_is_done(world, call):
     order = build_order(epoch=5)
     world.build(order)
@@ -99,7 +100,7 @@ def test_volume_order_when_its_epoch_is_old_or_the_conductor_does_not_grant_it_t
     assert not world.driver.calls
 
 
-@pytest.mark.parametrize("call", ["attach_volume", "detach_volume", "extend_volume"])
+@pytest.mark.parametrize("call", [call[:-1] for call in CALLS])
 def test_volume_order_when_the_driver_fails_then_the_outcome_says_why(world, call):
     order = build_order()
     world.build(order)
@@ -115,16 +116,38 @@ def test_detach_when_the_guest_keeps_it_then_the_outcome_is_a_conflict_and_it_ha
     assert seen(world, order) == connected(world, order) == ["vol-1"]
 
 
-def test_guest_that_kept_a_volume_when_time_goes_by_then_it_is_looked_at_until_it_is_off(world, order, caplog):
+def gives_up_late(world: World, order: BuildOrder, *volumes: str) -> None:
+    """As a guest that was paused does, once it goes on."""
+    with world.driver.hypervisor.changed(order) as guest:
+        guest.given_up = volumes
+
+
+def test_guest_that_kept_a_volume_when_it_gives_it_up_late_then_the_conductor_hears_it_until_the_detach_is_done(
+        world, order, caplog):
     volumes = world.service.doers.volumes
-    assert volumes.give_back() == 0
+    assert volumes.tell_of_given_up() == 0
     world.driver.knobs.fail_next("release_volume", "conflict")
     world.one("detach_volumes", plug(order, 2, disk(), False))
-    world.driver.knobs.fail_next("give_back", "host_refused")
-    assert [volumes.give_back(), volumes.give_back()] == [1, 1] and "gave up late" in caplog.text
+    assert volumes.tell_of_given_up() == 1 and not world.conductor.asked("volumes_given_up")
+    gives_up_late(world, order, "vol-1")
+    world.driver.knobs.fail_next("given_up", "host_refused")
+    assert volumes.tell_of_given_up() == 1 and "gave up late" in caplog.text
+    assert [volumes.tell_of_given_up(), volumes.tell_of_given_up()] == [1, 1]
+    assert world.conductor.asked("volumes_given_up") == [(HOST, order.server_uuid, ("vol-1",))] * 2
+    assert world.one("detach_volumes", plug(order, 3, disk(), False)).ok
+    volumes.tell_of_given_up()
+    assert len(world.conductor.asked("volumes_given_up")) == 2 and seen(world, order) == []
+
+
+def test_guest_that_gave_a_volume_up_when_the_process_is_new_or_the_guest_stops_then_it_is_known_as_long_as_it_runs(
+        world, order):
+    gives_up_late(world, order, "vol-1")
+    world.restart()
+    volumes = world.service.doers.volumes
+    assert volumes.tell_of_given_up() == 1
+    assert world.conductor.asked("volumes_given_up") == [(HOST, order.server_uuid, ("vol-1",))]
     world.one("stop_guests", guest_order(order, 3))
-    assert volumes.give_back() == 0
-    assert world.driver.calls.count(("give_back", order.server_uuid)) == 3
+    assert volumes.tell_of_given_up() == 0
 
 
 def test_detach_when_the_attach_of_the_same_operation_is_in_progress_then_it_comes_after_it(world):
@@ -183,7 +206,7 @@ def test_build_when_the_driver_has_no_volumes_then_the_host_refuses_it_and_nothi
     assert plain.leftovers() == [] and plain.one("build_guests", build_order()).ok
 
 
-@pytest.mark.parametrize("call", ["attach_volumes", "detach_volumes", "extend_volumes"])
+@pytest.mark.parametrize("call", CALLS)
 def test_volume_order_when_the_driver_has_no_volumes_then_the_host_refuses_it(plain, call):
     order = build_order()
     plain.build(order)
@@ -256,7 +279,7 @@ def test_volume_orders_when_the_driver_has_none_then_nothing_is_asked_of_the_con
     markers: Markers = None  # type: ignore[assignment]
     tools = BuildTools(type("Bare", (Driver,), {})(), None, markers, markers, markers, host=HOST)
     with pytest.raises(Exception, match="no disks on volumes"):
-        VolumeOrders(tools.volumes, None).attach(  # type: ignore[arg-type]
+        VolumeOrders(tools.volumes, None, None).attach(  # type: ignore[arg-type]
             plug(build_order(), 1, disk()), None, None)  # type: ignore[arg-type]
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from nova import errors
 from nova.model.orders import BuildOrder
-from nova.virt.libvirt.disks import plan
+from nova.virt.libvirt.disks import plan, volume_files
 from nova.virt.libvirt.disks.folders import DiskRecord, Folder, Folders
 from nova.virt.libvirt.disks.maker import DiskMaker
 from nova.virt.libvirt.disks.tpm import Tpms
@@ -18,6 +18,7 @@ from nova.virt.libvirt.host.facts import HypervisorFacts
 from nova.virt.libvirt.hypervisor import LibvirtHypervisor
 from nova.virt.libvirt.settings import LibvirtSettings
 from nova.virt.libvirt.xml import specs
+from nova.virt.libvirt.xml.disks import with_chains
 from nova.virt.libvirt.xml.domain import domain_xml
 
 
@@ -51,11 +52,15 @@ class Definer:
         self.hypervisor.drop_saved(order.server_uuid)  # or its next start would go on from there
 
     def arriving(self, order: BuildOrder, lines: tuple[specs.SerialLine, ...]) -> str:
-        """The guest as it would be defined here, for what comes of it from elsewhere to be compared with."""
+        """The guest as it would be defined here, for what comes of it from elsewhere to be compared with; with all that
+        lies under its volumes' files, as their headers say now. guest.DiskUnsafe."""
         folder = self.folders.of(order.server_uuid)
         spec = self._spec(order, folder.shown_disks(), folder)
         ports = max(spec.devices.serial_ports, len(lines))  # a guest keeps those that it has
-        return _xml(replace(spec, devices=replace(spec.devices, serial_ports=ports)), folder, lines)
+        made = _xml(replace(spec, devices=replace(spec.devices, serial_ports=ports)), folder, lines)
+        chains = {one.volume_id: volume_files.chain(one.path, one.format)[1:] for one in folder.volumes()
+                  if one.format != "raw"}
+        return with_chains(made, chains) if chains else made
 
     def _spec(self, order: BuildOrder, disks: tuple[DiskRecord, ...], folder: Folder) -> specs.GuestSpec:
         return guest_spec(order, disks, folder.path, self.facts(), self.settings, folder.volumes())

@@ -7,39 +7,25 @@ from __future__ import annotations
 
 import logging
 import os
-import xml.etree.ElementTree as ET
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 from nova import errors
 from nova.model.orders import VolumeOrder
 from nova.model.states import PowerState
 from nova.model.volumes import Connector, VolumeDisk
-from nova.virt.libvirt.disks.folders import Folders
-from nova.virt.libvirt.guest.definition import volume_spec
-from nova.virt.libvirt.guest.release import Released, Releases
-from nova.virt.libvirt.host.facts import HypervisorFacts
-from nova.virt.libvirt.hypervisor import Definitions, LibvirtHypervisor
-from nova.virt.libvirt.settings import LibvirtSettings
-from nova.virt.libvirt.volumes.connections import VolumeConnections
+from nova.virt.libvirt.guest.release import Released
+from nova.virt.libvirt.guest.volume_files import LibvirtVolumeFiles
+from nova.virt.libvirt.guest.volume_swaps import LibvirtVolumeSwaps
+from nova.virt.libvirt.hypervisor import Definitions
 from nova.virt.libvirt.xml import disks as xml
-from nova.virt.libvirt.xml.specs import DiskSpec
 
 LOG = logging.getLogger(__name__)
 
 GIB = 1 << 30
 
 
-@dataclass(frozen=True, kw_only=True)
-class LibvirtVolumes:
-    hypervisor: LibvirtHypervisor
-    settings: LibvirtSettings
-    folders: Folders
-    facts: Callable[[], HypervisorFacts]
-    connections: VolumeConnections
-    releases: Releases
-
+class LibvirtVolumes(LibvirtVolumeSwaps, LibvirtVolumeFiles):
     def connector(self) -> Connector:
         """In os-brick's words, as far as the kinds of volumes here need them."""
         system = os.uname()
@@ -64,7 +50,7 @@ class LibvirtVolumes:
                 self._revert(order)
                 raise
         self.folders.of(uuid).keep_order(order.build)
-        return self._state_or_none(uuid)
+        return self.state_or_none(uuid)
 
     def detach_volume(self, order: VolumeOrder, stopped: Callable[[], bool]) -> PowerState:
         uuid, volume_id, folder = order.server_uuid, order.disk.device.volume_id, self.folders.of(order.server_uuid)
@@ -78,18 +64,13 @@ class LibvirtVolumes:
         self.connections.let_go(uuid, volume_id)
         if folder.exists():
             folder.keep_order(order.build)
-        return self._state_or_none(uuid)
+        return self.state_or_none(uuid)
 
-    def give_back(self, server_uuid: str) -> PowerState:
+    def given_up(self, server_uuid: str) -> frozenset[str]:
         running, kept = self.releases.definitions(server_uuid)
-        late = xml.volume_targets(kept).keys() - xml.volume_targets(running).keys() if running and kept else ()
-        for volume_id in sorted(late):
-            disk = xml.find(kept or "", volume_id)
-            if disk is not None:
-                LOG.warning("the guest gave up volume %s after nobody waited for it, and gets it back", volume_id,
-                            extra={"server": server_uuid})
-                self.hypervisor.attach_device(server_uuid, ET.tostring(disk, encoding="unicode"), True)
-        return self._state_or_none(server_uuid)
+        if running is None or kept is None:
+            return frozenset()
+        return frozenset(xml.volume_targets(kept).keys() - xml.volume_targets(running).keys())
 
     def extend_volume(self, order: VolumeOrder) -> PowerState:
         uuid, device = order.server_uuid, order.disk.device
@@ -100,25 +81,18 @@ class LibvirtVolumes:
         folder = self.folders.of(uuid)
         if folder.exists():
             folder.keep_order(order.build)
-        return self._state_or_none(uuid)
+        return self.state_or_none(uuid)
 
     # --- inside
 
     def _plug_in(self, order: VolumeOrder, found: Definitions) -> None:
         uuid, volume_id = order.server_uuid, order.disk.device.volume_id
-        spec = self._spec(order, found)
+        [record] = [one for one in self.folders.of(uuid).volumes() if one.volume_id == volume_id]
+        spec = self.spec(order.build, order.disk.device, record, found)
         self.folders.of(uuid).note_targets({volume_id: spec.target})
         for text, running in ((found.kept, False), (found.running, True)):
             if text is not None and xml.find(text, volume_id) is None:
                 self.hypervisor.attach_device(uuid, xml.device_xml(spec, text), running)
-
-    def _spec(self, order: VolumeOrder, found: Definitions) -> DiskSpec:
-        """By a name that no other disk of the guest has, neither as it runs nor as it starts next."""
-        volume_id, names = order.disk.device.volume_id, set[str]()
-        for text in (one for one in found if one is not None):
-            names |= xml.targets(text) - {xml.volume_targets(text).get(volume_id, "")}
-        [record] = [one for one in self.folders.of(order.server_uuid).volumes() if one.volume_id == volume_id]
-        return volume_spec(order.build, order.disk.device, record, self.facts(), self.settings, names)
 
     def _revert(self, order: VolumeOrder) -> None:
         """After an attach that failed. What the guest keeps stays connected: it goes when the guest does."""
@@ -130,10 +104,6 @@ class LibvirtVolumes:
                 self.connections.let_go(uuid, volume_id)
         except errors.NovaError as error:
             LOG.warning("a volume that could not be plugged in was not taken back: %s", error, extra={"server": uuid})
-
-    def _state_or_none(self, server_uuid: str) -> PowerState:
-        state = self.hypervisor.state(server_uuid)
-        return PowerState.NOSTATE if state is None else state
 
 
 def _find(volume_id: str, definition: str) -> xml.Element | None:

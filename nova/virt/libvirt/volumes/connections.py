@@ -62,6 +62,20 @@ class VolumeConnections:
             if record.volume_id == volume_id:
                 self._let_go(folder, record)
 
+    def replace(self, server_uuid: str, volume_id: str, successor_id: str) -> None:
+        """The successor goes by the volume's id from now on; what that was is let go. Nothing when it is done."""
+        folder = self.folders.of(server_uuid)
+        known = {one.volume_id: one for one in folder.volumes()}
+        if (new := known.pop(successor_id, None)) is None:
+            return
+        old = known.pop(volume_id, None)
+        if old is not None and old.kind in KINDS and (old.mount, old.path) != (new.mount, new.path):
+            with self._shared(old):
+                used = self._is_used(folder, old, (*known.values(), new))
+                KINDS[old.kind].disconnect(old, used, self.tools)
+        target = old.target if old is not None else new.target
+        folder.keep_volumes((*known.values(), msgspec.structs.replace(new, volume_id=volume_id, target=target)))
+
     # --- inside
 
     def _record(self, server_uuid: str, disk: VolumeDisk, known: Mapping[str, VolumeRecord],

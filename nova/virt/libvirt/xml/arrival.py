@@ -122,7 +122,7 @@ def _put_volume(disk: Element, volumes: Mapping[str, str]) -> None:
         raise errors.move.BadDestination(reason=f"it does not tell how it reaches volume {volume}")
     there = ET.fromstring(volumes[volume])
     disk.set("type", there.get("type", ""))
-    for tag in ("source", "auth"):
+    for tag in ("source", "auth", "backingStore"):
         for part in disk.findall(tag):
             disk.remove(part)
         disk.extend(there.findall(tag))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import xml.etree.ElementTree as ET
+from collections.abc import Mapping, Sequence
 
-from nova.virt.libvirt.xml.build import Element
+from nova.virt.libvirt.xml.build import Element, add
 from nova.virt.libvirt.xml.devices import add_disk
 from nova.virt.libvirt.xml.specs import DiskSpec
 
@@ -35,6 +36,13 @@ def target_of(disk: Element) -> str:
     return target.get("dev", "") if target is not None else ""
 
 
+def source_of(disk: Element) -> str:
+    """Its file, device, or pool/image; empty when it has none."""
+    source = disk.find("source")
+    return next((source.get(name, "") for name in ("file", "dev", "name") if source.get(name)), "") \
+        if source is not None else ""
+
+
 def targets(definition: str) -> frozenset[str]:
     """The names of all disks."""
     return frozenset(target_of(disk) for disk in ET.fromstring(definition).iterfind("devices/disk"))
@@ -50,6 +58,47 @@ def volume_sources(definition: str) -> dict[str, str]:
     """The disks on volumes, by volume, as the definition has them."""
     found = {volume_of(disk): disk for disk in ET.fromstring(definition).iterfind("devices/disk")}
     return {volume: ET.tostring(disk, encoding="unicode") for volume, disk in found.items() if volume is not None}
+
+
+def copy_to(spec: DiskSpec) -> str:
+    """Where a disk is copied to: no more than how that is reached."""
+    devices = ET.Element("devices")
+    add_disk(devices, spec)
+    [disk] = devices
+    for part in [one for one in disk if one.tag not in ("driver", "source", "auth", "encryption")]:
+        disk.remove(part)
+    return ET.tostring(disk, encoding="unicode")
+
+
+def with_source(definition: str, volume_id: str, spec: DiskSpec) -> str:
+    """The definition with what that volume's disk lies on in place of what it lay on."""
+    domain = ET.fromstring(definition)
+    [disk] = [one for one in domain.iterfind("devices/disk") if volume_of(one) == volume_id]
+    there = ET.fromstring(copy_to(spec))
+    disk.set("type", there.get("type", ""))
+    for part in [one for one in disk if one.tag in ("driver", "source", "auth", "encryption", "backingStore")]:
+        disk.remove(part)
+    for number, part in enumerate(there):
+        disk.insert(number, part)
+    return ET.tostring(domain, encoding="unicode")
+
+
+def with_chains(definition: str, chains: Mapping[str, Sequence[tuple[str, str]]]) -> str:
+    """The definition with all that lies under the files of these volumes (path, format), the lowest last."""
+    domain = ET.fromstring(definition)
+    for disk in domain.iterfind("devices/disk"):
+        volume = volume_of(disk)
+        if volume is None or volume not in chains:
+            continue
+        for part in disk.findall("backingStore"):
+            disk.remove(part)
+        above = disk
+        for path, image_format in chains[volume]:
+            above = add(above, "backingStore", type_="file")
+            add(above, "format", type_=image_format)
+            add(above, "source", file=path)
+        add(above, "backingStore")
+    return ET.tostring(domain, encoding="unicode")
 
 
 def device_xml(spec: DiskSpec, definition: str) -> str:

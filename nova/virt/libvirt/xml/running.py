@@ -55,6 +55,21 @@ def copy_xml(definition: str, target: str, path: str, image_format: str) -> str:
     return ET.tostring(backup, encoding="unicode")
 
 
+def disk_snapshot_xml(definition: str, target: str, path: str, image_format: str) -> str:
+    """A snapshot of the disk ``target`` into the file ``path``, and of no other disk."""
+    snapshot = ET.Element("domainsnapshot")
+    disks = add(snapshot, "disks")
+    for disk in ET.fromstring(definition).iterfind("devices/disk/target"):
+        name = disk.get("dev")
+        if name != target:
+            add(disks, "disk", name=name, snapshot="no")
+            continue
+        made = add(disks, "disk", name=name, snapshot="external", type_="file")
+        add(made, "driver", type_=image_format)
+        add(made, "source", file=path)
+    return ET.tostring(snapshot, encoding="unicode")
+
+
 def copies_to(backup: str) -> frozenset[str]:
     """The files that a backup writes to."""
     return frozenset(target.get("file", "") for target in ET.fromstring(backup).iterfind("disks/disk/target"))

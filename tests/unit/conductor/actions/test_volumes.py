@@ -31,6 +31,7 @@ from nova.model.server_orders import (
 from nova.model.server_parts import ExternalEvent
 from nova.model.servers import ServerQuery
 from nova.model.volumes import AttachVolume, BlockDevice
+from tests.fakes.compute_hosts import refused
 from tests.fakes.rows import new_uuid
 from tests.fakes.small_cloud import DEMO, SmallCloud
 from tests.fakes.volumes import SECRET
@@ -207,6 +208,47 @@ def test_detach_when_the_guest_does_not_let_go_then_it_has_it_as_before(cloud: S
     detach(cloud, uuid, volume)
     check_whole(cloud, uuid, volume)
     assert cloud.journal(uuid)[-1].outcome == "error"
+
+
+def keeps_volume(cloud: SmallCloud) -> tuple[str, str, str]:
+    """A server whose guest did not give its volume up, the volume, the host."""
+    uuid, volume = with_volume(cloud)
+    host = cloud.computes[cloud.server(uuid).host]
+    host.answers["detach_volume"] = refused(errors.guest.KeepsVolume(uuid=uuid, volume=volume, seconds=1.0))
+    detach(cloud, uuid, volume)
+    host.answers.clear()
+    return uuid, volume, host.host
+
+
+def test_volume_when_the_guest_gives_it_up_after_its_detach_failed_then_the_detach_is_ended(cloud: SmallCloud) -> None:
+    uuid, volume, host = keeps_volume(cloud)
+    check_whole(cloud, uuid, volume)
+    cloud.hosts.volumes_given_up(host, uuid, (volume,))
+    cloud.ended(uuid)
+    check_free(cloud, uuid, volume)
+    assert listed(cloud, uuid) == [] and cloud.journal(uuid)[-1].action == "detach_volume"
+    cloud.hosts.volumes_given_up(host, uuid, (volume,))
+    assert len(cloud.journal(uuid)) == 4
+
+
+def test_volume_when_a_host_says_that_it_was_given_up_and_has_no_say_then_nothing_is_done(cloud: SmallCloud,
+                                                                                          monkeypatch: Any) -> None:
+    uuid, volume, host = keeps_volume(cloud)
+    [other] = {*cloud.computes} - {host}
+    cloud.hosts.volumes_given_up(other, uuid, (volume,))
+    cloud.hosts.volumes_given_up(host, uuid, (new_uuid(),))
+    cloud.hosts.volumes_given_up(host, new_uuid(), (volume,))
+    devices = tuple(msgspec.structs.replace(one, boot_index=0) for one in cloud.server(uuid).volumes)
+    root = sa.update(tables.servers).where(tables.servers.c.uuid == uuid)
+    cloud.write("cell", root.values(volumes=devices))
+    with pytest.raises(errors.Invalid, match="boots from"):
+        cloud.hosts.volumes_given_up(host, uuid, (volume,))
+    cloud.write("cell", root.values(volumes=tuple(msgspec.structs.replace(one, boot_index=None) for one in devices)))
+    with monkeypatch.context() as patch:
+        patch.setattr(operations, "any_open", lambda *args: True)
+        cloud.hosts.volumes_given_up(host, uuid, (volume,))
+    check_whole(cloud, uuid, volume)
+    assert len(cloud.journal(uuid)) == 3
 
 
 def test_detach_when_the_host_is_down_then_refused_and_the_volume_stays_in_use(cloud: SmallCloud) -> None:

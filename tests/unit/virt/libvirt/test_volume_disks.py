@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import subprocess
 import uuid
 import xml.etree.ElementTree as ET
 from pathlib import Path
@@ -21,7 +23,7 @@ from nova.virt.libvirt.xml.arrival import ArrivalPaths, arrival_xml, copied_disk
 from nova.virt.libvirt.xml.domain import domain_xml
 from tests.contract.driver_conformance import build, make_order, unbuild
 from tests.contract.driver_move_cases import move_order
-from tests.contract.driver_volume_cases import attach, detach, of_file, silent, volume_order
+from tests.contract.driver_volume_cases import attach, detach, of_file, silent, snapshot_order, volume_order
 from tests.fakes.clocks import QuickClock
 from tests.unit.virt.libvirt.orders import DISKS, FOLDER, able, image, order, settings
 from tests.unit.virt.libvirt.test_libvirt_driver import Rig
@@ -187,20 +189,16 @@ def test_detach_when_the_guest_gave_it_up_late_then_the_next_does_the_rest_witho
     assert has(quick, guest, one) == NONE and quick.hypervisor.asked_for == asked + 1
 
 
-def test_volume_that_was_given_up_late_when_it_is_given_back_then_the_guest_has_it_as_its_owner_was_told(
-        quick, guest, one):
+def test_volume_when_its_guest_gave_it_up_late_then_the_host_sees_that_while_the_guest_runs(quick, guest, one):
     uuid = guest.server_uuid
     attach(quick.driver, guest, one)
-    before = quick.hypervisor.definitions_of(uuid)
-    assert quick.driver.volumes.give_back(uuid) == PowerState.RUNNING
-    assert quick.hypervisor.definitions_of(uuid) == before
-    late = ET.tostring(disk_xml.find(before.running, one.device.volume_id), encoding="unicode")
+    assert quick.driver.volumes.given_up(uuid) == frozenset() == quick.driver.volumes.given_up(one.device.volume_id)
+    running = quick.hypervisor.definitions_of(uuid).running
+    late = ET.tostring(disk_xml.find(running, one.device.volume_id), encoding="unicode")
     quick.hypervisor.detach_device(uuid, late, True)
-    assert has(quick, guest, one) == (False, True, True)
-    assert quick.driver.volumes.give_back(uuid) == PowerState.RUNNING
-    assert has(quick, guest, one) == ALL
+    assert quick.driver.volumes.given_up(uuid) == {one.device.volume_id}
     quick.driver.lifecycle.shut_down(uuid, 0)
-    assert quick.driver.volumes.give_back(uuid) == PowerState.SHUTDOWN
+    assert quick.driver.volumes.given_up(uuid) == frozenset()
 
 
 def test_detach_when_a_newer_order_comes_then_it_is_given_up(quick, guest, one):
@@ -365,20 +363,38 @@ def test_live_migration_when_a_volume_was_plugged_in_then_it_goes_by_its_name_an
             host.close()
 
 
-def test_arrival_when_a_volume_is_in_qcow2_then_it_is_refused_and_nothing_of_it_is_left(tmp_path, links, one):
+def test_live_migration_when_a_volume_has_snapshots_then_the_destination_says_what_lies_under_it(tmp_path, links):
     rig = two(MoveRig(tmp_path / "a", links), MoveRig(tmp_path / "b", links))
-    made, folders = make_order(rig.bridge), rig.other.driver.tools.folders
+    made, one = make_order(rig.bridge), of_file(tmp_path / "base")
+    for name, below, kind in (("s1", "base", "raw"), ("s2", "s1", "qcow2")):
+        subprocess.run(["qemu-img", "create", "-q", "-u", "-f", "qcow2", "-b", below, "-F", kind, str(tmp_path / name),
+                        "1M"], check=True)
+    there = msgspec.structs.replace(one, connection=VolumeConnection(kind="local", data={
+        "device_path": str(tmp_path / "s2")}))
     try:
         build(rig, made)
+        attach(rig.driver, made, one)
+        for name in ("s1", "s2"):
+            rig.driver.volumes.snapshot_volume(snapshot_order(made, one, new_file=name))
         source = rig.driver.live_moves.describe(made.server_uuid)
-        rig.other.driver.volumes.connect(made.server_uuid, (one,))
-        folder = folders.of(made.server_uuid)
+        rig.other.driver.volumes.connect(made.server_uuid, (there,))
+        folder = rig.other.driver.tools.folders.of(made.server_uuid)
         folder.keep_volumes(tuple(msgspec.structs.replace(it, format="qcow2") for it in folder.volumes()))
-        move = move_order(silent(msgspec.structs.replace(made, volumes=(one,))), source)
-        with pytest.raises(errors.host.VolumeData, match="qcow2"):
+        move = move_order(silent(msgspec.structs.replace(made, volumes=(there,))), source)
+        arrival = rig.other.driver.live_moves.prepare_arrival(move, rig.other.images)
+        text = json.loads(arrival.facts["volumes"])[one.device.volume_id]
+        disk, found = ET.fromstring(text), []
+        while (below := disk.find("backingStore")) is not None and len(below):
+            found.append((Path(below.find("source").get("file")).name, below.find("format").get("type")))
+            disk = below
+        assert found == [("s1", "qcow2"), ("base", "raw")] and below is not None  # its end is said, too
+        (tmp_path / "s1").unlink()
+        with pytest.raises(errors.guest.DiskUnsafe, match="can not be read"):
             rig.other.driver.live_moves.prepare_arrival(move, rig.other.images)
-        assert rig.other.left_over(made) == []
     finally:
+        rig.other.driver.volumes.disconnect(made.server_uuid)
+        rig.driver.lifecycle.destroy(made.server_uuid)
+        rig.driver.volumes.disconnect(made.server_uuid)
         unbuild(rig, made)
         for host in (rig.other, rig):
             host.close()

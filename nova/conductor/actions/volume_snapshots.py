@@ -1,0 +1,188 @@
+"""Snapshots of volumes that are files, and in use: the volume service has the guest's host make them and merge them.
+
+Only the host can: QEMU has the files open. Once it is done, the volume service hears "90 %", and does the rest.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import time
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from nova import concurrency, errors
+from nova.conductor.actions.volume_turns import attached_device, in_turn
+from nova.conductor.actions.volumes import VolumeOperation, device_of
+from nova.conductor.engine.begin import begin, locked
+from nova.conductor.engine.deps import Deps
+from nova.conductor.engine.operation import Op, Result
+from nova.conductor.engine.workflow import Step, Workflow
+from nova.conductor.steps.guests import ORDERS, build_order, fence, results_of
+from nova.db import states, volumes
+from nova.db.engine import Connection
+from nova.db.server_row import ServerRow
+from nova.model.orders import Outcome, VolumeSnapshotOrder
+from nova.model.states import VmState
+from nova.model.volumes import CREATING, DELETING, NewAssistedSnapshot, OldAssistedSnapshot
+
+LOG = logging.getLogger(__name__)
+
+HOST_IS_DONE = "90%"
+WAIT_S = 5.0  # for other operations on the server's devices
+LOOK_S, LOOKS_S = 0.5, 60.0  # between two looks at the snapshot, and how long in all
+RUNNING = (VmState.ACTIVE.value, VmState.PAUSED.value, VmState.RESIZED.value)
+
+
+class VolumeSnapshotOperation(VolumeOperation):
+    """``snapshot_id``: the volume service's. The files are beside the volume's own; see the values of the requests."""
+
+    snapshot_id: str = ""
+    new_file: str = ""
+    file_to_merge: str | None = None
+    merge_target_file: str | None = None
+
+
+class AssistedSnapshots:
+    """The calls of ServerVolumeCalls about them. The volume service knows no answer but 400 for what can not be."""
+
+    def __init__(self, deps: Deps) -> None:
+        self.deps = deps
+
+    def create_assisted_snapshot(self, wanted: NewAssistedSnapshot) -> None:
+        """volume.SnapshotNotNow."""
+        self._begin("snapshot_volume", wanted.volume_id, lambda row: VolumeSnapshotOperation(
+            device_id="", snapshot_id=wanted.snapshot_id, new_file=wanted.new_file))
+
+    def delete_assisted_snapshot(self, gone: OldAssistedSnapshot) -> None:
+        """volume.SnapshotNotNow: also when the guest would have to run, and does not."""
+        def arguments(row: ServerRow) -> VolumeSnapshotOperation:
+            if gone.merge_target_file is not None and row.vm_state not in RUNNING:
+                raise errors.volume.SnapshotNotNow(volume=gone.volume_id, reason="only a guest that runs can do it")
+            return VolumeSnapshotOperation(device_id="", snapshot_id=gone.snapshot_id, file_to_merge=gone.file_to_merge,
+                                           merge_target_file=gone.merge_target_file)
+        self._begin("merge_volume_snapshot", gone.volume_id, arguments)
+
+    def _begin(self, action: str, volume_id: str, arguments: Callable[[ServerRow], VolumeSnapshotOperation]
+               ) -> None:
+        with self.deps.cell.reading() as tx:
+            holders = volumes.holders(tx, volume_id)
+        if len(holders) != 1:
+            raise errors.volume.SnapshotNotNow(volume=volume_id, reason=f"{len(holders)} servers have it")
+        [uuid] = holders
+
+        def write(tx: Connection) -> states.Entry:
+            row = locked(tx, uuid)
+            device = attached_device(row, volume_id, root=True)
+            if not row.host:
+                raise errors.volume.SnapshotNotNow(volume=volume_id, reason="its server is on no host")
+            return begin(self.deps, tx, action, uuid, msgspec.structs.replace(
+                arguments(row), device_id=device.id, volume_id=volume_id))
+        try:
+            entry = in_turn(self.deps, uuid, write, time.monotonic() + WAIT_S)
+        except (errors.WrongState, errors.Conflict) as error:
+            raise errors.volume.SnapshotNotNow(volume=volume_id, reason=error.message) from None
+        self.deps.runner.start([entry])
+
+
+Call = Callable[[str, tuple[VolumeSnapshotOrder, ...]], tuple[Outcome, ...]]
+
+
+class ChangeVolumeFiles(Step):
+    """The guest's host has changed the files that the volume is. From here on there is no way back. Undo: the volume
+    service hears that it was not done. What an error leaves open, the same order tells when it is given again; a host
+    that does not answer keeps the operation waiting."""
+
+    uses = ORDERS
+    decisive = True
+    failed = "error"  # the snapshot's status then
+
+    def do(self, deps: Deps, ops: Sequence[Op]) -> Sequence[Result]:
+        return [self._change(deps, op) for op in ops]
+
+    def _change(self, deps: Deps, op: Op) -> Result:
+        result = self._send(deps, op)
+        if isinstance(result, errors.NovaError) and not isinstance(result, errors.Overtaken):
+            result = self._send(deps, op)  # one that came too late may have been done before
+        return result if isinstance(result, errors.NovaError) else {**result, "committed": True}
+
+    def _send(self, deps: Deps, op: Op) -> Result:
+        """daemon.WorkflowNotYet: nobody knows what the host has done."""
+        asked, device = op.asked(VolumeSnapshotOperation), device_of(op)
+        if device is None or not op.server.host:
+            return errors.volume.NotAttached(server=op.uuid, volume=asked.volume_id)
+        build = build_order(deps, op.server, op, fence(op))
+        order = VolumeSnapshotOrder(
+            server_uuid=op.uuid, instance_name=build.instance_name, fence=build.fence, build=build, device=device,
+            new_file=asked.new_file, file_to_merge=asked.file_to_merge, merge_target_file=asked.merge_target_file)
+        try:
+            [result] = results_of([op], self.call(deps)(op.server.host, (order,)))
+        except errors.Unavailable as error:
+            raise errors.daemon.WorkflowNotYet(what=f"the host of the guest ({error.message})") from error
+        return result if isinstance(result, errors.NovaError) else {**result, "host": op.server.host}
+
+    def call(self, deps: Deps) -> Call:
+        """The order's."""
+        raise NotImplementedError
+
+    def undo(self, deps: Deps, ops: Sequence[Op]) -> None:
+        for op in ops:
+            snapshot = op.asked(VolumeSnapshotOperation).snapshot_id
+            try:
+                deps.volumes.set_snapshot_status(snapshot, self.failed)
+            except errors.NovaError as error:  # the volume service does not wait for ever
+                LOG.warning("the volume service does not hear that snapshot %s failed: %s", snapshot, error.message,
+                            extra={"server": op.uuid})
+
+
+class SnapshotVolume(ChangeVolumeFiles):
+    """The guest writes to the new file."""
+
+    event = "compute_snapshot_volume"
+
+    def call(self, deps: Deps) -> Call:
+        return deps.compute.snapshot_volumes
+
+
+class MergeVolumeSnapshot(ChangeVolumeFiles):
+    """The file that is to go is none of the guest's."""
+
+    event = "compute_merge_volume_snapshot"
+    failed = "error_deleting"
+
+    def call(self, deps: Deps) -> Call:
+        return deps.compute.merge_volume_snapshots
+
+
+class TellVolumeService(Step):
+    """The volume service knows that the host's part is over, and has done its own: only then may others begin
+    something, as it alone knows which file the volume is."""
+
+    uses = ("volumes",)
+    lenient = True
+    status = CREATING  # the snapshot's meanwhile
+
+    def do(self, deps: Deps, ops: Sequence[Op]) -> Sequence[Result]:
+        for op in ops:
+            self._tell(deps, op.asked(VolumeSnapshotOperation).snapshot_id)
+        return [{} for _ in ops]
+
+    def _tell(self, deps: Deps, snapshot: str) -> None:
+        with contextlib.suppress(errors.NotFound, errors.Invalid):  # it has given up, or knows it already
+            deps.volumes.set_snapshot_status(snapshot, self.status, HOST_IS_DONE)
+            end = time.monotonic() + LOOKS_S
+            while deps.volumes.get_snapshot(snapshot).status == self.status and time.monotonic() < end:
+                concurrency.sleep(LOOK_S)
+
+
+class TellOfMerge(TellVolumeService):
+    """Of a snapshot that goes."""
+
+    status = DELETING
+
+
+SNAPSHOT_VOLUME = Workflow("snapshot_volume", SnapshotVolume(), TellVolumeService(), asks=VolumeSnapshotOperation)
+
+MERGE_VOLUME_SNAPSHOT = Workflow("merge_volume_snapshot", MergeVolumeSnapshot(), TellOfMerge(),
+                                 asks=VolumeSnapshotOperation)

@@ -1,0 +1,224 @@
+"""A volume that becomes another one while its guest runs: the volume service migrates it, and has us copy it.
+
+To the server it stays the same volume. Its data go to a new one, which the volume service has made; at the end that
+service exchanges the ids of both, so that our record keeps the id that it has, and so does the disk of the guest.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from nova import errors
+from nova.conductor.actions.volume_turns import attached_device, check_host, in_turn
+from nova.conductor.actions.volumes import VolumeOperation, VolumeOrderStep, device_of
+from nova.conductor.engine import volume_cleanups
+from nova.conductor.engine.begin import begin, locked, row_of
+from nova.conductor.engine.deps import Deps
+from nova.conductor.engine.operation import Op, Result
+from nova.conductor.engine.workflow import Step, Workflow
+from nova.conductor.steps.volumes import DOUBT_S, RETRY_S, connection_of, connector_of, devices, learn
+from nova.db import states, volumes
+from nova.db.engine import Connection
+from nova.db.states import PerServer
+from nova.db.types import AnyColumn
+from nova.db.volumes import ATTACHMENT, COMPLETE, DETACHING, NOT_REPLACED, REPLACED, RESERVATION, Cleanup
+from nova.model.orders import VolumeOrder
+from nova.model.volumes import AVAILABLE, BlockDevice, Volume, VolumeAttachment, VolumeDisk
+
+NOT_MOVED = (None, "", "none", "success", "error")  # migration_status of a volume that the volume service does not move
+WAIT_S = 5.0  # for other operations on the server's devices
+
+
+class SwapOperation(VolumeOperation):
+    """``old_volume_id``: the device's, which stays its id; ``attachment_id``: to the new volume, for this server."""
+
+    old_volume_id: str = ""
+    new_volume_id: str = ""
+    attachment_id: str = ""
+
+
+class VolumeSwaps:
+    """The call of ServerVolumeCalls about swaps.
+
+    The volume service asks, with an account of its own, which need not see the project's volumes: whoever may ask at
+    all may have them swapped, so all is done with our credentials.
+    """
+
+    def __init__(self, deps: Deps) -> None:
+        self.deps = deps
+
+    def swap_volume(self, server_uuid: str, volume_id: str, new_volume_id: str) -> None:
+        """volume.NotAttached, NotFound: the old one; Refused, CanNotReplace: the new one; SwapNotAsked: only the volume
+        service may have volumes swapped, and only while it moves one; HostDown, Busy; server.WrongState."""
+        device = attached_device(row_of(self.deps, server_uuid), volume_id, root=True)
+        old = self.deps.volumes.get(volume_id)
+        _check(old, self._new(old, new_volume_id))
+        check_host(self.deps, server_uuid)
+        doubts = [Cleanup(DETACHING, volume_id, server_uuid), Cleanup(RESERVATION, new_volume_id, server_uuid),
+                  Cleanup(NOT_REPLACED, new_volume_id, server_uuid)]
+        self.deps.cell.transact(lambda tx: volumes.add_cleanups(tx, doubts, DOUBT_S))
+        self.deps.runner.start([self._begun(server_uuid, device, new_volume_id, doubts)])
+
+    def _begun(self, uuid: str, device: BlockDevice, new_id: str, doubts: Sequence[Cleanup]) -> states.Entry:
+        """The old volume is being detached, the new one is reserved, and the operation has begun; or none of it."""
+        made: list[VolumeAttachment] = []
+
+        def write(tx: Connection) -> states.Entry:
+            attached_device(locked(tx, uuid), device.volume_id, root=True)
+            return begin(self.deps, tx, "swap_volume", uuid, SwapOperation(
+                device_id=device.id, volume_id=device.volume_id, old_volume_id=device.volume_id, new_volume_id=new_id,
+                attachment_id=made[0].id))
+        try:
+            self.deps.volumes.begin_detaching(device.volume_id)
+            made.append(self.deps.volumes.reserve(new_id, uuid))
+            return in_turn(self.deps, uuid, write, time.monotonic() + WAIT_S)
+        except errors.NovaError:
+            volume_cleanups.pay(self.deps, [Cleanup(ATTACHMENT, one.id, uuid) for one in made])
+            with contextlib.suppress(errors.NovaError):  # then it is done later
+                volume_cleanups.keep_in_use(self.deps, device.volume_id)
+                # the volume service is told of the failure by our answer
+                self.deps.cell.transact(lambda tx: volumes.drop_cleanups(tx, doubts))
+            raise
+
+    def _new(self, old: Volume, new_volume_id: str) -> Volume:
+        try:
+            return self.deps.volumes.get(new_volume_id)
+        except errors.NotFound:
+            raise errors.volume.CanNotReplace(old=old.id, new=new_volume_id, reason="there is none") from None
+
+
+def _check(old: Volume, new: Volume) -> None:
+    if old.migration_status in NOT_MOVED:
+        raise errors.volume.SwapNotAsked(volume=old.id)
+    reasons = {
+        f"its status is {new.status}": new.status != AVAILABLE,
+        f"it has {new.size_gb} GB, not {old.size_gb}, and a guest's disk is copied to one of its size":
+            new.size_gb != old.size_gb,
+        "more than one server has the old one": len(old.attachments) > 1,
+        "encrypted volumes are not copied": old.encrypted or new.encrypted}
+    for reason, applies in reasons.items():
+        if applies:
+            raise errors.volume.CanNotReplace(old=old.id, new=new.id, reason=reason)
+
+
+def _swap(op: Op) -> SwapOperation:
+    return op.asked(SwapOperation)
+
+
+class ConnectSuccessor(Step):
+    """The server's host may use the new volume, too. Undo: it is not the server's, the old one is in use as before, and
+    the volume service hears that it can not be moved."""
+
+    uses = ("cell", "compute", "volumes")
+
+    def do(self, deps: Deps, ops: Sequence[Op]) -> Sequence[Result]:
+        return [self._connect(deps, op) for op in ops]
+
+    @staticmethod
+    def _connect(deps: Deps, op: Op) -> Result:
+        device, host = device_of(op), op.server.host
+        if device is None or not host:
+            return {}
+        try:
+            connector = connector_of(deps, host)
+            learn(op, deps.volumes.connect(_swap(op).attachment_id, connector, device.device_name))
+        except errors.NovaError as error:
+            return error
+        return {}
+
+    def undo_within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, object]:
+        for op in ops:
+            swap = _swap(op)
+            volumes.add_cleanups(tx, [Cleanup(ATTACHMENT, swap.attachment_id, op.uuid),
+                                      Cleanup(DETACHING, swap.old_volume_id, op.uuid),
+                                      Cleanup(NOT_REPLACED, swap.new_volume_id, op.uuid)], RETRY_S)
+        return {}
+
+    def undo(self, deps: Deps, ops: Sequence[Op]) -> None:
+        for op in ops:
+            volume_cleanups.pay_for(deps, op.uuid)
+            swap = _swap(op)
+            with contextlib.suppress(errors.NovaError):  # then it is done later
+                volume_cleanups.keep_in_use(deps, swap.old_volume_id)
+                volume_cleanups.end_migration(deps, swap.new_volume_id, failed=True)
+
+
+class CopyVolume(VolumeOrderStep):
+    """The guest's disk is the new volume; from here on there is no way back. Which of the two it has after an error,
+    its host is asked; one that does not answer keeps the operation waiting: neither may be taken from the guest."""
+
+    event = "compute_swap_volume"
+    decisive = True
+
+    def do(self, deps: Deps, ops: Sequence[Op]) -> Sequence[Result]:
+        return [self._copy(deps, op) for op in ops]
+
+    def _copy(self, deps: Deps, op: Op) -> Result:
+        device = device_of(op)
+        if device is None:
+            return errors.volume.NotAttached(server=op.uuid, volume=_swap(op).old_volume_id)
+        result = self._sure(self.send(deps, op, deps.compute.swap_volumes))
+        if isinstance(result, errors.Overtaken):
+            return result
+        if isinstance(result, errors.NovaError):
+            kept = self._sure(self.send(deps, op, deps.compute.unswap_volumes))
+            if getattr(kept, "code", "") != errors.guest.HasSuccessor.code:
+                return kept if isinstance(kept, errors.Overtaken) else result
+            result = {}
+        return {**result, "committed": True}
+
+    def order(self, deps: Deps, op: Op, order: VolumeOrder) -> VolumeOrder:
+        """With the new volume."""
+        swap = _swap(op)
+        successor = VolumeDisk(device=msgspec.structs.replace(order.disk.device, volume_id=swap.new_volume_id),
+                               connection=connection_of(deps, op, swap.attachment_id))
+        return msgspec.structs.replace(order, successor=successor)
+
+    @staticmethod
+    def _sure(result: Result) -> Result:
+        """daemon.WorkflowNotYet: nobody knows what the host has done."""
+        if isinstance(result, errors.Unavailable):
+            raise errors.daemon.WorkflowNotYet(what=f"the host of the guest, which copies a volume ({result.message})")
+        return result
+
+
+class KeepSuccessor(Step):
+    """The server's attachment is the new one, the old one goes, and the volume service exchanges the volumes' ids. What
+    it does not do now it does later."""
+
+    uses = ("cell", "volumes")
+    lenient = True
+
+    def within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, AnyColumn]:
+        kept = {}
+        for op in ops:
+            swap, device = _swap(op), device_of(op)
+            if device is None:
+                continue
+            volumes.drop_cleanups(tx, [Cleanup(NOT_REPLACED, swap.new_volume_id, op.uuid)])
+            done = [Cleanup(COMPLETE, swap.attachment_id, op.uuid), Cleanup(REPLACED, swap.new_volume_id, op.uuid)]
+            if device.attachment_id != swap.attachment_id:
+                done.append(Cleanup(ATTACHMENT, device.attachment_id, op.uuid))
+            volumes.add_cleanups(tx, done, RETRY_S)
+            now = msgspec.structs.replace(device, attachment_id=swap.attachment_id)
+            kept[op.uuid] = tuple(now if one.id == device.id else one for one in devices(op))
+            op.see(volumes=kept[op.uuid])
+        return {"volumes": PerServer(kept)} if kept else {}
+
+    def do(self, deps: Deps, ops: Sequence[Op]) -> Sequence[Result]:
+        for op in ops:
+            volume_cleanups.pay_for(deps, op.uuid)
+        return [{} for _ in ops]
+
+
+SWAP_VOLUME = Workflow(
+    "swap_volume",
+    ConnectSuccessor(),     # its host may use the new volume; undo: it is not the server's
+    CopyVolume(),           # the guest's disk is the new one
+    KeepSuccessor(),        # the old attachment goes, and the volume service exchanges the ids
+    asks=SwapOperation,
+)

@@ -1,0 +1,60 @@
+"""Disks of running guests that are copied elsewhere, given a file on top, or merged: libvirt's block jobs, of which a
+disk has one at a time."""
+
+from __future__ import annotations
+
+import libvirt
+
+from nova import errors
+from nova.model.base import Library
+from nova.virt.libvirt.connection.link import Link, unless
+from nova.virt.libvirt.hypervisor import BlockJob
+
+#: The file is there, as large as it must be; and the definition that is kept need not be dropped for the copy.
+COPY = libvirt.VIR_DOMAIN_BLOCK_COPY_REUSE_EXT | libvirt.VIR_DOMAIN_BLOCK_COPY_TRANSIENT_JOB
+
+#: Of disks alone, into files that are there; libvirt keeps no record of it.
+SNAPSHOT = (libvirt.VIR_DOMAIN_SNAPSHOT_CREATE_DISK_ONLY | libvirt.VIR_DOMAIN_SNAPSHOT_CREATE_REUSE_EXT
+            | libvirt.VIR_DOMAIN_SNAPSHOT_CREATE_NO_METADATA | libvirt.VIR_DOMAIN_SNAPSHOT_CREATE_ATOMIC)
+
+
+class BlockJobs(Link):
+    def begin_block_copy(self, server_uuid: str, target: str, xml: str) -> None:
+        self.on_domain("copy the guest's disk", server_uuid, lambda domain: domain.blockCopy(target, xml, {}, COPY))
+
+    def snapshot_disk(self, server_uuid: str, xml: str) -> None:
+        self.on_domain("put a file on top of a disk", server_uuid,
+                       lambda domain: domain.snapshotCreateXML(xml, SNAPSHOT), lasts=True)
+
+    def begin_block_pull(self, server_uuid: str, target: str, base: str | None) -> None:
+        self.on_domain("merge the files of a disk", server_uuid, lambda domain: domain.blockRebase(
+            target, base, 0, libvirt.VIR_DOMAIN_BLOCK_REBASE_RELATIVE if base else 0))
+
+    def begin_block_commit(self, server_uuid: str, target: str, base: str, top: str) -> None:
+        self.on_domain("merge the files of a disk", server_uuid, lambda domain: domain.blockCommit(
+            target, base, top, 0, libvirt.VIR_DOMAIN_BLOCK_COMMIT_RELATIVE))
+
+    def block_job(self, server_uuid: str, target: str) -> BlockJob | None:
+        try:
+            return self.on_domain("tell how far a disk's job is", server_uuid, lambda domain: _job(domain, target))
+        except errors.guest.NotDefined:
+            return None
+
+    def end_block_job(self, server_uuid: str, target: str, pivot: bool) -> None:
+        self.on_domain("end the disk's job", server_uuid, lambda domain: _end(domain, target, pivot), lasts=True)
+
+
+# --- run in a real thread: nothing but libvirt's calls
+
+def _job(domain: Library, target: str) -> BlockJob | None:
+    if not domain.isActive():
+        return None
+    found = domain.blockJobInfo(target, 0)
+    return BlockJob(found["cur"], found["end"]) if found else None
+
+
+def _end(domain: Library, target: str, pivot: bool) -> None:
+    if pivot:
+        domain.blockJobAbort(target, libvirt.VIR_DOMAIN_BLOCK_JOB_ABORT_PIVOT)
+    else:
+        unless(lambda: domain.blockJobAbort(target, 0), lambda: _job(domain, target) is None)

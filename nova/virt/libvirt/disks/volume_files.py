@@ -1,0 +1,67 @@
+"""The files that a volume is: the one that is written to, and those below it, as their headers say. No format is
+guessed: what a raw file holds is its guest's word."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+from typing import NamedTuple
+
+from nova import errors
+from nova.virt.libvirt.disks.header import HEADER, MAGIC
+
+LENGTH_AT, FIRST_LENGTH = 100, 72  # where a header says how long it is; how long those of version 2 are
+EXTENSION = struct.Struct(">II")  # kind, length
+BASE_FORMAT = 0xE2792ACA
+HEAD_BYTES = 1 << 16
+MOST_FILES = 256
+
+
+class VolumeFile(NamedTuple):
+    path: str
+    format: str
+
+
+def chain(path: str, image_format: str) -> tuple[VolumeFile, ...]:
+    """From the file that is written to down to the lowest one. guest.DiskUnsafe: a header can not be read, leads
+    elsewhere than to a file beside this one, or does not say of which format that is."""
+    found = [VolumeFile(path, image_format)]
+    while found[-1].format == "qcow2":
+        below = _below(Path(found[-1].path))
+        if below is None:
+            break
+        if below.path in {one.path for one in found} or len(found) == MOST_FILES:
+            raise errors.guest.DiskUnsafe(name=Path(path).name, reason="its files lie over one another")
+        found.append(below)
+    return tuple(found)
+
+
+def _below(path: Path) -> VolumeFile | None:
+    try:
+        with path.open("rb") as source:
+            head = source.read(HEAD_BYTES)
+    except OSError as error:
+        raise errors.guest.DiskUnsafe(name=path.name, reason=f"it can not be read ({error.strerror})") from error
+    if not head.startswith(MAGIC) or len(head) < LENGTH_AT + 4:
+        raise errors.guest.DiskUnsafe(name=path.name, reason="it is not in the format qcow2")
+    _magic, version, offset, length, _bits, _size = HEADER.unpack_from(head)
+    if not offset:
+        return None
+    name = head[offset:offset + length].decode("utf-8", "surrogateescape")
+    below = (path.parent / name)
+    if below.parent != path.parent or below.name in ("", "..") or ":" in name:
+        raise errors.guest.DiskUnsafe(name=path.name, reason="it lies over a file elsewhere")
+    begin = struct.unpack_from(">I", head, LENGTH_AT)[0] if version >= 3 else FIRST_LENGTH
+    return VolumeFile(str(below), _base_format(head, begin, path))
+
+
+def _base_format(head: bytes, at: int, path: Path) -> str:
+    while at + EXTENSION.size <= len(head):
+        kind, length = EXTENSION.unpack_from(head, at)
+        at += EXTENSION.size
+        if kind == BASE_FORMAT and head[at:at + length] in (b"raw", b"qcow2"):
+            return head[at:at + length].decode()
+        if kind == 0:
+            break
+        at += (length + 7) // 8 * 8
+    raise errors.guest.DiskUnsafe(name=path.name, reason="it does not say of which format the file below it is")

@@ -1,0 +1,142 @@
+"""What the cloud adds to an attach: from the request to its answer, beside Cinder's own calls and virsh doing the
+same; and what each of many attaches takes that come at once.
+
+    python -m tests.bench.volumes --state DIR [--rounds N]
+
+All is measured in turn, in one run, on one host of a sandbox with volumes (``bin/stack up --sandbox --volumes nfs``).
+Needs root.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import json
+import statistics
+import time
+from typing import Any
+
+from tests.bench import sandboxed
+from tests.bench.__main__ import Report, say
+from tests.bench.libvirt_actions import END_S, Guest
+from tests.functional.backends import wait_until
+from tests.machine.stack import Sandbox
+
+GOAL_S, GOAL_RATIO, MANY = 0.3, 2.0, 20
+WAITS = 89  # minor version: its answer comes when the guest has the volume
+
+# Timed where it is asked. sys.argv: Cinder's address, a token, the volume, the server, the connector.
+CINDER = """\
+import json, sys, time, urllib.request
+url, token, volume, server, connector = sys.argv[1:]
+def ask(method, path, body=None):
+    request = urllib.request.Request(url + path, json.dumps(body).encode() if body else None, {
+        "X-Auth-Token": token, "Content-Type": "application/json", "OpenStack-API-Version": "volume 3.44"},
+        method=method)
+    answer = urllib.request.urlopen(request).read()
+    return json.loads(answer) if answer else None
+started = time.monotonic()
+ask("GET", "/volumes/" + volume)
+made = ask("POST", "/attachments", {"attachment": {"volume_uuid": volume, "instance_uuid": server}})["attachment"]
+ask("PUT", "/attachments/" + made["id"], {"attachment": {"connector": json.loads(connector)}})
+ask("POST", "/attachments/" + made["id"] + "/action", {"os-complete": {}})
+print(time.monotonic() - started)
+ask("DELETE", "/attachments/" + made["id"])
+"""
+# sys.argv: the domain, the file, the name of the disk.
+VIRSH = """\
+import subprocess, sys, time
+domain, path, name = sys.argv[1:]
+started = time.monotonic()
+subprocess.run(["virsh", "-q", "attach-disk", domain, path, name, "--cache", "none", "--targetbus", "virtio"],
+               check=True, capture_output=True)
+print(time.monotonic() - started)
+subprocess.run(["virsh", "-q", "detach-disk", domain, name], check=True, capture_output=True)
+"""
+
+
+class Volumes(Guest):
+    """A server, and volumes for it."""
+
+    def __init__(self, sandbox: Sandbox) -> None:
+        super().__init__(sandbox)
+        self.path = f"/servers/{self.uuid}/os-volume_attachments"
+        self.all = [str(sandbox.openstack("volume", "create", "--size", "1", f"measured-{number}", user="admin")["id"])
+                    for number in range(MANY)]
+        for volume in self.all:
+            self.becomes(volume, "available")
+
+    def becomes(self, volume: str, status: str) -> None:
+        wait_until(f"volume {volume} is {status}", lambda: self._volume(volume)["status"] == status, END_S, 0.2)
+
+    def _volume(self, volume: str) -> Any:
+        return self.sandbox.openstack("volume", "show", volume, user="admin")
+
+    def attach(self, volume: str) -> float:
+        started = time.monotonic()
+        answer = self.api.ask("POST", self.path, WAITS, {"volumeAttachment": {"volumeId": volume}})
+        assert answer.status_code == 200, answer.text
+        return time.monotonic() - started
+
+    def detach(self, *volumes: str) -> None:
+        for volume in volumes:
+            self.api.call("DELETE", f"{self.path}/{volume}")
+        for volume in volumes:
+            self.becomes(volume, "available")
+
+    def cinder(self, volume: str) -> float:
+        """Cinder's part, by itself."""
+        address = self.sandbox.layout.url("cinder", "/v3")
+        connector = json.dumps({"host": "measured", "ip": "127.0.0.1", "platform": "x86_64", "os_type": "linux"})
+        return float(self.sandbox.run("python3", "-c", CINDER, address, self.sandbox.token("admin"), volume, self.uuid,
+                                      connector, user="admin"))
+
+    def libvirt(self, volume: str) -> float:
+        """Libvirt's part, by itself."""
+        [file] = self.sandbox.layout.nova_state("host1").glob(f"mnt/*/volume-{volume}") or [
+            self.sandbox.layout.data / "cinder" / "volumes" / f"volume-{volume}"]
+        took = float(self.sandbox.run("python3", "-c", VIRSH, self.domain, str(file), "vdq", host="host1"))
+        time.sleep(2)  # the guest gives it up
+        return took
+
+    def many(self) -> float:
+        """Seconds for each of many at once."""
+        started = time.monotonic()
+        with concurrent.futures.ThreadPoolExecutor(MANY) as pool:
+            list(pool.map(self.attach, self.all))
+        took = (time.monotonic() - started) / MANY
+        self.detach(*self.all)
+        return took
+
+
+def measure(sandbox: Sandbox, rounds: int) -> None:
+    guest = Volumes(sandbox)
+    ones, plain, many = [], [], []
+    try:
+        for _ in range(rounds):
+            one = guest.all[0]
+            ones.append(guest.attach(one))
+            guest.detach(one)
+            plain.append((guest.cinder(one), guest.libvirt(one)))
+            guest.becomes(one, "available")
+            many.append(guest.many())
+    finally:
+        guest.api.remove(guest.uuid)
+        sandbox.run("openstack", "volume", "delete", *guest.all, user="admin", code=None)
+    show(statistics.median(ones), [statistics.median(part) for part in zip(*plain, strict=True)],
+         statistics.median(many), rounds)
+
+
+def show(one: float, plain: list[float], many: float, rounds: int) -> None:
+    report = Report(f"Attaches of volumes, medians of {rounds}", "what", "s", "beside", "wanted")
+    report.row("Cinder's own calls", f"{plain[0]:.2f}", "", "")
+    report.row("virsh attach-disk", f"{plain[1]:.2f}", "", "")
+    added = one - sum(plain)
+    report.row("one attach", f"{one:.2f}", f"added {added:.2f} s",
+               f"added <= {GOAL_S}: {'yes' if added <= GOAL_S else 'NO'}")
+    report.row(f"each of {MANY} at once, to one server", f"{many:.2f}", f"ratio {many / one:.2f}",
+               f"ratio <= {GOAL_RATIO}: {'yes' if many <= GOAL_RATIO * one else 'NO'}")
+    say("virsh's time has that of its own process in it")
+
+
+if __name__ == "__main__":
+    raise SystemExit(sandboxed.main("tests.bench.volumes", __doc__, measure, 3))
