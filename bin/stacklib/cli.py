@@ -131,8 +131,8 @@ def _add_up(sub) -> None:
         "--volumes",
         default="",
         choices=cinder.BACK_ENDS,
-        help="Cinder, too, in a sandbox; with `nfs` its volumes are files in one directory, which all hosts see as "
-        "they would an NFS share; with `ceph` they are in a small Ceph, and so are guests' disks",
+        help="Cinder, too, in a sandbox. `nfs`: its volumes are files in one directory, which all hosts see as they "
+        "would an NFS share. `ceph`: volumes and guests' disks are in a small Ceph",
     )
     made.add_argument("--no-demo", dest="demo", action="store_false", help="no image, flavors and demo server")
     made.add_argument("--neighbours-only", action="store_true", help=argparse.SUPPRESS)

@@ -67,8 +67,8 @@ _DISKS = [
     cfg.StrOpt("images_rbd_ceph_conf", default="", help="Ceph's configuration file. Empty: Ceph's own choice."),
     cfg.StrOpt("rbd_user", help="As whom disks are reached in Ceph."),
     cfg.StrOpt("rbd_secret_uuid",
-               help="libvirt's secret that holds that user's key. One that is not there is made of the user's keyring, "
-                    "which is beside images_rbd_ceph_conf or in /etc/ceph."),
+               help="libvirt's secret that holds that user's key. If the secret is missing, nova-compute makes it of the "
+                    "user's keyring, which is beside images_rbd_ceph_conf or in /etc/ceph."),
     cfg.IntOpt("rbd_connect_timeout", default=5, min=-1,
                help="Seconds to wait for a monitor of Ceph. -1: Ceph's own choice."),
     cfg.IntOpt("rbd_destroy_volume_retries", default=12, min=0,

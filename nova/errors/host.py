@@ -15,8 +15,8 @@ CanNot = kinds.NotSupported.row("host.can_not", "The hypervisor driver of host {
 CephSecret = kinds.HostRefused.row("host.ceph_secret",
     "libvirt on this host has no secret {secret}, where the key of Ceph's user {user} shall be, and there is no "
     "keyring /etc/ceph/ceph.client.{user}.keyring to make it of. Put the keyring there; or make the secret, with a "
-    "file s.xml of `<secret ephemeral='no' private='yes'><uuid>{secret}</uuid><usage type='ceph'><name>client.{user}</name></usage>"
-    "</secret>`: `virsh secret-define s.xml`, then "
+    "file s.xml of `<secret ephemeral='no' private='yes'><uuid>{secret}</uuid><usage type='ceph'><name>client.{user}"
+    "</name></usage></secret>`: `virsh secret-define s.xml`, then "
     "`virsh secret-set-value {secret} $(ceph auth get-key client.{user})`.",
     "Every host that reaches the pool needs the secret, by the uuid that Cinder's rbd_secret_uuid has.")
 CommandFailed = kinds.Unavailable.row("host.command_failed", "`{command}` failed on {where}: {reason}",

@@ -32,8 +32,8 @@ class FakeImage:
 
 
 class FakeCeph:
-    """``images``: by pool/image. ``open``: those that somebody uses. ``fails``: verb -> (exit code, complaint). ``ran``:
-    what changed something, but for notes. ``tools``: runs other programs; None: they are recorded, and succeed.
+    """``images``: by pool/image. ``open``: those that somebody uses. ``fails``: verb -> (exit code, complaint).
+    ``ran``: what changed something, but for notes. ``tools``: runs other programs; None: they are only recorded.
     ``options``: the words that every command must begin with."""
 
     def __init__(self, tools: CommandRunner | None = None) -> None:

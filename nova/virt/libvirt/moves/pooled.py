@@ -54,8 +54,9 @@ class PooledDisks:
 
     def check(self, server_uuid: str, disks: Sequence[DiskRecord]) -> None:
         """A source may name this guest's disks alone, in the pool that this host has. move.OtherPool."""
+        has_pool = self.settings.store == "rbd"
         for disk in disks:
-            if disk.pooled and disk.place != kept(disk, server_uuid, self.settings).place:
+            if disk.pooled and not (has_pool and disk.place == kept(disk, server_uuid, self.settings).place):
                 raise errors.move.OtherPool(name=disk.name, there=disk.place, here=self.settings.place or "none")
 
     def take(self, folder: Folder, wanted: WantedFile) -> DiskRecord:
