@@ -16,6 +16,8 @@ GIB = 1 << 30
 
 
 class FakeDisks(Part):
+    in_pool = False  # guests' disks are where all hosts see them, whether this host knows of the guest or not
+
     @knobbed
     def create_disks(self, order: BuildOrder, images: LocalImages | None) -> None:
         with self._hypervisor.changed(order) as guest:
@@ -30,11 +32,12 @@ class FakeDisks(Part):
         if room is not None and not keep:
             for kept in (room / "snapshots").glob(f"{file_name(server_uuid)}.*"):
                 kept.unlink(missing_ok=True)
-        with self._hypervisor.changed(server_uuid) as guest:
-            guest.drop_disks(keep)
+        if not (spare_pooled and self.in_pool):
+            with self._hypervisor.changed(server_uuid) as guest:
+                guest.drop_disks(keep)
 
     def pooled(self, order: BuildOrder) -> bool:
-        return False
+        return self.in_pool
 
     def leave_disks(self, server_uuid: str) -> None:
         """Nothing: they may be shared."""
