@@ -1,7 +1,7 @@
-"""Cinder: its files, its tables, its daemons, and the volume type that a new cloud has.
+"""Cinder: its files, its tables, its daemons, and the volume type that a new cloud has, by its back end's name.
 
-Volumes are files of one directory. Cinder and the hosts take it for an NFS share that is mounted: a bind mount lies
-where each of them would have mounted it, so that nobody tries to.
+With ``nfs`` volumes are files of one directory. Cinder and the hosts take it for an NFS share that is mounted: a bind
+mount lies where each of them would have mounted it, so that nobody tries to. With ``ceph`` they are images of a pool.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import time
 
-from . import databases, identity, memcached, neutron, rabbitmq, venvs
+from . import ceph, databases, identity, memcached, neutron, rabbitmq, venvs
 from .credentials import PROJECTS
 from .errors import StackError
 from .httpjson import Service
@@ -20,7 +20,7 @@ from .spec import SERVICES, Daemon, Probe
 from .stack import Stack
 
 SHARE = "127.0.0.1:/volumes"
-TYPE = "nfs"
+NFS, CEPH = BACK_ENDS = ("nfs", "ceph")
 PROGRAMS = ("cinder-api", "cinder-scheduler", "cinder-volume")
 QUOTAS = ("volumes", "snapshots", "gigabytes", "backups", "backup_gigabytes", "groups")
 PRIVILEGED = ("privsep", "cinder_sys_admin", "privsep_osbrick")
@@ -58,8 +58,8 @@ osapi_volume_listen = {layout.address}
 osapi_volume_listen_port = {PORTS["cinder"]}
 osapi_volume_workers = 1
 glance_api_servers = {layout.url("glance")}
-enabled_backends = {TYPE}
-default_volume_type = {TYPE}
+enabled_backends = {layout.choices.volumes}
+default_volume_type = {layout.choices.volumes}
 {chr(10).join(f"quota_{name} = -1" for name in QUOTAS)}
 [database]
 connection = {databases.url(layout, secrets, "cinder")}
@@ -83,16 +83,32 @@ region_name = {REGION}
 backend = cinder.keymgr.conf_key_mgr.ConfKeyManager
 fixed_key = {hashlib.sha256(secrets.password("volume-key").encode()).hexdigest()}
 {chr(10).join(f"[{section}]{chr(10)}helper_command = {helper}" for section in PRIVILEGED)}
-[{TYPE}]
-volume_driver = cinder.volume.drivers.nfs.NfsDriver
-volume_backend_name = {TYPE}
-nfs_shares_config = {etc}/shares
-nfs_mount_point_base = {state}/mnt
-nfs_qcow2_volumes = false
-nfs_snapshot_support = true
-nas_secure_file_operations = false
-nas_secure_file_permissions = false
+[{layout.choices.volumes}]
+volume_backend_name = {layout.choices.volumes}
+{_lines(back_end(layout, secrets))}
 """
+
+
+def back_end(layout: Layout, secrets: Secrets) -> dict[str, str]:
+    """Options of its driver."""
+    if layout.choices.volumes == CEPH:
+        return {
+            "volume_driver": "cinder.volume.drivers.rbd.RBDDriver",
+            "rbd_pool": ceph.VOLUMES,
+            "rbd_user": ceph.CINDER.removeprefix("client."),
+            "rbd_ceph_conf": str(ceph.conf_file(layout)),
+            "rbd_secret_uuid": secrets.uuid("ceph-secret-cinder"),
+            "report_discard_supported": "true",
+        }
+    return {
+        "volume_driver": "cinder.volume.drivers.nfs.NfsDriver",
+        "nfs_shares_config": f"{layout.etc}/cinder/shares",
+        "nfs_mount_point_base": f"{layout.data}/cinder/mnt",
+        "nfs_qcow2_volumes": "false",
+        "nfs_snapshot_support": "true",
+        "nas_secure_file_operations": "false",
+        "nas_secure_file_permissions": "false",
+    }
 
 
 def _lines(options: dict[str, str]) -> str:
@@ -118,7 +134,7 @@ use_syslog = false
 def binds(stack: Stack, room: str) -> tuple[tuple[str, str], ...]:
     """Where the volumes' directory is to be seen in a room: (source, target) pairs, made where they are missing."""
     layout = stack.layout
-    if not layout.choices.volumes or room not in layout.addresses:
+    if layout.choices.volumes != NFS or room not in layout.addresses:
         return ()
     source = stack.directory("data", "cinder", "volumes", mode=0o755)
     state = layout.data / "cinder" if room == CONTROLLER else layout.nova_state(room)
@@ -189,9 +205,10 @@ def _daemon(stack: Stack, name: str) -> Daemon:
 
 def prepare_types(stack: Stack) -> str:
     """The type that volumes have when none is said, and a back end that reports itself. StackError: it does not."""
-    if not stack.done("cinder-types", TYPE):
-        stack.at_controller(lambda: _make_type(_admin(stack)))
-        stack.mark_done("cinder-types", TYPE)
+    back_end = stack.layout.choices.volumes
+    if not stack.done("cinder-types", back_end):
+        stack.at_controller(lambda: _make_type(_admin(stack), back_end))
+        stack.mark_done("cinder-types", back_end)
     deadline = time.monotonic() + UP_S
     while not stack.at_controller(lambda: _reports(_admin(stack))):
         if time.monotonic() > deadline:
@@ -199,7 +216,7 @@ def prepare_types(stack: Stack) -> str:
                 f"cinder-volume does not report itself within {UP_S} s", "see `bin/stack logs cinder-volume`"
             )
         time.sleep(0.5)
-    return f"type {TYPE}, files in {stack.layout.data / 'cinder' / 'volumes'}"
+    return f"type {back_end}"
 
 
 def _admin(stack: Stack) -> Service:
@@ -210,9 +227,9 @@ def _admin(stack: Stack) -> Service:
     )
 
 
-def _make_type(cinder: Service) -> None:
-    if TYPE not in {one["name"] for one in cinder.get("/types")["volume_types"]}:
-        cinder.post("/types", {"volume_type": {"name": TYPE, "extra_specs": {"volume_backend_name": TYPE}}})
+def _make_type(cinder: Service, name: str) -> None:
+    if name not in {one["name"] for one in cinder.get("/types")["volume_types"]}:
+        cinder.post("/types", {"volume_type": {"name": name, "extra_specs": {"volume_backend_name": name}}})
 
 
 def _reports(cinder: Service) -> bool:

@@ -9,7 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from . import commands, packages, up, upgrade
+from . import cinder, commands, packages, up, upgrade
 from .errors import StackError
 from .layout import PLAIN_STATE, Choices, Layout, default_state, find, load
 from .stages import Progress
@@ -21,6 +21,7 @@ A whole cloud on one machine: RabbitMQ, a database, Keystone, Glance, libvirt an
   bin/stack up --sandbox --hosts 2   the same inside network namespaces, with two compute hosts; touches nothing outside
   bin/stack up --sandbox --driver fake --neutron    networks are Neutron's instead of nova-network's
   bin/stack up --sandbox --volumes nfs              with Cinder, whose volumes are files that all hosts see
+  bin/stack up --sandbox --volumes ceph             with Cinder and Ceph, which has volumes and guests' disks
   bin/stack exec openstack server list
   bin/stack exec --as demo bash      a shell at the controller with demo's credentials
   bin/stack logs nova-compute* -f    what the daemons say, as they say it
@@ -129,9 +130,9 @@ def _add_up(sub) -> None:
     made.add_argument(
         "--volumes",
         default="",
-        choices=("nfs",),
-        help="Cinder, too, in a sandbox; with `nfs` its volumes are files in one directory, which all hosts see as "
-        "they would an NFS share",
+        choices=cinder.BACK_ENDS,
+        help="Cinder, too, in a sandbox. `nfs`: its volumes are files in one directory, which all hosts see as they "
+        "would an NFS share. `ceph`: volumes and guests' disks are in a small Ceph",
     )
     made.add_argument("--no-demo", dest="demo", action="store_false", help="no image, flavors and demo server")
     made.add_argument("--neighbours-only", action="store_true", help=argparse.SUPPRESS)
@@ -178,7 +179,7 @@ def choices(args: argparse.Namespace) -> Choices:
     if args.volumes and (not sandbox or args.auth != "keystone" or args.database != "mariadb"):
         raise StackError(
             "--volumes is for a sandbox with Keystone and MariaDB",
-            "say `--sandbox --volumes nfs`, and leave --auth and --database out",
+            f"say `--sandbox --volumes {args.volumes}`, and leave --auth and --database out",
         )
     return Choices(
         sandbox=sandbox,

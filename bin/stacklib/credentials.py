@@ -48,6 +48,8 @@ def environment(layout: Layout, secrets: Secrets, user: str, host: str = "") -> 
     kept = {name: value for name, value in os.environ.items() if not name.startswith("OS_")}
     path = ":".join([str(layout.venvs / "clients" / "bin"), str(layout.venvs / "nova" / "bin"), kept.get("PATH", "")])
     files = {"OS_NOVA_CONFIG_DIR": str(layout.etc / (f"nova-{host}" if host else "nova"))}
+    if layout.choices.volumes == "ceph":
+        files["CEPH_CONF"] = str(layout.etc / (f"ceph-{host}" if host else "ceph") / "ceph.conf")
     return {**kept, "PATH": path, **variables(layout, secrets, user), **files, "NOVA_STACK_STATE": str(layout.state)}
 
 

@@ -31,6 +31,8 @@ PORTS = {
     "metadata": 8775,
     "cinder": 8776,
     "placement": 8778,
+    "ceph": 3300,
+    "ceph-v1": 6789,
     "glance": 9292,
     "imageproxy": 9293,
     "neutron": 9696,
@@ -65,7 +67,7 @@ class Choices:
     demo: bool = True
     shared_storage: bool = False
     neutron: str = ""  # how: `api` alone, or with agents; empty: networks are nova-network's
-    volumes: str = ""  # Cinder's back end: `nfs`; empty: there is no Cinder
+    volumes: str = ""  # Cinder's back end: `nfs` or `ceph`; empty: there is no Cinder
 
     def differences(self, other: Choices) -> list[str]:
         """Options in which two stacks cannot be the same one. The demo may come and go."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
-from . import cinder, databases, memcached, neutron, plain, rabbitmq
+from . import ceph, cinder, databases, memcached, neutron, plain, rabbitmq
 from .keystone import REGION
 from .layout import BRIDGE, GUEST_GATEWAY, PROXIES, Compute, Layout
 from .secrets import Secrets
@@ -95,7 +95,7 @@ def compute(layout: Layout, secrets: Secrets, host: Compute) -> Settings:
                 "instances_path": str(layout.instances(host.name)) if layout.choices.shared_storage else "",
                 **_network(layout),
             },
-            "libvirt": _migrations(layout, host),
+            "libvirt": {**_migrations(layout, host), **ceph.on_host(layout, secrets, host)},
             "monitoring": {"port": _monitoring_port(layout, host)},
             **_consoles(layout, host),
         }

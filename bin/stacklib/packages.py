@@ -19,6 +19,15 @@ PACKAGES: dict[str, tuple[str, ...]] = {
     "nextdoor": ("memcached", "python3-venv"),
     "neutron": ("python3-venv",),
     "cinder": ("python3-venv", "qemu-utils"),
+    "ceph": (
+        "ceph-mon",
+        "ceph-mgr",
+        "ceph-osd",
+        "ceph-common",
+        "python3-rados",
+        "python3-rbd",
+        "qemu-block-extra",
+    ),
     "clients": ("python3-venv",),
     "hypervisor": (
         "qemu-system-x86",

@@ -5,7 +5,9 @@ from __future__ import annotations
 import base64
 import json
 import secrets as random_source
+import struct
 import threading
+import time
 import uuid
 from pathlib import Path
 
@@ -32,6 +34,10 @@ class Secrets:
         """What wraps hosts' secrets in the database: as above."""
         return self._get("host-secrets", _key)
 
+    def ceph_key(self, name: str) -> str:
+        """As cephx has it: base64 of a kind (1: AES), the time it was made, and 16 bytes with their length."""
+        return self._get(f"ceph-{name}", _cephx_key)
+
     def uuid(self, name: str) -> str:
         return self._get(name, lambda: str(uuid.uuid4()))
 
@@ -41,6 +47,11 @@ class Secrets:
                 self._values[name] = make()
                 write_private(self._path, json.dumps(self._values, indent=1, sort_keys=True) + "\n")
             return self._values[name]
+
+
+def _cephx_key() -> str:
+    key = random_source.token_bytes(16)
+    return base64.b64encode(struct.pack("<HIIH", 1, int(time.time()), 0, len(key)) + key).decode()
 
 
 def _key() -> str:

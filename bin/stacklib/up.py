@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from . import (
+    ceph,
     cinder,
     credentials,
     databases,
@@ -79,6 +80,7 @@ def parts_of(layout: Layout, neighbours_only: bool = False) -> tuple[str, ...]:
     parts = ["broker", "databases", "nextdoor", "clients"]
     parts += ["neutron"] if layout.choices.neutron else []
     parts += ["cinder"] if layout.choices.volumes else []
+    parts += ["ceph"] if layout.choices.volumes == cinder.CEPH else []
     parts += ["hypervisor"] if layout.choices.driver == "libvirt" or layout.choices.demo else []
     return tuple(parts if neighbours_only else [*parts, "nova"])
 
@@ -133,9 +135,11 @@ def _stages(stack: Stack, neighbours_only: bool) -> list[Stage]:
             Stage("neutron", lambda: start_prepared(neutron), ("database", "memcached", "broker")),
             Stage("networks", lambda: neutron.prepare_networks(stack), ("neutron", "identity")),
         ]
+    if layout.choices.volumes == cinder.CEPH:
+        found.append(Stage("ceph", lambda: ceph.start(stack)))
     if layout.choices.volumes:
         found += [
-            Stage("cinder", lambda: cinder.start(stack), ("database", "memcached", "broker")),
+            Stage("cinder", lambda: cinder.start(stack), ("database", "memcached", "broker", "ceph")),
             Stage("volumes", lambda: cinder.prepare_types(stack), ("cinder", "identity")),
         ]
     return found if neighbours_only else [*found, *_our_stages(stack, ours), *_demo_stages(stack)]
@@ -157,7 +161,11 @@ def _our_stages(stack: Stack, ours) -> list[Stage]:
             lambda: ours.start(*nova.control_daemons(stack)),
             ("nova network", "nova hosts", "glance"),
         ),
-        Stage("nova computes", lambda: ours.start(*nova.compute_daemons(stack)), ("nova control", "hypervisors")),
+        Stage(
+            "nova computes",
+            lambda: ours.start(*nova.compute_daemons(stack)),
+            ("nova control", "hypervisors", "ceph"),
+        ),
     ]
 
 

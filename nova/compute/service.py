@@ -270,7 +270,8 @@ class ComputeService(TakesOrders, HostInfo, ConsoleReports):
         options = self._parts.options
         images, users = self._parts.images, self._driver.image_users
         of_images = [] if images is None or users is None else [
-            PeriodicJob("remove unused images", images.sweep_interval_s, lambda: images.sweep(users.images_in_use()))]
+            PeriodicJob("remove unused images", images.sweep_interval_s,
+                        lambda: self._driver.disks.drop_images(images.sweep(users.images_in_use())))]
         return [
             *of_images,
             PeriodicJob("sync power states", options.sync_power_state_interval, self._events.report_all),

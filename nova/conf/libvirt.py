@@ -66,7 +66,15 @@ _DISKS = [
     cfg.StrOpt("images_rbd_pool", default="rbd", help="Ceph pool of images_type=rbd."),
     cfg.StrOpt("images_rbd_ceph_conf", default="", help="Ceph's configuration file. Empty: Ceph's own choice."),
     cfg.StrOpt("rbd_user", help="As whom disks are reached in Ceph."),
-    cfg.StrOpt("rbd_secret_uuid", help="libvirt's secret that holds that user's key."),
+    cfg.StrOpt("rbd_secret_uuid",
+               help="libvirt's secret that holds that user's key. If the secret is missing, nova-compute makes it of the "
+                    "user's keyring, which is beside images_rbd_ceph_conf or in /etc/ceph."),
+    cfg.IntOpt("rbd_connect_timeout", default=5, min=-1,
+               help="Seconds to wait for a monitor of Ceph. -1: Ceph's own choice."),
+    cfg.IntOpt("rbd_destroy_volume_retries", default=12, min=0,
+               help="How often to try again to remove an image that somebody still has open. It is in the pool's trash "
+                    "until then, and its server is gone."),
+    cfg.IntOpt("rbd_destroy_volume_retry_interval", default=5, min=0, help="Seconds between two of these tries."),
     cfg.ListOpt("disk_cachemodes", default=[],
                 help="Cache modes of disks, by what they are: file=writeback, block=none, network=writeback. Unset: "
                      "none; for files on a file system that can't do direct I/O, writeback."),

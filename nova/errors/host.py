@@ -13,8 +13,9 @@ BadPacking = kinds.HostRefused.row("host.bad_packing",
 CanNot = kinds.NotSupported.row("host.can_not", "The hypervisor driver of host {host} can not {what}.",
     "Use a host with another hypervisor driver for this.")
 CephSecret = kinds.HostRefused.row("host.ceph_secret",
-    "libvirt on this host has no secret {secret}, where the key of Ceph's user {user} shall be. Make it, with a file "
-    "s.xml of `<secret ephemeral='no' private='no'><uuid>{secret}</uuid><usage type='ceph'><name>client.{user}"
+    "libvirt on this host has no secret {secret}, where the key of Ceph's user {user} shall be, and there is no "
+    "keyring /etc/ceph/ceph.client.{user}.keyring to make it of. Put the keyring there; or make the secret, with a "
+    "file s.xml of `<secret ephemeral='no' private='yes'><uuid>{secret}</uuid><usage type='ceph'><name>client.{user}"
     "</name></usage></secret>`: `virsh secret-define s.xml`, then "
     "`virsh secret-set-value {secret} $(ceph auth get-key client.{user})`.",
     "Every host that reaches the pool needs the secret, by the uuid that Cinder's rbd_secret_uuid has.")

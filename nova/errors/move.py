@@ -36,6 +36,9 @@ NothingAside = kinds.NotFound.row("move.nothing_aside", "Nothing of guest {uuid}
 OtherFiles = kinds.HostRefused.row("move.other_files",
     "This host has files of guest {uuid} from another time; they must be removed before it can come here.",
     "Look at the files under [DEFAULT]instances_path of that host, and remove them if no server owns them.")
+OtherPool = kinds.HostRefused.row("move.other_pool",
+    "The guest's {name} is the image {there}; guests' disks of this host are in the pool {here}.",
+    "Hosts between which guests move have the same [libvirt]images_type and images_rbd_pool.")
 OwnHost = kinds.Invalid.row("move.own_host", "The target host can't be the same one.")
 Proxy = kinds.HostRefused.row("move.proxy", "The live migration has no way through this host: {reason}",
     "Look at [libvirt]live_migration_inbound_addr and live_migration_ports of this host.")

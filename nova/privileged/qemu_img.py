@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import signal
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -138,8 +139,10 @@ class QemuImg:
 
 def _seen(source: ImageFile) -> ToolFiles:
     if source.path.startswith(RBD):
-        conf = [part.removeprefix("conf=").replace("\\", "") for part in source.path.split(":") if part[:5] == "conf="]
-        return ToolFiles(optional=(*CEPH, *conf), network=True)
+        given = dict(part.replace("\\", "").split("=", 1) for part in re.split(r"(?<!\\):", source.path) if "=" in part)
+        conf, user = given.get("conf", ""), given.get("id", "admin")
+        beside = (conf, f"{os.path.dirname(conf)}/ceph.client.{user}.keyring") if conf else ()
+        return ToolFiles(optional=(*CEPH, *beside), network=True)
     return ToolFiles(read=(source.path, source.over) if source.over else (source.path,))
 
 

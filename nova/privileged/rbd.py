@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 from typing import NamedTuple
 
 from nova import errors
@@ -13,19 +14,23 @@ from nova.privileged.runner import CommandRunner, Completed
 MIB = 1 << 20
 NOT_THERE, THERE, BUSY = 2, 17, 16  # exit codes are errno's: ENOENT, EEXIST, EBUSY
 FULL = (28, 122)  # ENOSPC, EDQUOT
-SNAPSHOT, OWNER = "base", "nova-host"
+SNAPSHOT = "base"  # what clones are made of
+DISK_NAME = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}_disk")
 
 
 class CephPool(NamedTuple):
-    """Empty ``user`` and ``conf``: Ceph's own defaults."""
+    """Empty ``user`` and ``conf``: Ceph's own defaults. ``connect_s``: seconds to wait for a monitor; -1: Ceph's own
+    choice, five minutes."""
 
     name: str
     user: str = ""
     conf: str = ""
+    connect_s: int = -1
 
     def options(self) -> list[str]:
         """The words that every rbd(8) and ceph(8) command begins with."""
-        return [*(["--id", self.user] if self.user else []), *(["--conf", self.conf] if self.conf else [])]
+        patience = [f"--client_mount_timeout={self.connect_s}"] if self.connect_s > 0 else []
+        return [*(["--id", self.user] if self.user else []), *(["--conf", self.conf] if self.conf else []), *patience]
 
     def uri(self, image: str) -> str:
         """The image as qemu-img names it; ``\\`` keeps a character from having a meaning there."""
@@ -59,6 +64,10 @@ class Rbd:
         """An empty image, up to the next whole MiB; it takes no space yet. host.Rbd: there is an image of that name.
         host.DiskFull."""
         self._rbd("create an image", ["create", "--size", _mib(size_bytes), self._at(image)])
+
+    def ensure(self, image: str) -> None:
+        """A small image, for what is noted with it. Harmless when it is there."""
+        self._rbd("create an image", ["create", "--size", "1", self._at(image)], ok=(0, THERE))
 
     def bring(self, file: str, image: str) -> None:
         """Import a raw file; its holes take no space."""
@@ -96,18 +105,60 @@ class Rbd:
         """False when there is one of the new name."""
         return not self._rbd("rename an image", ["mv", self._at(old), self._at(new)], ok=(0, THERE)).code
 
-    def owner(self, image: str) -> str:
-        """Whom ``own`` named last; empty when there is none, or no such image."""
-        done = self._rbd("read an image's owner", ["image-meta", "get", self._at(image), OWNER], ok=(0, NOT_THERE))
-        return "" if done.code else done.stdout.strip()
+    # --- what is noted with an image
 
-    def own(self, image: str, owner: str) -> None:
-        self._rbd("note an image's owner", ["image-meta", "set", self._at(image), OWNER, owner])
+    def notes(self, image: str) -> dict[str, str]:
+        """Empty when there are none, or no such image."""
+        done = self._rbd("read an image's notes", ["image-meta", "list", "--format", "json", self._at(image)],
+                         ok=(0, NOT_THERE))
+        return {} if done.code else dict(json.loads(done.stdout or "{}"))
 
-    def remove(self, image: str) -> None:
-        """Nothing when it is not there."""
+    def note(self, image: str, key: str, value: str) -> None:
+        """host.Rbd: there is no such image."""
+        self._rbd("write an image's note", ["image-meta", "set", self._at(image), key, value])
+
+    def drop_note(self, image: str, key: str) -> None:
+        """Nothing when there is none."""
+        self._rbd("remove an image's note", ["image-meta", "remove", self._at(image), key], ok=(0, NOT_THERE))
+
+    # --- as it was at a moment
+
+    def keep(self, image: str, snapshot: str) -> None:
+        """Remember the image as it is now. Harmless when there is a snapshot of that name, which stays."""
+        self._rbd("make a snapshot", ["snap", "create", "--no-progress", f"{self._at(image)}@{snapshot}"],
+                  ok=(0, THERE))
+
+    def roll_back(self, image: str, snapshot: str) -> None:
+        """The image is what it was then, and as large. Nothing when there is no such snapshot."""
+        self._rbd("go back to a snapshot", ["snap", "rollback", "--no-progress", f"{self._at(image)}@{snapshot}"],
+                  ok=(0, NOT_THERE))
+
+    def drop(self, image: str, snapshot: str) -> None:
+        """Nothing when there is no such snapshot."""
+        self._rbd("remove a snapshot", ["snap", "rm", "--no-progress", f"{self._at(image)}@{snapshot}"],
+                  ok=(0, NOT_THERE))
+
+    # --- the end
+
+    def remove(self, image: str) -> bool:
+        """Nothing when it is not there. False: somebody has it open, and it is in the pool's trash now, by no name."""
         self._rbd("remove snapshots", ["snap", "purge", "--no-progress", self._at(image)], ok=(0, NOT_THERE))
-        self._rbd("remove an image", ["rm", "--no-progress", self._at(image)], ok=(0, NOT_THERE))
+        done = self._rbd("remove an image", ["rm", "--no-progress", self._at(image)], ok=(0, NOT_THERE, BUSY))
+        if done.code != BUSY:
+            return True
+        self._rbd("move an image to the trash", ["trash", "mv", self._at(image)], ok=(0, NOT_THERE))
+        return False
+
+    def empty_trash(self) -> int:
+        """Remove guests' disks that are in the trash; how many are left, because they are still open."""
+        done = self._rbd("list the trash", ["trash", "ls", "--format", "json", self.pool.name])
+        left = 0
+        for one in json.loads(done.stdout or "[]"):
+            if DISK_NAME.match(one["name"]):
+                gone = self._rbd("remove an image", ["trash", "rm", "--no-progress", self._at(one["id"])],
+                                 ok=(0, NOT_THERE, BUSY))
+                left += gone.code == BUSY
+        return left
 
     def _at(self, image: str) -> str:
         return f"{self.pool.name}/{image}"

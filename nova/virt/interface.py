@@ -48,9 +48,21 @@ class Disks(Protocol):
     def create_disks(self, order: BuildOrder, images: LocalImages | None) -> None:
         """Root, ephemeral and swap disks. HostRefused when there is no space."""
 
-    def remove_disks(self, server_uuid: str, keep: frozenset[str] = frozenset()) -> None:
+    def remove_disks(self, server_uuid: str, keep: frozenset[str] = frozenset(), spare_pooled: bool = False) -> None:
         """All of the guest's folder, and what was kept of it as snapshots. ``keep``: kinds of disks that stay (root,
-        ephemeral, swap; volume: what is known of those), with the folder; ``create_disks`` leaves them as they are."""
+        ephemeral, swap; volume: what is known of those), with the folder; ``create_disks`` leaves them as they are.
+        ``spare_pooled``: disks that other hosts see, too, stay where they are."""
+
+    def pooled(self, order: BuildOrder) -> bool:
+        """Whether the guest's disks are there, in a place that all hosts see, whatever this host knows of the guest."""
+
+    def leave_disks(self, server_uuid: str) -> None:
+        """Another host has the guest's disks: what only this host sees beside them goes, if it can tell. Nothing where
+        they are in a folder that hosts may share."""
+
+    def drop_images(self, names: Sequence[str]) -> None:
+        """Files of these names are in the image cache no more: what was made of them for several guests goes, where
+        none uses it."""
 
     def write_config_drive(self, order: BuildOrder, files: Mapping[str, bytes]) -> None:
         """Keep ``files`` (path -> content) as the guest's drive, volume label config-2; goes with ``remove_disks``."""

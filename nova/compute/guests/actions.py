@@ -140,11 +140,12 @@ class Life:
         uuid, asked = order.server_uuid, order.keep_disks is None
         mark, state = self._tools.arrived.get(uuid), self._driver.lifecycle.power_state(uuid)
         if asked and state is not None and mark is not None and mark.operation_id == order.fence.operation_id:
-            return _arrived(uuid, state, not mark.own_disks)
-        shared = self._shares_disks(order)
-        own_disks = asked and not shared
+            return _arrived(uuid, state, not mark.own_disks or self._driver.disks.pooled(order.build))
+        pooled = self._are_pooled(order)
+        shared = pooled or self._shares_disks(order)
+        own_disks = pooled or asked and not shared
         state = self._make_anew(order, shared, own_disks, work, gate)
-        if not asked:
+        if not asked and not pooled:
             return state
         self._tools.arrived.set(order.build, order.fence, own_disks=own_disks)
         self._tools.markers.clear(uuid)
@@ -182,6 +183,14 @@ class Life:
             kept = KEPT_IN_REBUILD if order.keep_ephemeral else frozenset()
             self._driver.disks.remove_disks(order.server_uuid, kept | (VOLUMES if order.build.volumes else kept))
         self._driver.disks.create_disks(order.build, self._tools.images)
+
+    def _are_pooled(self, order: RebuildOrder) -> bool:
+        """Whether the guest comes without a folder to disks that are where they always are. Should this end badly, they
+        are not this host's to remove, but all else of it is."""
+        mark, uuid = self._tools.markers.get(order.server_uuid), order.server_uuid
+        tried = mark is not None and mark.own_disks and mark.operation_id == order.fence.operation_id
+        known = uuid in {guest.server_uuid for guest in self._driver.guests()}
+        return (tried or not known) and self._driver.disks.pooled(order.build)
 
     def _shares_disks(self, order: RebuildOrder) -> bool:
         """Whether the server's disks are here already. guest.NoSharedDisks: the order says so, and they are not: shared

@@ -62,15 +62,18 @@ class Guests:
         """Domain, taps and disks (the source copy's, too), without asking: whoever calls has an explicit record
         that the guest is gone. ``keep_disks``: the server's new host uses them; but not those that this very operation
         had made here."""
-        keep_disks = keep_disks and not self._are_copies(server_uuid) and not self._made_for(server_uuid, operation_id)
+        made_for = self._made_for(server_uuid, operation_id)
+        keep_disks = keep_disks and not self._are_copies(server_uuid) and not made_for
         self._driver.lifecycle.destroy(server_uuid)  # a guest that can not be stopped keeps its disks
         self._tools.guard.drop(server_uuid)
         self._tools.volumes.disconnect(server_uuid)  # it goes by what is kept beside the disks
         try:
             self._driver.interfaces.unplug(server_uuid, order)
         finally:
-            if not keep_disks:
-                self._driver.disks.remove_disks(server_uuid)
+            if keep_disks:
+                self._driver.disks.leave_disks(server_uuid)
+            else:
+                self._driver.disks.remove_disks(server_uuid, frozenset(), made_for)
         if not keep_disks:
             self.forget(server_uuid)
         self._tools.arrived.clear(server_uuid)

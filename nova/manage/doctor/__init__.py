@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import NamedTuple
 
 from nova.conf.base import Options
+from nova.manage.doctor.ceph import ceph_pool
 from nova.manage.doctor.cloud import attachments, capacity, cleanups, clock, enrolled, failures, hosts, strangers, tasks
 from nova.manage.doctor.connections import connections
 from nova.manage.doctor.daemons import daemons
@@ -63,7 +64,7 @@ CHECKS: tuple[tuple[str, Check], ...] = (
     ("configuration", config), ("options", unread), ("credentials", credentials), ("broker", broker),
     ("database", databases), ("connections", connections), ("keystone", keystone), ("service-user", service_user),
     ("limits", limits), ("glance", glance), ("cinder", cinder), ("image-proxy", image_proxy), ("neutron", neutron),
-    ("networks", networks), ("placement", placement), ("libvirt", libvirt),
+    ("networks", networks), ("placement", placement), ("libvirt", libvirt), ("ceph", ceph_pool),
     ("bridge-tools", bridge_tools), ("packet-filter", packet_filter),
     ("daemons", daemons), ("clock", clock), ("cleanups", cleanups), ("strangers", strangers),
     ("attachments", attachments),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from nova import errors
@@ -16,6 +16,8 @@ GIB = 1 << 30
 
 
 class FakeDisks(Part):
+    in_pool = False  # guests' disks are where all hosts see them, whether this host knows of the guest or not
+
     @knobbed
     def create_disks(self, order: BuildOrder, images: LocalImages | None) -> None:
         with self._hypervisor.changed(order) as guest:
@@ -25,13 +27,23 @@ class FakeDisks(Part):
             guest.sizes, guest.disk_gb, guest.packing = sizes, sum(sizes.values()), order.packing
 
     @knobbed
-    def remove_disks(self, server_uuid: str, keep: frozenset[str] = frozenset()) -> None:
+    def remove_disks(self, server_uuid: str, keep: frozenset[str] = frozenset(), spare_pooled: bool = False) -> None:
         room = self._hypervisor.room
         if room is not None and not keep:
             for kept in (room / "snapshots").glob(f"{file_name(server_uuid)}.*"):
                 kept.unlink(missing_ok=True)
-        with self._hypervisor.changed(server_uuid) as guest:
-            guest.drop_disks(keep)
+        if not (spare_pooled and self.in_pool):
+            with self._hypervisor.changed(server_uuid) as guest:
+                guest.drop_disks(keep)
+
+    def pooled(self, order: BuildOrder) -> bool:
+        return self.in_pool
+
+    def leave_disks(self, server_uuid: str) -> None:
+        """Nothing: they may be shared."""
+
+    def drop_images(self, names: Sequence[str]) -> None:
+        """Nothing is made of images here."""
 
     @knobbed
     def write_config_drive(self, order: BuildOrder, files: Mapping[str, bytes]) -> None:

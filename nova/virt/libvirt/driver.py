@@ -18,6 +18,7 @@ from nova.privileged.ovs import OpenVSwitch
 from nova.privileged.qemu_img import QemuImg, ToolLimits
 from nova.privileged.runner import CommandRunner, PrivateRunner
 from nova.virt import interface
+from nova.virt.libvirt.ceph_secrets import ensure_secret
 from nova.virt.libvirt.disks.config_drive import ConfigDrive
 from nova.virt.libvirt.disks.folders import Folders
 from nova.virt.libvirt.disks.guest_disks import LibvirtDisks
@@ -43,6 +44,7 @@ from nova.virt.libvirt.hypervisor import LibvirtHypervisor
 from nova.virt.libvirt.moves.cold import LibvirtColdMoves
 from nova.virt.libvirt.moves.file_transfer import Carrier
 from nova.virt.libvirt.moves.live import LibvirtLiveMoves
+from nova.virt.libvirt.moves.pooled import PooledDisks
 from nova.virt.libvirt.moves.proxies import MigrationProxies
 from nova.virt.libvirt.settings import LibvirtSettings, settings_of
 from nova.virt.libvirt.settings.consoles import console_settings_of
@@ -96,7 +98,7 @@ def tools_of(settings: LibvirtSettings, hypervisor: LibvirtHypervisor, runner_of
     """The tools that the driver's parts share. ``runner_of``: makes what runs programs, from a time-out in seconds."""
     folders = Folders(settings.instances_path, functools.cache(lambda: node_uuid(settings.state_path)))
     images = image_tool(settings, runner_of=runner_of)
-    disks = DiskMaker(settings, images, runner_of(DISK_TOOL_TIMEOUT_S))
+    disks = DiskMaker(settings, images, runner_of(DISK_TOOL_TIMEOUT_S), lambda: node_uuid(settings.state_path), clock)
     return DriverTools(
         hypervisor=hypervisor, settings=settings, folders=folders, disks=disks, images=images, clock=clock,
         runner=runner_of(30.0), mount_runner=runner_of(MOUNT_TIMEOUT_S),
@@ -148,20 +150,21 @@ class LibvirtDriver(interface.Driver):
         releases = Releases(hypervisor=hypervisor, attempts=settings.detach_attempts,
                             timeout_s=settings.detach_timeout_s, clock=tools.clock)
         connections = VolumeConnections(settings=settings, folders=folders,
-                                        tools=VolumeTools(hypervisor, Mounts(tools.mount_runner)))
+                                        tools=VolumeTools(hypervisor, Mounts(tools.mount_runner), settings.rbd_conf))
         self.hot_plug = LibvirtHotPlug(hypervisor=hypervisor, settings=settings, folders=folders,
                                        interfaces=interfaces, facts=facts, releases=releases)
         self.volumes = LibvirtVolumes(hypervisor=hypervisor, settings=settings, folders=folders, facts=facts,
                                       connections=connections, releases=releases,
                                       jobs=DiskJobs(hypervisor=hypervisor, clock=tools.clock),
                                       agent=self._agent, images=tools.images)
+        pooled = PooledDisks(tools.disks.backends, settings)
         self.cold_moves = LibvirtColdMoves(
             hypervisor=hypervisor, settings=settings, folders=folders, disks=tools.disks, tpms=tools.tpms,
-            carrier=tools.carrier, interfaces=interfaces)
+            carrier=tools.carrier, interfaces=interfaces, pooled=pooled)
         self.live_moves = LibvirtLiveMoves(
             hypervisor=hypervisor, settings=settings, folders=folders, facts=facts, definer=definer,
             interfaces=interfaces, images=tools.images, tpms=tools.tpms, carrier=tools.carrier, lines=tools.lines,
-            proxies=proxies, connections=connections)
+            proxies=proxies, connections=connections, pooled=pooled)
         self.consoles = LibvirtConsoles(hypervisor, folders)
         self.remote_consoles = LibvirtRemoteConsoles(hypervisor, settings.consoles.spice)
         self.diagnosis = self.device_places = LibvirtDiagnosis(hypervisor, folders, facts)
@@ -174,6 +177,10 @@ class LibvirtDriver(interface.Driver):
         root.mkdir(parents=True, exist_ok=True)
         root.chmod(0o711)
         self.tools.hypervisor.open(self._events.wire.put)
+        if self.tools.settings.store == "rbd" and self.tools.settings.rbd_user:
+            settings = self.tools.settings
+            ensure_secret(self.tools.hypervisor, settings.rbd_user, settings.rbd_secret, settings.rbd_conf)
+        self.tools.disks.backends.begin()
         self.tools.host.look()
         self._events.start()
         concurrency.spawn(self._agent.thaw_left_over, name="thaw")

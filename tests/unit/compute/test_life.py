@@ -323,6 +323,27 @@ def test_destroy_when_an_evacuation_was_given_up_then_the_disks_that_were_made_f
     assert world.one("destroy_guests", guest_order(order, 2, keep_disks=True)).ok and world.leftovers() == []
 
 
+@pytest.mark.parametrize("said", [None, True, False])
+def test_evacuation_when_the_disks_are_in_a_pool_then_they_are_used_and_stay_when_it_is_undone(world, said):
+    order = build_order()
+    world.driver.disks.in_pool = True
+    world.driver.knobs.fail_next("start_new")
+    assert not world.one("rebuild_guests", rebuild_order(order, 2, keep_disks=said, fence=fence(2, 9))).ok
+    outcome = world.one("rebuild_guests", rebuild_order(order, 3, keep_disks=said, fence=fence(3, 9)))
+    assert outcome.power_state == RUNNING and ("remove_disks", order.server_uuid) not in world.driver.calls
+    assert outcome.arrival is not None and outcome.arrival.shared
+    again = world.one("rebuild_guests", rebuild_order(order, 4, keep_disks=None, fence=fence(4, 9)))
+    assert again.arrival == outcome.arrival
+    assert world.one("destroy_guests", guest_order(order, 5, keep_disks=said is not False, fence=fence(5, 9))).ok
+    assert inspect(world, order).disks
+
+
+def test_rebuild_in_place_when_the_disks_are_in_a_pool_then_they_are_made_anew(world, order):
+    world.driver.disks.in_pool = True
+    assert world.one("rebuild_guests", rebuild_order(order, 2)).power_state == RUNNING
+    assert ("remove_disks", order.server_uuid) in world.driver.calls
+
+
 def test_destroy_when_a_rebuild_failed_and_the_server_was_evacuated_then_shared_disks_stay(world, order):
     world.driver.knobs.fail_next("start_new")
     world.one("rebuild_guests", rebuild_order(order, 2))

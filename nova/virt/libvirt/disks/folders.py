@@ -48,6 +48,11 @@ class DiskRecord(Value):
     store: str = "file"  # file (beside the guest), lvm or rbd: see disks/backends
     place: str = ""  # where the last two keep it: volume group/volume, pool/image
 
+    @property
+    def pooled(self) -> bool:
+        """Whether every host reaches it where it is, so that no move takes it anywhere."""
+        return self.store == "rbd"
+
 
 class RescueRecord(Value):
     """What was made for a rescue (files beside the guest), written down before any of it is made.

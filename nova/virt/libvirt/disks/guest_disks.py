@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+
+import msgspec
 
 from nova import errors
 from nova.model.images import Image
@@ -12,8 +14,9 @@ from nova.privileged import disk_exports
 from nova.virt import image_files
 from nova.virt.interface import LocalImages
 from nova.virt.libvirt.disks import plan
+from nova.virt.libvirt.disks.backends.files import scratch
 from nova.virt.libvirt.disks.config_drive import ConfigDrive
-from nova.virt.libvirt.disks.folders import Folders
+from nova.virt.libvirt.disks.folders import DiskRecord, Folder, Folders
 from nova.virt.libvirt.disks.maker import DiskMaker
 from nova.virt.libvirt.disks.plan import KERNEL, RAMDISK
 from nova.virt.libvirt.disks.refusals import as_refusals
@@ -47,14 +50,14 @@ class LibvirtDisks:
                 if image is not None and images is not None and not folder.file(name).exists():
                     self.maker.copy(images.path(image.id), folder, name)
 
-    def remove_disks(self, server_uuid: str, keep: frozenset[str] = frozenset()) -> None:
+    def remove_disks(self, server_uuid: str, keep: frozenset[str] = frozenset(), spare_pooled: bool = False) -> None:
         folder = self.folders.of(server_uuid)
         self.tpms.remove(server_uuid, folder)
         if not folder.owned:  # on storage that hosts share, it is another one's guest now
             return folder.leave()
         disk_exports.withdraw(folder.path)
         with as_refusals():
-            self.maker.remove(folder, keep)
+            self.maker.remove(folder, keep, spare_pooled)
         if keep:
             folder.keep_only(keep)
         else:
@@ -64,9 +67,38 @@ class LibvirtDisks:
         folder = self.folders.of(order.server_uuid)
         with as_refusals():
             folder.make()
-            size = self.config_drive.write(folder.file(plan.CONFIG_NAME), files)
+            record = self._write_drive(order.server_uuid, folder, files)
         others = tuple(disk for disk in folder.disks() if disk.kind != "config")
-        folder.keep_disks((*others, plan.config_drive(self.settings, size)))
+        folder.keep_disks((*others, record))
+
+    def _write_drive(self, server_uuid: str, folder: Folder, files: Mapping[str, bytes]) -> DiskRecord:
+        record = plan.pooled(plan.config_drive(self.settings), server_uuid, self.settings)
+        if not record.pooled:
+            size = self.config_drive.write(folder.file(record.name), files)
+        else:
+            with scratch(folder, f"{record.name}.new") as file:
+                size = self.config_drive.write(file, files)
+                self.maker.replace(folder, record, file)
+        return msgspec.structs.replace(record, size_bytes=size)
+
+    # --- in a pool that other hosts see, too
+
+    def pooled(self, order: BuildOrder) -> bool:
+        disks = plan.plan(order, self.settings, None)
+        folder = self.folders.of(order.server_uuid)
+        with as_refusals():
+            return bool(disks) and all(disk.pooled and self.maker.exists(folder, disk) for disk in disks)
+
+    def leave_disks(self, server_uuid: str) -> None:
+        folder = self.folders.of(server_uuid)
+        disks = folder.disks()
+        if folder.owned and disks and all(disk.pooled for disk in disks):
+            self.tpms.remove(server_uuid, folder)
+            folder.remove()
+
+    def drop_images(self, names: Sequence[str]) -> None:
+        with as_refusals():
+            self.maker.backends.drop_bases(names)
 
 
 def base_of(image: Image | None, images: LocalImages | None) -> plan.Base | None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Collection
+from collections.abc import Callable, Collection
+from pathlib import Path
 
 from nova import concurrency
 from nova.model.orders import BuildOrder
@@ -20,8 +21,9 @@ from nova.virt.libvirt.settings import LibvirtSettings
 class DiskMaker:
     """``runner`` runs the tools that make file systems, volumes and pool images."""
 
-    def __init__(self, settings: LibvirtSettings, tool: QemuImg, runner: CommandRunner) -> None:
-        self._settings, self.backends = settings, Backends(settings, tool, runner)
+    def __init__(self, settings: LibvirtSettings, tool: QemuImg, runner: CommandRunner,
+                 host: Callable[[], str] = lambda: "", clock: concurrency.Clock | None = None) -> None:
+        self._settings, self.backends = settings, Backends(settings, tool, runner, host, clock)
 
     def make(self, order: BuildOrder, folder: Folder, disks: tuple[DiskRecord, ...], base: Base | None) -> None:
         """Every disk that is not there yet. HostRefused when there is no space."""
@@ -53,11 +55,18 @@ class DiskMaker:
         """What qemu-img reads the disk by, in its record's format."""
         return self.backends.of(disk).source(folder, disk)
 
-    def remove(self, folder: Folder, keep: Collection[str] = ()) -> None:
-        """All that is not a file beside the guest (those go with its folder), but for the kinds in ``keep``."""
+    def remove(self, folder: Folder, keep: Collection[str] = (), spare_pooled: bool = False) -> None:
+        """All that is not a file beside the guest (those go with its folder), but for the kinds in ``keep``.
+        ``spare_pooled``: those in a pool stay, and are nobody's."""
         for disk in folder.disks():
-            if disk.store != "file" and disk.kind not in keep:
+            if disk.pooled and spare_pooled:
+                self.backends.pooled(disk).disown(folder, disk)
+            elif disk.store != "file" and disk.kind not in keep:
                 self.backends.of(disk).remove(folder, disk)
+
+    def replace(self, folder: Folder, disk: DiskRecord, file: Path) -> None:
+        """A disk in a pool has the content of that file from now on."""
+        self.backends.pooled(disk).replace(folder, disk, file)
 
     def space(self) -> Space:
         """Where new disks are kept."""

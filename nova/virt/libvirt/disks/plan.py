@@ -39,6 +39,11 @@ def kept(disk: DiskRecord, server_uuid: str, settings: LibvirtSettings) -> DiskR
     return msgspec.structs.replace(disk, store=settings.store, place=f"{settings.place}/{server_uuid}_{disk.name}")
 
 
+def pooled(disk: DiskRecord, server_uuid: str, settings: LibvirtSettings) -> DiskRecord:
+    """The record of what is a file beside the guest, but in a pool where this host has its guests' disks in one."""
+    return kept(disk, server_uuid, settings) if settings.store == "rbd" else disk
+
+
 def wanted_disks(order: BuildOrder) -> tuple[Disk, ...]:
     """The order's; where it says nothing, what its flavor means."""
     if order.disks:

@@ -20,6 +20,7 @@ from nova.virt.libvirt.disks.tpm import Tpms
 from nova.virt.libvirt.hypervisor import OFF, LibvirtHypervisor
 from nova.virt.libvirt.moves import source_info, tpm_transfer
 from nova.virt.libvirt.moves.file_transfer import Carrier, Origin, WantedFile, only
+from nova.virt.libvirt.moves.pooled import PooledDisks
 from nova.virt.libvirt.moves.source_info import SourceInfo
 from nova.virt.libvirt.settings import LibvirtSettings
 from nova.virt.libvirt.vifs.interfaces import LibvirtInterfaces
@@ -36,6 +37,7 @@ class LibvirtColdMoves:
     tpms: Tpms
     carrier: Carrier
     interfaces: LibvirtInterfaces
+    pooled: PooledDisks
 
     def leave(self, server_uuid: str) -> GuestOnSource:
         folder, source_copy = self.folders.of(server_uuid), self.folders.source_copy(server_uuid)
@@ -75,6 +77,8 @@ class LibvirtColdMoves:
         disk_exports.withdraw(source_copy.path)
         self.hypervisor.stop_now(server_uuid)  # what fetch brought to this same host
         self.hypervisor.undefine(server_uuid)
+        with as_refusals():
+            self.pooled.take_back(source_copy, folder)
         folder.discard()
         tpm_transfer.drop(source_copy)
         source_info.drop_probe(source_copy)  # it stood for these disks as they were
@@ -82,11 +86,12 @@ class LibvirtColdMoves:
         return True
 
     def forget(self, server_uuid: str) -> None:
-        source_copy = self.folders.source_copy(server_uuid)
+        source_copy, folder = self.folders.source_copy(server_uuid), self.folders.of(server_uuid)
         if self._has(source_copy):
             disk_exports.withdraw(source_copy.path)
+            with as_refusals():
+                self.pooled.forget(source_copy, folder)
             source_copy.remove()
-        folder = self.folders.of(server_uuid)
         if not (folder.exists() and folder.owned):
             self.tpms.remove(server_uuid, source_copy)
 
@@ -104,6 +109,8 @@ class LibvirtColdMoves:
         self.interfaces.unplug(server_uuid, None)
         source_info.drop_probe(folder)
         folder.keep_copy_of(None)
+        with as_refusals():
+            self.pooled.keep(folder)
         os.replace(folder.path, source_copy.path)
 
     def _origin(self, order: MoveOrder) -> tuple[Origin, SourceInfo, str]:
@@ -125,13 +132,17 @@ class LibvirtColdMoves:
         """Every disk that the guest had and goes on to have; the records of all that it shall have."""
         wanted, fresh = _wanted(plan.plan(order.build, self.settings, None), source_files.records)
         carrier, own = self.carrier, only(images, order.build)
-        found = {one.disk.name: carrier.bring_disk(origin, folder, source_files, one, own) for one in wanted}
+        self.pooled.check(order.server_uuid, source_files.records)
+        found = {one.disk.name: self.pooled.take(folder, one) if one.disk.pooled
+                 else carrier.bring_disk(origin, folder, source_files, one, own) for one in wanted}
+        self.pooled.make_way(folder, fresh)
         for extra in source_files.extras():
             carrier.bring(origin, folder, source_files, extra.name)
         tpm_transfer.unpack(self.tpms, order.server_uuid, folder)
         for disk in source_files.records:
             if disk.kind == "config":
-                carrier.bring(origin, folder, source_files, disk.name)
+                if not disk.pooled:
+                    carrier.bring(origin, folder, source_files, disk.name)
                 found[disk.name] = disk
         LOG.info("the guest's disks are here", extra={"server": order.server_uuid})
         ranks = ("root", "ephemeral", "swap", "config")

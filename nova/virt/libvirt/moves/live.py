@@ -33,6 +33,7 @@ from nova.virt.libvirt.hypervisor import OFF, CpuQuestion, Departure, LibvirtHyp
 from nova.virt.libvirt.moves import source_info, tpm_transfer
 from nova.virt.libvirt.moves.file_transfer import Carrier, only
 from nova.virt.libvirt.moves.job import MigrationJob, MigrationJobs, MigrationListeners
+from nova.virt.libvirt.moves.pooled import PooledDisks
 from nova.virt.libvirt.moves.proxies import MigrationProxies
 from nova.virt.libvirt.moves.source_info import SourceInfo
 from nova.virt.libvirt.moves.watch import MigrationWatch
@@ -51,7 +52,7 @@ from nova.virt.libvirt.xml.arrival import (
     shape_of,
 )
 from nova.virt.libvirt.xml.consoles import GuestScreens, serials_of
-from nova.virt.libvirt.xml.disks import volume_sources, volume_targets
+from nova.virt.libvirt.xml.disks import remote_sources, volume_targets
 from nova.virt.libvirt.xml.specs import PlacementSpec, SerialLine
 
 LOG = logging.getLogger(__name__)
@@ -74,6 +75,7 @@ class LibvirtLiveMoves:
     lines: SerialLines
     proxies: MigrationProxies
     connections: VolumeConnections
+    pooled: PooledDisks
     migrations: MigrationJobs = field(default_factory=MigrationJobs)
 
     # --- the source
@@ -104,6 +106,7 @@ class LibvirtLiveMoves:
             self.hypervisor.undefine(uuid)
         else:
             self._send(order, MigrationListeners(listener, stopped), self.settings.moves.post_copy)
+        self.pooled.hand_over(folder)
         self.proxies.close(uuid)
         disk_exports.withdraw(folder.path)
         tpm_transfer.drop(folder)
@@ -120,8 +123,10 @@ class LibvirtLiveMoves:
         uuid, source = order.server_uuid, order.source or GuestOnSource()
         folder, source_files = self.folders.of(uuid), SourceInfo(source)
         shared = source_info.sees(self.folders.root, source.probe)
-        if order.block is not None and order.block == shared:
-            raise (errors.move.SharedStorage if shared else errors.move.NoSharedStorage)()
+        self.pooled.check(uuid, source_files.records)
+        seen = shared or bool(source_files.records) and all(disk.pooled for disk in source_files.records)
+        if order.block is not None and order.block == seen:
+            raise (errors.move.SharedStorage if seen else errors.move.NoSharedStorage)()
         self._compare(source)
         placement = placement_of(order.build, self.facts())
         if "shape" in source.facts:
@@ -152,6 +157,7 @@ class LibvirtLiveMoves:
         if state in OFF:
             LOG.warning("the guest is off after its migration", extra={"server": uuid})
         self.definer.define(order.build)
+        self.pooled.own(folder)
         folder.keep_copy_of(None)
         self.proxies.close(uuid)
         return state_of(self.hypervisor, uuid)
@@ -202,7 +208,7 @@ class LibvirtLiveMoves:
             bandwidth_mib=moves.bandwidth_mib, xml=arrival_xml(text, str(folder.path), _places(there)))
         kept = folder.order()
         amount = kept.flavor.memory_mb * MIB if kept else 0
-        amount += sum(disk.size_bytes for disk in folder.disks()) if disks else 0
+        amount += sum(disk.size_bytes for disk in folder.disks() if not disk.pooled) if disks else 0
         return self._watched(uuid, departure, amount)
 
     def _watched(self, uuid: str, departure: Departure | None, amount: int) -> MigrationJob:
@@ -242,7 +248,7 @@ class LibvirtLiveMoves:
             return
         root = self.folders.root
         need = sum(source_files.used(disk.name) if order.over_commit else disk.size_bytes
-                   for disk in source_files.records)
+                   for disk in source_files.records if not disk.pooled)
         if _free(root) < need:
             raise errors.host.DiskFull(what="the guest's disks", host=os.uname().nodename)
         source = order.source or GuestOnSource()
@@ -250,7 +256,9 @@ class LibvirtLiveMoves:
         folder.keep_order(order.build)
         origin, records = carrier.from_host(source, source_files), []
         for disk in source_files.records:
-            if disk.kind == "config":
+            if disk.pooled:
+                records.append(disk)
+            elif disk.kind == "config":
                 carrier.bring(origin, folder, source_files, disk.name)
                 records.append(disk)
             else:
@@ -294,7 +302,7 @@ class LibvirtLiveMoves:
                    "bases": json.dumps(bases), "vifs": json.dumps(pairs), "wires": _encoded(wires),
                    "placement": _encoded(place.placement),
                    "screens": _encoded(GuestScreens(vnc=settings.vnc_listen, spice=settings.consoles.spice)),
-                   "lines": _encoded(place.lines), "volumes": _encoded(volume_sources(definition))})
+                   "lines": _encoded(place.lines), "volumes": _encoded(remote_sources(definition))})
 
 
 def devices_held(order: BuildOrder) -> tuple[str, ...]:

@@ -28,6 +28,7 @@ MOVED = frozenset({"root", "ephemeral", "swap", "config"})
 BASE = "base:"  # before a disk's name: the file that it lies over
 PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,100}")
 FORMATS = frozenset({"raw", "qcow2"})
+STORES = frozenset({"file", "rbd"})
 #: The one name that a disk of each kind has here: a file of another name could be read as a record of ours.
 NAMES = {"root": "disk", "ephemeral": "disk.eph{index}", "swap": "disk.swap", "config": CONFIG_NAME}
 DEVICES = frozenset({"disk", "cdrom"})
@@ -36,7 +37,7 @@ DEVICES = frozenset({"disk", "cdrom"})
 def check_files(folder: Folder, uuid: str) -> None:
     """move.NoFiles."""
     for disk in folder.disks():
-        if disk.store != "file":
+        if disk.store != "file" and not disk.pooled:
             raise errors.move.NoFiles(uuid=uuid, store=disk.store)
 
 
@@ -67,6 +68,8 @@ def files_of(folder: Folder, live: bool = False) -> dict[str, Path]:
     copies."""
     found = {}
     for disk in folder.disks():
+        if disk.pooled:
+            continue
         if disk.kind in MOVED and (not live or disk.kind == "config"):
             found[disk.name] = folder.file(disk.name)
         if disk.backing:
@@ -93,6 +96,8 @@ def describe(folder: Folder, names: Mapping[str, str]) -> tuple[tuple[DiskOnSour
                            export=names.get(name, "")) for name in ALONG if folder.file(name).exists()]
     facts = {"records": msgspec.json.encode(records).decode(), "folder": str(folder.path)}
     for disk in records:
+        if disk.pooled:
+            continue
         facts[f"bytes:{disk.name}"] = str(folder.file(disk.name).stat().st_size)
         facts[f"used:{disk.name}"] = str(folder.file(disk.name).stat().st_blocks * 512)
         if disk.backing:
@@ -117,9 +122,12 @@ class SourceInfo:
             if not PLAIN_NAME.fullmatch(name):
                 raise errors.move.BadOffer(reason=f"a file is called {name[:60]!r}")
         for disk in self.records:
-            if disk.store != "file" or disk.kind not in MOVED or disk.format not in FORMATS or disk.size_bytes < 0 \
+            known = disk.store in STORES and disk.kind in MOVED and disk.format in FORMATS
+            if not known or disk.size_bytes < 0 \
                     or (disk.backing and (disk.format != "qcow2" or disk.backing_format not in FORMATS)):
                 raise errors.move.BadOffer(reason=f"a disk is {disk.kind} {disk.format} over {disk.backing_format}")
+            if disk.pooled and (disk.format != "raw" or disk.backing):
+                raise errors.move.BadOffer(reason=f"a disk in a pool is {disk.format}")
             if disk.name != NAMES[disk.kind].format(index=disk.index) or disk.device not in DEVICES:
                 raise errors.move.BadOffer(reason=f"a {disk.kind} disk is the {disk.device} {disk.name[:60]!r}")
             if disk.kind == "config" and (disk.format != "raw" or disk.backing):  # nothing looks into it

@@ -45,6 +45,9 @@ class LibvirtSettings:
     rbd_user: str = ""
     rbd_conf: str = ""
     rbd_secret: str = ""
+    rbd_connect_s: int = 5
+    rbd_retries: int = 12
+    rbd_retry_s: int = 5
     preallocate: bool = False
     ephemeral_format: str | None = None
     cache_mode: str | None = None  # of files; None: none where the file system can, else writeback
@@ -114,7 +117,8 @@ def _store(libvirt: Options) -> dict[str, Library]:
         return {"store": "lvm", "place": libvirt.images_volume_group, "volume_clear": libvirt.volume_clear,
                 "volume_clear_mb": libvirt.volume_clear_size}
     rbd = {"rbd_user": libvirt.rbd_user or "", "rbd_conf": libvirt.images_rbd_ceph_conf,
-           "rbd_secret": libvirt.rbd_secret_uuid or ""}
+           "rbd_secret": libvirt.rbd_secret_uuid or "", "rbd_connect_s": libvirt.rbd_connect_timeout,
+           "rbd_retries": libvirt.rbd_destroy_volume_retries, "rbd_retry_s": libvirt.rbd_destroy_volume_retry_interval}
     if libvirt.images_type != "rbd":
         return rbd
     if libvirt.rbd_user and not libvirt.rbd_secret_uuid:

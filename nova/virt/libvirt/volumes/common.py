@@ -20,10 +20,11 @@ THROTTLES = frozenset({"size_iops_sec", *(f"{way}_{what}_sec{most}" for way in (
 
 
 class VolumeTools(NamedTuple):
-    """What touches the host."""
+    """What touches the host. ``ceph_conf``: Ceph's configuration file; empty: Ceph's own choice."""
 
     hypervisor: LibvirtHypervisor
     mounts: Mounts
+    ceph_conf: str = ""
 
 
 class ConnectionData:

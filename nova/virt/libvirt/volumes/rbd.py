@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from nova import errors
+from nova.virt.libvirt.ceph_secrets import ensure_secret
 from nova.virt.libvirt.disks.folders import VolumeRecord
 from nova.virt.libvirt.settings import LibvirtSettings
 from nova.virt.libvirt.volumes.common import ConnectionData, VolumeTools
@@ -30,9 +30,9 @@ def record(plain: VolumeRecord, data: ConnectionData, settings: LibvirtSettings)
 
 
 def connect(record: VolumeRecord, tools: VolumeTools) -> None:
-    """host.CephSecret, which names the command that makes it."""
-    if record.user and not tools.hypervisor.has_secret(record.secret):
-        raise errors.host.CephSecret(secret=record.secret, user=record.user)
+    """host.CephSecret: libvirt has no such secret, and this host no keyring to make it of."""
+    if record.user:
+        ensure_secret(tools.hypervisor, record.user, record.secret, tools.ceph_conf)
 
 
 def disconnect(record: VolumeRecord, used: bool, tools: VolumeTools) -> None:

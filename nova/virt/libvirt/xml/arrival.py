@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from nova import errors
 from nova.virt.libvirt.xml.build import Element, add
 from nova.virt.libvirt.xml.consoles import GuestScreens, put_lines, put_screens
-from nova.virt.libvirt.xml.disks import volume_of
+from nova.virt.libvirt.xml.disks import remote_of, volume_of
 from nova.virt.libvirt.xml.placement import add_pins, fill_numa_tuning, spelled
 from nova.virt.libvirt.xml.specs import PlacementSpec, SerialLine
 
@@ -31,9 +31,9 @@ class InterfaceWire:
 @dataclass(frozen=True, kw_only=True)
 class ArrivalPaths:
     """Where things are. ``bases``: by the name of an overlay's file, path and format of what it lies over; ``wires``:
-    by MAC, what is behind an interface; ``volumes``: by volume, the disk as the destination defines it; ``vifs``: of
-    older releases, by MAC, bridge and device. ``placement`` or ``screens`` None: the destination does not tell (it is
-    of an older release, which has screens over VNC at most)."""
+    by MAC, what is behind an interface; ``volumes``: by volume (or image in a pool), the disk as the destination
+    defines it; ``vifs``: of older releases, by MAC, bridge and device. ``placement`` or ``screens`` None: the
+    destination does not tell (it is of an older release, which has screens over VNC at most)."""
 
     folder: str
     vnc_listen: str | None = None
@@ -50,7 +50,7 @@ def arrival_xml(text: str, folder: str, there: ArrivalPaths) -> str:
     """``folder``: the guest's on its source."""
     domain = ET.fromstring(text)
     for disk in domain.iterfind("devices/disk"):
-        _put_volume(disk, there.volumes)
+        _put_remote(disk, there.volumes)
         _put_base(disk, folder, there.bases)
     for element in domain.iter():
         _put_paths(element, f"{folder}/", f"{there.folder}/")
@@ -68,11 +68,11 @@ def arrival_xml(text: str, folder: str, there: ArrivalPaths) -> str:
 
 def copied_disks(text: str) -> tuple[str, ...]:
     """Targets of the disks whose content must be sent where storage is not shared: those that are written to, but for
-    volumes, which both hosts see."""
+    what both hosts see: volumes, and images in a pool."""
     return tuple(disk.find("target").get("dev", "")  # type: ignore[union-attr]
                  for disk in ET.fromstring(text).iterfind("devices/disk")
                  if disk.get("device", "disk") == "disk" and disk.find("readonly") is None
-                 and disk.find("source") is not None and volume_of(disk) is None)
+                 and disk.find("source") is not None and remote_of(disk) is None)
 
 
 def has_direct_volumes(text: str) -> bool:
@@ -113,14 +113,15 @@ def _put_paths(element: Element, here: str, there: str) -> None:
         element.text = there + element.text.removeprefix(here)
 
 
-def _put_volume(disk: Element, volumes: Mapping[str, str]) -> None:
-    """How a volume is reached is each host's own; all else of the disk stays. move.BadDestination."""
-    volume = volume_of(disk)
-    if volume is None:
+def _put_remote(disk: Element, places: Mapping[str, str]) -> None:
+    """How a volume, or an image in a pool, is reached is each host's own; all else of the disk stays.
+    move.BadDestination."""
+    remote = remote_of(disk)
+    if remote is None:
         return
-    if volume not in volumes:
-        raise errors.move.BadDestination(reason=f"it does not tell how it reaches volume {volume}")
-    there = ET.fromstring(volumes[volume])
+    if remote not in places:
+        raise errors.move.BadDestination(reason=f"it does not tell how it reaches volume {remote}")
+    there = ET.fromstring(places[remote])
     disk.set("type", there.get("type", ""))
     for tag in ("source", "auth", "backingStore"):
         for part in disk.findall(tag):

@@ -24,6 +24,13 @@ def volume_of(disk: Element) -> str | None:
     return name.removeprefix(ALIAS) if name.startswith(ALIAS) else None
 
 
+def remote_of(disk: Element) -> str | None:
+    """What of a disk is the same on every host: its volume, or its image in a pool. None: it is this host's alone."""
+    source = disk.find("source")
+    pooled = source.get("name") if disk.get("type") == "network" and source is not None else None
+    return volume_of(disk) or pooled
+
+
 def find(definition: str, volume_id: str) -> Element | None:
     """The disk on that volume."""
     return next((disk for disk in ET.fromstring(definition).iterfind("devices/disk")
@@ -54,9 +61,9 @@ def volume_targets(definition: str) -> dict[str, str]:
     return {volume: name for volume, name in found.items() if volume is not None}
 
 
-def volume_sources(definition: str) -> dict[str, str]:
-    """The disks on volumes, by volume, as the definition has them."""
-    found = {volume_of(disk): disk for disk in ET.fromstring(definition).iterfind("devices/disk")}
+def remote_sources(definition: str) -> dict[str, str]:
+    """The disks on volumes, by volume, and those in a pool, by image, as the definition has them."""
+    found = {remote_of(disk): disk for disk in ET.fromstring(definition).iterfind("devices/disk")}
     return {volume: ET.tostring(disk, encoding="unicode") for volume, disk in found.items() if volume is not None}
 
 

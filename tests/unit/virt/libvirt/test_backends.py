@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import shutil
-from pathlib import Path
 
 import msgspec
 import pytest
@@ -25,6 +23,7 @@ from nova.virt.libvirt.properties import RequestedProperties
 from nova.virt.libvirt.vifs import bridge
 from nova.virt.libvirt.xml import running
 from tests.contract.driver_conformance import build, make_order, unbuild
+from tests.fakes.ceph import FakeCeph, FakeImage
 from tests.fakes.hypervisor import FakeHypervisor
 from tests.unit.virt.libvirt.acting import tool_of
 from tests.unit.virt.libvirt.orders import FOLDER, UUID, order, settings
@@ -65,90 +64,6 @@ class FakeLvm:
             del self.volumes[last]
         return Completed(0)
 
-
-class FakeCeph:
-    """Images of one pool: name -> (size, name of what it is a clone of)."""
-
-    def __init__(self) -> None:
-        self.images: dict[str, tuple[int, str | None]] = {}
-        self.snapshots: dict[str, bool] = {}  # "image@base" -> protected
-        self.owners: dict[str, str] = {}
-        self.ran: list[str] = []
-        self.fails: dict[str, tuple[int, str]] = {}
-
-    def run(self, argv, *, stdin=None, ok=(0,), environment=None):
-        if argv[0] == "ceph":
-            return Completed(0, json.dumps({"pools": [{"name": "vms", "stats": {"max_avail": 70, "stored": 30}}]}))
-        if argv[0] != "rbd":
-            self.ran.append(" ".join(Path(word).name if word.startswith("/") else word
-                                     for word in (tool_of(argv))))
-            return Completed(0)
-        assert argv[1:5] == ["--id", "nova", "--conf", "/etc/ceph/c.conf"]
-        words = [word for word in argv[5:] if word != "--no-progress"]
-        verb = " ".join(words[:2]) if words[0] in ("snap", "image-meta") else words[0]
-        if verb == "image-meta get":
-            return Completed(0, self.owners[words[2]] + "\n") if words[2] in self.owners else Completed(2)
-        if verb == "image-meta set":
-            self.owners[words[2]] = words[4]
-            return Completed(0)
-        if verb in ("info", "snap ls"):
-            return self._look(verb, words[-1])
-        self.ran.append(" ".join(Path(word).name if word.startswith("/") else word for word in words))
-        if verb in self.fails:
-            return Completed(self.fails[verb][0], "", self.fails[verb][1])
-        return Completed(getattr(self, "_" + verb.replace(" ", "_"))(*words[len(verb.split()):]) or 0)
-
-    def _look(self, verb, at):
-        if at not in self.images:
-            return Completed(2, "", "No such file or directory")
-        if verb == "info":
-            return Completed(0, json.dumps({"size": self.images[at][0]}))
-        protected = self.snapshots.get(f"{at}@base")
-        return Completed(0, json.dumps([] if protected is None else [{"name": "base",
-                                                                     "protected": "true" if protected else "false"}]))
-
-    def _create(self, _option, size, at):
-        self.images[at] = (int(size) * MIB, None)
-
-    def _import(self, _file, at):
-        self.images[at] = (64 * MIB, None)
-
-    def _clone(self, snapshot, at):
-        assert self.snapshots[snapshot] is True
-        self.images[at] = (self.images[snapshot.partition("@")[0]][0], snapshot)
-
-    def _resize(self, _option, size, at):
-        self.images[at] = (int(size) * MIB, self.images[at][1])
-
-    def _mv(self, old, new):
-        if new in self.images:
-            return 17
-        self.images[new] = self.images.pop(old)
-        return 0
-
-    def _rm(self, at):
-        return 0 if self.images.pop(at, None) else 2
-
-    def _snap_create(self, at):
-        if at in self.snapshots:
-            return 17
-        self.snapshots[at] = False
-        return 0
-
-    def _snap_protect(self, at):
-        self.snapshots[at] = True
-
-    def _snap_unprotect(self, at):
-        if any(parent == at for _size, parent in self.images.values()):
-            return 16
-        self.snapshots[at] = False
-        return 0
-
-    def _snap_rm(self, at):
-        self.snapshots.pop(at, None)
-
-    def _snap_purge(self, at):
-        return 0 if at in self.images else 2
 
 
 def maker(settings_, runner) -> DiskMaker:
@@ -283,7 +198,7 @@ def test_base_that_another_host_brought_meanwhile_is_taken(folder):
     class Race(FakeCeph):
         def _import(self, file, at):
             super()._import(file, at)
-            self.images["vms/nova-base-abc"] = (64 * MIB, None)
+            self.images["vms/nova-base-abc"] = FakeImage(64 * MIB)
     ceph, disks = Race(), plan.plan(ONE, RBD, RAW)[:1]
     maker(RBD, ceph).make(ONE, folder, disks, RAW)
     assert set(ceph.images) == {"vms/nova-base-abc", f"vms/{UUID}_disk"}
@@ -348,7 +263,7 @@ def test_full_pool_is_a_full_disk():
     ceph = FakeCeph()
     ceph.fails["create"] = (28, "rbd: create error: (28) No space left on device")
     with pytest.raises(errors.host.DiskFull):
-        Rbd(CephPool("vms", "nova", "/etc/ceph/c.conf"), ceph).create("a", GIB)
+        Rbd(CephPool("vms", "nova", "/etc/ceph/c.conf", 5), ceph).create("a", GIB)
 
 
 @pytest.mark.parametrize(("pool", "uri"), [

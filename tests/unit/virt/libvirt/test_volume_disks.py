@@ -314,8 +314,8 @@ def test_files_of_volumes_when_their_host_caches_nothing_then_alone_they_are_saf
 
 def replace_hosts(text: str) -> dict[str, str]:
     changed = xml_of((device(), msgspec.structs.replace(RBD, hosts=(("10.9.9.9", "3300"),))), disks=DISKS[:1])
-    assert set(disk_xml.volume_sources(changed)) == set(disk_xml.volume_sources(text)) == {DATA}
-    return disk_xml.volume_sources(changed)
+    assert set(disk_xml.remote_sources(changed)) == set(disk_xml.remote_sources(text)) == {DATA}
+    return disk_xml.remote_sources(changed)
 
 
 def test_arrival_when_the_destination_does_not_tell_of_a_volume_then_nothing_is_sent():

@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
-from nova import errors
+from collections.abc import Callable, Iterable
+
+from nova import concurrency, errors
 from nova.privileged.lvm import Clearing, Lvm
 from nova.privileged.qemu_img import QemuImg
 from nova.privileged.rbd import CephPool, Rbd
 from nova.privileged.runner import CommandRunner
 from nova.virt.libvirt.disks.backends.files import Qcow2Files, RawFiles
-from nova.virt.libvirt.disks.backends.interface import Backend, Format, Space
+from nova.virt.libvirt.disks.backends.interface import Backend, Format, PooledBackend, Space
 from nova.virt.libvirt.disks.backends.lvm import LogicalVolumes
+from nova.virt.libvirt.disks.backends.pool import PoolHosts, PoolTrash
 from nova.virt.libvirt.disks.backends.rbd import RbdDisks
 from nova.virt.libvirt.disks.folders import DiskRecord
 from nova.virt.libvirt.settings import LibvirtSettings
 
-__all__ = ["Backend", "Backends", "Format", "Space"]
+__all__ = ["Backend", "Backends", "Format", "PooledBackend", "Space"]
 
 
 class Backends:
-    """All of this host's, made when they are needed."""
+    """All of this host's, made when they are needed. ``host``: what no other host is called."""
 
-    def __init__(self, settings: LibvirtSettings, tool: QemuImg, runner: CommandRunner) -> None:
+    def __init__(self, settings: LibvirtSettings, tool: QemuImg, runner: CommandRunner,
+                 host: Callable[[], str] = lambda: "", clock: concurrency.Clock | None = None) -> None:
         self._settings, self._tool, self._runner = settings, tool, runner
+        self._hosts = PoolHosts(host)
+        self._trash = PoolTrash(settings.rbd_retries, settings.rbd_retry_s, clock or concurrency.Clock())
 
     def of(self, disk: DiskRecord) -> Backend:
         """By the record; host.NoBackend when this host has none of the kind."""
@@ -33,12 +39,35 @@ class Backends:
             clearing = Clearing(self._settings.volume_clear, self._settings.volume_clear_mb << 20)
             return LogicalVolumes(Lvm(where, self._runner, clearing), self._tool, self._runner)
         if disk.store == "rbd" and where:
-            pool = CephPool(where, self._settings.rbd_user, self._settings.rbd_conf)
-            return RbdDisks(Rbd(pool, self._runner), self._tool, self._runner)
+            return self._rbd(where)
         raise errors.host.NoBackend(store=disk.store, place=disk.place)
+
+    def pooled(self, disk: DiskRecord) -> PooledBackend:
+        """Of a record that is ``pooled``. host.NoBackend."""
+        if disk.store != "rbd":
+            raise errors.host.NoBackend(store=disk.store, place=disk.place)
+        return self._rbd(disk.place.partition("/")[0])
+
+    def begin(self) -> None:
+        """Once, at start: what an earlier process left in the pool's trash goes."""
+        if self._settings.store == "rbd":
+            self._trash.watch(self._pool(self._settings.place))
+
+    def drop_bases(self, names: Iterable[str]) -> None:
+        """These files are in the image cache no more: their copies in the pool go, where no disk lies over them."""
+        if self._settings.store == "rbd":
+            for name in names:
+                self._rbd(self._settings.place).drop_base(name)
 
     def space(self) -> Space:
         """Of the back end that new disks are kept in."""
         place = f"{self._settings.place}/" if self._settings.place else ""
         return self.of(DiskRecord(kind="root", name="disk", format="raw", size_bytes=0, store=self._settings.store,
                                   place=place)).space()
+
+    def _rbd(self, pool: str) -> RbdDisks:
+        return RbdDisks(self._pool(pool), self._tool, self._runner, self._hosts, self._trash)
+
+    def _pool(self, name: str) -> Rbd:
+        settings = self._settings
+        return Rbd(CephPool(name, settings.rbd_user, settings.rbd_conf, settings.rbd_connect_s), self._runner)

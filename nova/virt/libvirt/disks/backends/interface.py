@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from nova.virt.libvirt.disks.folders import DiskRecord, Folder
@@ -49,3 +50,25 @@ class Backend(Protocol):
 
     def space(self) -> Space:
         """Bytes of the place where new disks are kept: all, and those that are free."""
+
+
+class PooledBackend(Backend, Protocol):
+    """A back end whose disks all hosts see. Each call may be repeated."""
+
+    def replace(self, folder: Folder, disk: DiskRecord, file: Path) -> None:
+        """The disk has the content of a raw file from now on, and is this host's."""
+
+    def keep(self, folder: Folder, disk: DiskRecord) -> None:
+        """Remember what it has now. Until ``take_back`` or ``let_go`` no host removes it."""
+
+    def take_back(self, folder: Folder, disk: DiskRecord) -> None:
+        """It is this host's, as it was when it was kept."""
+
+    def let_go(self, folder: Folder, disk: DiskRecord, used: bool) -> None:
+        """It need not be kept. It goes if it is nobody else's by now, and not ``used`` here."""
+
+    def disown(self, folder: Folder, disk: DiskRecord) -> None:
+        """It is this host's no more. Nothing when it is another's."""
+
+    def renew(self, folder: Folder, disk: DiskRecord) -> None:
+        """Remove one of another size, by the same name."""

@@ -1,5 +1,10 @@
 """Images in a Ceph pool: ``place`` of a record is pool/image. A root disk is a clone of its image, which the pool has
-once; every host sees the same disks."""
+once; every host sees the same disks.
+
+So a disk says whose it is: ``nova-host`` is the host that may remove it (or nobody, ``-``: whoever has a record of it
+may). A host that a guest left in a cold move has the disk as it was then in the snapshot ``nova-resize``. Until the
+move is confirmed it is noted in ``nova-kept``, and no other host removes the disk.
+"""
 
 from __future__ import annotations
 
@@ -9,20 +14,24 @@ from pathlib import Path
 from nova.privileged.qemu_img import ImageFile, QemuImg
 from nova.privileged.rbd import Rbd
 from nova.privileged.runner import CommandRunner
+from nova.virt.libvirt.disks import filesystems
 from nova.virt.libvirt.disks.backends.files import format_file, scratch
 from nova.virt.libvirt.disks.backends.interface import Format, Space
+from nova.virt.libvirt.disks.backends.pool import PoolHosts, PoolTrash
 from nova.virt.libvirt.disks.folders import DiskRecord, Folder
 from nova.virt.libvirt.disks.plan import Base
 
 PART = ".part"
 BASE = "nova-base-"
+OWNER, KEPT, AS_IT_WAS = "nova-host", "nova-kept", "nova-resize"
+NOBODY = "-"
 
 
 class RbdDisks:
     shared = True
 
-    def __init__(self, rbd: Rbd, tool: QemuImg, runner: CommandRunner) -> None:
-        self._rbd, self._tool, self._runner = rbd, tool, runner
+    def __init__(self, rbd: Rbd, tool: QemuImg, runner: CommandRunner, hosts: PoolHosts, trash: PoolTrash) -> None:
+        self._rbd, self._tool, self._runner, self._hosts, self._trash = rbd, tool, runner, hosts, trash
 
     def exists(self, folder: Folder, disk: DiskRecord) -> bool:
         return self._rbd.size(_name(disk)) is not None
@@ -45,8 +54,8 @@ class RbdDisks:
         self._rbd.rename(part, _name(disk))
 
     def own(self, folder: Folder, disk: DiskRecord) -> None:
-        if folder.host and self._rbd.owner(_name(disk)) != folder.host:
-            self._rbd.own(_name(disk), folder.host)
+        if folder.host and self._rbd.notes(_name(disk)).get(OWNER) != folder.host:
+            self._rbd.note(_name(disk), OWNER, folder.host)
 
     def grow(self, folder: Folder, disk: DiskRecord) -> None:
         if (self._rbd.size(_name(disk)) or 0) < disk.size_bytes:
@@ -56,13 +65,20 @@ class RbdDisks:
         return self._rbd.pool.uri(_name(disk))
 
     def remove(self, folder: Folder, disk: DiskRecord) -> None:
-        if self._rbd.owner(_name(disk)) not in ("", folder.host):
-            return  # the guest was evacuated, and runs on from this image
-        for name in (_name(disk), _name(disk) + PART):
-            self._rbd.remove(name)
+        """Not what another host keeps, or has now."""
+        self._remove(_name(disk) + PART)
+        notes = self._rbd.notes(_name(disk))
+        if KEPT in notes:
+            self.disown(folder, disk)
+        elif notes.get(OWNER, NOBODY) in (NOBODY, folder.host):
+            self._remove(_name(disk))
 
     def space(self) -> Space:
-        return Space(*self._rbd.space())
+        """An equal part of the pool for each host that keeps disks in it: else all of them together would promise it as
+        often as there are hosts."""
+        total, free = self._rbd.space()
+        count = self._hosts.count(self._rbd)
+        return Space(total // count, free // count)
 
     def drop_base(self, file_name: str) -> bool:
         """Remove an image of the cache from the pool; False when guests' disks lie over it."""
@@ -74,7 +90,55 @@ class RbdDisks:
         self._rbd.remove(name)
         return True
 
+    # --- what a move does: PooledBackend
+
+    def replace(self, folder: Folder, disk: DiskRecord, file: Path) -> None:
+        part, notes = self._old_part_gone(disk), self._rbd.notes(_name(disk))
+        self._rbd.bring(str(file), part)
+        for key, value in notes.items():
+            self._rbd.note(part, key, value)
+        self._remove(_name(disk))
+        self._rbd.rename(part, _name(disk))
+        self.own(folder, disk)
+
+    def keep(self, folder: Folder, disk: DiskRecord) -> None:
+        self._rbd.drop(_name(disk), AS_IT_WAS)
+        self._rbd.keep(_name(disk), AS_IT_WAS)
+        self._rbd.note(_name(disk), KEPT, folder.host or NOBODY)
+
+    def take_back(self, folder: Folder, disk: DiskRecord) -> None:
+        size = self._rbd.size(_name(disk))
+        if disk.kind == "swap" and size != disk.size_bytes:  # the destination had another, by the same name
+            self._remove(_name(disk))
+            self.create_empty(folder, disk, Format("swap", filesystems.label("swap", 0)))
+        self.own(folder, disk)
+        self._rbd.roll_back(_name(disk), AS_IT_WAS)
+        self._forget(disk)
+
+    def let_go(self, folder: Folder, disk: DiskRecord, used: bool) -> None:
+        owner = self._rbd.notes(_name(disk)).get(OWNER, NOBODY)
+        if owner in (NOBODY, folder.host) and not used:
+            self._remove(_name(disk))
+        else:
+            self._forget(disk)
+
+    def disown(self, folder: Folder, disk: DiskRecord) -> None:
+        if self._rbd.notes(_name(disk)).get(OWNER) == folder.host:
+            self._rbd.note(_name(disk), OWNER, NOBODY)
+
+    def renew(self, folder: Folder, disk: DiskRecord) -> None:
+        if self._rbd.size(_name(disk)) not in (None, disk.size_bytes):
+            self._remove(_name(disk))
+
     # --- inside
+
+    def _forget(self, disk: DiskRecord) -> None:
+        self._rbd.drop(_name(disk), AS_IT_WAS)
+        self._rbd.drop_note(_name(disk), KEPT)
+
+    def _remove(self, name: str) -> None:
+        if not self._rbd.remove(name):
+            self._trash.watch(self._rbd)
 
     def _base(self, folder: Folder, base: Base) -> str:
         """The pool's copy of the image, made by the first host that needs it; another's, should it be quicker."""
@@ -100,7 +164,7 @@ class RbdDisks:
 
     def _old_part_gone(self, disk: DiskRecord) -> str:
         part = _name(disk) + PART
-        self._rbd.remove(part)
+        self._remove(part)
         return part
 
 
