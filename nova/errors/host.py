@@ -161,6 +161,10 @@ VifType = kinds.HostRefused.row("host.vif_type",
     "This network's mechanism driver does not fit this host: bind the port elsewhere, or install its agent here.")
 VolumeData = kinds.HostRefused.row("host.volume_data", "Volume {volume} can not be used on this host: {reason}.",
     "Look at the volume in Cinder: how it is reached is the word of its back end's driver.")
+VolumeKey = kinds.HostRefused.row("host.volume_key",
+    "Volume {volume} is encrypted: this host has no passphrase of it, and the order brings none.",
+    "nova-conductor's log says why it could not get the key: look at its [key_manager] and [barbican], and at who may "
+    "read the volume's key (openstack acl get).")
 VolumeKind = kinds.HostRefused.row("host.volume_kind",
     "Volume {volume} is reached by {kind}, which this host can not do; it can do {known}.",
     "Use a volume type of another back end.")

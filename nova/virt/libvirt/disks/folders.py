@@ -90,6 +90,7 @@ class VolumeRecord(Value):
     host, and to let it go. It has no secrets, only their names.
 
     ``store``: what QEMU opens: file, block or rbd. ``target``: the name that the guest's definition has for it.
+    ``encrypted``: with LUKS; libvirt's secret with its passphrase has the volume's id.
     """
 
     volume_id: str
@@ -107,6 +108,7 @@ class VolumeRecord(Value):
     discard: bool = False
     throttle: tuple[tuple[str, int], ...] = ()  # (element of libvirt's iotune, value)
     blocks: tuple[int | None, int | None] = (None, None)  # bytes: logical, physical
+    encrypted: bool = False
     target: str = ""
 
 

@@ -22,6 +22,7 @@ from nova.virt.libvirt.guest.release import Released, Releases
 from nova.virt.libvirt.host.facts import HypervisorFacts
 from nova.virt.libvirt.hypervisor import Definitions, LibvirtHypervisor
 from nova.virt.libvirt.settings import LibvirtSettings
+from nova.virt.libvirt.volumes import luks
 from nova.virt.libvirt.volumes.connections import VolumeConnections
 from nova.virt.libvirt.xml import disks as xml
 from nova.virt.libvirt.xml.specs import DiskSpec
@@ -92,12 +93,12 @@ class LibvirtVolumes:
         return self._state_or_none(server_uuid)
 
     def extend_volume(self, order: VolumeOrder) -> PowerState:
-        uuid, device = order.server_uuid, order.disk.device
+        uuid, device, folder = order.server_uuid, order.disk.device, self.folders.of(order.server_uuid)
         running = self.releases.definitions(uuid).running
         disk = xml.find(running, device.volume_id) if running is not None else None
         if disk is not None and device.size_gb:
-            self.hypervisor.resize_disk(uuid, xml.target_of(disk), device.size_gb * GIB)
-        folder = self.folders.of(uuid)
+            header = sum(luks.header_bytes(one) for one in folder.volumes() if one.volume_id == device.volume_id)
+            self.hypervisor.resize_disk(uuid, xml.target_of(disk), device.size_gb * GIB - header)
         if folder.exists():
             folder.keep_order(order.build)
         return self._state_or_none(uuid)

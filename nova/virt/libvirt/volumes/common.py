@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol
 
 from nova import errors
 from nova.model.base import Json
-from nova.model.volumes import VolumeConnection, VolumeDisk
+from nova.model.volumes import LUKS, VolumeConnection, VolumeDisk
 from nova.privileged.mounts import Mounts
 from nova.virt.libvirt.disks.folders import VolumeRecord
 from nova.virt.libvirt.hypervisor import LibvirtHypervisor
@@ -65,27 +65,38 @@ class ConnectionData:
         return tuple((name, value) for name, value in sorted(found.items()) if name in THROTTLES and value is not None)
 
 
+class Use(NamedTuple):
+    """Of what is let go. ``others``: another guest here uses what this one's connection shares with it. ``force``: its
+    guest is gone, and what was not written yet is lost rather than that the volume stays."""
+
+    others: bool
+    force: bool = False
+
+
 class VolumeKind(Protocol):
     """One kind of volume: a module of this package."""
 
     def record(self, plain: VolumeRecord, data: ConnectionData, settings: LibvirtSettings) -> VolumeRecord:
         """``plain`` with how it is reached; no secret is in it. host.VolumeData."""
 
-    def connect(self, record: VolumeRecord, tools: VolumeTools) -> None:
-        """Have all there is on this host before a guest uses it. HostRefused. Repeated: the same."""
+    def connect(self, record: VolumeRecord, tools: VolumeTools, data: ConnectionData | None) -> VolumeRecord:
+        """Have all there is on this host before a guest uses it; the record, with what is known only then. ``data``
+        has the secrets, where an order brought them. HostRefused. Repeated: the same."""
 
-    def disconnect(self, record: VolumeRecord, used: bool, tools: VolumeTools) -> None:
-        """Leave nothing of it, but for what is ``used`` by others. Safe when there is nothing."""
+    def disconnect(self, record: VolumeRecord, use: Use, tools: VolumeTools) -> None:
+        """Leave nothing of it, but for what is used by others. HostRefused: it may still be there. Safe when there is
+        nothing."""
 
 
 def plain(disk: VolumeDisk, connection: VolumeConnection) -> tuple[VolumeRecord, ConnectionData]:
     """What of a connection is the same for all kinds. host.VolumeData."""
     data = ConnectionData(disk.device.volume_id, connection.data)
-    if disk.device.encrypted or data.flag("encrypted"):  # without its key a guest would only destroy it
-        raise data.wrong("it is encrypted, and this release has no encrypted volumes")
+    if (disk.device.encrypted or data.flag("encrypted")) and not connection.encryption:
+        raise data.wrong("it is encrypted, and the order does not say how: its conductor is of an older release")
     return VolumeRecord(
         volume_id=disk.device.volume_id, kind=connection.kind, readonly=data.text("access_mode", "rw") == "ro",
         discard=data.flag("discard"), throttle=data.throttle(),
+        encrypted=connection.encryption == LUKS,
         blocks=(data.number("logical_block_size"), data.number("physical_block_size"))), data
 
 
