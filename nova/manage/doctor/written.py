@@ -25,7 +25,7 @@ LIBRARIES = ("oslo.messaging", "oslo.middleware", "oslo.middleware.cors", "oslo.
              "oslo.config", "keystonemiddleware.auth_token", "os_vif")
 PRIVSEP = ("vif_plug_ovs_privileged", "vif_plug_linux_bridge_privileged")
 #: Sections whose credentials are keystoneauth's to read.
-WITH_CREDENTIALS = ("keystone_authtoken", "service_user", "glance", "cinder", "neutron", "oslo_limit",
+WITH_CREDENTIALS = ("keystone_authtoken", "service_user", "glance", "cinder", "barbican", "neutron", "oslo_limit",
                     "vendordata_dynamic_auth")
 #: Sections of Nova's that mean nothing here, and why.
 NOT_READ = {
