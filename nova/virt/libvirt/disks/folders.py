@@ -26,6 +26,7 @@ from nova import concurrency
 from nova.model.base import Value
 from nova.model.orders import BuildOrder, kept_part
 from nova.model.topology import Packing
+from nova.virt.libvirt.disks.device_record import DeviceRecord
 
 T = TypeVar("T")
 
@@ -109,6 +110,7 @@ class VolumeRecord(Value):
     throttle: tuple[tuple[str, int], ...] = ()  # (element of libvirt's iotune, value)
     blocks: tuple[int | None, int | None] = (None, None)  # bytes: logical, physical
     encrypted: bool = False
+    device: DeviceRecord | None = None  # of a volume that os-brick connects
     target: str = ""
 
 

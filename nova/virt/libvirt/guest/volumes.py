@@ -42,10 +42,19 @@ class LibvirtVolumes:
     releases: Releases
 
     def connector(self) -> Connector:
-        """In os-brick's words, as far as the kinds of volumes here need them."""
+        """In os-brick's words; without it, as far as kinds of volumes that need none of it ask for them."""
         system = os.uname()
-        return {"platform": system.machine, "os_type": system.sysname.lower(), "ip": self.settings.host_ip,
-                "host": system.nodename, "multipath": False, "do_local_attach": False}
+        return {"platform": system.machine, "os_type": system.sysname.lower(), "multipath": False,
+                **self._initiators(), "ip": self.settings.host_ip, "host": system.nodename, "do_local_attach": False}
+
+    def _initiators(self) -> Connector:
+        """Back ends refuse a host that does not say what they need; the others have nothing to do with it."""
+        brick = self.connections.tools.brick
+        try:
+            return brick.properties() if brick is not None else {}
+        except errors.host.Brick as error:
+            LOG.error("back ends learn no initiator of this host: %s", error)
+            return {}
 
     def connect(self, server_uuid: str, volumes: Sequence[VolumeDisk]) -> None:
         self.connections.connect(server_uuid, volumes)
@@ -94,6 +103,7 @@ class LibvirtVolumes:
 
     def extend_volume(self, order: VolumeOrder) -> PowerState:
         uuid, device, folder = order.server_uuid, order.disk.device, self.folders.of(order.server_uuid)
+        self.connections.extend(uuid, device.volume_id)
         running = self.releases.definitions(uuid).running
         disk = xml.find(running, device.volume_id) if running is not None else None
         if disk is not None and device.size_gb:

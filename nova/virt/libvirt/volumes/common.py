@@ -9,10 +9,12 @@ from typing import NamedTuple, Protocol
 from nova import errors
 from nova.model.base import Json
 from nova.model.volumes import LUKS, VolumeConnection, VolumeDisk
+from nova.privileged.brick import Brick
 from nova.privileged.mounts import Mounts
 from nova.virt.libvirt.disks.folders import VolumeRecord
 from nova.virt.libvirt.hypervisor import LibvirtHypervisor
 from nova.virt.libvirt.settings import LibvirtSettings
+from nova.virt.libvirt.settings.bricks import BrickSettings
 
 #: What a volume type's qos_specs may limit: elements of libvirt's iotune.
 THROTTLES = frozenset({"size_iops_sec", *(f"{way}_{what}_sec{most}" for way in ("total", "read", "write")
@@ -24,13 +26,21 @@ class VolumeTools(NamedTuple):
 
     hypervisor: LibvirtHypervisor
     mounts: Mounts
+    brick: Brick | None = None  # None: os-brick is not installed
+    brick_settings: BrickSettings = BrickSettings()
 
 
 class ConnectionData:
     """The words of a volume's back end, read with care: they may be of another release, or another driver."""
 
-    def __init__(self, volume_id: str, data: Mapping[str, Json]) -> None:
-        self.volume_id, self._data = volume_id, data
+    def __init__(self, volume_id: str, connection: VolumeConnection) -> None:
+        self.volume_id, self._data = volume_id, connection.data
+        self.shared_targets, self.service_uuid = connection.shared_targets, connection.service_uuid
+
+    @property
+    def words(self) -> Mapping[str, Json]:
+        """All of them, secrets too."""
+        return self._data
 
     def wrong(self, reason: str) -> errors.HostRefused:
         """The error to raise. ``reason`` has no word of the connection that may be a secret."""
@@ -90,7 +100,7 @@ class VolumeKind(Protocol):
 
 def plain(disk: VolumeDisk, connection: VolumeConnection) -> tuple[VolumeRecord, ConnectionData]:
     """What of a connection is the same for all kinds. host.VolumeData."""
-    data = ConnectionData(disk.device.volume_id, connection.data)
+    data = ConnectionData(disk.device.volume_id, connection)
     if (disk.device.encrypted or data.flag("encrypted")) and not connection.encryption:
         raise data.wrong("it is encrypted, and the order does not say how: its conductor is of an older release")
     return VolumeRecord(

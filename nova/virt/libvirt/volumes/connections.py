@@ -11,16 +11,18 @@ from typing import NamedTuple, cast
 import msgspec
 
 from nova import errors
+from nova.model.base import Json
 from nova.model.volumes import VolumeDisk
 from nova.virt.libvirt.disks.folders import Folder, Folders, VolumeRecord
 from nova.virt.libvirt.settings import LibvirtSettings
-from nova.virt.libvirt.volumes import local, luks, nfs, rbd
+from nova.virt.libvirt.volumes import brick, local, luks, nfs, rbd
 from nova.virt.libvirt.volumes.common import ConnectionData, Use, VolumeKind, VolumeTools, plain
 
 LOG = logging.getLogger(__name__)
 
 #: A connection's ``driver_volume_type`` -> who knows how to reach it.
-KINDS: Mapping[str, VolumeKind] = cast(Mapping[str, VolumeKind], {"rbd": rbd, "nfs": nfs, "local": local})
+KINDS: Mapping[str, VolumeKind] = cast(Mapping[str, VolumeKind], {
+    "rbd": rbd, "nfs": nfs, "local": local, **dict.fromkeys(brick.KINDS, brick)})
 
 
 class Wanted(NamedTuple):
@@ -53,10 +55,10 @@ class VolumeConnections:
             for one in wanted:
                 begun.append(one.record)
                 self._connect(folder, known.get(one.record.volume_id), one)
-        except Exception:
+        except Exception as error:
             for record in begun:
                 if record.volume_id not in known:
-                    self._give_up(folder, record)
+                    self._give_up(folder, record, forget=isinstance(error, errors.host.VolumeIdentity))
             raise
 
     def disconnect(self, server_uuid: str, keep: frozenset[str] = frozenset()) -> None:
@@ -66,6 +68,13 @@ class VolumeConnections:
             for record in folder.volumes():
                 if record.volume_id not in keep:
                     self._let_go(folder, record, force=True)
+
+    def extend(self, server_uuid: str, volume_id: str) -> None:
+        """Let the host see that a volume has grown. HostRefused."""
+        for record in self.folders.of(server_uuid).volumes():
+            if record.volume_id == volume_id:
+                with self._shared(record):
+                    brick.extend(record, self.tools)
 
     def let_go(self, server_uuid: str, volume_id: str) -> None:
         """Of one alone, of a guest that stays. Nothing when it is not connected. HostRefused: it could not be written
@@ -90,26 +99,39 @@ class VolumeConnections:
         if kind is None:
             raise errors.host.VolumeKind(volume=volume_id, kind=connection.kind, known=", ".join(sorted(KINDS)))
         begun, data = plain(disk, connection)
-        record = kind.record(begun, data, self.settings)
-        target = targets.get(volume_id, old.target if old is not None else "")
+        record = _as_known(kind.record(begun, data, self.settings), old)
+        target = targets.get(volume_id, record.target)
         return Wanted(msgspec.structs.replace(record, target=target), data, connection.passphrase)
 
     def _connect(self, folder: Folder, old: VolumeRecord | None, wanted: Wanted) -> None:
         """What is noted before it is connected is let go by whoever comes after us, should we die."""
         record = wanted.record
-        if old is not None and old.mount != record.mount:
-            self._let_go(folder, old)
+        if old is not None and (old.mount != record.mount or _words(old) != _words(record)):
+            self._let_go(folder, old, force=True)
         with self._shared(record):
             others = tuple(one for one in folder.volumes() if one.volume_id != record.volume_id)
             folder.keep_volumes((*others, record))
             luks.unlock(record, wanted.passphrase, self.tools.hypervisor)
             connected = KINDS[record.kind].connect(record, self.tools, wanted.data)
+            brick.check_alone(connected, self._of_other_volumes(connected))
             if connected != record:
                 folder.keep_volumes((*others, connected))
 
-    def _give_up(self, folder: Folder, record: VolumeRecord) -> None:
-        """Of what failed; the failure is what is told."""
+    def _of_other_volumes(self, record: VolumeRecord) -> Mapping[str, VolumeRecord]:
+        """All that guests have connected here; {} for a volume whose place nothing else can have."""
+        if record.device is None:
+            return {}
+        return {one.volume_id: one for folder in self.folders.all() for one in folder.volumes()
+                if one.volume_id != record.volume_id}
+
+    def _give_up(self, folder: Folder, record: VolumeRecord, forget: bool = False) -> None:
+        """Of what failed; the failure is what is told. ``forget``: the last of them may be another volume's device,
+        which nobody may take from the host."""
         try:
+            if forget and record == folder.volumes()[-1]:
+                LOG.error("what this host has in place of volume %s stays as it is: look at its multipath devices and "
+                          "sessions, and remove what is stale", record.volume_id)
+                return folder.keep_volumes(folder.volumes()[:-1])
             self._let_go(folder, record, force=True)
         except errors.NovaError as error:
             LOG.warning("volume %s, which could not be connected, may be there in part: %s", record.volume_id, error)
@@ -137,6 +159,20 @@ class VolumeConnections:
 def _shares(record: VolumeRecord) -> str:
     """What several guests of a host use at once: a mount with many volumes, or a volume of many guests."""
     return record.mount or record.volume_id
+
+
+def _as_known(record: VolumeRecord, old: VolumeRecord | None) -> VolumeRecord:
+    """The same, with what is known of it from before: its name, and, of the same device, its path and identity."""
+    if old is None:
+        return record
+    if record.device is not None and _words(old) == _words(record):
+        record = msgspec.structs.replace(record, device=old.device, path=old.path)
+    return msgspec.structs.replace(record, target=old.target)
+
+
+def _words(record: VolumeRecord) -> Mapping[str, Json]:
+    """How a device is reached; {}: it is none."""
+    return record.device.words if record.device is not None else {}
 
 
 def _needed(record: VolumeRecord, others: Iterable[VolumeRecord]) -> bool:
