@@ -8,7 +8,7 @@ GROUP = "os_brick"
 
 OPTS = [
     cfg.StrOpt("lock_path", default="$state_path/locks",
-               help="Where os-brick's locks are. On a host that runs services of Cinder or Glance as well, it must be "
-                    "the path that they have, and they must be able to write there: give the folder a group of theirs, "
-                    "and the setgid bit. Looked at when nova-compute starts."),
+               help="Where os-brick's locks are. If services of Cinder or Glance run on the same host, it must be the path "
+                    "that they have. They must be able to write there: give the folder a group of theirs, and the setgid "
+                    "bit. nova-compute looks at it when it starts."),
 ]

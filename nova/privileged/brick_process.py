@@ -133,6 +133,7 @@ class HidingFormatter(logging.Formatter):
         self._words, self._stacks = words, stacks
 
     def format(self, record: logging.LogRecord) -> str:
+        """As it may be shown."""
         if not self._stacks:
             record.exc_info = record.exc_text = None
         return hide(super().format(record), self._words)
