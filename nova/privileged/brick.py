@@ -25,7 +25,7 @@ from nova.privileged.runner import CommandRunner
 
 MODULE = "nova.privileged.brick_process"
 LIBRARY = logging.getLogger("os_brick")
-KNOWN_S = 60.0  # how long what the host says of itself is believed
+KNOWN_S = 600.0  # how long what the host says of itself is believed
 
 
 class Device(msgspec.Struct, frozen=True):

@@ -158,7 +158,7 @@ def test_call_when_the_process_fails_then_the_error_says_why(runner, reason):
         client(runner).disconnect(Device(protocol="ISCSI", words=WORDS))
 
 
-def test_properties_when_they_are_asked_for_often_then_the_host_is_looked_at_once_a_minute():
+def test_properties_when_they_are_asked_for_often_then_the_host_is_looked_at_now_and_then():
     now = [1000.0]
     runner = FakeRunner(told(result={"initiator": None, "nqn": "nqn.1"}))
     brick = client(runner, lambda: now[0])
