@@ -210,7 +210,7 @@ class Conductor:
     """One worker process."""
 
     def __init__(self, options: Options, index: int) -> None:
-        from nova.clients import cinder, glance, session
+        from nova.clients import cinder, glance, key_manager, session
         from nova.conductor.engine.deps import Deps
         from nova.conductor.engine.journal import Journal
         from nova.conductor.engine.runner import Runner
@@ -246,6 +246,8 @@ class Conductor:
                          notifier=oslo.make(options, options.host), quotas=quotas(options))
         self.deps.secret_wrap, self.deps.feed = wrap, Feed(self.deps)
         self.deps.volumes = cinder.of_groups(options.cinder, session.load(options, "cinder"))
+        self.deps.volume_keys = key_manager.of_groups(options.key_manager, options.barbican,
+                                                      session.load(options, "barbican"))
         self.deps.network_updates = NetworkUpdates(cell, self.deps.network, options.service_down_time)
         self.deps.networking = networking(options, self.deps)
         self.deps.journal = Journal(cell, f"{options.host}:{os.getpid()}", options.conductor.lease_seconds,

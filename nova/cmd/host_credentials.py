@@ -12,8 +12,9 @@ from nova.conf.base import Options
 SECRETS = ("password", "user_password", "admin_password", "token", "admin_token", "application_credential_secret",
            "memcache_secret_key")
 #: Sections of control daemons alone. What [vendordata_dynamic_auth] has is for config drives.
-SECTIONS = ("keystone_authtoken", "service_user", "glance", "neutron", "cinder", "placement", "oslo_limit")
-OTHERS = (("image_proxy", "key"), ("conductor", "host_secret_key"))
+SECTIONS = ("keystone_authtoken", "service_user", "glance", "neutron", "cinder", "placement", "oslo_limit",
+            "barbican")
+OTHERS = (("key_manager", "fixed_key"), ("image_proxy", "key"), ("conductor", "host_secret_key"))
 CURE = "take it out of this host's nova.conf; a password that was there counts as known to whoever had the host"
 
 

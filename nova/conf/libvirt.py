@@ -97,6 +97,21 @@ _VOLUMES = [
                      "io=native, where the cache mode lets it."),
 ]
 
+_BRICK = [
+    cfg.BoolOpt("volume_use_multipath", default=False,
+                help="Reach volumes of iSCSI, Fibre Channel and NVMe-oF over all their paths; multipathd must run. With "
+                     "one path only where it does not, or see volume_enforce_multipath."),
+    cfg.BoolOpt("volume_enforce_multipath", default=False,
+                help="Refuse volumes as long as multipathd does not run, in place of one path. It needs "
+                     "volume_use_multipath."),
+    cfg.IntOpt("num_volume_scan_tries", default=5, min=1, deprecated_name="num_iscsi_scan_tries",
+               help="How often a device of iSCSI, Fibre Channel or another kind is looked for."),
+    cfg.IntOpt("num_nvme_discover_tries", default=5, min=1, help="How often a device of NVMe-oF is looked for."),
+    cfg.IntOpt("num_iser_scan_tries", default=5, min=1, help="How often a device of iSER is looked for."),
+    cfg.StrOpt("iscsi_iface", deprecated_name="iscsi_transport",
+               help="The initiator's interface for iSCSI, as iscsiadm -m iface names it. Unset: default."),
+]
+
 _MOVES = [
     cfg.HostAddressOpt("live_migration_inbound_addr",
                        help="This host's address, or a name that other hosts know, for guests that come and for disks "
@@ -150,4 +165,4 @@ _OLD = [
                deprecated_for_removal=True),
 ]
 
-OPTS = [*_CONNECTION, *_GUEST, *_PLACING, *_DISKS, *_VOLUMES, *_MOVES, *_DEVICES, *_OLD]
+OPTS = [*_CONNECTION, *_GUEST, *_PLACING, *_DISKS, *_VOLUMES, *_BRICK, *_MOVES, *_DEVICES, *_OLD]

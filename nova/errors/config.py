@@ -19,6 +19,8 @@ HostSecretKey = kinds.Invalid.row("config.host_secret_key",
 ImageProxyKey = kinds.Invalid.row("config.image_proxy_key",
     "[image_proxy]key {reason}: conductors and image proxies need the same one. Make it with: openssl rand -base64 32 "
     "| tr '+/' '-_'")
+KeyManager = kinds.Invalid.row("config.key_manager",
+    "nova-conductor can not run with [key_manager]{option}: {reason}.")
 Libvirt = kinds.Invalid.row("config.libvirt", "nova-compute can not run with {option}: {reason}.")
 LibvirtConsole = kinds.Invalid.row("config.libvirt_console", "nova-compute can not run with {option}: {reason}.")
 Placing = kinds.Invalid.row("config.placing", "nova-compute can not run with {option} = {value}: {reason}.")

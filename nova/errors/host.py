@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from nova.errors import kinds
 
+Brick = kinds.HostRefused.row("host.brick", "os-brick could not {task} on this host: {reason}",
+    "The reason is the library's own: look at the host's sessions (iscsiadm -m session, nvme list-subsys), "
+    "`multipath -ll`, and, with [cinder]debug, at the lines of os_brick in nova-compute's log.")
 BadInventory = kinds.Invalid.row("host.bad_inventory",
     "What {host} reports to have can not be kept: {reason}.",
     "A number there is infinite or none: look at its allocation ratios, and at what its provider files say.")
@@ -60,6 +63,10 @@ NoAnswer = kinds.Unavailable.row("host.no_answer")
 NoBackend = kinds.HostRefused.row("host.no_backend",
     "A disk of the guest is kept as {store} ({place}), which this host does not have.",
     "The host's [libvirt]images_type changed: set it back, or move what it has by hand.")
+NoBrick = kinds.HostRefused.row("host.no_brick",
+    "Volume {volume} is reached by {kind}, for which this host needs the library os-brick.",
+    "Install it where nova-compute runs (pip install 'nova-iaas[brick]'), with the tools of the back end, and start "
+    "nova-compute anew.")
 NoBridge = kinds.HostRefused.row("host.no_bridge", "The bridge {bridge} of network {network} is not on this host.",
     "Make the bridge, or see whether nova-network (or Neutron's agent) runs on the host.")
 NoConsoles = kinds.NotSupported.row("host.no_consoles",
@@ -162,6 +169,14 @@ VifType = kinds.HostRefused.row("host.vif_type",
     "This network's mechanism driver does not fit this host: bind the port elsewhere, or install its agent here.")
 VolumeData = kinds.HostRefused.row("host.volume_data", "Volume {volume} can not be used on this host: {reason}.",
     "Look at the volume in Cinder: how it is reached is the word of its back end's driver.")
+VolumeIdentity = kinds.HostRefused.row("host.volume_identity",
+    "What this host has at {path} is not volume {volume}: it is {found}, and not {expected}. No guest gets it.",
+    "A device of a volume that is gone was left there. Remove it (`multipath -f`, then 1 into its sysfs file delete), "
+    "when no guest uses it, and try again.")
+VolumeKey = kinds.HostRefused.row("host.volume_key",
+    "Volume {volume} is encrypted: this host has no passphrase of it, and the order brings none.",
+    "nova-conductor's log says why it could not get the key: look at its [key_manager] and [barbican], and at who may "
+    "read the volume's key (openstack acl get).")
 VolumeKind = kinds.HostRefused.row("host.volume_kind",
     "Volume {volume} is reached by {kind}, which this host can not do; it can do {known}.",
     "Use a volume type of another back end.")

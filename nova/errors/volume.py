@@ -23,8 +23,9 @@ Credentials = kinds.Unavailable.row("volume.credentials",
     "The volume service (Cinder) refuses our own credentials, those of [cinder] or [service_user]: {reason}.",
     "Set username, password and project there; the user needs the roles admin and service.")
 Encrypted = kinds.Invalid.row("volume.encrypted",
-    "Volume {volume} is encrypted: this release can not attach encrypted volumes.",
-    "Use a volume of a type without encryption.")
+    "Volume {volume} is encrypted by {provider}: servers can have volumes that are encrypted by luks, and no others.",
+    "Use a volume type whose encryption has the provider luks (openstack volume type set --encryption-provider luks), "
+    "or one without encryption.")
 Fixed = kinds.Invalid.row("volume.fixed", "The attachment's {field} can not be changed: {reason}.")
 HostDown = kinds.Conflict.row("volume.host_down",
     "The host of server {server} is down: the guest can not give the volume up.",
@@ -39,6 +40,9 @@ NeedsMultiattach = kinds.Invalid.row("volume.needs_multiattach",
 NoBackup = kinds.Invalid.row("volume.no_backup", "Backup is not supported for volume-backed instances.",
     "Take snapshots (openstack server image create), or back up the volumes (openstack volume backup create).")
 NoBootable = kinds.Invalid.row("volume.no_bootable", "Volume {volume} is not bootable.")
+NoKey = kinds.Unavailable.row("volume.no_key", "The key {key} of a volume can not be had: {reason}.",
+    "See [key_manager] and [barbican] of nova-conductor's configuration; whoever asks must be let in by Barbican's "
+    "policy, or by the key's own list (openstack acl user add).")
 NoRescue = kinds.Invalid.row("volume.no_rescue", "Instance {server} cannot be rescued: {reason}.",
     "Use microversion 2.87 or a newer one, and an image with the properties hw_rescue_device and hw_rescue_bus.")
 NotAttached = kinds.NotFound.row("volume.not_attached", "Instance {server} is not attached to volume {volume}")

@@ -103,13 +103,25 @@ class VolumeQuery(Value):
 #: What a host says of itself, so that a back end lets it in: the words of os-brick.
 Connector = Mapping[str, Json]
 
+#: How an encrypted volume is read: QEMU does it, by the volume's passphrase; or its back end does, and nobody else.
+LUKS, BACK_END = "luks", "back-end"
+
 
 class VolumeConnection(Value):
     """How one host reaches one volume. It may hold secrets: it goes to that host by order, and is never kept, logged or
-    shown. ``kind``: such as ``rbd``, ``nfs``, ``iscsi``; ``data``: the back end's own words."""
+    shown. ``kind``: such as ``rbd``, ``nfs``, ``iscsi``; ``data``: the back end's own words.
+
+    ``encryption``: LUKS or BACK_END; empty: it is not encrypted, or the conductor knows of no such volumes.
+    ``passphrase``: of LUKS; empty: nobody could get it now, and the host may have it still. ``service_uuid``: of the
+    service that has the volume, if hosts must take turns with its targets (``shared_targets``, as the volume has it).
+    """
 
     kind: str
     data: Mapping[str, Json] = {}
+    encryption: str = ""
+    passphrase: str = ""
+    shared_targets: bool | None = False
+    service_uuid: str = ""
 
     def __repr__(self) -> str:
         return f"VolumeConnection(kind={self.kind!r}, data=***)"

@@ -55,7 +55,7 @@ from tests.fakes.databases import QuickDatabase
 from tests.fakes.furnished import SCHEMAS
 from tests.fakes.images import FakeImages
 from tests.fakes.neutron import FakeNeutron
-from tests.fakes.volumes import FakeVolumes
+from tests.fakes.volumes import FakeVolumeKeys, FakeVolumes
 
 DEMO = context.RequestContext(request_id="req-demo", user_id="joe", project_id="demo", token="joe's own token")
 PATIENCE_S = 15.0
@@ -127,7 +127,7 @@ class SmallCloud:
         for name in SCHEMAS:
             shutil.copyfile((again.folder if again else templates) / name, folder / name)
         self.api, self.cell = QuickDatabase(folder / "api"), QuickDatabase(folder / "cell")
-        self.image_service, self.volume_service = FakeImages(), FakeVolumes()
+        self.image_service, self.volume_service, self.volume_keys = FakeImages(), FakeVolumes(), FakeVolumeKeys()
         self.networks, self.furnished = networks, False
         if networks.neutron:
             self.neutron = FakeNeutron(tokens={str(DEMO.token): "demo"})
@@ -191,7 +191,7 @@ class SmallCloud:
                                                network_defaults=self.networks.defaults),
                     scheduler=self.bus.client(SchedulerRPC, name), compute=ticketed(self.bus.client(ComputeRPC, name)),
                     network=self.bus.client(NetworkRPC, name))
-        deps.secret_wrap, deps.volumes = WRAP, self.volume_service
+        deps.secret_wrap, deps.volumes, deps.volume_keys = WRAP, self.volume_service, self.volume_keys
         deps.feed, deps.network_updates = Feed(deps), NetworkUpdates(self.cell, deps.network)
         deps.networking = self.make_back_end(deps)
         deps.journal = Journal(self.cell, name, clock=self.clock)

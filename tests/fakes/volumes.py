@@ -23,12 +23,30 @@ from nova.model.volumes import (
     Volume,
     VolumeAttachment,
     VolumeConnection,
+    VolumeEncryption,
     VolumeLimits,
     VolumeQuery,
     VolumeSnapshot,
 )
 
 SECRET = "a-password-of-a-back-end"
+
+
+class FakeVolumeKeys:
+    """The key manager's client (``nova.clients.key_manager.VolumeKeys``). ``users``, ``ours``: by their ids, the keys
+    that users' tokens read, and that we may read ourselves. ``asked``: (key, as a user)."""
+
+    def __init__(self) -> None:
+        self.users: dict[str, str] = {}
+        self.ours: dict[str, str] = {}
+        self.asked: list[tuple[str, bool]] = []
+
+    def passphrase(self, key_id: str, as_user: bool = False) -> str:
+        self.asked.append((key_id, as_user))
+        found = self.users if as_user else self.ours
+        if key_id not in found:
+            raise errors.volume.NoKey(key=key_id, reason="403 Forbidden")
+        return found[key_id]
 
 
 class FakeVolumes:
@@ -39,6 +57,7 @@ class FakeVolumes:
         self.volumes: dict[str, Volume] = {}
         self.snapshots: dict[str, VolumeSnapshot] = {}
         self.attachments: dict[str, VolumeAttachment] = {}
+        self.encryptions: dict[str, VolumeEncryption] = {}
         self.complete_ones: set[str] = set()
         self.fails: dict[str, errors.NovaError] = {}
         self.lost: dict[str, errors.NovaError] = {}
@@ -46,6 +65,7 @@ class FakeVolumes:
         self.moves: dict[str, str] = {}  # volumes that were moved -> how that ended
         self.being_made = AVAILABLE  # the status of what is made
         self.being_reimaged = ""  # the status of what an image is written over
+        self.kind = "fake"  # what connections are of
         self._lock = threading.RLock()
 
     # -- what a test does and looks at
@@ -78,6 +98,9 @@ class FakeVolumes:
         return self._done("create", "", lambda: self.volumes[self.add(
             name=new.name, size_gb=new.size_gb, status=self.being_made, snapshot_id=new.snapshot_id,
             bootable=bool(new.image_id or new.snapshot_id))])
+
+    def encryption(self, volume_id: str, as_user: bool = False) -> VolumeEncryption | None:
+        return self._done("encryption", volume_id, lambda: self.encryptions.get(volume_id))
 
     def delete(self, volume_id: str, as_user: bool = False) -> None:
         def work() -> None:
@@ -176,7 +199,8 @@ class FakeVolumes:
                 as_user: bool = False) -> VolumeAttachment:
         def work() -> VolumeAttachment:
             found = self._attachment(attachment_id)
-            self.attachments[attachment_id] = msgspec.structs.replace(found, connection=_connection(found, connector))
+            connected = msgspec.structs.replace(found, connection=self._connection(found, connector))
+            self.attachments[attachment_id] = connected
             if self.status(found.volume_id) == RESERVED:
                 self._set(found.volume_id, ATTACHING)
             return self.attachments[attachment_id]
@@ -244,13 +268,12 @@ class FakeVolumes:
             raise errors.Invalid(f"volume {volume_id} is another server's")
         made = VolumeAttachment(id=str(uuid.uuid4()), volume_id=volume_id, server_id=server_uuid)
         if connector:
-            made = msgspec.structs.replace(made, connection=_connection(made, connector))
+            made = msgspec.structs.replace(made, connection=self._connection(made, connector))
         self.attachments[made.id] = made
         if volume.status == AVAILABLE:
             self._set(volume_id, RESERVED)
         return made
 
-
-def _connection(attachment: VolumeAttachment, connector: Mapping[str, Any]) -> VolumeConnection:
-    return VolumeConnection(kind="fake", data={"host": connector["host"], "volume_id": attachment.volume_id,
-                                               "auth_password": SECRET})
+    def _connection(self, attachment: VolumeAttachment, connector: Mapping[str, Any]) -> VolumeConnection:
+        return VolumeConnection(kind=self.kind, data={"host": connector["host"], "volume_id": attachment.volume_id,
+                                                      "auth_password": SECRET})

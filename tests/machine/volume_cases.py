@@ -21,7 +21,7 @@ from nova.migrationproxy import references
 from nova.model.images import Image
 from nova.model.orders import BuildOrder, Disk
 from nova.model.states import PowerState
-from nova.model.volumes import BlockDevice, VolumeConnection, VolumeDisk
+from nova.model.volumes import LUKS, BlockDevice, VolumeConnection, VolumeDisk
 from nova.privileged.mounts import Mounts
 from nova.privileged.runner import SystemRunner
 from nova.virt.libvirt import LibvirtDriver
@@ -41,6 +41,7 @@ MOUNT = STATE / "mnt" / hashlib.md5(EXPORT.encode()).hexdigest()
 SERIALS = "cat /sys/block/vd*/serial; true"
 MIB, SECTORS_OF_GIB = 1 << 20, 1 << 21
 CEPH_SECRET = "457eb676-33da-42ec-9a8c-9293d545c337"
+PASSPHRASE = "0badc0de" * 8
 
 
 @pytest.fixture(scope="session")
@@ -70,6 +71,16 @@ def on_nfs(**device: Any) -> VolumeDisk:
     data = {"export": EXPORT, "name": path.name, "format": "raw", "options": None, "access_mode": "rw"}
     return VolumeDisk(device=BlockDevice(volume_id=volume_id, **device),
                       connection=VolumeConnection(kind="nfs", data=data))
+
+
+def encrypted(one: VolumeDisk) -> VolumeDisk:
+    """The same, formatted as Cinder does it."""
+    path = SHARE / f"volume-{one.device.volume_id}"
+    subprocess.run(["qemu-img", "create", "-q", "-f", "luks", "--object", f"secret,id=key,data={PASSPHRASE}", "-o",
+                    "key-secret=key,iter-time=10", str(path), "64M"], check=True)
+    path.chmod(0o666)
+    connection = msgspec.structs.replace(one.connection, encryption=LUKS, passphrase=PASSPHRASE)
+    return msgspec.structs.replace(one, connection=connection)
 
 
 def tiny(**changes: Any) -> BuildOrder:
@@ -135,6 +146,38 @@ def test_volume_that_has_grown_is_seen_with_its_new_size(rig, living, serial):
     rig.driver.volumes.extend_volume(volume_order(living, larger, True))
     assert eventually(lambda: int(serial.run(f"cat /sys/block/{name}/size")) == SECTORS_OF_GIB, 20)
     detach(rig.driver, living, one)
+
+
+@booting
+def test_encrypted_volume_is_deciphered_by_qemu_alone_grows_and_leaves_no_secret(rig, living, serial):
+    one, hypervisor = encrypted(on_nfs()), rig.driver.tools.hypervisor
+    path, volume_id = SHARE / f"volume-{one.device.volume_id}", one.device.volume_id
+    assert attach(rig.driver, living, one) == PowerState.RUNNING
+    assert eventually(lambda: seen(serial, one), 60)
+    name = serial.run(f"grep -l {volume_id[:20]} /sys/block/vd*/serial | cut -d / -f 4")
+    size = int(serial.run(f"cat /sys/block/{name}/size"))
+    serial.run(f"echo precious | dd of=/dev/{name} conv=fsync 2>/dev/null; sync")
+    assert b"precious" not in path.read_bytes() and size * 512 == 64 * MIB  # as large as it was sold, behind the header
+    assert hypervisor.has_secret(volume_id)
+    with pytest.raises(errors.host.LibvirtRefused, match="private"):
+        hypervisor.secret(volume_id)
+    told = rig.driver.live_moves.definer.arriving(msgspec.structs.replace(living, volumes=(one,)), ())
+    ours, theirs = ({str(part) for part in references._references(references.parsed(text)) if volume_id in str(part)}
+                    for text in (told, hypervisor.moving_xml(living.server_uuid)))
+    assert ours == theirs and "passphrase" in str(ours)  # what a gate would let in
+    with path.open("r+b") as target:
+        target.truncate(1 << 30)
+    larger = msgspec.structs.replace(one, device=msgspec.structs.replace(one.device, size_gb=1))
+    rig.driver.volumes.extend_volume(volume_order(living, larger, True))
+    assert eventually(lambda: int(serial.run(f"cat /sys/block/{name}/size")) > size, 20)
+    assert path.stat().st_size == 1 << 30  # no byte more than the volume has
+    assert serial.run(f"head -c 8 /dev/{name}") == "precious"
+    detach(rig.driver, living, one)
+    assert not hypervisor.has_secret(volume_id)
+    wrong = msgspec.structs.replace(one, connection=msgspec.structs.replace(one.connection, passphrase="wrong"))
+    with pytest.raises(errors.HostRefused):
+        attach(rig.driver, living, wrong)
+    assert not hypervisor.has_secret(volume_id)
 
 
 @booting

@@ -25,6 +25,7 @@ from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.network_back_end import Admitted, NetworkRequest
 from nova.conductor.engine.operation import Op, PlacementArguments
 from nova.conductor.engine.workflow import Retry, Workflow
+from nova.conductor.steps import volume_keys
 from nova.db import flavors, hosts, ledger, security_groups, server_groups, servers, services, states
 from nova.db.engine import Connection
 from nova.db.states import PerServer
@@ -128,6 +129,7 @@ class CreateAdmission:
             if made_before := self._made_before(order):
                 return msgspec.structs.replace(made_before, disk_config=disk_config)
             raise
+        passphrases = volume_keys.of_user(self.deps, parts.volumes.devices)
         taken = self._take_volumes(parts.volumes, uuid_list)
         rows = [{**row, "disk_config": disk_config, "volumes": taken[row["uuid"]] or None}
                 for row in _rows(self.deps, order, parts, uuid_list, who)]
@@ -143,7 +145,7 @@ class CreateAdmission:
         except errors.NovaError:
             self._volumes.give_back(taken)
             raise
-        self.deps.runner.start(made, secrets={"admin_password": order.admin_password})
+        self.deps.runner.start(made, secrets={"admin_password": order.admin_password, **passphrases})
         assert count == len(made)
         return CreatedServers(reservation_id=rows[0]["reservation_id"], uuids=tuple(uuid_list), disk_config=disk_config)
 

@@ -16,6 +16,7 @@ from nova import errors
 from nova.conductor.actions.checks import usable_image
 from nova.conductor.engine import volume_cleanups
 from nova.conductor.engine.deps import Deps
+from nova.conductor.steps import volume_keys
 from nova.conductor.steps.volumes import DOUBT_S, RETRY_S
 from nova.db import volumes
 from nova.db.engine import Connection
@@ -85,6 +86,8 @@ class VolumesOfCreate:
             case "volume":
                 volume = self._volume(asked.source_id or asked.volume_id)
                 self._check(volume, asked)
+                if volume.encrypted:
+                    volume_keys.check(self.deps, volume.id)
                 return FoundDevice(msgspec.structs.replace(
                     asked, source_id=volume.id, volume_id=volume.id, size_gb=volume.size_gb,
                     multiattach=volume.multiattach, encrypted=volume.encrypted), _image_of(volume), volume)
@@ -114,8 +117,6 @@ class VolumesOfCreate:
 
     @staticmethod
     def _check(volume: Volume, asked: BlockDevice) -> None:
-        if volume.encrypted:
-            raise errors.volume.Encrypted(volume=volume.id)
         if volume.multiattach and not asked.multiattach:
             raise errors.volume.NeedsMultiattach(volume=volume.id)
         if volume.status != AVAILABLE and not (volume.multiattach and volume.status == IN_USE):

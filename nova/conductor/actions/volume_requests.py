@@ -19,6 +19,7 @@ from nova.conductor.actions.volumes import about
 from nova.conductor.engine import volume_cleanups, waiting
 from nova.conductor.engine.begin import begin, locked, row_of
 from nova.conductor.engine.deps import Deps
+from nova.conductor.steps import volume_keys
 from nova.conductor.steps.guests import disks_of
 from nova.conductor.steps.volumes import DOUBT_S
 from nova.db import operations, servers, states, volumes
@@ -59,7 +60,7 @@ class VolumeActions(VolumeSwaps, AssistedSnapshots):
         return tuple(row.volumes or ())
 
     def attach_volume(self, server_uuid: str, wanted: AttachVolume, wait: bool) -> BlockDevice:
-        """volume.NotFound, NotAvailable, AlreadyAttached, NeedsMultiattach, NotOnOffloaded, TooMany, Busy;
+        """volume.NotFound, NotAvailable, AlreadyAttached, NeedsMultiattach, NotOnOffloaded, TooMany, Busy, Encrypted;
         server.WrongState."""
         end = time.monotonic() + min(self._wait_s, context.patience().left_s)
         row = row_of(self.deps, server_uuid)
@@ -70,8 +71,9 @@ class VolumeActions(VolumeSwaps, AssistedSnapshots):
             id=str(uuids.uuid4()), source_id=volume.id, volume_id=volume.id, size_gb=volume.size_gb, tag=wanted.tag,
             delete_on_termination=wanted.delete_on_termination, multiattach=volume.multiattach,
             encrypted=volume.encrypted)
+        secrets = volume_keys.of_user(self.deps, [device])
         entry, device = self._reserved(device, server_uuid, end)
-        self.deps.runner.start([entry])
+        self.deps.runner.start([entry], secrets=secrets)
         if wait:
             waiting.succeeded(self.deps, entry, end, self._wait_s)
         return device
@@ -171,8 +173,6 @@ class VolumeActions(VolumeSwaps, AssistedSnapshots):
 def _check(row: ServerRow, volume: Volume, wanted: AttachVolume) -> None:
     if any(one.volume_id == volume.id for one in row.volumes or ()):
         raise errors.volume.AlreadyAttached(volume=volume.id)
-    if volume.encrypted:
-        raise errors.volume.Encrypted(volume=volume.id)
     if volume.multiattach and not wanted.multiattach:
         raise errors.volume.NeedsMultiattach(volume=volume.id)
     if volume.status != AVAILABLE and not (volume.multiattach and volume.status == IN_USE):

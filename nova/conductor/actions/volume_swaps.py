@@ -174,8 +174,8 @@ class CopyVolume(VolumeOrderStep):
     def order(self, deps: Deps, op: Op, order: VolumeOrder) -> VolumeOrder:
         """With the new volume."""
         swap = _swap(op)
-        successor = VolumeDisk(device=msgspec.structs.replace(order.disk.device, volume_id=swap.new_volume_id),
-                               connection=connection_of(deps, op, swap.attachment_id))
+        device = msgspec.structs.replace(order.disk.device, volume_id=swap.new_volume_id)
+        successor = VolumeDisk(device=device, connection=connection_of(deps, op, device, swap.attachment_id))
         return msgspec.structs.replace(order, successor=successor)
 
     @staticmethod

@@ -108,7 +108,7 @@ class VolumeOrderStep(Step):
             build = msgspec.structs.replace(build, volumes=tuple(one for one in build.volumes
                                                                  if one.device.id != device.id))
         try:
-            connection = connection_of(deps, op, device.attachment_id) if plugged else None
+            connection = connection_of(deps, op, device, device.attachment_id) if plugged else None
             order = VolumeOrder(server_uuid=op.uuid, instance_name=build.instance_name, fence=build.fence, build=build,
                                 disk=VolumeDisk(device=device, connection=connection))
             [result] = results_of([op], call(host, (self.order(deps, op, order),)))

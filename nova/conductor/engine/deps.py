@@ -30,6 +30,7 @@ from nova.rpc.contracts.scheduler import SchedulerRPC
 if TYPE_CHECKING:
     from nova.clients.cinder import Cinder
     from nova.clients.glance import Glance as Images
+    from nova.clients.key_manager import VolumeKeys
 
 NO_VPN = "0"  # vpn_image_id of a cloud that has no VPN servers
 
@@ -178,6 +179,7 @@ class Deps:
     runner: OperationRunner = dataclasses.field(init=False)
     network_updates: NetworkSender = dataclasses.field(init=False)
     volumes: Cinder = dataclasses.field(init=False)
+    volume_keys: VolumeKeys = dataclasses.field(init=False)
     networking: NetworkBackEnd = dataclasses.field(init=False)
     secret_wrap: SecretWrap = dataclasses.field(init=False)  # of hosts' secrets in the database
     notifier: Silent = dataclasses.field(default_factory=Silent)

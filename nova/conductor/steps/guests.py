@@ -32,7 +32,8 @@ LOG = logging.getLogger(__name__)
 
 START_BY_S = 30
 UNREACHABLE = (errors.Unavailable,)
-ORDERS = ("api", "cell", "compute", "settings", "volumes")  # members of Deps that an order is written from and sent by
+#: Members of Deps that an order is written from and sent by.
+ORDERS = ("api", "cell", "compute", "settings", "volumes", "volume_keys")
 
 
 def disks_of(server: ServerRow) -> tuple[Disk, ...]:

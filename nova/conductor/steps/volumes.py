@@ -18,6 +18,7 @@ from nova.conductor.engine import volume_cleanups
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.operation import Op, Result
 from nova.conductor.engine.workflow import Step
+from nova.conductor.steps import volume_keys
 from nova.conductor.steps.placement import taken
 from nova.db import volumes
 from nova.db.engine import Connection, DatabaseAway
@@ -55,14 +56,16 @@ def connected(deps: Deps, op: Op, order: BuildOrder, coming: bool = False) -> Bu
     found = []
     for device in devices(op):
         attachment = (coming and device.next_attachment_id) or device.attachment_id
-        found.append(VolumeDisk(device=device, connection=connection_of(deps, op, attachment)))
+        found.append(VolumeDisk(device=device, connection=connection_of(deps, op, device, attachment)))
     return msgspec.structs.replace(order, volumes=tuple(found))
 
 
-def connection_of(deps: Deps, op: Op, attachment_id: str) -> VolumeConnection | None:
-    """How the attachment's host reaches its volume; None: no host has asked for it. Errors of the client."""
+def connection_of(deps: Deps, op: Op, device: BlockDevice, attachment_id: str) -> VolumeConnection | None:
+    """How the attachment's host reaches its volume, with all that it needs for that; None: no host has asked for it.
+    volume.Encrypted, errors of the client."""
     kept: VolumeConnection | None = op.secrets.get(attachment_id)
-    return kept or (deps.volumes.get_attachment(attachment_id).connection if attachment_id else None)
+    found = kept or (deps.volumes.get_attachment(attachment_id).connection if attachment_id else None)
+    return found and volume_keys.whole(deps, op, device, found)
 
 
 def connector_of(deps: Deps, host: str) -> Connector:

@@ -25,12 +25,13 @@ LIBRARIES = ("oslo.messaging", "oslo.middleware", "oslo.middleware.cors", "oslo.
              "oslo.config", "keystonemiddleware.auth_token", "os_vif")
 PRIVSEP = ("vif_plug_ovs_privileged", "vif_plug_linux_bridge_privileged")
 #: Sections whose credentials are keystoneauth's to read.
-WITH_CREDENTIALS = ("keystone_authtoken", "service_user", "glance", "cinder", "neutron", "oslo_limit",
+WITH_CREDENTIALS = ("keystone_authtoken", "service_user", "glance", "cinder", "barbican", "neutron", "oslo_limit",
                     "vendordata_dynamic_auth")
 #: Sections of Nova's that mean nothing here, and why.
 NOT_READ = {
-    "placement": "conductors claim resources in their own database", "cinder": "this release has no volumes",
-    "barbican": "this release has no volumes", "key_manager": "this release has no volumes",
+    "placement": "conductors claim resources in their own database",
+    "barbican_service_user": "our credentials for Barbican are those of [barbican] or [service_user]",
+    "privsep_osbrick": "os-brick runs with nova-compute's own rights", "vault": "this release reads keys of Barbican",
     "cyborg": "this release has no accelerators", "ironic": "this release has no bare metal",
     "cache": "nothing is cached in memcached but tokens ([keystone_authtoken])",
     "oslo_reports": "there are no reports", "profiler": "there is no profiler"}

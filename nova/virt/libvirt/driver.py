@@ -13,6 +13,7 @@ from nova.model.hosts import Node
 from nova.model.orders import GuestState
 from nova.model.states import PowerState
 from nova.privileged import sandbox
+from nova.privileged.brick import Brick, HostWords, is_installed
 from nova.privileged.mounts import Mounts
 from nova.privileged.ovs import OpenVSwitch
 from nova.privileged.qemu_img import QemuImg, ToolLimits
@@ -47,6 +48,7 @@ from nova.virt.libvirt.moves.live import LibvirtLiveMoves
 from nova.virt.libvirt.moves.pooled import PooledDisks
 from nova.virt.libvirt.moves.proxies import MigrationProxies
 from nova.virt.libvirt.settings import LibvirtSettings, settings_of
+from nova.virt.libvirt.settings.bricks import brick_settings_of, check_locks
 from nova.virt.libvirt.settings.consoles import console_settings_of
 from nova.virt.libvirt.vifs import PlugTools
 from nova.virt.libvirt.vifs.interfaces import LibvirtInterfaces
@@ -58,6 +60,7 @@ from nova.virt.libvirt.xml.domain import NOTES
 LOG = logging.getLogger(__name__)
 
 DISK_TOOL_TIMEOUT_S = 1200.0
+BRICK_TIMEOUT_S = 300.0  # it looks for a device again and again, with pauses that grow
 MOUNT_TIMEOUT_S = 150.0  # mount(8) asks an NFS server that does not answer for two minutes
 
 
@@ -67,10 +70,19 @@ def image_tool(settings: LibvirtSettings, timeout_s: float = DISK_TOOL_TIMEOUT_S
     return QemuImg(ToolLimits(cpu_s=settings.tool_cpu_s, memory_mb=settings.tool_memory_mb), timeout_s, runner_of)
 
 
+def brick_of(settings: LibvirtSettings, runner: CommandRunner) -> Brick | None:
+    """None: the library is not installed."""
+    own = settings.brick
+    host = HostWords(lock_path=str(settings.state_path / own.lock_path), multipath=own.multipath,
+                     enforce_multipath=own.enforce_multipath, debug=own.debug, address=settings.host_ip)
+    return Brick(runner, host) if is_installed() else None
+
+
 def from_conf(conf: Options, host: str) -> LibvirtDriver:
     """The driver as ``nova.conf`` says. Invalid names an option that can't be."""
     settings = settings_of(conf, conf.libvirt, conf.vnc, conf.compute, conf.pci)
-    return LibvirtDriver(replace(settings, consoles=console_settings_of(conf.spice, conf.serial_console)))
+    return LibvirtDriver(replace(settings, consoles=console_settings_of(conf.spice, conf.serial_console),
+                                 brick=brick_settings_of(conf)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,6 +102,7 @@ class DriverTools:
     plug_tools: PlugTools
     runner: CommandRunner
     mount_runner: CommandRunner
+    brick: Brick | None
     clock: concurrency.Clock
 
 
@@ -102,6 +115,7 @@ def tools_of(settings: LibvirtSettings, hypervisor: LibvirtHypervisor, runner_of
     return DriverTools(
         hypervisor=hypervisor, settings=settings, folders=folders, disks=disks, images=images, clock=clock,
         runner=runner_of(30.0), mount_runner=runner_of(MOUNT_TIMEOUT_S),
+        brick=brick_of(settings, runner_of(BRICK_TIMEOUT_S)),
         host=LibvirtHost(hypervisor, settings, folders, runner_of(settings.kvm_probe_timeout_s), disks.space),
         config_drive=ConfigDrive(settings.config_drive_format, settings.config_drive_limit_mb, runner_of(120.0)),
         tpms=Tpms(hypervisor, settings.tpm_path),
@@ -149,8 +163,9 @@ class LibvirtDriver(interface.Driver):
                                           disks=tools.disks, images=tools.images, format=settings.snapshot_format)
         releases = Releases(hypervisor=hypervisor, attempts=settings.detach_attempts,
                             timeout_s=settings.detach_timeout_s, clock=tools.clock)
-        connections = VolumeConnections(settings=settings, folders=folders,
-                                        tools=VolumeTools(hypervisor, Mounts(tools.mount_runner), settings.rbd_conf))
+        connections = VolumeConnections(
+            settings=settings, folders=folders,
+            tools=VolumeTools(hypervisor, Mounts(tools.mount_runner), settings.rbd_conf, tools.brick, settings.brick))
         self.hot_plug = LibvirtHotPlug(hypervisor=hypervisor, settings=settings, folders=folders,
                                        interfaces=interfaces, facts=facts, releases=releases)
         self.volumes = LibvirtVolumes(hypervisor=hypervisor, settings=settings, folders=folders, facts=facts,
@@ -176,6 +191,8 @@ class LibvirtDriver(interface.Driver):
         root = self.tools.folders.root
         root.mkdir(parents=True, exist_ok=True)
         root.chmod(0o711)
+        if self.tools.brick is not None:
+            check_locks(self.tools.settings.state_path / self.tools.settings.brick.lock_path)
         self.tools.hypervisor.open(self._events.wire.put)
         if self.tools.settings.store == "rbd" and self.tools.settings.rbd_user:
             settings = self.tools.settings

@@ -26,6 +26,7 @@ from nova import concurrency
 from nova.model.base import Value
 from nova.model.orders import BuildOrder, kept_part
 from nova.model.topology import Packing
+from nova.virt.libvirt.disks.device_record import DeviceRecord
 
 T = TypeVar("T")
 
@@ -95,6 +96,7 @@ class VolumeRecord(Value):
     host, and to let it go. It has no secrets, only their names.
 
     ``store``: what QEMU opens: file, block or rbd. ``target``: the name that the guest's definition has for it.
+    ``encrypted``: with LUKS; libvirt's secret with its passphrase has the volume's id.
     """
 
     volume_id: str
@@ -112,6 +114,8 @@ class VolumeRecord(Value):
     discard: bool = False
     throttle: tuple[tuple[str, int], ...] = ()  # (element of libvirt's iotune, value)
     blocks: tuple[int | None, int | None] = (None, None)  # bytes: logical, physical
+    encrypted: bool = False
+    device: DeviceRecord | None = None  # of a volume that os-brick connects
     target: str = ""
 
 

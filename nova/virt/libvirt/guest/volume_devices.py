@@ -52,7 +52,8 @@ def _spec(device: BlockDevice, record: VolumeRecord, target: str, context: Volum
         cache=cache, io="native" if native else None, discard="unmap" if record.discard else None,
         serial=record.volume_id, alias=alias_of(record.volume_id), readonly=record.readonly,
         shareable=device.multiattach, blocks=record.blocks, throttle=record.throttle, chain=record.format == "raw",
-        packed=context.asked.packed_ring, boot_order=_boot_order(device) if context.boots else 0)
+        luks=record.volume_id if record.encrypted else None, packed=context.asked.packed_ring,
+        boot_order=_boot_order(device) if context.boots else 0)
 
 
 def _bus(device: BlockDevice, context: VolumeContext) -> str:

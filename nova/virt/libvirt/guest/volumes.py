@@ -18,6 +18,7 @@ from nova.virt.libvirt.guest.release import Released
 from nova.virt.libvirt.guest.volume_files import LibvirtVolumeFiles
 from nova.virt.libvirt.guest.volume_swaps import LibvirtVolumeSwaps
 from nova.virt.libvirt.hypervisor import Definitions
+from nova.virt.libvirt.volumes import luks
 from nova.virt.libvirt.xml import disks as xml
 
 LOG = logging.getLogger(__name__)
@@ -27,10 +28,19 @@ GIB = 1 << 30
 
 class LibvirtVolumes(LibvirtVolumeSwaps, LibvirtVolumeFiles):
     def connector(self) -> Connector:
-        """In os-brick's words, as far as the kinds of volumes here need them."""
+        """In os-brick's words; without it, as far as kinds of volumes that need none of it ask for them."""
         system = os.uname()
-        return {"platform": system.machine, "os_type": system.sysname.lower(), "ip": self.settings.host_ip,
-                "host": system.nodename, "multipath": False, "do_local_attach": False}
+        return {"platform": system.machine, "os_type": system.sysname.lower(), "multipath": False,
+                **self._initiators(), "ip": self.settings.host_ip, "host": system.nodename, "do_local_attach": False}
+
+    def _initiators(self) -> Connector:
+        """Back ends refuse a host that does not say what they need; the others have nothing to do with it."""
+        brick = self.connections.tools.brick
+        try:
+            return brick.properties() if brick is not None else {}
+        except errors.host.Brick as error:
+            LOG.error("back ends learn no initiator of this host: %s", error)
+            return {}
 
     def connect(self, server_uuid: str, volumes: Sequence[VolumeDisk]) -> None:
         self.connections.connect(server_uuid, volumes)
@@ -73,12 +83,13 @@ class LibvirtVolumes(LibvirtVolumeSwaps, LibvirtVolumeFiles):
         return frozenset(xml.volume_targets(kept).keys() - xml.volume_targets(running).keys())
 
     def extend_volume(self, order: VolumeOrder) -> PowerState:
-        uuid, device = order.server_uuid, order.disk.device
+        uuid, device, folder = order.server_uuid, order.disk.device, self.folders.of(order.server_uuid)
+        self.connections.extend(uuid, device.volume_id)
         running = self.releases.definitions(uuid).running
         disk = xml.find(running, device.volume_id) if running is not None else None
         if disk is not None and device.size_gb:
-            self.hypervisor.resize_disk(uuid, xml.target_of(disk), device.size_gb * GIB)
-        folder = self.folders.of(uuid)
+            header = sum(luks.header_bytes(one) for one in folder.volumes() if one.volume_id == device.volume_id)
+            self.hypervisor.resize_disk(uuid, xml.target_of(disk), device.size_gb * GIB - header)
         if folder.exists():
             folder.keep_order(order.build)
         return self.state_or_none(uuid)

@@ -9,6 +9,7 @@ from pathlib import Path
 from nova import errors
 from nova.conf.base import Options
 from nova.model.base import Library
+from nova.virt.libvirt.settings.bricks import BrickSettings
 from nova.virt.libvirt.settings.consoles import ConsoleSettings
 from nova.virt.libvirt.settings.moves import MoveSettings, move_settings_of
 from nova.virt.libvirt.settings.placing import Placing, placing_of
@@ -74,6 +75,7 @@ class LibvirtSettings:
     consoles: ConsoleSettings = field(default_factory=ConsoleSettings)
     moves: MoveSettings = field(default_factory=MoveSettings)
     placing: Placing = field(default_factory=Placing)
+    brick: BrickSettings = BrickSettings()
 
 
 def settings_of(default: Library, libvirt: Options, vnc: Options, compute: Options,

@@ -6,21 +6,34 @@ import logging
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import cast
+from typing import NamedTuple, cast
 
 import msgspec
 
 from nova import errors
+from nova.model.base import Json
 from nova.model.volumes import VolumeDisk
 from nova.virt.libvirt.disks.folders import Folder, Folders, VolumeRecord
 from nova.virt.libvirt.settings import LibvirtSettings
-from nova.virt.libvirt.volumes import local, nfs, rbd
-from nova.virt.libvirt.volumes.common import VolumeKind, VolumeTools, plain
+from nova.virt.libvirt.volumes import brick, local, luks, nfs, rbd
+from nova.virt.libvirt.volumes.common import ConnectionData, Use, VolumeKind, VolumeTools, plain
 
 LOG = logging.getLogger(__name__)
 
 #: A connection's ``driver_volume_type`` -> who knows how to reach it.
-KINDS: Mapping[str, VolumeKind] = cast(Mapping[str, VolumeKind], {"rbd": rbd, "nfs": nfs, "local": local})
+KINDS: Mapping[str, VolumeKind] = cast(Mapping[str, VolumeKind], {
+    "rbd": rbd, "nfs": nfs, "local": local, **dict.fromkeys(brick.KINDS, brick)})
+
+
+class Wanted(NamedTuple):
+    """A volume to connect. ``data``, ``passphrase``: what the order brought, which is noted nowhere."""
+
+    record: VolumeRecord
+    data: ConnectionData | None = None
+    passphrase: str = ""
+
+    def __repr__(self) -> str:
+        return f"Wanted({self.record.volume_id})"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,27 +49,36 @@ class VolumeConnections:
         folder = self.folders.of(server_uuid)
         folder.make()
         known = {one.volume_id: one for one in folder.volumes()}
-        wanted = [self._record(server_uuid, one, known, targets or {}) for one in volumes]
+        wanted = [self._wanted(server_uuid, one, known, targets or {}) for one in volumes]
         begun: list[VolumeRecord] = []
         try:
-            for record in wanted:
-                begun.append(record)
-                self._connect(folder, known.get(record.volume_id), record)
-        except Exception:
+            for one in wanted:
+                begun.append(one.record)
+                self._connect(folder, known.get(one.record.volume_id), one)
+        except Exception as error:
             for record in begun:
                 if record.volume_id not in known:
-                    self._let_go(folder, record)
+                    self._give_up(folder, record, forget=isinstance(error, errors.host.VolumeIdentity))
             raise
 
     def disconnect(self, server_uuid: str, keep: frozenset[str] = frozenset()) -> None:
-        """Also of a guest that left: what stays of it here uses no volume."""
+        """Also of a guest that left: what stays of it here uses no volume. It is gone, so what does not go in peace is
+        forced; HostRefused: not even that was possible, and it is tried again by whoever asks again."""
         for folder in (self.folders.of(server_uuid), self.folders.source_copy(server_uuid)):
             for record in folder.volumes():
                 if record.volume_id not in keep:
-                    self._let_go(folder, record)
+                    self._let_go(folder, record, force=True)
+
+    def extend(self, server_uuid: str, volume_id: str) -> None:
+        """Let the host see that a volume has grown. HostRefused."""
+        for record in self.folders.of(server_uuid).volumes():
+            if record.volume_id == volume_id:
+                with self._shared(record):
+                    brick.extend(record, self.tools)
 
     def let_go(self, server_uuid: str, volume_id: str) -> None:
-        """Of one alone. Nothing when it is not connected."""
+        """Of one alone, of a guest that stays. Nothing when it is not connected. HostRefused: it could not be written
+        out or taken away, and is connected still."""
         folder = self.folders.of(server_uuid)
         for record in folder.volumes():
             if record.volume_id == volume_id:
@@ -71,55 +93,104 @@ class VolumeConnections:
         old = known.pop(volume_id, None)
         if old is not None and old.kind in KINDS and (old.mount, old.path) != (new.mount, new.path):
             with self._shared(old):
-                used = self._is_used(folder, old, (*known.values(), new))
-                KINDS[old.kind].disconnect(old, used, self.tools)
+                used = _needed(old, (*known.values(), new, *self._of_others(folder)))
+                KINDS[old.kind].disconnect(old, Use(used, force=True), self.tools)
         target = old.target if old is not None else new.target
         folder.keep_volumes((*known.values(), msgspec.structs.replace(new, volume_id=volume_id, target=target)))
 
     # --- inside
 
-    def _record(self, server_uuid: str, disk: VolumeDisk, known: Mapping[str, VolumeRecord],
-                targets: Mapping[str, str]) -> VolumeRecord:
+    def _wanted(self, server_uuid: str, disk: VolumeDisk, known: Mapping[str, VolumeRecord],
+                targets: Mapping[str, str]) -> Wanted:
         """host.VolumeKind, host.VolumeData; host.VolumeNotConnected."""
         volume_id, connection = disk.device.volume_id, disk.connection
         old = known.get(volume_id)
         if connection is None:
             if old is None:
                 raise errors.host.VolumeNotConnected(volume=volume_id, uuid=server_uuid)
-            return old
+            return Wanted(old)
         kind = KINDS.get(connection.kind)
         if kind is None:
             raise errors.host.VolumeKind(volume=volume_id, kind=connection.kind, known=", ".join(sorted(KINDS)))
-        record = kind.record(*plain(disk, connection), self.settings)
-        target = targets.get(volume_id, old.target if old is not None else "")
-        return msgspec.structs.replace(record, target=target)
+        begun, data = plain(disk, connection)
+        record = _as_known(kind.record(begun, data, self.settings), old)
+        target = targets.get(volume_id, record.target)
+        return Wanted(msgspec.structs.replace(record, target=target), data, connection.passphrase)
 
-    def _connect(self, folder: Folder, old: VolumeRecord | None, record: VolumeRecord) -> None:
-        if old is not None and old.mount != record.mount:
-            self._let_go(folder, old)
+    def _connect(self, folder: Folder, old: VolumeRecord | None, wanted: Wanted) -> None:
+        """What is noted before it is connected is let go by whoever comes after us, should we die."""
+        record = wanted.record
+        if old is not None and (old.mount != record.mount or _words(old) != _words(record)):
+            self._let_go(folder, old, force=True)
         with self._shared(record):
-            others = (one for one in folder.volumes() if one.volume_id != record.volume_id)
+            others = tuple(one for one in folder.volumes() if one.volume_id != record.volume_id)
             folder.keep_volumes((*others, record))
-            KINDS[record.kind].connect(record, self.tools)
+            luks.unlock(record, wanted.passphrase, self.tools.hypervisor)
+            connected = KINDS[record.kind].connect(record, self.tools, wanted.data)
+            brick.check_alone(connected, self._of_other_volumes(connected))
+            if connected != record:
+                folder.keep_volumes((*others, connected))
 
-    def _let_go(self, folder: Folder, record: VolumeRecord) -> None:
+    def _of_other_volumes(self, record: VolumeRecord) -> Mapping[str, VolumeRecord]:
+        """All that guests have connected here; {} for a volume whose place nothing else can have."""
+        if record.device is None:
+            return {}
+        return {one.volume_id: one for folder in self.folders.all() for one in folder.volumes()
+                if one.volume_id != record.volume_id}
+
+    def _give_up(self, folder: Folder, record: VolumeRecord, forget: bool = False) -> None:
+        """Of what failed; the failure is what is told. ``forget``: the last of them may be another volume's device,
+        which nobody may take from the host."""
+        try:
+            if forget and record == folder.volumes()[-1]:
+                LOG.error("what this host has in place of volume %s stays as it is: look at its multipath devices and "
+                          "sessions, and remove what is stale", record.volume_id)
+                return folder.keep_volumes(folder.volumes()[:-1])
+            self._let_go(folder, record, force=True)
+        except errors.NovaError as error:
+            LOG.warning("volume %s, which could not be connected, may be there in part: %s", record.volume_id, error)
+
+    def _let_go(self, folder: Folder, record: VolumeRecord, force: bool = False) -> None:
         kind = KINDS.get(record.kind)
         with self._shared(record):
             rest = tuple(one for one in folder.volumes() if one.volume_id != record.volume_id)
+            others = (*rest, *self._of_others(folder))
             if kind is not None:
-                kind.disconnect(record, self._is_used(folder, record, rest), self.tools)
+                kind.disconnect(record, Use(_needed(record, others), force), self.tools)
             else:
                 LOG.error("volume %s was connected by %s, which this release does not know: something may be left",
                           record.volume_id, record.kind)
+            if not any(one.volume_id == record.volume_id for one in others):
+                luks.lock(record, self.tools.hypervisor)
             folder.keep_volumes(rest)
 
-    def _is_used(self, folder: Folder, record: VolumeRecord, rest: Iterable[VolumeRecord]) -> bool:
-        """Whether another volume of any guest here needs what this one's connection shares."""
-        if not record.mount:
-            return False
-        others = (one for other in self.folders.all() if other.path != folder.path for one in other.volumes())
-        return any(one.mount == record.mount for one in (*rest, *others))
+    def _of_others(self, folder: Folder) -> tuple[VolumeRecord, ...]:
+        """What all guests but this one have connected here."""
+        return tuple(one for other in self.folders.all() if other.path != folder.path for one in other.volumes())
 
     def _shared(self, record: VolumeRecord) -> threading.Lock:
         """Held while it is found out who uses what is shared, and that is made or removed."""
-        return self._locks.setdefault(record.mount or record.volume_id, threading.Lock())
+        return self._locks.setdefault(_shares(record), threading.Lock())
+
+
+def _shares(record: VolumeRecord) -> str:
+    """What several guests of a host use at once: a mount with many volumes, or a volume of many guests."""
+    return record.mount or record.volume_id
+
+
+def _as_known(record: VolumeRecord, old: VolumeRecord | None) -> VolumeRecord:
+    """The same, with what is known of it from before: its name, and, of the same device, its path and identity."""
+    if old is None:
+        return record
+    if record.device is not None and _words(old) == _words(record):
+        record = msgspec.structs.replace(record, device=old.device, path=old.path)
+    return msgspec.structs.replace(record, target=old.target)
+
+
+def _words(record: VolumeRecord) -> Mapping[str, Json]:
+    """How a device is reached; {}: it is none."""
+    return record.device.words if record.device is not None else {}
+
+
+def _needed(record: VolumeRecord, others: Iterable[VolumeRecord]) -> bool:
+    return any(_shares(one) == _shares(record) for one in others)

@@ -10,7 +10,7 @@ import msgspec
 from nova import errors
 from nova.virt.libvirt.disks.folders import VolumeRecord
 from nova.virt.libvirt.settings import LibvirtSettings
-from nova.virt.libvirt.volumes.common import ConnectionData, VolumeTools
+from nova.virt.libvirt.volumes.common import ConnectionData, Use, VolumeTools
 
 
 def record(plain: VolumeRecord, data: ConnectionData, settings: LibvirtSettings) -> VolumeRecord:
@@ -22,11 +22,12 @@ def record(plain: VolumeRecord, data: ConnectionData, settings: LibvirtSettings)
     return msgspec.structs.replace(plain, store="block" if block else "file", path=path)
 
 
-def connect(record: VolumeRecord, tools: VolumeTools) -> None:
+def connect(record: VolumeRecord, tools: VolumeTools, data: ConnectionData | None) -> VolumeRecord:
     """host.VolumeData: there is no such file or device."""
     if not os.path.exists(record.path):
         raise errors.host.VolumeData(volume=record.volume_id, reason=f"{record.path} is not on this host")
+    return record
 
 
-def disconnect(record: VolumeRecord, used: bool, tools: VolumeTools) -> None:
+def disconnect(record: VolumeRecord, use: Use, tools: VolumeTools) -> None:
     """Nothing: it was there before."""

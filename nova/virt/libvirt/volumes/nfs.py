@@ -15,11 +15,12 @@ import msgspec
 from nova import errors
 from nova.virt.libvirt.disks.folders import VolumeRecord
 from nova.virt.libvirt.settings import LibvirtSettings
-from nova.virt.libvirt.volumes.common import ConnectionData, VolumeTools
+from nova.virt.libvirt.volumes.common import ConnectionData, Use, VolumeTools
 
 LOG = logging.getLogger(__name__)
 
 FORMATS = ("raw", "qcow2")
+LUKS = "luks"  # Cinder's word for a raw file that begins with LUKS' own header
 OURS = ".mounted"
 
 
@@ -30,6 +31,8 @@ def record(plain: VolumeRecord, data: ConnectionData, settings: LibvirtSettings)
         raise data.wrong("its export is not of the form host:/path")
     if "/" in name or name in (".", ".."):
         raise data.wrong("its name is not that of a file in its export")
+    if format_ == LUKS and plain.encrypted:
+        format_ = "raw"
     if format_ not in FORMATS:
         raise data.wrong(f"its format is not {' or '.join(FORMATS)}")
     mount = settings.mount_base / hashlib.md5(export.encode(), usedforsecurity=False).hexdigest()
@@ -38,10 +41,10 @@ def record(plain: VolumeRecord, data: ConnectionData, settings: LibvirtSettings)
                                    mount=str(mount), options=options)
 
 
-def connect(record: VolumeRecord, tools: VolumeTools) -> None:
+def connect(record: VolumeRecord, tools: VolumeTools, data: ConnectionData | None) -> VolumeRecord:
     """host.VolumeMount."""
     if tools.mounts.has(record.mount):
-        return
+        return record
     ours = _ours(record)
     Path(record.mount).mkdir(parents=True, exist_ok=True)
     ours.write_text(tools.mounts.boot_id())
@@ -52,12 +55,13 @@ def connect(record: VolumeRecord, tools: VolumeTools) -> None:
             _forget(record)
         raise errors.host.VolumeMount(export=record.export, path=record.mount, reason=error.message) from error
     LOG.info("mounted %s on %s", record.export, record.mount)
+    return record
 
 
-def disconnect(record: VolumeRecord, used: bool, tools: VolumeTools) -> None:
+def disconnect(record: VolumeRecord, use: Use, tools: VolumeTools) -> None:
     """An export that can not be unmounted now stays until its next last user goes: its mount hurts nobody."""
     ours = _ours(record)
-    if used or not ours.exists():
+    if use.others or not ours.exists():
         return
     if tools.mounts.has(record.mount):
         if ours.read_text() != tools.mounts.boot_id():

@@ -7,7 +7,7 @@ import msgspec
 from nova.virt.libvirt.ceph_secrets import ensure_secret
 from nova.virt.libvirt.disks.folders import VolumeRecord
 from nova.virt.libvirt.settings import LibvirtSettings
-from nova.virt.libvirt.volumes.common import ConnectionData, VolumeTools
+from nova.virt.libvirt.volumes.common import ConnectionData, Use, VolumeTools
 
 
 def record(plain: VolumeRecord, data: ConnectionData, settings: LibvirtSettings) -> VolumeRecord:
@@ -29,11 +29,12 @@ def record(plain: VolumeRecord, data: ConnectionData, settings: LibvirtSettings)
                                                for host, port in zip(hosts, ports, strict=True)))
 
 
-def connect(record: VolumeRecord, tools: VolumeTools) -> None:
+def connect(record: VolumeRecord, tools: VolumeTools, data: ConnectionData | None) -> VolumeRecord:
     """host.CephSecret: libvirt has no such secret, and this host no keyring to make it of."""
     if record.user:
         ensure_secret(tools.hypervisor, record.user, record.secret, tools.ceph_conf)
+    return record
 
 
-def disconnect(record: VolumeRecord, used: bool, tools: VolumeTools) -> None:
+def disconnect(record: VolumeRecord, use: Use, tools: VolumeTools) -> None:
     """Nothing: QEMU has let go of it."""

@@ -91,15 +91,23 @@ def add_disk(devices: Element, spec: DiskSpec) -> None:
 def add_source(disk: Element, spec: DiskSpec) -> None:
     """Where the disk's data is: a file, a block device, or an image of a Ceph pool with whatever opens it."""
     if spec.rbd is None:
-        add(disk, "source", **{"dev" if spec.block else "file": spec.path})
+        _add_luks(add(disk, "source", **{"dev" if spec.block else "file": spec.path}), spec)
         return
     source = add(disk, "source", protocol="rbd", name=spec.path)
+    _add_luks(source, spec)
     for address, port in spec.rbd.hosts:
         add(source, "host", name=address, port=port)
     if spec.rbd.conf:
         add(source, "config", file=spec.rbd.conf)
     if spec.rbd.user:
         add(add(disk, "auth", username=spec.rbd.user), "secret", type_="ceph", uuid=spec.rbd.secret)
+
+
+def _add_luks(source: Element, spec: DiskSpec) -> None:
+    """Within the source: what is said of that is compared, and replaced, as a whole when a guest moves."""
+    if spec.luks is not None:
+        encryption = add(source, "encryption", format="luks", engine="qemu")
+        add(encryption, "secret", type_="passphrase", uuid=spec.luks)
 
 
 def add_controllers(devices: Element, spec: GuestSpec) -> None:

@@ -94,7 +94,8 @@ class DiskSpec:
     """One disk or CD. ``device`` is disk or cdrom, ``boot_order`` 0 means "not booted from".
 
     ``path`` is a file, a block device, or (with ``rbd``) pool/image. ``alias``: by what the disk is found again in a
-    definition. ``chain``: what lies under it is known (``backing``, or nothing); else libvirt looks.
+    definition. ``chain``: what lies under it is known (``backing``, or nothing); else libvirt looks. ``luks``: uuid of
+    libvirt's secret with the passphrase of what is encrypted.
     """
 
     path: str
@@ -117,6 +118,7 @@ class DiskSpec:
     shareable: bool = False
     blocks: tuple[int | None, int | None] = (None, None)  # bytes: logical, physical
     chain: bool = True
+    luks: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

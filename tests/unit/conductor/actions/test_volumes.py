@@ -133,7 +133,7 @@ def test_attach_when_the_server_is_off_then_it_has_it_when_it_starts(cloud: Smal
 
 @pytest.mark.parametrize(("change", "code"), [
     ({"status": "creating"}, "volume.not_available"), ({"status": "in-use"}, "volume.not_available"),
-    ({"multiattach": True}, "volume.needs_multiattach"), ({"encrypted": True}, "volume.encrypted")])
+    ({"multiattach": True}, "volume.needs_multiattach")])
 def test_attach_when_the_volume_is_not_to_be_had_then_refused_and_nothing_is_taken(
         cloud: SmallCloud, change: dict[str, Any], code: str) -> None:
     [uuid], volume = cloud.active(1), cloud.volume_service.add(**change)

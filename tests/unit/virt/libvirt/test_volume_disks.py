@@ -63,6 +63,9 @@ GOLDENS = {
     "volume-nfs-limits.xml": lambda: xml_of((device(), NFS), disks=DISKS[:1]),
     "volume-shared-scsi.xml": lambda: xml_of((device(multiattach=True, bus="scsi"), RBD), disks=DISKS[:1],
                                              settings_=settings(network_cache_mode="writeback")),
+    "volume-luks.xml": lambda: xml_of((device(), msgspec.structs.replace(RBD, encrypted=True)),
+                                      (device(ROOT), msgspec.structs.replace(FILE_ROOT, encrypted=True)),
+                                      disks=DISKS[:1]),
     "volume-root.xml": lambda: xml_of((device(ROOT, boot_index=0), FILE_ROOT), (device(boot_index=1), BLOCK),
                                       disks=DISKS[1:]),
 }

@@ -1,0 +1,64 @@
+"""The key manager: Barbican's API v1, or one fixed key. What is read of it are the keys of encrypted volumes.
+
+A volume's passphrase is its key in hex digits, as Cinder has it. A key belongs to the project of the volume: whoever
+asks with a user's token may read it; we ourselves may only where Barbican's policy, or the key's own list, lets us.
+"""
+
+from __future__ import annotations
+
+import binascii
+from urllib.parse import quote
+
+from nova import errors
+from nova.clients.session import Caller, Credentials, ServiceEndpoint
+from nova.conf.base import Options
+
+#: The id that the fixed key has: no other key has it.
+FIXED_ID = "00000000-0000-0000-0000-000000000000"
+FIXED_BACKEND = "ConfKeyManager"
+BARBICAN = "barbican"
+
+
+class VolumeKeys:
+    """``fixed``: the fixed key; None: there is none. ``barbican`` None: there is no other key."""
+
+    def __init__(self, fixed: bytes | None, barbican: Caller | None) -> None:
+        self._fixed, self._barbican = fixed, barbican
+
+    def passphrase(self, key_id: str, as_user: bool = False) -> str:
+        """Of a volume with that key. volume.NoKey: it can not be had."""
+        if self._barbican is None or key_id == FIXED_ID:
+            if self._fixed is None or key_id != FIXED_ID:
+                raise errors.volume.NoKey(key=key_id, reason="[key_manager] has no such key")
+            return self._fixed.hex()
+        try:
+            answer = self._barbican.call("GET", f"/v1/secrets/{quote(key_id, safe='')}/payload", as_user=as_user,
+                                         what=f"secret {key_id}", headers={"Accept": "application/octet-stream"},
+                                         log=False)
+        except errors.NovaError as error:
+            raise errors.volume.NoKey(key=key_id, reason=error.message) from error
+        if not answer.content:
+            raise errors.volume.NoKey(key=key_id, reason="Barbican has no payload of it")
+        return answer.content.hex()
+
+
+def of_groups(key_manager: Options, barbican: Options, credentials: Credentials) -> VolumeKeys:
+    """The keys, as ``[key_manager]`` and ``[barbican]`` say. config.KeyManager."""
+    fixed = None
+    if key_manager.fixed_key:
+        try:
+            fixed = binascii.unhexlify(key_manager.fixed_key)
+        except ValueError:
+            raise errors.config.KeyManager(option="fixed_key", reason="it must be hex digits, two a byte") from None
+    backend = key_manager.backend
+    if backend.endswith(FIXED_BACKEND):
+        if fixed is None:
+            raise errors.config.KeyManager(option=f"backend = {backend}", reason="fixed_key must be set then")
+        return VolumeKeys(fixed, None)
+    if BARBICAN not in backend.lower():
+        raise errors.config.KeyManager(option=f"backend = {backend}",
+                                       reason=f"this release has barbican and {FIXED_BACKEND}")
+    address = (barbican.barbican_endpoint or "").rstrip("/").removesuffix("/v1")
+    service = ServiceEndpoint(BARBICAN, "key-manager", (address,) if address else (), barbican.barbican_region_name,
+                              (barbican.barbican_endpoint_type,))
+    return VolumeKeys(fixed, Caller(service, credentials) if address or credentials.auth is not None else None)

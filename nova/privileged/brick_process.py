@@ -1,0 +1,156 @@
+"""One call of os-brick: ``python -m nova.privileged.brick_process``, the request on standard input, the answer on
+standard output (:class:`nova.privileged.brick.Request`, ``Answer``), the library's log on standard error.
+
+No word that may be a secret is in an answer or a line of the log.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import msgspec
+
+from nova.model.base import Json, Library
+from nova.privileged.brick import Answer, Device, Request
+
+SHORTEST_SECRET = 4
+#: Of names of the back end's words: what may not be seen.
+SECRET_NAMES = ("password", "secret", "token", "key", "auth_username")
+LONGEST_REASON = 500
+
+
+def is_secret(name: str) -> bool:
+    """Whether a back end's word of that name may be one."""
+    return any(part in name.lower() for part in SECRET_NAMES)
+
+
+def without_secrets(words: Mapping[str, Json]) -> dict[str, Json]:
+    """The words that may be kept."""
+    return {name: value for name, value in words.items() if not is_secret(name)}
+
+
+def hide(text: str, words: Mapping[str, Json]) -> str:
+    """The text without the secrets that are in ``words``."""
+    values = {str(value) for name, value in words.items() if is_secret(name) and value}
+    for value in sorted(values, key=len, reverse=True):
+        if len(value) >= SHORTEST_SECRET:
+            text = text.replace(value, "***")
+    return text
+
+
+def answer(request: Request, library: Callable[[Request], Library]) -> Answer:
+    """The answer to a request. ``library``: makes os-brick ready, and hands out its parts."""
+    words = request.device.words if request.device is not None else {}
+    try:
+        brick = library(request)
+        return Answer(CALLS[request.call](brick, request))
+    except Exception as error:  # the library's plugins raise what they like
+        reason = " ".join(f"{error}".split()) or type(error).__name__
+        return Answer(error=hide(reason, words)[:LONGEST_REASON].rstrip("."))
+
+
+def _properties(brick: Library, request: Request) -> Json:
+    return brick.connector.get_connector_properties(
+        "", request.address, request.multipath, request.enforce_multipath)
+
+
+def _connect(brick: Library, request: Request) -> Json:
+    device = _device(request)
+    with _turn(brick, device):
+        return brick.connector_of(request, device).connect_volume(dict(device.words))
+
+
+def _disconnect(brick: Library, request: Request) -> None:
+    device = _device(request)
+    with _turn(brick, device):
+        brick.connector_of(request, device).disconnect_volume(
+            dict(device.words), dict(device.found) or None, force=request.force, ignore_errors=request.force)
+
+
+def _extend(brick: Library, request: Request) -> Json:
+    device = _device(request)
+    return brick.connector_of(request, device).extend_volume(dict(device.words))
+
+
+CALLS: Mapping[str, Callable[[Library, Request], Json]] = {
+    "properties": _properties, "connect": _connect, "disconnect": _disconnect, "extend": _extend}
+
+
+def _device(request: Request) -> Device:
+    if request.device is None:
+        raise ValueError(f"{request.call} without a device")
+    return request.device
+
+
+@contextlib.contextmanager
+def _turn(brick: Library, device: Device) -> Iterator[None]:
+    """Alone among all that come to or leave the back end's shared targets on this host, be they Cinder's."""
+    if device.shared_targets is False or not device.service_uuid:
+        yield
+    else:
+        with brick.guard({"shared_targets": device.shared_targets, "service_uuid": device.service_uuid}):
+            yield
+
+
+class OsBrick:
+    """The library's parts, ready for one request."""
+
+    def __init__(self, request: Request) -> None:
+        from oslo_concurrency import lockutils
+        from oslo_config import cfg
+
+        cfg.CONF([], project="nova", default_config_files=[], default_config_dirs=[])
+        Path(request.lock_path).mkdir(parents=True, exist_ok=True)
+        lockutils.set_defaults(request.lock_path)
+        import os_brick
+        from os_brick import privileged
+        from os_brick.initiator import connector, utils
+
+        os_brick.setup(cfg.CONF)
+        cfg.CONF.set_override("lock_path", request.lock_path, "os_brick")
+        for name in ("default", "brick_privsep_hide_output"):  # root needs no daemon to be root
+            if hasattr(privileged, name):
+                getattr(privileged, name).set_client_mode(False)
+        self.connector, self.guard = connector, utils.guard_connection
+
+    def connector_of(self, request: Request, device: Device) -> Library:
+        """For a protocol; ValueError and the like: this release of the library has none."""
+        more = {"transport": device.transport} if device.transport else {}
+        return self.connector.InitiatorConnector.factory(
+            device.protocol, "", use_multipath=request.multipath, device_scan_attempts=device.tries, **more)
+
+
+class HidingFormatter(logging.Formatter):
+    """Lines without secrets; without ``stacks``, one for each."""
+
+    def __init__(self, words: Mapping[str, Json], stacks: bool = False) -> None:
+        super().__init__("%(levelname)s %(name)s %(message)s")
+        self._words, self._stacks = words, stacks
+
+    def format(self, record: logging.LogRecord) -> str:
+        """As it may be shown."""
+        if not self._stacks:
+            record.exc_info = record.exc_text = None
+        return hide(super().format(record), self._words)
+
+
+def main() -> None:
+    """What libraries print is no answer: it goes to the log."""
+    os.umask(0o002)  # locks are others' as well
+    own = os.dup(1)
+    os.dup2(2, 1)
+    request = msgspec.json.decode(sys.stdin.buffer.read(), type=Request)
+    handler = logging.StreamHandler()
+    handler.setFormatter(HidingFormatter(request.device.words if request.device is not None else {}, request.debug))
+    logging.basicConfig(level=logging.DEBUG if request.debug else logging.WARNING, handlers=[handler])
+    with os.fdopen(own, "wb") as out:
+        out.write(msgspec.json.encode(answer(request, OsBrick)))
+
+
+if __name__ == "__main__":
+    main()
