@@ -114,7 +114,8 @@ def test_change_password_passes_it_on(client: ApiClient) -> None:
 @pytest.mark.parametrize(("body", "image"), [(None, None), ({}, None), ({"rescue_image_ref": IMAGE}, IMAGE)])
 def test_rescue_makes_a_password_and_shows_it(client: ApiClient, body: Any, image: str | None) -> None:
     answer = act(client, {"rescue": body}, 200)
-    assert asked(client) == RescueServer(uuid=UUID, image_id=image, admin_password=answer.json["adminPass"])
+    assert asked(client) == RescueServer(uuid=UUID, image_id=image, admin_password=answer.json["adminPass"],
+                                         from_volume=True)
     assert len(answer.json["adminPass"]) == 12
 
 
@@ -130,7 +131,23 @@ def test_rescue_where_passwords_are_not_shown_is_an_empty_object() -> None:
     assert asked(client).admin_password
 
 
+@pytest.mark.parametrize(("version", "knows"), [("2.86", False), ("2.87", True)])
+def test_rescue_of_a_server_on_a_volume_is_known_from_a_version_on(version: str, knows: bool) -> None:
+    client = ApiClient(version=version)
+    client.conductor.add_server(uuid=UUID)
+    act(client, {"rescue": None}, 200)
+    assert asked(client).from_volume is knows
+
+
 # -- rebuild
+
+
+@pytest.mark.parametrize(("version", "knows"), [("2.92", False), ("2.93", True)])
+def test_rebuild_writes_over_a_root_volume_from_a_version_on(version: str, knows: bool) -> None:
+    client = ApiClient(version=version)
+    client.conductor.add_server(uuid=UUID)
+    act(client, {"rebuild": {"imageRef": IMAGE}})
+    assert asked(client).reimage is knows
 
 
 def test_rebuild_orders_all_that_is_asked_for(client: ApiClient) -> None:
@@ -141,7 +158,7 @@ def test_rebuild_orders_all_that_is_asked_for(client: ApiClient) -> None:
     assert asked(client) == RebuildServer(
         uuid=UUID, image_id=IMAGE, name="again", metadata={"a": "b"}, description=None, hostname="again.example",
         key_name=None, user_data=None, access_ip_v4="192.0.2.1", access_ip_v6="80fe::", disk_config="AUTO",
-        preserve_ephemeral=True, admin_password="s3cret", fields=(
+        preserve_ephemeral=True, admin_password="s3cret", reimage=True, fields=(
             "name", "metadata", "description", "hostname", "key_name", "user_data", "access_ip_v4", "access_ip_v6",
             "disk_config"))
     assert answer.json["server"]["adminPass"] == "s3cret"

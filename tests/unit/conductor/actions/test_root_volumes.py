@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 
 from nova import context, errors
 from nova.conductor.actions import rebuild_root
 from nova.conductor.engine.runner import Runner
 from nova.conductor.registry import ALL, REBUILD_SERVER, SHELVE_SERVER, UNSHELVE_SERVER
+from nova.db.models import cell as tables
 from nova.model.images import Image
 from nova.model.orders import Outcome
 from nova.model.server_orders import CreateBackup, RebuildServer, RescueServer, UnshelveServer
@@ -290,6 +292,18 @@ def test_rebuild_when_the_event_comes_then_nobody_waits_for_the_next_look(cloud:
     event = ExternalEvent(name="volume-reimaged", server_uuid=uuid, tag=volume, status="completed")
     assert cloud.control.external_events((event,)) == (200,)
     assert cloud.ended(uuid).vm_state == "active" and not cloud.deps.reimages._said
+
+
+def test_rebuild_when_it_waits_for_long_then_it_is_put_aside_and_goes_on_later(cloud: SmallCloud, quick: Any) -> None:
+    quick.setattr(rebuild_root, "AT_ONCE_S", 0.0)
+    uuid, volume = from_volume(cloud)
+    begun(cloud, uuid)
+    until(lambda: not cloud.deps.runner.running, "it is put aside")
+    cloud.volume_service._set(volume, "reserved")
+    cloud.write("cell", sa.update(tables.operations).values(updated_at=sa.text("'2020-01-01 00:00:00'")))
+    assert cloud.deps.runner.sweep() == 1
+    assert cloud.ended(uuid).vm_state == "active" and len(written_over(cloud)) == 1
+    check_whole(cloud, uuid, volume)
 
 
 @pytest.mark.parametrize("way", ["event", "status"])

@@ -134,7 +134,7 @@ def test_power_when_the_step_fails_then_the_state_is_the_tables(cloud, monkeypat
     if before == "stopped":
         cloud.order(uuid, "stop")
         assert cloud.settle(uuid).vm_state == "stopped"
-    failing(monkeypatch, workflow.steps[0], "do", error)
+    failing(monkeypatch, workflow.steps[-1], "do", error)
     cloud.order(uuid, workflow.action.name)
     row = cloud.settle(uuid)
     assert (row.vm_state, row.task_state) == (after, None)
