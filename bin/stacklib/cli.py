@@ -40,7 +40,11 @@ def parser() -> argparse.ArgumentParser:
     _add_up(sub)
     install = _add(sub, "install", "install packages and Python environments, start nothing")
     install.add_argument(
-        "--parts", type=_parts, default=packages.PARTS, metavar="A,B", help=f"only these of {','.join(packages.PARTS)}"
+        "--parts",
+        type=_parts,
+        default=packages.PARTS,
+        metavar="A,B",
+        help=f"only these of {','.join(packages.PARTS)}; or {','.join(packages.OPTIONAL)}, else left out",
     )
     upgrades = _add(sub, "upgrade", "bring nova of a stack that runs to this checkout's release, daemon by daemon")
     upgrades.add_argument("--back", action="store_true", help="to the release before, in the opposite order")
@@ -147,8 +151,9 @@ def _count(text: str) -> int:
 
 def _parts(text: str) -> tuple[str, ...]:
     chosen = tuple(part for part in text.split(",") if part)
-    if unknown := [part for part in chosen if part not in packages.PARTS]:
-        raise argparse.ArgumentTypeError(f"unknown: {', '.join(unknown)}; there are {', '.join(packages.PARTS)}")
+    known = (*packages.PARTS, *packages.OPTIONAL)
+    if unknown := [part for part in chosen if part not in known]:
+        raise argparse.ArgumentTypeError(f"unknown: {', '.join(unknown)}; there are {', '.join(known)}")
     return chosen
 
 

@@ -80,7 +80,10 @@ PACKAGES: dict[str, tuple[str, ...]] = {
               "qemu-system-common", "udhcpc", "xorriso"),
 }
 # What a stack is made of; the tests' own tools are `bin/test`'s to ask for.
-PARTS = tuple(name for name in PACKAGES if name not in ("browser", "switch", "monitoring", "fresh", "tests"))
+OPTIONAL = ("ceph",)  # installed when it is asked for
+PARTS = tuple(
+    name for name in PACKAGES if name not in ("browser", "switch", "monitoring", "fresh", "tests", *OPTIONAL)
+)
 POLICY = Path("/usr/sbin/policy-rc.d")
 POLICY_TEXT = "#!/bin/sh\n# made by `bin/stack install`, which removes it again: no service may start\nexit 101\n"
 LISTS_AGE = 7 * 86400  # seconds after which the package lists are fetched anew

@@ -43,6 +43,11 @@ def test_up_when_ceph_is_asked_for_then_its_packages_are_installed_and_else_not(
         assert "ceph" not in up.parts_of(make_layout(sandbox=True, volumes=other))
 
 
+def test_install_when_nothing_is_said_then_ceph_is_left_out_and_it_may_be_said():
+    assert "ceph" not in cli.parser().parse_args(["install"]).parts
+    assert cli.parser().parse_args(["install", "--parts", "ceph"]).parts == ("ceph",)
+
+
 def test_up_when_it_is_no_sandbox_then_the_words_name_what_was_asked_for():
     with pytest.raises(StackError) as error:
         cli.choices(cli.parser().parse_args(["up", "--volumes", "ceph"]))
