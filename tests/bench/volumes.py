@@ -17,7 +17,7 @@ from typing import Any
 
 from tests.bench import sandboxed
 from tests.bench.__main__ import Report, say
-from tests.bench.libvirt_actions import END_S, Guest
+from tests.bench.libvirt_actions import END_S, HOST, Guest
 from tests.functional.backends import wait_until
 from tests.machine.stack import Sandbox
 
@@ -60,8 +60,9 @@ class Volumes(Guest):
     def __init__(self, sandbox: Sandbox) -> None:
         super().__init__(sandbox)
         self.path = f"/servers/{self.uuid}/os-volume_attachments"
-        self.all = [str(sandbox.openstack("volume", "create", "--size", "1", f"measured-{number}", user="admin")["id"])
-                    for number in range(MANY)]
+        self.volumes = sandbox.layout.url("cinder", "/v3/volumes")
+        body = {"volume": {"size": 1, "name": "measured"}}
+        self.all = [str(self.api.session.post(self.volumes, json=body).json()["volume"]["id"]) for _ in range(MANY)]
         for volume in self.all:
             self.becomes(volume, "available")
 
@@ -69,7 +70,12 @@ class Volumes(Guest):
         wait_until(f"volume {volume} is {status}", lambda: self._volume(volume)["status"] == status, END_S, 0.2)
 
     def _volume(self, volume: str) -> Any:
-        return self.sandbox.openstack("volume", "show", volume, user="admin")
+        return self.api.session.get(f"{self.volumes}/{volume}").json()["volume"]
+
+    def remove(self) -> None:
+        self.api.remove(self.uuid)
+        for volume in self.all:
+            self.api.session.delete(f"{self.volumes}/{volume}")
 
     def attach(self, volume: str) -> float:
         started = time.monotonic()
@@ -92,9 +98,8 @@ class Volumes(Guest):
 
     def libvirt(self, volume: str) -> float:
         """Libvirt's part, by itself."""
-        [file] = self.sandbox.layout.nova_state("host1").glob(f"mnt/*/volume-{volume}") or [
-            self.sandbox.layout.data / "cinder" / "volumes" / f"volume-{volume}"]
-        took = float(self.sandbox.run("python3", "-c", VIRSH, self.domain, str(file), "vdq", host="host1"))
+        file = self.sandbox.layout.data / "cinder" / "volumes" / f"volume-{volume}"
+        took = float(self.sandbox.run("python3", "-c", VIRSH, self.domain, str(file), "vdq", host=HOST))
         time.sleep(2)  # the guest gives it up
         return took
 
@@ -120,8 +125,7 @@ def measure(sandbox: Sandbox, rounds: int) -> None:
             guest.becomes(one, "available")
             many.append(guest.many())
     finally:
-        guest.api.remove(guest.uuid)
-        sandbox.run("openstack", "volume", "delete", *guest.all, user="admin", code=None)
+        guest.remove()
     show(statistics.median(ones), [statistics.median(part) for part in zip(*plain, strict=True)],
          statistics.median(many), rounds)
 

@@ -284,6 +284,7 @@ def test_volume_that_is_a_file_gets_files_on_top_which_are_merged_whether_the_gu
     driver.lifecycle.start(living.server_uuid)
     with Serial(living.server_uuid) as line:
         line.log_in()
+        name = line.run(f"grep -l {one.device.volume_id[:20]} /sys/block/vd*/serial | cut -d / -f 4")
         words = [line.run(f"dd if=/dev/{name} bs=64k skip={number} count=1 2>/dev/null | head -c 6")
                  for number in range(4)]
     assert words == [f"word-{number}" for number in range(4)]

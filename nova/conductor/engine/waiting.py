@@ -13,12 +13,13 @@ from nova.db import operations
 from nova.db.states import Entry
 
 LOOK_S, LONGEST_PAUSE_S = 0.02, 0.5
+PART = 10  # a caller waits at most a tenth longer than it takes
 
 
 def succeeded(deps: Deps, entry: Entry, end: float, waits_s: float) -> operations.OperationState:
     """Once it has; else why it never will. server.AttachSlow: not until ``end``, by the monotonic clock, which is
     ``waits_s`` after the call; server.AttachInterrupted: another operation overtook it."""
-    pause = LOOK_S
+    began = time.monotonic()
     while True:
         with deps.cell.reading() as tx:
             found = operations.progress(tx, entry.id)
@@ -28,10 +29,10 @@ def succeeded(deps: Deps, entry: Entry, end: float, waits_s: float) -> operation
             return found
         if found.outcome is not None or found.direction == "undo":
             raise _fault(found)
+        pause = min(max(LOOK_S, (time.monotonic() - began) / PART), LONGEST_PAUSE_S)
         if time.monotonic() + pause > end:
             raise errors.server.AttachSlow(server=entry.server_uuid, seconds=waits_s)
         concurrency.sleep(pause)
-        pause = min(2 * pause, LONGEST_PAUSE_S)
 
 
 def _fault(found: operations.OperationState) -> errors.NovaError:

@@ -146,7 +146,7 @@ class ComputeRPC(Contract):
     @call(timeout=Timeout.LONG, since="1.6", sensitive=True)
     def unswap_volumes(self, host: HostName, orders: tuple[VolumeOrder, ...]) -> tuple[Outcome, ...]:
         """Stop such a copy, and leave nothing of it: the guest has the volume that it had. Conflict: its disk is the
-        ``successor`` already, for good."""
+        ``successor`` already, and stays so."""
 
     @call(timeout=Timeout.LONG, since="1.6")
     def snapshot_volumes(self, host: HostName, orders: tuple[VolumeSnapshotOrder, ...]) -> tuple[Outcome, ...]:
@@ -154,7 +154,7 @@ class ComputeRPC(Contract):
 
     @call(timeout=Timeout.LONG, since="1.6")
     def merge_volume_snapshots(self, host: HostName, orders: tuple[VolumeSnapshotOrder, ...]) -> tuple[Outcome, ...]:
-        """Take a file out of those that a volume is, after its data are in another one. Nothing when it is out."""
+        """Take a file out of a volume's files, after its data are in another file. Nothing when it is out."""
 
     @call(since="1.3", timeout=Timeout.SHORT)
     def refresh_firewall(self, host: HostName) -> None:

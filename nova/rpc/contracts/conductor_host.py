@@ -76,8 +76,8 @@ class ConductorHostRPC(Contract):
 
     @call(since="1.8")
     def volumes_given_up(self, host: HostName, server_uuid: str, volume_ids: tuple[str, ...]) -> None:
-        """A guest gave volumes up after their detach had failed. What is not this host's is ignored, and so is all
-        while an operation works on the server: say it again."""
+        """A guest gave volumes up after their detach had failed. What is not this host's is ignored. While an
+        operation works on the server, all is ignored: say it again."""
 
     @call()
     def guest_facts(self, host: HostName, query: GuestQuery) -> GuestFacts:
