@@ -16,9 +16,10 @@ from nova.virt.interface import LocalImages
 from nova.virt.libvirt.disks import plan
 from nova.virt.libvirt.disks.backends.files import scratch
 from nova.virt.libvirt.disks.config_drive import ConfigDrive
-from nova.virt.libvirt.disks.folders import DiskRecord, Folder, Folders
+from nova.virt.libvirt.disks.folders import Folder, Folders
 from nova.virt.libvirt.disks.maker import DiskMaker
 from nova.virt.libvirt.disks.plan import KERNEL, RAMDISK
+from nova.virt.libvirt.disks.records import DiskRecord
 from nova.virt.libvirt.disks.refusals import as_refusals
 from nova.virt.libvirt.disks.tpm import Tpms
 from nova.virt.libvirt.settings import LibvirtSettings

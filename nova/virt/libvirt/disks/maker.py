@@ -13,8 +13,9 @@ from nova.privileged.runner import CommandRunner
 from nova.virt.libvirt.disks import filesystems
 from nova.virt.libvirt.disks.backends import Backends, Format, Space
 from nova.virt.libvirt.disks.backends.files import whole
-from nova.virt.libvirt.disks.folders import DiskRecord, Folder
+from nova.virt.libvirt.disks.folders import Folder
 from nova.virt.libvirt.disks.plan import Base, wanted_disks
+from nova.virt.libvirt.disks.records import DiskRecord
 from nova.virt.libvirt.settings import LibvirtSettings
 
 

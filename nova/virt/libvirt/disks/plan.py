@@ -7,7 +7,7 @@ from typing import NamedTuple
 import msgspec
 
 from nova.model.orders import BuildOrder, Disk, boots_from_volume
-from nova.virt.libvirt.disks.folders import DiskRecord
+from nova.virt.libvirt.disks.records import DiskRecord
 from nova.virt.libvirt.settings import LibvirtSettings
 
 GIB, MIB = 1 << 30, 1 << 20

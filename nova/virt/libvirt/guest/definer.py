@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 from nova import errors
 from nova.model.orders import BuildOrder
 from nova.virt.libvirt.disks import plan, volume_files
-from nova.virt.libvirt.disks.folders import DiskRecord, Folder, Folders
+from nova.virt.libvirt.disks.folders import Folder, Folders
 from nova.virt.libvirt.disks.maker import DiskMaker
+from nova.virt.libvirt.disks.records import DiskRecord
 from nova.virt.libvirt.disks.tpm import Tpms
 from nova.virt.libvirt.guest.definition import guest_spec
 from nova.virt.libvirt.guest.firmware import COMMAND_LINE

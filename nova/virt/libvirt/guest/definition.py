@@ -15,7 +15,7 @@ from nova import errors
 from nova.model.orders import BuildOrder
 from nova.model.volumes import BlockDevice
 from nova.virt.libvirt import vifs
-from nova.virt.libvirt.disks.folders import DiskRecord, VolumeRecord
+from nova.virt.libvirt.disks.records import DiskRecord, VolumeRecord
 from nova.virt.libvirt.guest import disk_devices, numa_requirements, volume_devices
 from nova.virt.libvirt.guest.devices import device_spec
 from nova.virt.libvirt.guest.firmware import boot_spec, machine_of

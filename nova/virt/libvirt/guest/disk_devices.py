@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nova import errors
-from nova.virt.libvirt.disks.folders import DiskRecord
+from nova.virt.libvirt.disks.records import DiskRecord
 from nova.virt.libvirt.properties import RequestedProperties
 from nova.virt.libvirt.settings import LibvirtSettings
 from nova.virt.libvirt.xml.specs import Backing, DiskSpec, RbdAccess

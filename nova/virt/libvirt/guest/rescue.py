@@ -21,9 +21,10 @@ from nova.virt.interface import LocalImages
 from nova.virt.libvirt.disks import plan
 from nova.virt.libvirt.disks.backends.files import PART
 from nova.virt.libvirt.disks.config_drive import ConfigDrive
-from nova.virt.libvirt.disks.folders import DiskRecord, Folder, Folders, RescueRecord
+from nova.virt.libvirt.disks.folders import Folder, Folders
 from nova.virt.libvirt.disks.guest_disks import base_of
 from nova.virt.libvirt.disks.maker import DiskMaker
+from nova.virt.libvirt.disks.records import DiskRecord, RescueRecord
 from nova.virt.libvirt.disks.refusals import as_refusals
 from nova.virt.libvirt.guest.definer import Definer
 from nova.virt.libvirt.hypervisor import OFF, LibvirtHypervisor, state_of

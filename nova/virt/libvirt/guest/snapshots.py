@@ -20,8 +20,9 @@ from nova import concurrency, errors
 from nova.model.orders import DiskSnapshot, SnapshotOrder
 from nova.privileged.qemu_img import ImageFile, QemuImg
 from nova.virt.libvirt.disks.backends.files import PART
-from nova.virt.libvirt.disks.folders import DiskRecord, Folder, Folders
+from nova.virt.libvirt.disks.folders import Folder, Folders
 from nova.virt.libvirt.disks.maker import DiskMaker
+from nova.virt.libvirt.disks.records import DiskRecord
 from nova.virt.libvirt.disks.refusals import as_refusals
 from nova.virt.libvirt.guest.agent import LibvirtAgent
 from nova.virt.libvirt.guest.disk_devices import path_of

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from nova import errors
 from nova.model.volumes import BlockDevice
-from nova.virt.libvirt.disks.folders import VolumeRecord
+from nova.virt.libvirt.disks.records import VolumeRecord
 from nova.virt.libvirt.guest.disk_devices import PREFIXES, Slots
 from nova.virt.libvirt.properties import RequestedProperties
 from nova.virt.libvirt.settings import LibvirtSettings

@@ -12,7 +12,7 @@ import msgspec
 from nova import errors
 from nova.model.orders import VolumeSnapshotOrder
 from nova.model.states import PowerState
-from nova.virt.libvirt.disks.folders import VolumeRecord
+from nova.virt.libvirt.disks.records import VolumeRecord
 from nova.virt.libvirt.disks.refusals import as_refusals
 from nova.virt.libvirt.disks.volume_files import VolumeFile, chain
 from nova.virt.libvirt.guest.volume_parts import VolumeParts

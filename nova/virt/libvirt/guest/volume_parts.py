@@ -11,7 +11,8 @@ from nova.model.orders import BuildOrder
 from nova.model.states import PowerState
 from nova.model.volumes import BlockDevice
 from nova.privileged.qemu_img import QemuImg
-from nova.virt.libvirt.disks.folders import Folders, VolumeRecord
+from nova.virt.libvirt.disks.folders import Folders
+from nova.virt.libvirt.disks.records import VolumeRecord
 from nova.virt.libvirt.guest.agent import LibvirtAgent
 from nova.virt.libvirt.guest.definition import volume_spec
 from nova.virt.libvirt.guest.release import Releases

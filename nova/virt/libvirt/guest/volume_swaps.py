@@ -9,7 +9,7 @@ from collections.abc import Callable
 from nova import errors
 from nova.model.orders import VolumeOrder
 from nova.model.states import PowerState
-from nova.virt.libvirt.disks.folders import VolumeRecord
+from nova.virt.libvirt.disks.records import VolumeRecord
 from nova.virt.libvirt.guest.volume_parts import VolumeParts
 from nova.virt.libvirt.hypervisor import BlockJob
 from nova.virt.libvirt.xml import disks as xml

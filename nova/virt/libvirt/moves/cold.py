@@ -13,8 +13,9 @@ from nova.model.orders import GuestOnSource, MoveOrder
 from nova.privileged import disk_exports
 from nova.virt.interface import LocalImages
 from nova.virt.libvirt.disks import plan
-from nova.virt.libvirt.disks.folders import DiskRecord, Folder, Folders
+from nova.virt.libvirt.disks.folders import Folder, Folders
 from nova.virt.libvirt.disks.maker import DiskMaker
+from nova.virt.libvirt.disks.records import DiskRecord
 from nova.virt.libvirt.disks.refusals import as_refusals
 from nova.virt.libvirt.disks.tpm import Tpms
 from nova.virt.libvirt.hypervisor import OFF, LibvirtHypervisor

@@ -23,7 +23,8 @@ from nova.virt import image_files
 from nova.virt.interface import LocalImages
 from nova.virt.libvirt.disks import header
 from nova.virt.libvirt.disks.backends.files import whole
-from nova.virt.libvirt.disks.folders import DiskRecord, Folder
+from nova.virt.libvirt.disks.folders import Folder
+from nova.virt.libvirt.disks.records import DiskRecord
 from nova.virt.libvirt.moves.source_info import BASE, SourceInfo
 from nova.virt.libvirt.settings.moves import MoveSettings, is_host
 

@@ -22,7 +22,8 @@ from nova.privileged.qemu_img import Overlay, QemuImg
 from nova.virt.interface import LocalImages, ProgressListener
 from nova.virt.libvirt import vifs
 from nova.virt.libvirt.disks.backends.files import whole
-from nova.virt.libvirt.disks.folders import DiskRecord, Folder, Folders
+from nova.virt.libvirt.disks.folders import Folder, Folders
+from nova.virt.libvirt.disks.records import DiskRecord
 from nova.virt.libvirt.disks.refusals import as_refusals
 from nova.virt.libvirt.disks.tpm import Tpms
 from nova.virt.libvirt.guest.definer import Definer

@@ -10,8 +10,9 @@ import msgspec
 
 from nova import errors
 from nova.virt.libvirt.disks.backends import Backends, PooledBackend
-from nova.virt.libvirt.disks.folders import DiskRecord, Folder
+from nova.virt.libvirt.disks.folders import Folder
 from nova.virt.libvirt.disks.plan import kept
+from nova.virt.libvirt.disks.records import DiskRecord
 from nova.virt.libvirt.moves.file_transfer import WantedFile
 from nova.virt.libvirt.settings import LibvirtSettings
 

@@ -14,8 +14,9 @@ from nova import errors
 from nova.model.orders import DiskOnSource, GuestOnSource
 from nova.privileged import disk_exports
 from nova.virt.libvirt.disks import header
-from nova.virt.libvirt.disks.folders import DiskRecord, Folder
+from nova.virt.libvirt.disks.folders import Folder
 from nova.virt.libvirt.disks.plan import CONFIG_NAME, KERNEL, RAMDISK
+from nova.virt.libvirt.disks.records import DiskRecord
 from nova.virt.libvirt.guest.firmware import NVRAM, SECURE_NVRAM
 from nova.virt.libvirt.moves.tpm_transfer import SECRET, STATE
 from nova.virt.libvirt.settings.moves import MoveSettings

@@ -13,7 +13,7 @@ from typing import cast
 
 from nova import errors
 from nova.model.networks import Interface
-from nova.virt.libvirt.disks.folders import PlugRecord
+from nova.virt.libvirt.disks.records import PlugRecord
 from nova.virt.libvirt.vifs import bridge, direct, macvtap, ovs, tap, vhostuser
 from nova.virt.libvirt.vifs.common import PlugContext, PlugTools, VifKind, VifRequirements, tap_name
 from nova.virt.libvirt.xml.specs import VifSpec

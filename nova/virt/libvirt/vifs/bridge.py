@@ -8,7 +8,7 @@ from dataclasses import replace
 from nova import errors
 from nova.model.networks import Interface
 from nova.privileged import links
-from nova.virt.libvirt.disks.folders import PlugRecord
+from nova.virt.libvirt.disks.records import PlugRecord
 from nova.virt.libvirt.settings import LibvirtSettings
 from nova.virt.libvirt.vifs.common import PlugContext, VifRequirements, plain, tap_name
 from nova.virt.libvirt.vifs.os_vif_plugs import LINUX_BRIDGE, VifPort

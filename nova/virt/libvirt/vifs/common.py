@@ -10,7 +10,7 @@ from nova import errors
 from nova.model.networks import Interface
 from nova.privileged import links, vfs
 from nova.privileged.ovs import OpenVSwitch
-from nova.virt.libvirt.disks.folders import PlugRecord
+from nova.virt.libvirt.disks.records import PlugRecord
 from nova.virt.libvirt.properties import RequestedProperties
 from nova.virt.libvirt.settings import LibvirtSettings
 from nova.virt.libvirt.vifs.os_vif_plugs import Plugs

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from nova.model.networks import Interface
 from nova.model.orders import BuildOrder
 from nova.virt.libvirt import vifs
-from nova.virt.libvirt.disks.folders import Folders, PlugRecord
+from nova.virt.libvirt.disks.folders import Folders
+from nova.virt.libvirt.disks.records import PlugRecord
 from nova.virt.libvirt.settings import LibvirtSettings
 from nova.virt.libvirt.vifs import PlugContext, PlugTools
 

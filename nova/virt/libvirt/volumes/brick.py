@@ -15,8 +15,7 @@ import msgspec
 from nova import errors
 from nova.privileged.brick import Brick, Device
 from nova.privileged.brick_process import without_secrets
-from nova.virt.libvirt.disks.device_record import DeviceRecord
-from nova.virt.libvirt.disks.folders import VolumeRecord
+from nova.virt.libvirt.disks.records import DeviceRecord, VolumeRecord
 from nova.virt.libvirt.settings import LibvirtSettings
 from nova.virt.libvirt.settings.bricks import BrickSettings
 from nova.virt.libvirt.volumes.common import ConnectionData, Use, VolumeTools

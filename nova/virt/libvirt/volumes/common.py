@@ -11,7 +11,7 @@ from nova.model.base import Json
 from nova.model.volumes import LUKS, VolumeConnection, VolumeDisk
 from nova.privileged.brick import Brick
 from nova.privileged.mounts import Mounts
-from nova.virt.libvirt.disks.folders import VolumeRecord
+from nova.virt.libvirt.disks.records import VolumeRecord
 from nova.virt.libvirt.hypervisor import LibvirtHypervisor
 from nova.virt.libvirt.settings import LibvirtSettings
 from nova.virt.libvirt.settings.bricks import BrickSettings

@@ -13,7 +13,8 @@ import msgspec
 from nova import errors
 from nova.model.base import Json
 from nova.model.volumes import VolumeDisk
-from nova.virt.libvirt.disks.folders import Folder, Folders, VolumeRecord
+from nova.virt.libvirt.disks.folders import Folder, Folders
+from nova.virt.libvirt.disks.records import VolumeRecord
 from nova.virt.libvirt.settings import LibvirtSettings
 from nova.virt.libvirt.volumes import brick, local, luks, nfs, rbd
 from nova.virt.libvirt.volumes.common import ConnectionData, Use, VolumeKind, VolumeTools, plain

@@ -11,7 +11,7 @@ import struct
 import xml.etree.ElementTree as ET
 
 from nova import errors
-from nova.virt.libvirt.disks.folders import VolumeRecord
+from nova.virt.libvirt.disks.records import VolumeRecord
 from nova.virt.libvirt.hypervisor import LibvirtHypervisor
 from nova.virt.libvirt.xml.build import add, text
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from nova import errors
-from nova.virt.libvirt.disks.folders import VolumeRecord
+from nova.virt.libvirt.disks.records import VolumeRecord
 from nova.virt.libvirt.settings import LibvirtSettings
 from nova.virt.libvirt.volumes.common import ConnectionData, Use, VolumeTools
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from nova.virt.libvirt.ceph_secrets import ensure_secret
-from nova.virt.libvirt.disks.folders import VolumeRecord
+from nova.virt.libvirt.disks.records import VolumeRecord
 from nova.virt.libvirt.settings import LibvirtSettings
 from nova.virt.libvirt.volumes.common import ConnectionData, Use, VolumeTools
 

@@ -10,7 +10,7 @@ from nova.model.flavors import Flavor
 from nova.model.images import Image
 from nova.model.networks import Interface
 from nova.model.orders import BuildOrder, Disk, Fence
-from nova.virt.libvirt.disks.folders import DiskRecord
+from nova.virt.libvirt.disks.records import DiskRecord
 from nova.virt.libvirt.host.facts import HypervisorFacts
 from nova.virt.libvirt.settings import LibvirtSettings
 from nova.virt.libvirt.xml.capabilities import DomainCapabilities

@@ -16,8 +16,9 @@ from nova.privileged.runner import Completed, SystemRunner
 from nova.virt.libvirt import LibvirtDriver
 from nova.virt.libvirt.disks import plan
 from nova.virt.libvirt.disks.backends import Backends, Space
-from nova.virt.libvirt.disks.folders import DiskRecord, Folder
+from nova.virt.libvirt.disks.folders import Folder
 from nova.virt.libvirt.disks.maker import DiskMaker
+from nova.virt.libvirt.disks.records import DiskRecord
 from nova.virt.libvirt.guest import disk_devices as disk_xml
 from nova.virt.libvirt.properties import RequestedProperties
 from nova.virt.libvirt.vifs import bridge

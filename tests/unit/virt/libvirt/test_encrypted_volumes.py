@@ -12,7 +12,7 @@ import pytest
 
 from nova import errors
 from nova.model.volumes import BACK_END, LUKS, VolumeConnection, VolumeDisk
-from nova.virt.libvirt.disks.folders import VolumeRecord
+from nova.virt.libvirt.disks.records import VolumeRecord
 from nova.virt.libvirt.volumes import luks
 from nova.virt.libvirt.xml.arrival import ArrivalPaths, arrival_xml
 from nova.virt.libvirt.xml.disks import find, volume_sources

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from nova.virt.libvirt.disks.folders import Folder, PlugRecord
+from nova.virt.libvirt.disks.folders import Folder
+from nova.virt.libvirt.disks.records import PlugRecord
 
 PLUG = PlugRecord(id="1", device="tap1", bridge="br100")
 

@@ -16,7 +16,8 @@ from nova.virt.libvirt.ceph_secrets import ensure_secret, keyrings
 from nova.virt.libvirt.disks import plan
 from nova.virt.libvirt.disks.backends import Space
 from nova.virt.libvirt.disks.backends.pool import COUNTED_FOR_S, SILENT_S, PoolHosts, PoolTrash
-from nova.virt.libvirt.disks.folders import DiskRecord, Folder
+from nova.virt.libvirt.disks.folders import Folder
+from nova.virt.libvirt.disks.records import DiskRecord
 from nova.virt.libvirt.moves.file_transfer import WantedFile
 from nova.virt.libvirt.moves.pooled import PooledDisks
 from tests.contract.driver_conformance import eventually

@@ -14,7 +14,7 @@ from nova.privileged import vfs
 from nova.privileged.ovs import OpenVSwitch
 from nova.privileged.runner import Completed
 from nova.virt.libvirt import vifs
-from nova.virt.libvirt.disks.folders import PlugRecord
+from nova.virt.libvirt.disks.records import PlugRecord
 from nova.virt.libvirt.properties import requested_properties
 from nova.virt.libvirt.settings import LibvirtSettings
 from nova.virt.libvirt.vifs.os_vif_plugs import VifPort

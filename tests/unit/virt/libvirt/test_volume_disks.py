@@ -16,7 +16,7 @@ from nova import errors
 from nova.model.orders import LiveOrder, RescueOrder
 from nova.model.states import PowerState
 from nova.model.volumes import BlockDevice, VolumeConnection, VolumeDisk
-from nova.virt.libvirt.disks.folders import DiskRecord, VolumeRecord
+from nova.virt.libvirt.disks.records import DiskRecord, VolumeRecord
 from nova.virt.libvirt.guest.definition import guest_spec
 from nova.virt.libvirt.xml import disks as disk_xml
 from nova.virt.libvirt.xml.arrival import ArrivalPaths, arrival_xml, copied_disks, has_direct_volumes

@@ -14,7 +14,7 @@ from nova.virt.libvirt.disks.backends.interface import Backend, Format, PooledBa
 from nova.virt.libvirt.disks.backends.lvm import LogicalVolumes
 from nova.virt.libvirt.disks.backends.pool import PoolHosts, PoolTrash
 from nova.virt.libvirt.disks.backends.rbd import RbdDisks
-from nova.virt.libvirt.disks.folders import DiskRecord
+from nova.virt.libvirt.disks.records import DiskRecord
 from nova.virt.libvirt.settings import LibvirtSettings
 
 __all__ = ["Backend", "Backends", "Format", "PooledBackend", "Space"]

@@ -13,8 +13,9 @@ from nova.privileged.qemu_img import ImageFile, Overlay, QemuImg
 from nova.privileged.runner import CommandRunner
 from nova.virt.libvirt.disks import filesystems
 from nova.virt.libvirt.disks.backends.interface import Format, Space
-from nova.virt.libvirt.disks.folders import DiskRecord, Folder
+from nova.virt.libvirt.disks.folders import Folder
 from nova.virt.libvirt.disks.plan import Base
+from nova.virt.libvirt.disks.records import DiskRecord
 from nova.virt.libvirt.settings import LibvirtSettings
 
 PART = ".part"

@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from nova.virt.libvirt.disks.folders import DiskRecord, Folder
+from nova.virt.libvirt.disks.folders import Folder
 from nova.virt.libvirt.disks.plan import Base
+from nova.virt.libvirt.disks.records import DiskRecord
 
 
 class Format(NamedTuple):

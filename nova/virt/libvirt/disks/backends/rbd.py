@@ -18,8 +18,9 @@ from nova.virt.libvirt.disks import filesystems
 from nova.virt.libvirt.disks.backends.files import format_file, scratch
 from nova.virt.libvirt.disks.backends.interface import Format, Space
 from nova.virt.libvirt.disks.backends.pool import PoolHosts, PoolTrash
-from nova.virt.libvirt.disks.folders import DiskRecord, Folder
+from nova.virt.libvirt.disks.folders import Folder
 from nova.virt.libvirt.disks.plan import Base
+from nova.virt.libvirt.disks.records import DiskRecord
 
 PART = ".part"
 BASE = "nova-base-"
