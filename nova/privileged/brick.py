@@ -28,7 +28,7 @@ LIBRARY = logging.getLogger("os_brick")
 KNOWN_S = 600.0  # how long what the host says of itself is believed
 
 
-class Device(msgspec.Struct, frozen=True):
+class BrickDevice(msgspec.Struct, frozen=True):
     """A volume to the library. ``protocol``: its name of how the volume is reached; ``tries``: how often it looks for
     a device; ``words``: the back end's; ``found``: what the library said of the device, if it found one."""
 
@@ -41,10 +41,10 @@ class Device(msgspec.Struct, frozen=True):
     found: Mapping[str, Json] = {}
 
     def __repr__(self) -> str:
-        return f"Device({self.protocol})"
+        return f"BrickDevice({self.protocol})"
 
 
-class Request(msgspec.Struct, frozen=True):
+class BrickRequest(msgspec.Struct, frozen=True):
     """``call``: properties, connect, disconnect or extend."""
 
     call: str
@@ -53,14 +53,14 @@ class Request(msgspec.Struct, frozen=True):
     enforce_multipath: bool = False
     debug: bool = False
     address: str = ""
-    device: Device | None = None
+    device: BrickDevice | None = None
     force: bool = False
 
     def __repr__(self) -> str:
-        return f"Request({self.call})"
+        return f"BrickRequest({self.call})"
 
 
-class Answer(msgspec.Struct, frozen=True):
+class BrickAnswer(msgspec.Struct, frozen=True):
     """``error``: why it failed, without secrets; empty: it did not."""
 
     result: Json = None
@@ -98,29 +98,29 @@ class Brick:
             self._known = known, self._clock()
         return known
 
-    def connect(self, device: Device) -> Mapping[str, Json]:
+    def connect(self, device: BrickDevice) -> Mapping[str, Json]:
         """Have it on this host; what the library says of the device: its ``path``, ``scsi_wwn`` and more. Repeated: the
         same."""
         found: Mapping[str, Json] = self._ask("connect", device)
         return found
 
-    def disconnect(self, device: Device, force: bool = False) -> None:
+    def disconnect(self, device: BrickDevice, force: bool = False) -> None:
         """Write out what is not, and take it from the host; ``force``: take it even if it can not be written out.
         Nothing where it is not there."""
         self._ask("disconnect", device, force)
 
-    def extend(self, device: Device) -> int | None:
+    def extend(self, device: BrickDevice) -> int | None:
         """See that it has grown; its bytes now, if the library knows."""
         found = self._ask("extend", device)
         return int(found) if found else None
 
-    def _ask(self, call: str, device: Device | None = None, force: bool = False) -> Json:
-        request = Request(call=call, device=device, force=force, **self._host._asdict())
+    def _ask(self, call: str, device: BrickDevice | None = None, force: bool = False) -> Json:
+        request = BrickRequest(call=call, device=device, force=force, **self._host._asdict())
         package = Path(nova.__file__).parent.parent
         try:
             done = self._runner.run([sys.executable, "-m", MODULE], stdin=msgspec.json.encode(request).decode(),
                                     environment={"PYTHONPATH": str(package), "PYTHONWARNINGS": "ignore"})
-            answer = msgspec.json.decode(done.stdout, type=Answer)
+            answer = msgspec.json.decode(done.stdout, type=BrickAnswer)
         except errors.host.CommandFailed as error:
             raise errors.host.Brick(task=call, reason=error.data["reason"]) from error
         except msgspec.DecodeError as error:

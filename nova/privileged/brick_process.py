@@ -1,5 +1,5 @@
 """One call of os-brick: ``python -m nova.privileged.brick_process``, the request on standard input, the answer on
-standard output (:class:`nova.privileged.brick.Request`, ``Answer``), the library's log on standard error.
+standard output (:class:`nova.privileged.brick.BrickRequest`, ``BrickAnswer``), the library's log on standard error.
 
 No word that may be a secret is in an answer or a line of the log.
 """
@@ -16,7 +16,7 @@ from pathlib import Path
 import msgspec
 
 from nova.model.base import Json, Library
-from nova.privileged.brick import Answer, Device, Request
+from nova.privileged.brick import BrickAnswer, BrickDevice, BrickRequest
 
 SHORTEST_SECRET = 4
 #: Of names of the back end's words: what may not be seen.
@@ -43,52 +43,52 @@ def hide(text: str, words: Mapping[str, Json]) -> str:
     return text
 
 
-def answer(request: Request, library: Callable[[Request], Library]) -> Answer:
+def answer(request: BrickRequest, library: Callable[[BrickRequest], Library]) -> BrickAnswer:
     """The answer to a request. ``library``: makes os-brick ready, and hands out its parts."""
     words = request.device.words if request.device is not None else {}
     try:
         brick = library(request)
-        return Answer(CALLS[request.call](brick, request))
+        return BrickAnswer(CALLS[request.call](brick, request))
     except Exception as error:  # the library's plugins raise what they like
         reason = " ".join(f"{error}".split()) or type(error).__name__
-        return Answer(error=hide(reason, words)[:LONGEST_REASON].rstrip("."))
+        return BrickAnswer(error=hide(reason, words)[:LONGEST_REASON].rstrip("."))
 
 
-def _properties(brick: Library, request: Request) -> Json:
+def _properties(brick: Library, request: BrickRequest) -> Json:
     return brick.connector.get_connector_properties(
         "", request.address, request.multipath, request.enforce_multipath)
 
 
-def _connect(brick: Library, request: Request) -> Json:
+def _connect(brick: Library, request: BrickRequest) -> Json:
     device = _device(request)
     with _turn(brick, device):
         return brick.connector_of(request, device).connect_volume(dict(device.words))
 
 
-def _disconnect(brick: Library, request: Request) -> None:
+def _disconnect(brick: Library, request: BrickRequest) -> None:
     device = _device(request)
     with _turn(brick, device):
         brick.connector_of(request, device).disconnect_volume(
             dict(device.words), dict(device.found) or None, force=request.force, ignore_errors=request.force)
 
 
-def _extend(brick: Library, request: Request) -> Json:
+def _extend(brick: Library, request: BrickRequest) -> Json:
     device = _device(request)
     return brick.connector_of(request, device).extend_volume(dict(device.words))
 
 
-CALLS: Mapping[str, Callable[[Library, Request], Json]] = {
+CALLS: Mapping[str, Callable[[Library, BrickRequest], Json]] = {
     "properties": _properties, "connect": _connect, "disconnect": _disconnect, "extend": _extend}
 
 
-def _device(request: Request) -> Device:
+def _device(request: BrickRequest) -> BrickDevice:
     if request.device is None:
         raise ValueError(f"{request.call} without a device")
     return request.device
 
 
 @contextlib.contextmanager
-def _turn(brick: Library, device: Device) -> Iterator[None]:
+def _turn(brick: Library, device: BrickDevice) -> Iterator[None]:
     """Alone among all that come to or leave the back end's shared targets on this host, be they Cinder's."""
     if device.shared_targets is False or not device.service_uuid:
         yield
@@ -100,7 +100,7 @@ def _turn(brick: Library, device: Device) -> Iterator[None]:
 class OsBrick:
     """The library's parts, ready for one request."""
 
-    def __init__(self, request: Request) -> None:
+    def __init__(self, request: BrickRequest) -> None:
         from oslo_concurrency import lockutils
         from oslo_config import cfg
 
@@ -118,7 +118,7 @@ class OsBrick:
                 getattr(privileged, name).set_client_mode(False)
         self.connector, self.guard = connector, utils.guard_connection
 
-    def connector_of(self, request: Request, device: Device) -> Library:
+    def connector_of(self, request: BrickRequest, device: BrickDevice) -> Library:
         """For a protocol; ValueError and the like: this release of the library has none."""
         more = {"transport": device.transport} if device.transport else {}
         return self.connector.InitiatorConnector.factory(
@@ -144,7 +144,7 @@ def main() -> None:
     os.umask(0o002)  # locks are others' as well
     own = os.dup(1)
     os.dup2(2, 1)
-    request = msgspec.json.decode(sys.stdin.buffer.read(), type=Request)
+    request = msgspec.json.decode(sys.stdin.buffer.read(), type=BrickRequest)
     handler = logging.StreamHandler()
     handler.setFormatter(HidingFormatter(request.device.words if request.device is not None else {}, request.debug))
     logging.basicConfig(level=logging.DEBUG if request.debug else logging.WARNING, handlers=[handler])

@@ -202,7 +202,7 @@ class FakeVolumes:
             connected = msgspec.structs.replace(found, connection=self._connection(found, connector))
             self.attachments[attachment_id] = connected
             if self.status(found.volume_id) == RESERVED:
-                self._set(found.volume_id, ATTACHING)
+                self.set_status(found.volume_id, ATTACHING)
             return self.attachments[attachment_id]
         return self._done("connect", attachment_id, work)
 
@@ -211,7 +211,7 @@ class FakeVolumes:
             found = self._attachment(attachment_id)
             self.attachments[attachment_id] = msgspec.structs.replace(found, status=ATTACHED)
             self.complete_ones.add(attachment_id)
-            self._set(found.volume_id, IN_USE)
+            self.set_status(found.volume_id, IN_USE)
         self._done("complete", attachment_id, work)
 
     def get_attachment(self, attachment_id: str, as_user: bool = False) -> VolumeAttachment:
@@ -228,7 +228,7 @@ class FakeVolumes:
                 return
             left = [one for one in self.attachments.values() if one.volume_id == gone.volume_id]
             used = any(one.id in self.complete_ones for one in left)
-            self._set(gone.volume_id, IN_USE if used else RESERVED if left else AVAILABLE)
+            self.set_status(gone.volume_id, IN_USE if used else RESERVED if left else AVAILABLE)
         self._done("delete_attachment", attachment_id, work)
 
     # -- within
@@ -253,13 +253,13 @@ class FakeVolumes:
             raise errors.volume.AttachmentNotFound(attachment=attachment_id)
         return self.attachments[attachment_id]
 
-    def _set(self, volume_id: str, status: str) -> None:
+    def set_status(self, volume_id: str, status: str) -> None:
         self.volumes[volume_id] = msgspec.structs.replace(self.volumes[volume_id], status=status)
 
     def _turn(self, volume_id: str, old: str, new: str) -> None:
         if self._volume(volume_id).status != old:
             raise errors.Invalid(f"volume {volume_id} is {self.status(volume_id)}, not {old}")
-        self._set(volume_id, new)
+        self.set_status(volume_id, new)
 
     def _attach(self, volume_id: str, server_uuid: str, connector: Mapping[str, Any] | None) -> VolumeAttachment:
         volume = self._volume(volume_id)
@@ -271,7 +271,7 @@ class FakeVolumes:
             made = msgspec.structs.replace(made, connection=self._connection(made, connector))
         self.attachments[made.id] = made
         if volume.status == AVAILABLE:
-            self._set(volume_id, RESERVED)
+            self.set_status(volume_id, RESERVED)
         return made
 
     def _connection(self, attachment: VolumeAttachment, connector: Mapping[str, Any]) -> VolumeConnection:

@@ -202,7 +202,7 @@ class AwaitReimage(Step):
             end = utcnow() + datetime.timedelta(seconds=AT_ONCE_S)
             said = ""
             while (status := _status(deps, root.volume_id)) == DOWNLOADING and said != FAILED:
-                if _since(op) > seconds:
+                if waited_s(op) > seconds:
                     return errors.volume.ReimageSlow(volume=root.volume_id, image_id=asked.reimage, seconds=seconds)
                 if utcnow() > end:
                     raise errors.daemon.WorkflowNotYet(what=f"volume {root.volume_id}, which is {status}")
@@ -221,7 +221,7 @@ def _status(deps: Deps, volume_id: str) -> str:
         return DOWNLOADING
 
 
-def _since(op: Op) -> float:
+def waited_s(op: Op) -> float:
     """Seconds since the volume service was asked to write."""
     begun = next((event.started_at for event in op.entry.history if event.step == ReimageRoot.__name__), utcnow())
     return (utcnow() - begun).total_seconds()

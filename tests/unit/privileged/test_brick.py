@@ -12,7 +12,7 @@ import pytest
 
 from nova import errors
 from nova.privileged import brick_process
-from nova.privileged.brick import KNOWN_S, Answer, Brick, Device, HostWords, Request
+from nova.privileged.brick import KNOWN_S, BrickAnswer, Brick, BrickDevice, HostWords, BrickRequest
 from nova.privileged.runner import Completed, SystemRunner
 
 PASSWORD = "chap-pass-word"
@@ -28,7 +28,7 @@ class FakeLibrary:
         self.fails = fails
         self.connector = self
 
-    def connector_of(self, request: Request, device: Device) -> FakeLibrary:
+    def connector_of(self, request: BrickRequest, device: BrickDevice) -> FakeLibrary:
         self.done.append((device.protocol, request.multipath, device.tries))
         return self
 
@@ -57,9 +57,9 @@ class FakeLibrary:
         return call[2]
 
 
-def request(call: str, **changes: Any) -> Request:
-    return Request(call=call, lock_path="/locks", multipath=True,
-                   device=Device(protocol="ISCSI", words=WORDS, **changes))
+def request(call: str, **changes: Any) -> BrickRequest:
+    return BrickRequest(call=call, lock_path="/locks", multipath=True,
+                   device=BrickDevice(protocol="ISCSI", words=WORDS, **changes))
 
 
 # --- in the process
@@ -68,7 +68,7 @@ def test_connect_when_targets_are_shared_then_it_is_its_turn_and_the_device_is_t
     library = FakeLibrary()
     answer = brick_process.answer(request("connect", shared_targets=None, service_uuid="host@iscsi", tries=7),
                                   lambda _: library)
-    assert answer == Answer(FOUND)
+    assert answer == BrickAnswer(FOUND)
     assert library.done == [("guard", {"shared_targets": None, "service_uuid": "host@iscsi"}), ("ISCSI", True, 7),
                             ("connect", WORDS), "free"]
 
@@ -88,7 +88,7 @@ def test_disconnect_when_it_is_forced_then_errors_count_for_nothing_and_else_the
 
 
 def test_extend_when_it_is_asked_then_the_new_size_is_told():
-    assert brick_process.answer(request("extend"), lambda _: FakeLibrary()) == Answer(2 << 30)
+    assert brick_process.answer(request("extend"), lambda _: FakeLibrary()) == BrickAnswer(2 << 30)
 
 
 @pytest.mark.parametrize("call", ["connect", "disconnect", "extend", "properties"])
@@ -99,7 +99,7 @@ def test_call_when_the_library_fails_then_its_reason_is_told_without_secrets(cal
 
 
 def test_call_when_there_is_no_device_or_no_such_call_then_it_is_an_error():
-    without = brick_process.answer(Request(call="connect", lock_path=""), lambda _: FakeLibrary())
+    without = brick_process.answer(BrickRequest(call="connect", lock_path=""), lambda _: FakeLibrary())
     assert "without a device" in without.error
     assert brick_process.answer(request("dance"), lambda _: FakeLibrary()).error
 
@@ -123,10 +123,10 @@ class FakeRunner:
 
     def __init__(self, out: str = "", err: str = "", fails: Exception | None = None) -> None:
         self.out, self.err, self.fails = out, err, fails
-        self.ran: list[tuple[list[str], Request]] = []
+        self.ran: list[tuple[list[str], BrickRequest]] = []
 
     def run(self, argv: Any, *, stdin: str | None = None, **_: Any) -> Completed:
-        self.ran.append((list(argv), msgspec.json.decode(stdin or "", type=Request)))
+        self.ran.append((list(argv), msgspec.json.decode(stdin or "", type=BrickRequest)))
         if self.fails:
             raise self.fails
         return Completed(0, self.out, self.err)
@@ -137,13 +137,13 @@ def client(runner: Any, clock: Any = lambda: 0.0, **host: Any) -> Brick:
 
 
 def told(**answer: Any) -> str:
-    return msgspec.json.encode(Answer(**answer)).decode()
+    return msgspec.json.encode(BrickAnswer(**answer)).decode()
 
 
 def test_secrets_when_the_process_is_started_then_they_are_on_its_input_alone(caplog):
     runner = FakeRunner(told(result=FOUND), "WARNING os_brick slow")
     with caplog.at_level(logging.DEBUG):
-        assert client(runner, multipath=True).connect(Device(protocol="ISCSI", words=WORDS)) == FOUND
+        assert client(runner, multipath=True).connect(BrickDevice(protocol="ISCSI", words=WORDS)) == FOUND
     [(argv, asked)] = runner.ran
     assert PASSWORD not in " ".join(argv) + repr(asked) + caplog.text and asked.device.words == WORDS
     assert asked.multipath and "WARNING os_brick slow" in caplog.text
@@ -155,7 +155,7 @@ def test_secrets_when_the_process_is_started_then_they_are_on_its_input_alone(ca
      "longer than 300 s")])
 def test_call_when_the_process_fails_then_the_error_says_why(runner, reason):
     with pytest.raises(errors.host.Brick, match=reason):
-        client(runner).disconnect(Device(protocol="ISCSI", words=WORDS))
+        client(runner).disconnect(BrickDevice(protocol="ISCSI", words=WORDS))
 
 
 def test_properties_when_they_are_asked_for_often_then_the_host_is_looked_at_now_and_then():
@@ -184,7 +184,7 @@ def test_library_when_the_host_has_no_initiator_then_it_says_what_it_has(real):
 def test_library_when_a_device_is_of_this_host_then_it_is_connected_extended_and_let_go(real, tmp_path):
     path = tmp_path / "device"
     path.write_bytes(b"\0" * 512)
-    device = Device(protocol="LOCAL", words={"device_path": str(path)}, service_uuid="host@local", shared_targets=None)
+    device = BrickDevice(protocol="LOCAL", words={"device_path": str(path)}, service_uuid="host@local", shared_targets=None)
     found = real.connect(device)
     assert found["path"] == str(path)
     real.disconnect(msgspec.structs.replace(device, found=found))
@@ -193,9 +193,9 @@ def test_library_when_a_device_is_of_this_host_then_it_is_connected_extended_and
 
 def test_library_when_it_can_not_then_the_error_has_its_words_and_no_secret(real):
     with pytest.raises(errors.host.Brick) as caught:
-        real.connect(Device(protocol="PIGEON", words=WORDS))
+        real.connect(BrickDevice(protocol="PIGEON", words=WORDS))
     assert "PIGEON" in caught.value.message and PASSWORD not in caught.value.message
 
 
 def test_library_when_the_tools_of_iscsi_are_missing_then_a_forced_disconnect_is_done_with_it(real):
-    real.disconnect(Device(protocol="ISCSI", words={**WORDS, "target_portal": "127.0.0.1:1"}, tries=1), force=True)
+    real.disconnect(BrickDevice(protocol="ISCSI", words={**WORDS, "target_portal": "127.0.0.1:1"}, tries=1), force=True)

@@ -24,7 +24,8 @@ CALLS: dict[str, Callable[[QemuImg], None]] = {
     "fill": lambda tool: tool.fill(ImageFile("a", "qcow2"), ImageFile("b", "raw")),
     "create": lambda tool: tool.create("a", "raw", 1),
     "create_overlay": lambda tool: tool.create_overlay(Overlay("a", "b", "raw", 1)),
-    "resize": lambda tool: tool.resize(ImageFile("a", "raw"), 1)}
+    "resize": lambda tool: tool.resize(ImageFile("a", "raw"), 1),
+    "pull": lambda tool: tool.pull("a", ("b", "raw"), ("b",))}
 #: Eats a processor, or memory, as a crafted image would have the tool do.
 SPIN = "while :; do :; done"
 SWELL = 'a=x; while :; do a="$a$a"; done'

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import msgspec
 
 from nova import errors
-from nova.privileged.brick import Brick, Device
+from nova.privileged.brick import Brick, BrickDevice
 from nova.privileged.brick_process import without_secrets
 from nova.virt.libvirt.disks.records import DeviceRecord, VolumeRecord
 from nova.virt.libvirt.settings import LibvirtSettings
@@ -98,8 +98,8 @@ def _of(tools: VolumeTools, record: VolumeRecord) -> Brick:
     return tools.brick
 
 
-def _device(record: VolumeRecord, settings: BrickSettings) -> Device:
+def _device(record: VolumeRecord, settings: BrickSettings) -> BrickDevice:
     kind, known = KINDS[record.kind], record.device or DeviceRecord()
-    return Device(protocol=kind.protocol, words=known.words, tries=getattr(settings, kind.tries),
+    return BrickDevice(protocol=kind.protocol, words=known.words, tries=getattr(settings, kind.tries),
                   transport=settings.iscsi_iface if kind.interface else "", shared_targets=known.shared_targets,
                   service_uuid=known.service_uuid, found=known.found)

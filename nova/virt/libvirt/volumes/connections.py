@@ -26,7 +26,7 @@ KINDS: Mapping[str, VolumeKind] = cast(Mapping[str, VolumeKind], {
     "rbd": rbd, "nfs": nfs, "local": local, **dict.fromkeys(brick.KINDS, brick)})
 
 
-class Wanted(NamedTuple):
+class WantedVolume(NamedTuple):
     """A volume to connect. ``data``, ``passphrase``: what the order brought, which is noted nowhere."""
 
     record: VolumeRecord
@@ -34,7 +34,7 @@ class Wanted(NamedTuple):
     passphrase: str = ""
 
     def __repr__(self) -> str:
-        return f"Wanted({self.record.volume_id})"
+        return f"WantedVolume({self.record.volume_id})"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,23 +102,23 @@ class VolumeConnections:
     # --- inside
 
     def _wanted(self, server_uuid: str, disk: VolumeDisk, known: Mapping[str, VolumeRecord],
-                targets: Mapping[str, str]) -> Wanted:
+                targets: Mapping[str, str]) -> WantedVolume:
         """host.VolumeKind, host.VolumeData; host.VolumeNotConnected."""
         volume_id, connection = disk.device.volume_id, disk.connection
         old = known.get(volume_id)
         if connection is None:
             if old is None:
                 raise errors.host.VolumeNotConnected(volume=volume_id, uuid=server_uuid)
-            return Wanted(old)
+            return WantedVolume(old)
         kind = KINDS.get(connection.kind)
         if kind is None:
             raise errors.host.VolumeKind(volume=volume_id, kind=connection.kind, known=", ".join(sorted(KINDS)))
         begun, data = plain(disk, connection)
         record = _as_known(kind.record(begun, data, self.settings), old)
         target = targets.get(volume_id, record.target)
-        return Wanted(msgspec.structs.replace(record, target=target), data, connection.passphrase)
+        return WantedVolume(msgspec.structs.replace(record, target=target), data, connection.passphrase)
 
-    def _connect(self, folder: Folder, old: VolumeRecord | None, wanted: Wanted) -> None:
+    def _connect(self, folder: Folder, old: VolumeRecord | None, wanted: WantedVolume) -> None:
         """What is noted before it is connected is let go by whoever comes after us, should we die."""
         record = wanted.record
         if old is not None and (old.mount != record.mount or _words(old) != _words(record)):

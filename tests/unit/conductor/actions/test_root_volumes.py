@@ -175,8 +175,8 @@ def test_rebuild_when_the_volume_is_written_over_then_it_has_the_image_and_was_f
     data = cloud.volume_service.add()
     attach(cloud, uuid, data)
     new = image if same else an_image(cloud, properties={"os_distro": "new"})
-    seen, real = [], cloud.volume_service._set
-    cloud.volume_service._set = lambda *change: (seen.append(change), real(*change))  # type: ignore[method-assign]
+    seen, real = [], cloud.volume_service.set_status
+    cloud.volume_service.set_status = lambda *change: (seen.append(change), real(*change))  # type: ignore[method-assign]
     row = rebuild(cloud, uuid, new, reimage=True)
     assert (row.vm_state, row.task_state, row.image_id) == ("active", None, ""), row.fault
     assert row.image.properties.get("os_distro") == (None if same else "new")
@@ -207,7 +207,7 @@ def test_rebuild_when_the_volume_does_not_allow_it_then_refused_and_nothing_is_d
         cloud: SmallCloud, about: dict[str, Any], asked: dict[str, Any], code: str) -> None:
     uuid, volume = from_volume(cloud, **({"multiattach": True} if "multiattach" in about else {}))
     if "status" in about:
-        cloud.volume_service._set(volume, about["status"])
+        cloud.volume_service.set_status(volume, about["status"])
     with pytest.raises(errors.Invalid) as refused:
         rebuild(cloud, uuid, an_image(cloud), reimage=True, **asked)
     assert refused.value.code == code and len(cloud.journal(uuid)) == 1
@@ -278,7 +278,7 @@ def test_rebuild_when_the_event_is_lost_then_the_status_ends_the_wait(cloud: Sma
     uuid, volume = from_volume(cloud)
     begun(cloud, uuid)
     assert cloud.server(uuid).task_state == "rebuild_block_device_mapping"
-    cloud.volume_service._set(volume, "reserved")
+    cloud.volume_service.set_status(volume, "reserved")
     assert cloud.ended(uuid).vm_state == "active"
     check_whole(cloud, uuid, volume)
 
@@ -288,7 +288,7 @@ def test_rebuild_when_the_event_comes_then_nobody_waits_for_the_next_look(cloud:
     uuid, volume = from_volume(cloud)
     begun(cloud, uuid)
     until(lambda: volume in cloud.deps.reimages._said, "the event is waited for")
-    cloud.volume_service._set(volume, "reserved")
+    cloud.volume_service.set_status(volume, "reserved")
     event = ExternalEvent(name="volume-reimaged", server_uuid=uuid, tag=volume, status="completed")
     assert cloud.control.external_events((event,)) == (200,)
     assert cloud.ended(uuid).vm_state == "active" and not cloud.deps.reimages._said
@@ -299,7 +299,7 @@ def test_rebuild_when_it_waits_for_long_then_it_is_put_aside_and_goes_on_later(c
     uuid, volume = from_volume(cloud)
     begun(cloud, uuid)
     until(lambda: not cloud.deps.runner.running, "it is put aside")
-    cloud.volume_service._set(volume, "reserved")
+    cloud.volume_service.set_status(volume, "reserved")
     cloud.write("cell", sa.update(tables.operations).values(updated_at=sa.text("'2020-01-01 00:00:00'")))
     assert cloud.deps.runner.sweep() == 1
     assert cloud.ended(uuid).vm_state == "active" and len(written_over(cloud)) == 1
@@ -313,7 +313,7 @@ def test_rebuild_when_the_volume_service_fails_then_error_and_the_fault_says_wha
     begun(cloud, uuid)
     until(lambda: volume in cloud.deps.reimages._said, "the event is waited for")
     if way == "status":
-        cloud.volume_service._set(volume, "error")
+        cloud.volume_service.set_status(volume, "error")
     else:
         event = ExternalEvent(name="volume-reimaged", server_uuid=uuid, tag=volume, status="failed")
         assert cloud.control.external_events((event,)) == (200,)
@@ -321,7 +321,7 @@ def test_rebuild_when_the_volume_service_fails_then_error_and_the_fault_says_wha
     status = "error" if way == "status" else "downloading"
     assert (row.vm_state, row.task_state) == ("error", None) and f"has status {status} now" in row.fault.message
     assert volume in row.fault.message and cloud.volume_service.status(volume) == status
-    cloud.volume_service._set(volume, "error")
+    cloud.volume_service.set_status(volume, "error")
     cloud.volume_service.being_reimaged = ""
     assert rebuild(cloud, uuid, an_image(cloud), reimage=True).vm_state == "active"
     check_whole(cloud, uuid, volume)
@@ -332,7 +332,7 @@ def test_rebuild_when_it_takes_too_long_then_the_limit_is_by_the_images_size_or_
         cloud: SmallCloud, quick: Any, size_bytes: int, seconds: int) -> None:
     uuid, volume = from_volume(cloud, size_gb=5)
     asked = []
-    quick.setattr(rebuild_root, "_since", lambda op: asked.append(op) or seconds + (1 if len(asked) > 2 else 0))
+    quick.setattr(rebuild_root, "waited_s", lambda op: asked.append(op) or seconds + (1 if len(asked) > 2 else 0))
     begun_image = an_image(cloud, size_bytes=size_bytes)
     cloud.volume_service.being_reimaged = "downloading"
     row = rebuild(cloud, uuid, begun_image, reimage=True)
@@ -348,7 +348,7 @@ def test_rebuild_when_the_volume_service_is_away_for_a_while_then_it_is_asked_ag
     calls = len(cloud.volume_service.calls)
     until(lambda: len(cloud.volume_service.calls) > calls + 3, "it is asked")
     cloud.volume_service.fails.clear()
-    cloud.volume_service._set(volume, "reserved")
+    cloud.volume_service.set_status(volume, "reserved")
     assert cloud.ended(uuid).vm_state == "active"
 
 
@@ -457,7 +457,7 @@ def test_rescue_when_its_image_has_a_place_for_its_disk_then_it_is_rescued_and_c
 def test_rescue_when_it_can_not_be_then_refused_in_words(cloud: SmallCloud, about: dict[str, Any],
                                                          properties: dict[str, str], words: str) -> None:
     uuid, volume = from_volume(cloud)
-    cloud.volume_service._set(volume, about.get("status", "in-use"))
+    cloud.volume_service.set_status(volume, about.get("status", "in-use"))
     image = an_image(cloud, properties=properties) if about.get("named", True) else None
     with pytest.raises(errors.Invalid, match=words):
         rescue(cloud, uuid, image, about.get("from_volume", True))
@@ -467,7 +467,7 @@ def test_rescue_when_it_can_not_be_then_refused_in_words(cloud: SmallCloud, abou
 def test_rescue_when_a_volume_beside_the_root_disk_is_not_in_use_then_refused(cloud: SmallCloud) -> None:
     [uuid], volume = cloud.active(1), cloud.volume_service.add()
     attach(cloud, uuid, volume)
-    cloud.volume_service._set(volume, "detaching")
+    cloud.volume_service.set_status(volume, "detaching")
     with pytest.raises(errors.Invalid, match="must be in-use"):
         rescue(cloud, uuid, an_image(cloud))
 

@@ -13,7 +13,7 @@ import pytest
 
 from nova import errors
 from nova.model.volumes import VolumeConnection, VolumeDisk
-from nova.privileged.brick import Device
+from nova.privileged.brick import BrickDevice
 from nova.virt.libvirt.settings.bricks import BrickSettings, brick_settings_of, check_locks
 from nova.virt.libvirt.volumes import brick as brick_kind
 from nova.virt.libvirt.volumes.common import VolumeTools
@@ -36,34 +36,34 @@ class FakeBrick:
     def __init__(self) -> None:
         self.devices: dict[int, str] = {}
         self.wwns: dict[int, str] = {}
-        self.calls: list[tuple[str, Device, bool]] = []
+        self.calls: list[tuple[str, BrickDevice, bool]] = []
         self.fails: dict[str, BaseException] = {}
         self.slow: threading.Event | None = None
         self.path = "/dev/disk/by-id/{}"
 
     def properties(self) -> Mapping[str, Any]:
-        self._begin("properties", Device("", {}))
+        self._begin("properties", BrickDevice("", {}))
         return {"initiator": "iqn.1993-08.org.debian:1", "multipath": True, "host": "whoever"}
 
-    def connect(self, device: Device) -> Mapping[str, Any]:
+    def connect(self, device: BrickDevice) -> Mapping[str, Any]:
         self._begin("connect", device)
         lun = device.words["target_lun"]
         wwn = self.wwns.setdefault(lun, f"3600{lun}")
         self.devices[lun] = self.path.format(f"wwn-{wwn}")
         return {"path": self.devices[lun], "scsi_wwn": wwn, "type": "block"}
 
-    def disconnect(self, device: Device, force: bool = False) -> None:
+    def disconnect(self, device: BrickDevice, force: bool = False) -> None:
         self._begin("disconnect", device, force)
         self.devices.pop(device.words["target_lun"], None)
 
-    def extend(self, device: Device) -> int:
+    def extend(self, device: BrickDevice) -> int:
         self._begin("extend", device)
         return 0
 
-    def of(self, name: str) -> list[Device]:
+    def of(self, name: str) -> list[BrickDevice]:
         return [device for call, device, _force in self.calls if call == name]
 
-    def _begin(self, name: str, device: Device, force: bool = False) -> None:
+    def _begin(self, name: str, device: BrickDevice, force: bool = False) -> None:
         self.calls.append((name, device, force))
         if self.slow is not None:
             self.slow.wait(5)
@@ -75,8 +75,8 @@ class FakeBrick:
 def host(tmp_path):
     made = Host(tmp_path)
     made.brick = FakeBrick()
-    tools = VolumeTools(made.hypervisor, made, made.brick, BrickSettings(scan_tries=7, nvme_tries=8, iser_tries=9,
-                                                                         iscsi_iface="eth5"))
+    settings = BrickSettings(scan_tries=7, nvme_tries=8, iser_tries=9, iscsi_iface="eth5")
+    tools = VolumeTools(made.hypervisor, made, brick=made.brick, brick_settings=settings)
     made.connections = VolumeConnections(settings=made.settings, folders=made.folders, tools=tools)
     return made
 
@@ -320,4 +320,4 @@ def test_locks_when_there_can_be_none_then_the_daemon_says_where(tmp_path):
 
 def test_connection_when_it_is_shown_then_nothing_of_it_is():
     connection = VolumeConnection(kind="iscsi", data=ISCSI, service_uuid="u")
-    assert PASSWORD not in repr(connection) and PASSWORD not in repr(Device(protocol="ISCSI", words=ISCSI))
+    assert PASSWORD not in repr(connection) and PASSWORD not in repr(BrickDevice(protocol="ISCSI", words=ISCSI))

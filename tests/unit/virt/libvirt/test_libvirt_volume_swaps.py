@@ -113,7 +113,7 @@ def test_swap_when_the_process_died_after_the_guest_went_over_then_the_rest_is_d
     order, _old, new = ready
     volumes = quick.driver.volumes
     with monkeypatch.context() as patch:
-        patch.setattr(type(volumes), "_keep", lambda *args: (_ for _ in ()).throw(KeyboardInterrupt))
+        patch.setattr(type(volumes.connections), "replace", lambda *args: (_ for _ in ()).throw(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             volumes.swap_volume(order, lambda: False)
     if call == "swap":

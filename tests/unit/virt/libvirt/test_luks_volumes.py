@@ -15,7 +15,7 @@ from nova.model.volumes import BACK_END, LUKS, VolumeConnection, VolumeDisk
 from nova.virt.libvirt.disks.records import VolumeRecord
 from nova.virt.libvirt.volumes import luks
 from nova.virt.libvirt.xml.arrival import ArrivalPaths, arrival_xml
-from nova.virt.libvirt.xml.disks import find, volume_sources
+from nova.virt.libvirt.xml.disks import find, remote_sources
 from tests.contract.driver_volume_cases import attach, detach, of_file, volume_order
 from tests.unit.virt.libvirt.orders import FOLDER, UUID
 from tests.unit.virt.libvirt.test_volume_disks import DATA, RBD, device, guest, quick, xml_of
@@ -149,7 +149,7 @@ def test_connection_when_it_is_shown_then_its_passphrase_is_not():
 def test_guest_when_it_arrives_by_migration_then_its_disk_has_the_destinations_source_with_the_secret():
     there = xml_of((device(), msgspec.structs.replace(RBD, encrypted=True, hosts=(("10.9.9.9", "6789"),))))
     left = xml_of((device(), msgspec.structs.replace(RBD, encrypted=True)))
-    moved = arrival_xml(left, str(FOLDER), ArrivalPaths(folder=str(FOLDER), volumes=volume_sources(there)))
+    moved = arrival_xml(left, str(FOLDER), ArrivalPaths(folder=str(FOLDER), volumes=remote_sources(there)))
     disk = find(moved, DATA)
     assert disk is not None and disk.find("source/host").get("name") == "10.9.9.9"
     assert [one.get("uuid") for one in disk.iter("secret") if one.get("type") == "passphrase"] == [DATA]
