@@ -12,7 +12,7 @@ import pytest
 
 from nova import errors
 from nova.privileged import brick_process
-from nova.privileged.brick import KNOWN_S, BrickAnswer, Brick, BrickDevice, HostWords, BrickRequest
+from nova.privileged.brick import KNOWN_S, Brick, BrickAnswer, BrickDevice, BrickRequest, HostWords
 from nova.privileged.runner import Completed, SystemRunner
 
 PASSWORD = "chap-pass-word"
