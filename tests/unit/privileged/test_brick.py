@@ -184,7 +184,8 @@ def test_library_when_the_host_has_no_initiator_then_it_says_what_it_has(real):
 def test_library_when_a_device_is_of_this_host_then_it_is_connected_extended_and_let_go(real, tmp_path):
     path = tmp_path / "device"
     path.write_bytes(b"\0" * 512)
-    device = BrickDevice(protocol="LOCAL", words={"device_path": str(path)}, service_uuid="host@local", shared_targets=None)
+    device = BrickDevice(protocol="LOCAL", words={"device_path": str(path)}, service_uuid="host@local",
+                         shared_targets=None)
     found = real.connect(device)
     assert found["path"] == str(path)
     real.disconnect(msgspec.structs.replace(device, found=found))
