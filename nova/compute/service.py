@@ -47,6 +47,7 @@ from nova.compute.reports.inventory import InventoryReports
 from nova.compute.reports.monitors import monitors
 from nova.compute.reports.power_events import PowerEvents
 from nova.compute.reports.provider_config import ProviderConfig
+from nova.compute.reports.volume_usage import VolumeUsage
 from nova.compute.strangers import LOOK_S, StrangerReports
 from nova.conf.base import Options
 from nova.model.base import HostName
@@ -123,8 +124,10 @@ class ComputeService(TakesOrders, HostInfo, ConsoleReports):
         self._inventory = InventoryReports(parts.driver, parts.conductor, parts.options, host, parts.additions,
                                            self._condition)
         holds = Holds(parts.driver, host.name, self._inventory.offered)
+        self._usage = VolumeUsage(tools.volumes, parts.conductor, parts.options.volume_usage_poll_interval)
         by = self.doers = Doers(guests, Life(tools, guests), SnapshotsOfGuests(tools), moves, self._live,
-                                Plugging(tools), VolumeOrders(tools.volumes, self._orders, parts.conductor))
+                                Plugging(tools), VolumeOrders(tools.volumes, self._orders, parts.conductor,
+                                                              self._usage.send_last))
 
         def around(kind: OrderKind, do: Do) -> Do:
             """What is to be seen to around an order of this kind, the outermost last."""
@@ -286,6 +289,7 @@ class ComputeService(TakesOrders, HostInfo, ConsoleReports):
             PeriodicJob("mend the packet filter", MEND_FILTER_S, self._mend_filter),
             PeriodicJob("ask for the packet filter's rules", ASK_FOR_RULES_S, self._firewall.refresh),
             PeriodicJob("tell of volumes that guests gave up late", GIVEN_UP_S, self.doers.volumes.tell_of_given_up),
+            PeriodicJob("tell how volumes are used", self._usage.interval_s, self._usage.send_all),
             PeriodicJob("drop old fences", EXPIRE_S, self._expire_fences),
         ]
 

@@ -15,6 +15,7 @@ import msgspec
 from nova import errors
 from nova.conductor.actions.create import CREATE_SERVER
 from nova.conductor.actions.volume_requests import VolumeActions
+from nova.conductor.engine.announce import resources
 from nova.conductor.engine.deps import Deps
 from nova.conductor.hosts import power_sync
 from nova.conductor.hosts.control_daemons import check_contracts, check_words
@@ -36,6 +37,7 @@ from nova.model.security_groups import HostFirewall
 from nova.model.services import Alive, Heartbeat, KnownHost, Registered, Registration, ServiceQuery
 from nova.model.states import PowerState, TaskState
 from nova.model.strangers import StrangerRemoval, StrangerReport
+from nova.model.volumes import VolumeCounts
 from nova.rpc.contracts.compute import ComputeRPC
 from nova.rpc.contracts.network import NetworkRPC
 from nova.rpc.interface import Contract
@@ -212,6 +214,10 @@ class HostService:
     def volumes_given_up(self, host: HostName, server_uuid: str, volume_ids: tuple[str, ...]) -> None:
         """See the contract. Errors of the volume service's client."""
         self.volumes.detach_given_up(host, server_uuid, volume_ids)
+
+    def report_volume_usage(self, host: HostName, counts: tuple[VolumeCounts, ...]) -> None:
+        """See the contract. Nothing is kept: what nobody listens to is not even read."""
+        resources.volume_usage(self.deps, host, counts)
 
     def debt_paid(self, host: HostName, debt_id: int) -> None:
         """The claim goes back first: whoever dies in between is asked again, as the cleanup is still pending."""

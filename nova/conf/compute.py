@@ -74,6 +74,10 @@ OPTS = [
     cfg.IntOpt("sync_power_state_interval", default=600,
                help="Seconds between two reports of all guests' power states: the safety net below the hypervisor's "
                     "events. 0: every 60 seconds; negative: never."),
+    cfg.IntOpt("volume_usage_poll_interval", default=0, min=0,
+               help="Seconds between two volume.usage notifications of each volume that a running guest has; there is "
+                    "another one before the volume is detached. They tell what the guest read and wrote since it was "
+                    "started: a guest that is stopped and started counts from 0 again. 0: none are sent."),
     cfg.StrOpt("running_deleted_instance_action", default="reap", choices=("reap", "log", "shutdown", "noop"),
                help="What to do with a guest on this host whose server was deleted or moved away. reap: remove it "
                     "with its disks; shutdown: power it off and keep the disks; log: only say "

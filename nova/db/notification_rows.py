@@ -29,6 +29,13 @@ def read(tx: Connection, uuids: Sequence[str], columns: Sequence[str]) -> dict[s
             for row in rows}
 
 
+def with_volumes(tx: Connection, host: str, uuids: Sequence[str]) -> dict[str, AnyRow]:
+    """By uuid, those of the host's servers: whose they are, their zones and their volumes."""
+    columns = (servers.c.uuid, servers.c.user_id, servers.c.project_id, servers.c.availability_zone, servers.c.volumes)
+    return {row.uuid: row for row in tx.execute(sa.select(*columns).where(
+        servers.c.uuid.in_(uuids), servers.c.host == host, servers.c.deleted == 0))}
+
+
 def idle_states(tx: Connection, host: str, uuids: Sequence[str]) -> dict[str, str]:
     """vm_state by uuid, of those of the host's servers that no operation is changing."""
     return {row.uuid: row.vm_state for row in tx.execute(

@@ -234,6 +234,17 @@ class AttachmentDifference(Value):
     kind: str
 
 
+class VolumeCounts(Value):
+    """What a guest did with one of its volumes since the guest was started: requests, and bytes."""
+
+    server_uuid: str
+    volume_id: str
+    reads: int = 0
+    read_bytes: int = 0
+    writes: int = 0
+    write_bytes: int = 0
+
+
 class ComparedAttachments(Value):
     """Of so many servers. ``whole``: there are no others with volumes."""
 

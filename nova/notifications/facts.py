@@ -11,6 +11,7 @@ from typing import Any
 
 from nova.context import RequestContext
 from nova.model.base import Json
+from nova.model.volumes import VolumeCounts
 
 MOST_TRACEBACK = 8000  # characters
 
@@ -84,6 +85,15 @@ class NotifiedServer:
     extra: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     shows_disks: bool = False
     volumes: tuple[Any, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class UsedVolume:
+    """What a guest did with a volume, counted ``at`` a moment. ``row``: the server's, with its owner and its zone."""
+
+    row: Any
+    counts: VolumeCounts
+    at: datetime.datetime
 
 
 @dataclasses.dataclass(frozen=True)

@@ -76,6 +76,7 @@ _ROWS: tuple[EventKind, ...] = (
     *_resource("flavor", ONCE, "create update delete", resources.FLAVOR),
     *_resource("server_group", ONCE, "create delete add_member", resources.SERVER_GROUP),
     *_resource("service", ONCE, "create update delete", resources.SERVICE_STATUS, COMPUTE),
+    *_resource("volume", ONCE, "usage", resources.VOLUME_USAGE, COMPUTE),
     *_resource("compute", ONCE, "exception", resources.EXCEPTION),
     *_resource("compute_task", FAILED, "build_instances migrate_server rebuild_server", scheduling.COMPUTE_TASK,
                CONDUCTOR),
@@ -94,7 +95,6 @@ NOT_SENT: dict[str, str] = {
     "libvirt.connect.error": "compute hosts tell no events: they have no way to the notification topics; the host "
                              "shows as disabled with the reason instead",
     "metrics.update": "compute hosts report no metrics of their processors",
-    "volume.usage": "the usage of volumes is not polled",
 }
 
 

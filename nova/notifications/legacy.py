@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from nova.model.base import Json
-from nova.notifications.facts import NotifiedServer, SpecFacts, TaskFacts
+from nova.notifications.facts import NotifiedServer, SpecFacts, TaskFacts, UsedVolume
 from nova.notifications.message import Event, NotificationMessage
 from nova.notifications.payloads.fields import plain
 from nova.notifications.payloads.servers import image_property
@@ -129,6 +129,16 @@ def floating_address(event: Event) -> dict[str, object]:
     return {"project_id": value.project_id, "floating_ip": value.address, "instance_id": value.server_uuid}
 
 
+def volume_usage(event: Event) -> dict[str, object]:
+    """Whose the volume is, which server has it, and what was counted when."""
+    used: UsedVolume = event.subject
+    row, counts = used.row, used.counts
+    return {"volume_id": counts.volume_id, "instance_id": counts.server_uuid, "tenant_id": row.project_id,
+            "user_id": row.user_id, "availability_zone": row.availability_zone or "",
+            "last_refreshed": f"{used.at:%F %T}+00:00", "reads": counts.reads, "read_bytes": counts.read_bytes,
+            "writes": counts.writes, "write_bytes": counts.write_bytes}
+
+
 def request_spec(event: Event) -> dict[str, object]:
     """``{"request_spec": ...}``: how many servers were to be placed, of which flavor and image."""
     return {"request_spec": _spec(event.subject)}
@@ -183,6 +193,7 @@ FORMS: dict[str, Form] = {
         ("update_prop", "updateprop"), ("update_metadata", "updatemetadata"))},
     **{f"server_group.{name}": Form(f"servergroup.{older}", "api", server_group) for name, older in (
         ("create", "create"), ("delete", "delete"), ("add_member", "addmember"))},
+    "volume.usage": Form("volume.usage", "compute", volume_usage),
     "scheduler.select_destinations": Form("scheduler.select_destinations", "scheduler", request_spec),
     **{f"compute_task.{name}": Form(f"compute_task.{name}", "conductor", task) for name in (
         "build_instances", "migrate_server", "rebuild_server")},

@@ -7,10 +7,11 @@ from typing import Protocol
 
 from nova.model.orders import VolumeOrder, VolumeSnapshotOrder
 from nova.model.states import PowerState
+from nova.model.volumes import VolumeCounts
 
 
 class VolumeJobs(Protocol):
-    """Volumes that become others, and files that come to volumes and go."""
+    """Volumes that become others, files that come to volumes and go, and how much is read and written."""
 
     def swap_volume(self, order: VolumeOrder, stopped: Callable[[], bool]) -> PowerState:
         """Connect ``order.successor``, copy the volume of the running guest to it, and make it the guest's disk, by the
@@ -28,3 +29,6 @@ class VolumeJobs(Protocol):
     def merge_volume_snapshot(self, order: VolumeSnapshotOrder, stopped: Callable[[], bool]) -> PowerState:
         """Take a file out of the volume's chain, as the order says. Nothing when it is out. HostRefused; Conflict
         (``stopped`` is asked meanwhile; true: give up); guest.NoVolumeFile; guest.NotRunning: it would have to."""
+
+    def volume_counts(self, server_uuid: str) -> tuple[VolumeCounts, ...]:
+        """What the guest did with each volume that it has as it runs. None of a guest that does not run."""

@@ -103,6 +103,16 @@ class VolumeCases:
         driver.lifecycle.start(server)
         assert self.disks(driver, order) == before
 
+    def test_what_a_guest_does_with_a_volume_is_counted_while_it_runs_and_has_it(self, rig, driver, order, new_volume):
+        server, one = built(rig, order), new_volume()
+        assert driver.volumes.volume_counts(server) == ()
+        attach(driver, order, one)
+        [counts] = driver.volumes.volume_counts(server)
+        assert (counts.server_uuid, counts.volume_id) == (server, one.device.volume_id)
+        assert min(counts.reads, counts.read_bytes, counts.writes, counts.write_bytes) >= 0
+        driver.lifecycle.shut_down(server, 0)
+        assert driver.volumes.volume_counts(server) == driver.volumes.volume_counts(str(uuid.uuid4())) == ()
+
     def test_volume_of_a_guest_that_is_off_is_there_at_its_next_start(self, rig, driver, order, new_volume):
         server, one = built(rig, order), new_volume()
         before = self.disks(driver, order)

@@ -21,7 +21,6 @@ from tests.contract.proofs import (
     RPC,
     SCHEDULER,
     UNIT,
-    VOLUMES,
     Proof,
 )
 
@@ -68,7 +67,9 @@ ADVISORIES: dict[str, Proof] = {
     # --- 2013
     "OSSA-2013-001": Proof(
         "A volume is attached with its user's own rights alone.",
-        (f"{API}/test_server_disks.py::test_devices_of_either_list_need_a_right_of_their_own",), not_yet=VOLUMES),
+        (f"{API}/test_server_disks.py::test_devices_of_either_list_need_a_right_of_their_own",
+         f"{UNIT}/clients/test_cinder.py"
+         "::test_call_when_the_users_token_is_missing_then_ours_is_not_used_for_it")),
     "OSSA-2013-004": Proof(
         "No XML is read from a request.",
         (f"{CONTRACT}/test_api_hostile.py::test_body_of_another_media_type_is_415",)),
@@ -229,7 +230,12 @@ ADVISORIES: dict[str, Proof] = {
          "that_and_nothing_of_the_host",
          f"{LIBVIRT}/test_guest_written_headers.py"
          "::test_snapshot_in_another_format_when_a_guest_wrote_an_images_header_then_the_same")),
-    "OSSA-2016-002": Proof("Data of a volume's connection are in no log.", not_yet=VOLUMES),
+    "OSSA-2016-002": Proof(
+        "Data of a volume's connection are in no log.",
+        (f"{CONDUCTOR}/actions/test_volumes.py"
+         "::test_connection_when_it_holds_a_secret_then_no_record_and_no_log_has_it",
+         f"{COMPUTE}/test_guest_volumes.py"
+         "::test_secret_of_a_connection_when_orders_are_carried_out_then_no_file_log_line_or_outcome_has_it")),
     "OSSA-2016-007": Proof(
         "No format is guessed in a move, either.",
         (f"{LIBVIRT}/test_libvirt_moves.py::test_source_that_lies_is_refused",
@@ -266,7 +272,12 @@ ADVISORIES: dict[str, Proof] = {
         "A rebuilt server is allocated what it was before.",
         (f"{CONDUCTOR}/actions/test_one_host_admission.py"
          "::test_rebuild_then_the_row_the_answer_the_order_and_the_ledger_say_what_it_is_now",)),
-    "OSSA-2018-001": Proof("A volume's encryption comes from what is on record.", not_yet=VOLUMES),
+    "OSSA-2018-001": Proof(
+        "A volume's encryption is told in each order, and an encrypted volume takes no other's place.",
+        (f"{CONDUCTOR}/actions/test_volume_swaps.py"
+         "::test_swap_when_it_can_not_be_then_refused_and_nothing_is_changed",
+         f"{LIBVIRT}/test_encrypted_volumes.py"
+         "::test_encryption_when_the_order_does_not_say_how_then_the_volume_is_refused")),
     "OSSA-2019-003": Proof(
         "A fault shows its details to administrators alone, whatever went wrong.",
         (f"{API}/test_servers.py::test_fault_of_any_code_then_its_details_are_for_admins_alone",
@@ -293,7 +304,15 @@ ADVISORIES: dict[str, Proof] = {
     "OSSA-2023-002": Proof(
         "An image that refers to another file is refused before a tool opens it.",
         (f"{COMPUTE}/test_image_format.py::test_look_at_a_lying_or_harmful_image_refuses",)),
-    "OSSA-2023-003": Proof("A device is gone from the host before its volume's back end lets go.", not_yet=VOLUMES),
+    "OSSA-2023-003": Proof(
+        "A device is gone from the host before its volume's back end lets go, and no guest gets another volume's.",
+        (f"{CONDUCTOR}/actions/test_volumes.py"
+         "::test_detach_when_the_guest_does_not_let_go_then_it_has_it_as_before",
+         f"{CONDUCTOR}/steps/test_attachments.py"
+         "::test_reboot_when_an_attachment_is_gone_then_the_guest_does_not_get_the_volume",
+         f"{LIBVIRT}/test_brick_volumes.py::test_device_when_it_is_not_what_it_was_then_no_guest_gets_it",
+         f"{LIBVIRT}/test_brick_volumes.py"
+         "::test_device_when_another_volume_has_it_here_then_it_is_refused_and_left_to_that")),
     "OSSA-2024-001": Proof(
         "A qcow2 with a data file or a backing file is refused.",
         (f"{COMPUTE}/test_image_format.py::test_look_at_a_lying_or_harmful_image_refuses",

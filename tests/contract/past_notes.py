@@ -12,7 +12,6 @@ from tests.contract.proofs import (
     MACHINE,
     MODEL,
     UNIT,
-    VOLUMES,
     Proof,
 )
 
@@ -104,7 +103,10 @@ NOTES: dict[str, Proof] = {
         "A migration is encrypted, with the certificate of its own gate, or fails.",
         (f"{LIBVIRT}/test_libvirt_moves.py::test_source_does_not_open_what_a_destination_makes_up",
          f"{LIBVIRT}/test_migration_proxies.py::test_tunnel_when_the_gate_is_another_one_then_it_tells_no_secret")),
-    "OSSN-0094": Proof("An attachment changes as part of a volume's migration alone.", not_yet=VOLUMES),
+    "OSSN-0094": Proof(
+        "An attachment changes as part of a volume's migration alone.",
+        (f"{CONDUCTOR}/actions/test_volume_swaps.py"
+         "::test_swap_when_it_can_not_be_then_refused_and_nothing_is_changed",)),
     "OSSN-0101": Proof(
         "No request changes what the next one may.",
         (f"{CONSOLE}/test_console_origins.py::test_hosts_of_earlier_requests_allow_nothing",
@@ -118,7 +120,10 @@ NOTES: dict[str, Proof] = {
         (f"{LIBVIRT}/test_vifs.py::test_records_when_a_port_makes_no_sense_then_the_others_are_known",
          f"{LIBVIRT}/test_vifs.py"
          "::test_port_when_its_data_do_not_hang_together_then_only_its_own_guest_is_refused")),
-    "CVE-2015-2687": Proof("Volumes are no part of a copy of local disks.", not_yet=VOLUMES),
+    "CVE-2015-2687": Proof(
+        "Volumes are no part of a copy of local disks.",
+        (f"{LIBVIRT}/test_volume_disks.py"
+         "::test_arrival_when_the_destination_reaches_a_volume_otherwise_then_the_disk_is_the_same_and_not_copied",)),
     "CVE-2013-6491": Proof(
         "Where TLS is set, the broker is spoken to with TLS.",
         (f"{UNIT}/clients/test_certificates.py"

@@ -24,7 +24,6 @@ LIBVIRT, MODEL, PRIVILEGED, RPC = f"{UNIT}/virt/libvirt", f"{UNIT}/model", f"{UN
 SCHEDULER = f"{UNIT}/scheduler"
 
 EC2 = "The EC2 API is not built."
-VOLUMES = "Volumes are not attached yet: a server whose device needs one is refused."
 
 TESTS = Path(__file__).resolve().parents[1]
 #: What marks a test that never runs.

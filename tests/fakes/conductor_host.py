@@ -24,7 +24,8 @@ class FakeConductorHost(ContractFake, contract=ConductorHostRPC):
         self.expected: tuple[ExpectedGuest, ...] = ()
         self.networks = networks
         self.given(heartbeat=Alive(), host_firewall=lambda host: HostFirewall(host=host),
-                   guest_ranges=(), report_strangers=(), volumes_given_up=None)
+                   guest_ranges=(), report_strangers=(), volumes_given_up=None,
+                   report_volume_usage=None)
 
     # -- what is answered
 

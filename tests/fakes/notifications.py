@@ -14,7 +14,8 @@ from nova.model.flavors import Flavor
 from nova.model.images import Image
 from nova.model.keypairs import Keypair
 from nova.model.networks import FixedAddress, Interface
-from nova.notifications.facts import Failure, NotifiedServer, Period, SpecFacts, States, TaskFacts, Who
+from nova.model.volumes import VolumeCounts
+from nova.notifications.facts import Failure, NotifiedServer, Period, SpecFacts, States, TaskFacts, UsedVolume, Who
 from nova.notifications.message import NotificationMessage
 
 AT = datetime.datetime(2012, 10, 29, 13, 42, 11, 123456)
@@ -42,6 +43,8 @@ WHO = Who("req-5b6c791d-5709-4f36-8fbe-c3e02869e35d", "fake", "6f70")
 FAILURE = Failure("HostRefused", "The host refused.", "nova.errors", "BuildGuests", "Traceback ...")
 VOLUME = types.SimpleNamespace(device_name="/dev/vdb", boot_index=None, delete_on_termination=False, tag=None,
                                volume_id="a07f71dc-8151-4e7d-a0cc-cd24a3f11113")
+COUNTS = VolumeCounts(server_uuid="88fde343-13a8-4047-84fb-2657d5e702f9", volume_id=VOLUME.volume_id, reads=1,
+                      read_bytes=512, writes=2, write_bytes=1024)
 NAMED = ("rescue_image_ref", "snapshot_image_id", "volume_id", "old_volume_id", "new_volume_id", "share_id")
 
 
@@ -68,6 +71,7 @@ def server(row: Any = None, **fields: Any) -> NotifiedServer:
                              "shows_disks": True, "volumes": (VOLUME,), **fields})
 
 
+USED = UsedVolume(server_row(), COUNTS, AT)
 SPEC = SpecFacts(server_row(scheduler_hints={"group": "g1"}), tried=("a",), arguments={"host": "b", "node": None})
 
 
@@ -75,7 +79,7 @@ def subject(name: str) -> Any:
     """Something for an event of this name to be about."""
     what = name.partition(".")[0]
     return {"instance": server(), "aggregate": AGGREGATE, "keypair": KEYPAIR, "flavor": FLAVOR, "server_group": GROUP,
-            "service": SERVICE, "compute": FAILURE, "scheduler": SPEC,
+            "service": SERVICE, "volume": USED, "compute": FAILURE, "scheduler": SPEC,
             "compute_task": TaskFacts(SPEC, "error", FAILURE, "build_instances")}[what]
 
 

@@ -4,6 +4,7 @@ guests, taken out of them and extended while they live."""
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 
 from nova import errors
 from nova.compute.orders.orders import Orders, Work
@@ -73,8 +74,11 @@ class VolumeOrders:
     """Carries out the orders about one volume of a guest. Each: host.NoVolumes; host.OrderNotGranted,
     host.OrderStopped: a newer order has the server; host.OrderCannotAsk: no conductor answers."""
 
-    def __init__(self, volumes: GuestVolumes, orders: Orders, conductor: ConductorHostRPC) -> None:
+    def __init__(self, volumes: GuestVolumes, orders: Orders, conductor: ConductorHostRPC,
+                 before_detach: Callable[[str, str], None] = lambda _server_uuid, _volume_id: None) -> None:
+        """``before_detach``: told of a guest's uuid and the volume that it is to give up."""
         self._volumes, self._orders, self._conductor = volumes, orders, conductor
+        self._before_detach = before_detach
         self._watched: set[str] = set()  # guests that kept a volume, and may give it up any time
         self._looked = False  # for those of the process before this one
 
@@ -86,6 +90,7 @@ class VolumeOrders:
     def detach(self, order: VolumeOrder, work: Work, gate: BatchGate) -> PowerState:
         """Conflict: the guest did not give the volume up in time, and has it still."""
         volumes = self._granted(order, work, gate)
+        self._before_detach(order.server_uuid, order.disk.device.volume_id)
         try:
             return volumes.detach_volume(order, lambda: work.stopped_error() is not None)
         except errors.Conflict:

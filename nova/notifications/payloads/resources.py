@@ -57,3 +57,9 @@ SERVER_GROUP = Payload(
     *fields("uuid", "name", "user_id", "project_id", "members", "policy"),
     PayloadField("rules", _rules), PayloadField("policies", _policies),
                        PayloadField("hosts", lambda group: getattr(group, "hosts", None)))
+
+VOLUME_USAGE = Payload(
+    "VolumeUsagePayload", "1.0",
+    *fields("volume_id", "reads", "read_bytes", "writes", "write_bytes", of="counts"),
+    *fields("project_id", "user_id", "availability_zone", of="row"),
+    PayloadField("instance_uuid", "counts.server_uuid"), PayloadField("last_refreshed", "at"))

@@ -11,6 +11,7 @@ from nova.model.orders import ExpectedGuest, Outcome, Permission, PowerReport
 from nova.model.security_groups import HostFirewall
 from nova.model.services import Alive, Heartbeat, KnownHost, Registered, Registration
 from nova.model.strangers import StrangerRemoval, StrangerReport
+from nova.model.volumes import VolumeCounts
 from nova.rpc.interface import Contract, Timeout, call, cast
 
 
@@ -78,6 +79,10 @@ class ConductorHostRPC(Contract):
     def volumes_given_up(self, host: HostName, server_uuid: str, volume_ids: tuple[str, ...]) -> None:
         """A guest gave volumes up after their detach had failed. What is not this host's is ignored. While an
         operation works on the server, all is ignored: say it again."""
+
+    @call(since="1.8")
+    def report_volume_usage(self, host: HostName, counts: tuple[VolumeCounts, ...]) -> None:
+        """What guests did with their volumes since they were started. What is not this host's is ignored."""
 
     @call()
     def guest_facts(self, host: HostName, query: GuestQuery) -> GuestFacts:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from nova import errors
 from nova.model.orders import VolumeOrder, VolumeSnapshotOrder
 from nova.model.states import PowerState
-from nova.model.volumes import Connector, VolumeDisk
+from nova.model.volumes import Connector, VolumeCounts, VolumeDisk
 from nova.virt.fake.hypervisor import OFF, FakeHypervisor, Part, knobbed
 from nova.virt.fake.store import FakeGuest, Store
 
@@ -59,6 +59,13 @@ class FakeVolumes(Part):
         """Those of which a test says so, of a guest that runs."""
         found = self._hypervisor.store.find(server_uuid)
         return frozenset(found.given_up) if found is not None and found.power_state not in OFF else frozenset()
+
+    @knobbed
+    def volume_counts(self, server_uuid: str) -> tuple[VolumeCounts, ...]:
+        """A fake guest reads each of its volumes once: one sector."""
+        found = self._hypervisor.store.find(server_uuid)
+        volumes = sorted(found.volumes) if found is not None and found.power_state not in OFF else ()
+        return tuple(VolumeCounts(server_uuid=server_uuid, volume_id=one, reads=1, read_bytes=512) for one in volumes)
 
     @knobbed
     def swap_volume(self, order: VolumeOrder, stopped: Callable[[], bool]) -> PowerState:

@@ -13,7 +13,9 @@ from nova.conductor.engine.announce.best_effort import facts, period, quietly, r
 from nova.conductor.engine.deps import Deps
 from nova.db import notification_rows
 from nova.db.types import AnyColumn
-from nova.notifications.facts import States, Who
+from nova.model.base import utcnow
+from nova.model.volumes import VolumeCounts
+from nova.notifications.facts import States, UsedVolume, Who
 from nova.notifications.kinds import API, COMPUTE, SOURCES
 from nova.notifications.message import Event
 
@@ -62,6 +64,20 @@ class CacheProgress:
     def ended(self) -> None:
         """After the last host, whether it has the images or not."""
         once(self.deps, "aggregate.cache_images", lambda: self.aggregate, "end")
+
+
+@quietly
+def volume_usage(deps: Deps, host: str, counts: Sequence[VolumeCounts]) -> None:
+    """Tell what the host's guests did with their volumes; nothing of a guest that is not there, or has no such
+    volume."""
+    with deps.cell.reading() as tx:
+        rows = notification_rows.with_volumes(tx, host, [one.server_uuid for one in counts])
+    now = utcnow()
+    for one in counts:
+        row = rows.get(one.server_uuid)
+        if row is not None and one.volume_id in {device.volume_id for device in row.volumes or ()}:
+            tell(deps, [Event("volume.usage", "", UsedVolume(row, one, now), host,
+                              who=Who(user_id=row.user_id, project_id=row.project_id))])
 
 
 @quietly

@@ -49,8 +49,13 @@ def diagnostics_of(stats: Mapping[str, Library], state: PowerState, virt_type: s
         nics=(tuple(NicUse(device=name, mac=macs.get(name), **counts)
                     for name, counts in _devices(stats, "net", _NIC))
               if "net.count" in stats else tuple(NicUse(device=name, mac=mac) for name, mac in macs.items())),
-        disks=tuple(DiskUse(device=name, **counts) for name, counts in _devices(stats, "block", _DISK)),
+        disks=disk_uses(stats),
         memory_max_mb=_mb(stats.get("balloon.maximum")), memory_used_mb=_mb(_used(stats)))
+
+
+def disk_uses(stats: Mapping[str, Library]) -> tuple[DiskUse, ...]:
+    """The part of :func:`diagnostics_of` about disks. Pure."""
+    return tuple(DiskUse(device=name, **counts) for name, counts in _devices(stats, "block", _DISK))
 
 
 def _devices(stats: Mapping[str, Library], kind: str, names: Mapping[str, str]) -> list[tuple[str, dict[str, Library]]]:

@@ -13,7 +13,8 @@ from functools import partial
 from nova import errors
 from nova.model.orders import VolumeOrder
 from nova.model.states import PowerState
-from nova.model.volumes import Connector, VolumeDisk
+from nova.model.volumes import Connector, VolumeCounts, VolumeDisk
+from nova.virt.libvirt.guest.diagnostics import disk_uses
 from nova.virt.libvirt.guest.release import Released
 from nova.virt.libvirt.guest.volume_files import LibvirtVolumeFiles
 from nova.virt.libvirt.guest.volume_swaps import LibvirtVolumeSwaps
@@ -81,6 +82,16 @@ class LibvirtVolumes(LibvirtVolumeSwaps, LibvirtVolumeFiles):
         if running is None or kept is None:
             return frozenset()
         return frozenset(xml.volume_targets(kept).keys() - xml.volume_targets(running).keys())
+
+    def volume_counts(self, server_uuid: str) -> tuple[VolumeCounts, ...]:
+        running = self.releases.definitions(server_uuid).running
+        if running is None:
+            return ()
+        uses = {one.device: one for one in disk_uses(self.hypervisor.stats(server_uuid))}
+        return tuple(VolumeCounts(server_uuid=server_uuid, volume_id=volume_id,
+                                  reads=use.read_requests or 0, read_bytes=use.read_bytes or 0,
+                                  writes=use.write_requests or 0, write_bytes=use.write_bytes or 0)
+                     for volume_id, name in xml.volume_targets(running).items() if (use := uses.get(name)) is not None)
 
     def extend_volume(self, order: VolumeOrder) -> PowerState:
         uuid, device, folder = order.server_uuid, order.disk.device, self.folders.of(order.server_uuid)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from nova import errors
+from nova.model.volumes import VolumeCounts
 from tests.fakes.compute_hosts import refused
 from tests.fakes.small_cloud import SmallCloud
 from tests.unit.conductor.actions.test_volume_swaps import ready, swap
@@ -65,3 +66,48 @@ def test_volume_in_the_unversioned_form_then_it_has_its_older_name_if_any(cloud:
     assert kept.types("unversioned") == older
     for kind in older:
         assert message(kept, kind).payload["volume_id"] == ids["volume_id"]
+
+
+# -- how volumes are used
+
+def used(uuid: str, volume: str) -> VolumeCounts:
+    return VolumeCounts(server_uuid=uuid, volume_id=volume, reads=3, read_bytes=1536, writes=2, write_bytes=1024)
+
+
+@pytest.mark.parametrize("form", ["versioned", "unversioned"])
+def test_usage_when_the_host_reports_it_then_it_is_told_whose_it_is(cloud: SmallCloud, form: str) -> None:
+    uuid, volume, _ = ready(cloud)
+    kept, row = listen(cloud, form), cloud.server(uuid)
+    cloud.hosts.report_volume_usage(row.host, (used(uuid, volume),))
+    settled(cloud)
+    [(_, told)] = kept.sent
+    payload = told.payload["nova_object.data"] if form == "versioned" else told.payload
+    owner = {"project_id" if form == "versioned" else "tenant_id": row.project_id, "user_id": row.user_id,
+             "instance_uuid" if form == "versioned" else "instance_id": uuid}
+    assert payload.items() >= {**owner, "volume_id": volume, "reads": 3, "read_bytes": 1536, "writes": 2,
+                               "write_bytes": 1024}.items()
+    assert (told.type, told.publisher[-len(row.host):]) == ("volume.usage", row.host)
+
+
+def test_usage_when_it_is_of_what_is_not_the_hosts_then_nothing_is_told(cloud: SmallCloud) -> None:
+    uuid, volume, free = ready(cloud)
+    host = cloud.server(uuid).host
+    [other] = {*cloud.computes} - {host}
+    kept = listen(cloud)
+    cloud.hosts.report_volume_usage(other, (used(uuid, volume),))
+    cloud.hosts.report_volume_usage(host, (used(uuid, free), used(volume, volume)))
+    settled(cloud)
+    assert kept.sent == []
+
+
+def test_usage_when_it_comes_in_the_detach_then_it_is_told(cloud: SmallCloud) -> None:
+    uuid, volume, _ = ready(cloud)
+    kept, host = listen(cloud), cloud.computes[cloud.server(uuid).host]
+
+    def answer(kind: str, order: Any) -> Any:
+        cloud.hosts.report_volume_usage(host.host, (used(uuid, volume),))
+        return host._done(kind, order)
+    host.answers["detach_volume"] = answer
+    detach(cloud, uuid, volume)
+    settled(cloud)
+    assert kept.types(what="volume.usage") == ["volume.usage"]

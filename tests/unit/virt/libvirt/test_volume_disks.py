@@ -15,7 +15,7 @@ import pytest
 from nova import errors
 from nova.model.orders import LiveOrder, RescueOrder
 from nova.model.states import PowerState
-from nova.model.volumes import BlockDevice, VolumeConnection, VolumeDisk
+from nova.model.volumes import BlockDevice, VolumeConnection, VolumeCounts, VolumeDisk
 from nova.virt.libvirt.disks.records import DiskRecord, VolumeRecord
 from nova.virt.libvirt.guest.definition import guest_spec
 from nova.virt.libvirt.xml import disks as disk_xml
@@ -252,6 +252,19 @@ def test_extend_when_the_volume_has_grown_then_a_running_guest_is_told(quick, gu
         quick.driver.lifecycle.shut_down(guest.server_uuid, 0)
     quick.driver.volumes.extend_volume(volume_order(guest, one, True))
     assert quick.hypervisor.disk_sizes == ({(guest.server_uuid, "vdd"): 2 << 30} if runs else {})
+
+
+def test_counts_when_the_guest_runs_then_they_are_its_volumes_by_their_ids(quick, guest, one, monkeypatch):
+    attach(quick.driver, guest, one)
+    text = quick.hypervisor.definitions_of(guest.server_uuid).running
+    name, uuid = disk_xml.volume_targets(text)[one.device.volume_id], guest.server_uuid
+    stats = {"block.count": 2, "block.0.name": "vda", "block.0.rd.reqs": 9, "block.1.name": name,
+             "block.1.rd.reqs": 3, "block.1.rd.bytes": 1536, "block.1.wr.reqs": 2, "block.1.wr.bytes": 1024}
+    monkeypatch.setattr(quick.hypervisor, "stats", lambda _: stats)
+    assert quick.driver.volumes.volume_counts(uuid) == (VolumeCounts(
+        server_uuid=uuid, volume_id=one.device.volume_id, reads=3, read_bytes=1536, writes=2, write_bytes=1024),)
+    quick.driver.lifecycle.shut_down(uuid, 0)
+    assert quick.driver.volumes.volume_counts(uuid) == ()
 
 
 def test_rescue_when_the_root_is_a_volume_then_the_guest_needs_no_disk_of_the_hosts(quick, one):
