@@ -59,11 +59,11 @@ class ServerVolumeCalls:
 class AttachmentUpkeepCalls:
     """What operators do about servers' attachments at the volume service."""
 
-    @call(reads=True, since="1.7")
+    @call(since="1.7")
     def host_connector(self, host: str) -> Connector:
         """What the host says of itself to a volume's back end. NotSupported: it has no volumes."""
 
-    @call(reads=True, since="1.7")
+    @call(since="1.7")
     def compare_attachments(self, limit: int) -> ComparedAttachments:
         """Servers' records with the volume service's attachments, of ``limit`` uses of volumes: each time of others.
         Unavailable: the volume service."""
