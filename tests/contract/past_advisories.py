@@ -276,7 +276,7 @@ ADVISORIES: dict[str, Proof] = {
         "A volume's encryption is told in each order, and an encrypted volume takes no other's place.",
         (f"{CONDUCTOR}/actions/test_volume_swaps.py"
          "::test_swap_when_it_can_not_be_then_refused_and_nothing_is_changed",
-         f"{LIBVIRT}/test_encrypted_volumes.py"
+         f"{LIBVIRT}/test_luks_volumes.py"
          "::test_encryption_when_the_order_does_not_say_how_then_the_volume_is_refused")),
     "OSSA-2019-003": Proof(
         "A fault shows its details to administrators alone, whatever went wrong.",
