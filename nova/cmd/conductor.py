@@ -237,7 +237,7 @@ class Conductor:
         self.exchanges = HostExchanges(cell, self.hosts.declare_hosts, lambda: self.hosts.driver.connected)
         tickets = ticket_maker(options, first_secret(self.keys))
         ticketed = TicketedCalls(ComputeRPC, self.hosts.client(ComputeRPC), tickets)
-        self.host_calls = HostCalls(ComputeRPC, ticketed, cell)
+        self.host_calls = HostCalls(ComputeRPC, ticketed, cell, lambda: self.hosts.driver.reconnected)
         self.deps = Deps(api=api, cell=cell, settings=settings(options), host=options.host,
                          scheduler=self.bus.client(SchedulerRPC),
                          compute=cast(ComputeRPC, self.host_calls),

@@ -14,10 +14,15 @@ import oslo_messaging
 from oslo_messaging._drivers import amqpdriver, base, common, impl_rabbit
 
 from nova.model.base import Library
+from nova.rpc.answers import IncomingCall, LateAnswers
 
 
 class ControlDriver(impl_rabbit.RabbitDriver):
     """The library's own, but for its servers' listener."""
+
+    def __init__(self, *args: Library, **kwargs: Library) -> None:
+        super().__init__(*args, **kwargs)
+        self.late = LateAnswers()
 
     def listen(self, target: oslo_messaging.Target, batch_size: int, batch_timeout: float | None) -> Library:
         """A server's three queues: its topic's, its own, and that of all servers of the topic."""
@@ -31,6 +36,8 @@ class ControlDriver(impl_rabbit.RabbitDriver):
 
 class ControlListener(amqpdriver.RpcAMQPListener):
     """Takes no message that nobody would look at any more."""
+
+    message_cls = IncomingCall
 
     def __call__(self, message: Library) -> None:
         if not self._shutoff.is_set():  # else it is not acknowledged, and goes back when the connection is closed

@@ -10,12 +10,10 @@ them.
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import logging
-import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 
 import kombu
 import oslo_messaging
@@ -24,11 +22,11 @@ from oslo_messaging._drivers import amqp, amqpdriver, base, common, impl_rabbit
 
 from nova.conf.base import Options
 from nova.model.base import Library
+from nova.rpc.answers import IncomingCall, LateAnswers
 from nova.rpc.host_rights import ANSWERS, CALLS, HOST, owner_of
 
 LOG = logging.getLogger(__name__)
 
-QUEUE_LOOKS, QUEUE_LOOK_S = 4, 0.25  # for the queue that an answer is for
 
 def _exchange(name: str, passive: bool) -> Library:
     """Kept through the broker's restarts: hosts come back before conductors do. A host may not declare any."""
@@ -48,22 +46,12 @@ class HostsDriver(impl_rabbit.RabbitDriver):
         self.host = host
         self.reply_queue = f"reply_{host}_{uuid.uuid4().hex}" if host else f"reply_{uuid.uuid4().hex}"
         self.connected = 0  # times that a connection to the broker was made
-        self._waiting: set[str] = set()
+        self.reconnected = 0  # of those, times that it took the place of a lost one
+        self.late = LateAnswers(owner_of if host is None else str)
         self._connection_pool.connection_cls = functools.partial(HostsConnection, self)
 
     def _get_reply_queue_name(self) -> str:
         return self.reply_queue
-
-    @contextlib.contextmanager
-    def waiting(self, host: str) -> Iterator[bool]:
-        """While an answer waits for this host's queue; whether no other does."""
-        alone = host not in self._waiting
-        self._waiting.add(host)
-        try:
-            yield alone
-        finally:
-            if alone:
-                self._waiting.discard(host)
 
     def listen(self, target: oslo_messaging.Target, batch_size: int, batch_timeout: float | None) -> Library:
         """One queue: a host's own, or that of all conductors. No other is declared, and nothing is told to all."""
@@ -81,37 +69,10 @@ class HostsDriver(impl_rabbit.RabbitDriver):
                 connection.declare_exchange(exchange)
 
 
-class CallOfHost(amqpdriver.AMQPIncomingMessage):
-    """A host's call, at a conductor. Its answer waits for the host's queue a second, as after the broker's restart, and
-    one answer a host does so: calls that name queues that are not there would else keep all who answer."""
-
-    def reply(self, reply: Library = None, failure: Library = None) -> None:
-        """Never raises MessageUndeliverable: an answer that nobody reads is dropped."""
-        if not self.orig_msg_id or self._sent(reply, failure):  # the other is made up for a cast
-            return
-        with self.listener.driver.waiting(owner_of(self.reply_q)) as alone:
-            for _ in range(QUEUE_LOOKS if alone else 0):
-                time.sleep(QUEUE_LOOK_S)
-                if self._sent(reply, failure):
-                    return
-        LOG.warning("nobody reads %s: an answer is dropped", self.reply_q)
-
-    def _sent(self, reply: Library, failure: Library) -> bool:
-        try:
-            with self.listener.driver._get_connection(common.PURPOSE_SEND) as connection:
-                self._send_reply(connection, reply, failure)
-        except oslo_messaging.MessageUndeliverable:
-            return False
-        return True
-
-
 class Listener(amqpdriver.RpcAMQPListener):
     """Takes no message that would have its answer sent to somebody else's queue."""
 
-    def __init__(self, driver: HostsDriver, connection: HostsConnection) -> None:
-        super().__init__(driver, connection)
-        if driver.host is None:
-            self.message_cls = CallOfHost
+    message_cls = IncomingCall
 
     def __call__(self, message: Library) -> None:
         envelope, queue = message.get("args") or {}, message.get("_reply_q") or ""
@@ -129,12 +90,14 @@ class HostsConnection(impl_rabbit.Connection):
 
     def __init__(self, driver: HostsDriver, conf: Options, url: oslo_messaging.TransportURL, purpose: str,
                  retry: int | None = None) -> None:
-        self._driver = driver
+        self._driver, self._channels = driver, 0
         super().__init__(conf, url, purpose, retry=retry)
 
     def _set_current_channel(self, new_channel: Library) -> None:
         if new_channel not in (None, self.channel) and self.purpose == common.PURPOSE_LISTEN:
             self._driver.connected += 1
+            self._driver.reconnected += self._channels > 0
+            self._channels += 1
         super()._set_current_channel(new_channel)
 
     def _consume(self, exchange: str, queue: str, callback: Callable[[Library], None], ttl: int, quorum: bool) -> None:

@@ -50,11 +50,10 @@ SHARE = 2
 
 #: Our defaults where the library's suit many hosts less: reconnects spread out, so that a broker's return is no storm.
 #: A listener sees that it was told to stop after heartbeat_timeout_threshold / heartbeat_rate / 2 = 1 s; the library's
-#: rate of 3 would make every stop slow. An answer whose caller has no queue any more is not tried for a minute, which
-#: would let anybody keep every worker busy with calls that name a queue that is not there.
+#: rate of 3 would make every stop slow. An answer whose caller has no queue is known at once (``nova/rpc/answers.py``).
 DEFAULTS = {"rabbit_interval_max": 2, "rabbit_retry_interval": 1, "kombu_reconnect_delay": 0.5,
             "heartbeat_timeout_threshold": 30, "heartbeat_rate": 15, "kombu_reconnect_splay": 0.5,
-            "rabbit_transient_queues_ttl": 60, "direct_mandatory_flag": True, "kombu_missing_consumer_retry_timeout": 5}
+            "rabbit_transient_queues_ttl": 60, "direct_mandatory_flag": True}
 
 
 def open_transport(conf: cfg.ConfigOpts) -> RPCTransport:

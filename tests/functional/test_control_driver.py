@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
+import time
 from collections.abc import Iterator
 from typing import Any
 
 import kombu
+import msgspec
 import pytest
 from oslo_config import cfg
+from oslo_messaging._drivers import common
 from oslo_messaging._metrics.client import oslo_messaging_metrics
 from oslo_messaging._tracing.client import oslo_messaging_tracing
 
-from nova import errors
+from nova import context, errors
 from nova.conf import base
+from nova.rpc import codec
 from nova.rpc.interface import Contract, Timeout, call
 from nova.rpc.transport import Bus, open_transport
 
@@ -101,3 +106,63 @@ def test_queues_when_the_broker_is_a_cluster_then_each_is_a_quorum_queue(backend
         serving.stop([server], 5)
         for bus in (serving, asking):
             bus.close()
+
+
+class Caller:
+    """Speaks to the desk by messages alone, as a caller whose queue comes and goes."""
+
+    def __init__(self, url: str) -> None:
+        self._channel = kombu.Connection(url.replace("rabbit://", "amqp://")).channel()
+        self._numbers = itertools.count()
+
+    def ask(self, reply_to: str) -> None:
+        number = next(self._numbers)
+        body = codec.to_text(codec.pack(codec.CallMessage(
+            context.internal(), msgspec.Raw(codec.pack({"number": number})))))
+        message = {"method": "ask", "version": "1.0", "_unique_id": f"{reply_to}-{number}", "_msg_id": str(number),
+                   "_reply_q": reply_to, "args": {"sender": "raw", "contract": DeskRPC.version, "body": body}}
+        kombu.Producer(self._channel).publish(
+            common.serialize_msg(message), exchange="nova-control-desk", routing_key="control-desk")
+
+    def listen(self, queue: str) -> kombu.Queue:
+        listened: Any = kombu.Queue(queue, channel=self._channel, durable=False, auto_delete=False)
+        listened.declare()
+        return listened
+
+
+def answers(queue: Any, seconds: float) -> int:
+    found, until = 0, time.monotonic() + seconds
+    while time.monotonic() < until:
+        found += queue.get(no_ack=True) is not None
+        time.sleep(0.05)
+    return found
+
+
+def test_answer_when_its_queue_is_away_then_it_comes_late_and_no_worker_waits(buses: list[Bus]) -> None:
+    server = buses[0].server(DeskRPC, Desk(), 2)  # a project has one of two workers
+    server.start()
+    assert buses[2].client(DeskRPC).ask(7) == 7
+    raw = Caller(buses[0].conf.transport_url)
+    here = raw.listen("reply_here")
+    raw.ask("reply_later")
+    raw.ask("reply_here")
+    assert answers(here, 1.5) == 1
+    assert answers(raw.listen("reply_later"), 3) == 1
+    buses[0].stop([server], 10)
+
+
+def test_answer_when_its_queue_was_away_for_long_then_the_next_answer_to_it_comes(
+        buses: list[Bus], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The library drops all answers to that queue for a minute more: so hosts were mute after the broker's restart."""
+    monkeypatch.setattr("nova.rpc.answers.LATE_S", 0.1)
+    server = buses[0].server(DeskRPC, Desk(), 2)
+    server.start()
+    assert buses[2].client(DeskRPC).ask(7) == 7
+    raw = Caller(buses[0].conf.transport_url)
+    raw.ask("reply_again")
+    time.sleep(1.5)
+    again = raw.listen("reply_again")
+    assert answers(again, 1) == 0, "it was dropped"
+    raw.ask("reply_again")
+    assert answers(again, 2) == 1
+    buses[0].stop([server], 10)

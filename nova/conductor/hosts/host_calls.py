@@ -1,9 +1,10 @@
 """Orders whose host came back: what a dead nova-compute had taken off its queue is lost, and its caller would wait for
-the full silence (``long_rpc_silence``) though the host is back in seconds.
+the full silence (``long_rpc_silence``) though the host is back in seconds. The same goes for a broker that was away: it
+may have lost the order, or its answer.
 
-So a call that waits for a host's work is sent again as soon as its host has registered anew, with a new time to begin
-by. That is harmless: an order is joined or given its result where it is known, is done again where it is not, and is
-refused where it was overtaken.
+So a call that waits for a host's work is sent again as soon as its host has registered anew, or this conductor is
+connected to the broker anew, with a new time to begin by. That is harmless: an order is joined or given its result
+where it is known, is done again where it is not, and is refused where it was overtaken.
 """
 
 from __future__ import annotations
@@ -34,10 +35,12 @@ SILENT = (errors.daemon.RpcNoAnswer, errors.daemon.RpcNotDelivered)
 
 class HostCalls:
     """Has the methods of ``client``, one of ``contract``; those of class LONG are sent again. :meth:`look` is to be
-    called every second: it reads something only while calls wait."""
+    called every second: it reads something only while calls wait. ``reconnections``: of this process
+    to the hosts' broker, so far."""
 
-    def __init__(self, contract: type[Contract], client: object, cell: Database) -> None:
-        self._cell = cell
+    def __init__(self, contract: type[Contract], client: object, cell: Database,
+                 reconnections: Callable[[], int]) -> None:
+        self._cell, self._reconnections = cell, reconnections
         self._waiting: set[_Call] = set()
         self._lock = threading.Lock()
         for name, method in contract.methods.items():
@@ -67,7 +70,7 @@ class HostCalls:
               **kwargs: object,
              ) -> object:
         arguments = dict(list(method.signature.bind(None, *args, **kwargs).arguments.items())[1:])
-        call = _Call(arguments[contract.addressed_by or ""], method.name, ask, arguments)
+        call = _Call(arguments[contract.addressed_by or ""], method.name, ask, arguments, self._reconnections())
         with self._lock:
             self._waiting.add(call)
         try:
@@ -77,22 +80,26 @@ class HostCalls:
                 self._waiting.discard(call)
 
     def look(self) -> None:
-        """Send again what waits for hosts that registered since the last look. One statement, whatever waits."""
+        """Send again what waits for hosts that registered since the last look, and what was sent over a connection that
+        is not there any more. One statement, whatever waits."""
         with self._lock:
             waiting = list(self._waiting)
         if not waiting:
             return
+        reconnections = self._reconnections()
         with self._cell.reading() as tx:
             stamps = services.stamps(tx, services.COMPUTE, {call.host for call in waiting})
         for call in waiting:
-            call.see(stamps.get(call.host))
+            call.see(stamps.get(call.host), reconnections)
 
 
 class _Call:
     """One call, sent once or more; the first answer counts. That an earlier one stayed without answer says nothing."""
 
-    def __init__(self, host: str, name: str, ask: Callable[..., object], arguments: Mapping[str, object]) -> None:
+    def __init__(self, host: str, name: str, ask: Callable[..., object], arguments: Mapping[str, object],
+                 reconnections: int) -> None:
         self.host, self.name, self._ask, self._arguments = host, name, ask, arguments
+        self._reconnections = reconnections
         self._context = contextvars.copy_context()
         self._stamp: services.ServicesStamp | None = None  # of the host's registration, as of the first look
         self._sent = 0
@@ -108,13 +115,20 @@ class _Call:
             raise self._error
         return self._answer
 
-    def see(self, stamp: services.ServicesStamp | None) -> None:
-        """Send it again where the host has registered since; not where an administrator changed its service."""
+    def see(self, stamp: services.ServicesStamp | None, reconnections: int) -> None:
+        """Send it again where the host has registered since (not where an administrator changed its service), or the
+        broker was connected to anew."""
         before, self._stamp = self._stamp, stamp
         if before and stamp and stamp.version != before.version and stamp.changed_at == before.changed_at:
-            LOG.info("host %s registered anew while it was asked to %s: it is asked again", self.host, self.name)
-            self._arguments = {name: _renewed(value) for name, value in self._arguments.items()}
-            self._send()
+            self._send_again(f"host {self.host} registered anew")
+        elif reconnections != self._reconnections:
+            self._send_again("the broker was away")
+        self._reconnections = reconnections
+
+    def _send_again(self, reason: str) -> None:
+        LOG.info("%s while %s was asked to %s: it is asked again", reason, self.host, self.name)
+        self._arguments = {name: _renewed(value) for name, value in self._arguments.items()}
+        self._send()
 
     def _send(self) -> None:
         with self._lock:

@@ -32,6 +32,7 @@ class Host:
         self.calls: list[Future[Any]] = []
         self.who: list[str] = []
         self.orders: list[Any] = []
+        self.reconnections = 0
 
     def __getattr__(self, name: str) -> Any:
         def ask(**arguments: Any) -> Any:
@@ -50,7 +51,7 @@ def host() -> Host:
 
 @pytest.fixture
 def calls(cloud: SmallCloud, host: Host) -> HostCalls:
-    return HostCalls(ComputeRPC, host, cloud.cell)
+    return HostCalls(ComputeRPC, host, cloud.cell, lambda: host.reconnections)
 
 
 @pytest.fixture
@@ -94,6 +95,18 @@ def test_order_when_its_host_registers_anew_then_it_is_sent_again_and_that_answe
     assert len(host.calls) == 2  # nothing waits any more
 
 
+def test_order_when_the_broker_was_away_then_it_is_sent_again_once(
+        host: Host, calls: HostCalls, caller: ThreadPoolExecutor) -> None:
+    result = begun(host, calls, caller)
+    host.reconnections += 1
+    calls.look()
+    until(lambda: len(host.calls) == 2, "the order is sent again")
+    calls.look()
+    host.calls[1].set_result(("built",))
+    assert result.result(5) == ("built",) and len(host.calls) == 2
+    host.calls[0].set_exception(errors.Unavailable("lost with the broker"))
+
+
 def test_order_when_the_first_one_is_answered_after_all_then_that_counts(
         cloud: SmallCloud, host: Host, calls: HostCalls, caller: ThreadPoolExecutor) -> None:
     result = begun(host, calls, caller)
@@ -125,7 +138,7 @@ def test_order_when_another_host_registers_then_it_is_not_sent_again(
 
 
 def test_look_when_nothing_waits_then_nothing_is_read(host: Host) -> None:
-    HostCalls(ComputeRPC, host, None).look()  # type: ignore[arg-type]
+    HostCalls(ComputeRPC, host, None, int).look()  # type: ignore[arg-type]
 
 
 def test_question_that_is_short_goes_the_short_way(cloud: SmallCloud, host: Host, calls: Any) -> None:
@@ -165,7 +178,7 @@ def test_call_when_there_is_no_answer_then_the_error_says_when_the_host_was_last
             def ask(*_args: Any, **_arguments: Any) -> None:
                 raise errors.daemon.RpcNoAnswer(topic="compute", where=" on a", method=method, seconds=60)
             return ask
-    calls: Any = HostCalls(ComputeRPC, Silent(), cloud.cell)
+    calls: Any = HostCalls(ComputeRPC, Silent(), cloud.cell, int)
     if seen_s == "away":
         def away() -> None:
             raise errors.Unavailable()
