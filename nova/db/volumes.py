@@ -21,9 +21,11 @@ from nova.model.volumes import BlockDevice
 #: Kinds of cleanups. COMPLETE: attachment ``what``, whose guest has its volume, is complete. ATTACHMENT, VOLUME: it is
 #: deleted. RESERVATION: the server's attachments to volume ``what`` that no record has are deleted. DETACHING: volume
 #: ``what`` is in use again, as its record says. REPLACED, NOT_REPLACED: volume ``what`` has taken the place of the one
-#: that the volume service moves there, or will not.
+#: that the volume service moves there, or will not. TO_ATTACH, TO_DETACH: another operation overtook the attach or the
+#: detach of volume ``what``, which is to be brought to its end.
 COMPLETE, ATTACHMENT, VOLUME, RESERVATION, DETACHING = "complete", "attachment", "volume", "reservation", "detaching"
 REPLACED, NOT_REPLACED = "replaced", "not_replaced"
+TO_ATTACH, TO_DETACH = "to_attach", "to_detach"
 
 
 class Cleanup(NamedTuple):

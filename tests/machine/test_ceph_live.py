@@ -14,6 +14,7 @@ from tests.machine.conftest import made_sandbox
 from tests.machine.server import Server
 from tests.machine.stack import Sandbox
 from tests.machine.test_volumes_live import device, status, volume
+from tests.machine.volume_storm import storm
 
 pytestmark = pytest.mark.long
 
@@ -176,3 +177,13 @@ def test_server_in_the_pool_when_it_is_rescued_and_snapshotted_then_its_image_ha
     assert copied.read() == "kept"
     cloud.remove(api, uuid)
     cloud.run("openstack", "image", "delete", image["image_id"])
+
+
+#: What volumes of Ceph need to go anywhere; its OSD too.
+VICTIMS = ("cinder-api", "cinder-volume", "ceph-osd", "rabbitmq", "nova-conductor", "nova-compute-host1",
+           "nova-compute-host2")
+
+
+def test_volumes_when_daemons_die_or_stand_still_meanwhile_then_no_data_are_hurt_and_nothing_is_left(
+        cloud: Sandbox, seed: int) -> None:
+    storm(cloud, VICTIMS, 180, seed)

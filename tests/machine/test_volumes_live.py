@@ -11,6 +11,7 @@ from tests.functional.backends import wait_until
 from tests.machine.conftest import made_sandbox
 from tests.machine.server import Server
 from tests.machine.stack import Sandbox
+from tests.machine.volume_storm import storm
 
 pytestmark = pytest.mark.in_turn(3, 5)
 
@@ -101,3 +102,12 @@ def test_server_when_it_boots_from_a_volume_then_it_lives_as_others_and_the_volu
     rebuilt(cloud, server, root)
     cloud.remove(api, uuid)
     wait_until("the volume is free", lambda: status(cloud, root) == "available", 60, 0.5)
+
+
+#: What volumes of NFS need to go anywhere.
+VICTIMS = ("cinder-api", "cinder-volume", "rabbitmq", "nova-conductor", "nova-compute-host1", "nova-compute-host2")
+
+
+def test_volumes_when_daemons_die_or_stand_still_meanwhile_then_no_data_are_hurt_and_nothing_is_left(
+        request: pytest.FixtureRequest, cloud: Sandbox, seed: int) -> None:
+    storm(cloud, VICTIMS, 600 if request.config.getoption("--long") else 40, seed)

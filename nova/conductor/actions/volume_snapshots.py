@@ -14,10 +14,10 @@ import msgspec
 
 from nova import concurrency, errors
 from nova.conductor.actions.volume_turns import attached_device, in_turn
-from nova.conductor.actions.volumes import VolumeOperation, device_of
+from nova.conductor.actions.volumes import device_of
 from nova.conductor.engine.begin import begin, locked
 from nova.conductor.engine.deps import Deps
-from nova.conductor.engine.operation import Op, Result
+from nova.conductor.engine.operation import Op, Result, VolumeOperation
 from nova.conductor.engine.workflow import Step, Workflow
 from nova.conductor.steps.guests import ORDERS, build_order, fence, results_of
 from nova.db import states, volumes

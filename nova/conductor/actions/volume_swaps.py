@@ -14,11 +14,11 @@ import msgspec
 
 from nova import errors
 from nova.conductor.actions.volume_turns import attached_device, check_host, in_turn
-from nova.conductor.actions.volumes import VolumeOperation, VolumeOrderStep, device_of
+from nova.conductor.actions.volumes import VolumeOrderStep, device_of
 from nova.conductor.engine import volume_cleanups
 from nova.conductor.engine.begin import begin, locked, row_of
 from nova.conductor.engine.deps import Deps
-from nova.conductor.engine.operation import Op, Result
+from nova.conductor.engine.operation import Op, Result, VolumeOperation
 from nova.conductor.engine.workflow import Step, Workflow
 from nova.conductor.steps.volumes import DOUBT_S, RETRY_S, connection_of, connector_of, devices, learn
 from nova.db import states, volumes

@@ -10,7 +10,7 @@ import msgspec
 from nova import errors
 from nova.conductor.engine import volume_cleanups
 from nova.conductor.engine.deps import Deps
-from nova.conductor.engine.operation import Arguments, Op, Result
+from nova.conductor.engine.operation import Op, Result, VolumeOperation
 from nova.conductor.engine.workflow import Step, Workflow
 from nova.conductor.steps.guests import ORDERS, build_order, fence, results_of
 from nova.conductor.steps.volumes import RETRY_S, VolumeStep, connection_of, connector_of, devices, learn
@@ -20,17 +20,7 @@ from nova.db.states import PerServer
 from nova.db.types import AnyColumn
 from nova.db.volumes import ATTACHMENT, DETACHING, Cleanup
 from nova.model.orders import Outcome, VolumeOrder
-from nova.model.volumes import (
-    BlockDevice,
-    VolumeDisk,
-)
-
-
-class VolumeOperation(Arguments):
-    """Which of the server's devices comes or goes, and its volume, for who is told of it."""
-
-    device_id: str
-    volume_id: str = ""
+from nova.model.volumes import ATTACHED, BlockDevice, VolumeDisk
 
 
 def about(device: BlockDevice) -> VolumeOperation:
@@ -52,17 +42,24 @@ class ConnectVolume(Step):
     def do(self, deps: Deps, ops: Sequence[Op]) -> Sequence[Result]:
         return [self._connect(deps, op) for op in ops]
 
-    @staticmethod
-    def _connect(deps: Deps, op: Op) -> Result:
+    def _connect(self, deps: Deps, op: Op) -> Result:
         device = device_of(op)
         if device is None or not op.server.host:
             return {}
         try:
-            connector = connector_of(deps, op.server.host)
-            learn(op, deps.volumes.connect(device.attachment_id, connector, device.device_name))
+            if not (op.asked(VolumeOperation).resumed and self._is_complete(deps, op, device)):
+                connector = connector_of(deps, op.server.host)
+                learn(op, deps.volumes.connect(device.attachment_id, connector, device.device_name))
         except errors.NovaError as error:
             return error
         return {}
+
+    @staticmethod
+    def _is_complete(deps: Deps, op: Op, device: BlockDevice) -> bool:
+        """Such an attachment is not connected once more. Errors of the client."""
+        found = deps.volumes.get_attachment(device.attachment_id)
+        learn(op, found)
+        return found.status == ATTACHED
 
     def undo_within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, object]:
         return forget(tx, ops)

@@ -10,14 +10,18 @@ import msgspec
 from nova import context, errors
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.operation import Arguments
-from nova.db import servers, states
+from nova.db import servers, states, volumes
 from nova.db.engine import Connection
 from nova.db.server_row import ServerRow
 from nova.db.types import AnyColumn
+from nova.db.volumes import TO_ATTACH, TO_DETACH, Cleanup
 from nova.model import image_flavor_conflicts
 from nova.model.states import ACTIONS, VmState
 
 SHELVED = (VmState.SHELVED.value, VmState.SHELVED_OFFLOADED.value)
+
+#: What is begun again after the operation that overtook it.
+INTERRUPTED = {"attach_volume": TO_ATTACH, "detach_volume": TO_DETACH}
 
 #: What could begin in the middle of itself, by the states alone, and would only do the same again.
 ONCE = frozenset({"confirmResize", "evacuate"})
@@ -32,6 +36,8 @@ def begin(deps: Deps, tx: Connection, action: str, uuid: str, arguments: Argumen
     if action in ONCE and any(old.action == action for old in overtaken):
         raise errors.server.UnderWay(action=action, server=uuid)
     check_kept(tx, action, uuid)
+    volumes.add_cleanups(tx, [Cleanup(INTERRUPTED[old.action], old.arguments["volume_id"], uuid) for old in overtaken
+                              if old.action in INTERRUPTED])
     return states.remember(tx, entry, overtaken) if overtaken else entry
 
 

@@ -42,6 +42,15 @@ class Arguments(Value):
     metadata: Mapping[str, str] | None = None
 
 
+class VolumeOperation(Arguments):
+    """Which of the server's devices comes or goes, and its volume, for who is told of it. ``resumed``: another
+    operation overtook it once, and it may have been carried out in part."""
+
+    device_id: str
+    volume_id: str = ""
+    resumed: bool = False
+
+
 class ResetState(Arguments):
     """What a reset of the state is begun with: the vm_state after it."""
 

@@ -12,8 +12,11 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from nova import errors
+from nova.conductor.engine.begin import begin
 from nova.conductor.engine.deps import Deps
-from nova.db import operations, volumes
+from nova.conductor.engine.operation import VolumeOperation
+from nova.db import operations, servers, states, volumes
+from nova.db.engine import Connection
 from nova.db.volumes import (
     ATTACHMENT,
     COMPLETE,
@@ -21,9 +24,12 @@ from nova.db.volumes import (
     NOT_REPLACED,
     REPLACED,
     RESERVATION,
+    TO_ATTACH,
+    TO_DETACH,
     VOLUME,
     Cleanup,
 )
+from nova.model.volumes import BlockDevice
 
 LOG = logging.getLogger(__name__)
 
@@ -31,6 +37,7 @@ AT_ONCE = (COMPLETE, ATTACHMENT, VOLUME, REPLACED)  # no doubts, in which others
 TARGET = "target:"  # in the migration_status of a volume that another one (its id follows) is moved to
 BATCH = 50
 FIRST_S, LONGEST_S = 30, 3600  # between two tries: as long as it has lasted, within these
+SOON_S, OFTEN_S = 5, 60  # the same of what waits for the server alone
 
 
 def pay_for(deps: Deps, server_uuid: str) -> None:
@@ -58,7 +65,7 @@ def run(deps: Deps) -> int:
     with deps.cell.reading() as tx:
         due = volumes.due(tx, BATCH)
     mine = [one for one in due if deps.cell.transact(functools.partial(
-        volumes.put_off, one=one, seconds=min(FIRST_S * 2 ** min(one.tries, 10), LONGEST_S)))]
+        volumes.put_off, one=one, seconds=WAYS[one.kind].pause_s(one.tries)))]
     pay(deps, mine)
     return len(mine)
 
@@ -139,17 +146,74 @@ def end_migration(deps: Deps, volume_id: str, failed: bool) -> None:
             deps.volumes.complete_migration(status.removeprefix(TARGET), volume_id, error=failed)
 
 
+def _attach(deps: Deps, one: Cleanup) -> bool:
+    return _resume(deps, one, lambda device: "attach_volume")
+
+
+def _detach(deps: Deps, one: Cleanup) -> bool:
+    """Where it was taken back meanwhile, the guest shall have the volume, which it may have given up."""
+    def action(device: BlockDevice) -> str:
+        goes = deps.volumes.get(device.volume_id).status == "detaching"
+        return "detach_volume" if goes else "attach_volume"
+    return _resume(deps, one, action)
+
+
+def _resume(deps: Deps, one: Cleanup, action: Callable[[BlockDevice], str]) -> bool:
+    """Begin what was overtaken, as soon as nothing else works on the server and its state allows it; nothing where the
+    volume is not the server's any more."""
+    with deps.cell.reading() as tx:
+        if operations.any_open(tx, one.server_uuid):
+            return False
+        device = _device(tx, one)
+    if device is None:
+        return True
+    wanted = action(device)
+
+    def write(tx: Connection) -> states.Entry | None:
+        servers.lock_row(tx, one.server_uuid)
+        found = _device(tx, one)
+        if found is None or operations.any_open(tx, one.server_uuid):
+            return None
+        asked = VolumeOperation(device_id=found.id, volume_id=found.volume_id, resumed=True)
+        return begin(deps, tx, wanted, one.server_uuid, asked)
+    try:
+        entry = deps.cell.transact(write)
+    except errors.NotFound:
+        return True
+    except errors.WrongState:
+        return False
+    if entry is None:
+        return False
+    LOG.info("%s of volume %s, which another operation had overtaken, goes on", wanted, one.what,
+             extra={"server": one.server_uuid})
+    deps.runner.start([entry])
+    return True
+
+
+def _device(tx: Connection, one: Cleanup) -> BlockDevice | None:
+    found = volumes.devices_of(tx, [one.server_uuid]).get(one.server_uuid, ())
+    return next((device for device in found if device.volume_id == one.what and device.attachment_id), None)
+
+
 class Way(NamedTuple):
-    """What is done for a cleanup (whether it is over then), in words and in deed."""
+    """What is done for a cleanup (whether it is over then), in words and in deed; seconds between two tries."""
 
     words: str
     do: Callable[[Deps, Cleanup], bool]
+    first_s: int = FIRST_S
+    longest_s: int = LONGEST_S
+
+    def pause_s(self, tries: int) -> int:
+        """After so many that were in vain."""
+        return min(self.first_s * 2 ** min(tries, 10), self.longest_s)
 
 
 #: In an order in which they can be done: a volume can be deleted when nobody has it.
 WAYS = {
     COMPLETE: Way("complete attachment", _complete), ATTACHMENT: Way("delete attachment", _delete_attachment),
     RESERVATION: Way("say who has volume", _delete_unknown),
+    TO_ATTACH: Way("say how far the attach is of volume", _attach, SOON_S, OFTEN_S),
+    TO_DETACH: Way("say how far the detach is of volume", _detach, SOON_S, OFTEN_S),
     DETACHING: Way("take back the detaching of volume", _in_use_again),
     REPLACED: Way("end the migration to volume", _replaced),
     NOT_REPLACED: Way("give up the migration to volume", _not_replaced), VOLUME: Way("delete volume", _delete_volume)}

@@ -13,10 +13,13 @@ import sqlalchemy as sa
 from nova import context, errors
 from nova.conductor.actions import volume_requests
 from nova.conductor.actions.volume_requests import VolumeActions
+from nova.conductor.actions.volumes import about
 from nova.conductor.engine import volume_cleanups
+from nova.conductor.engine.begin import begin
+from nova.conductor.engine.operation import Arguments
 from nova.conductor.registry import ATTACH_VOLUME, DETACH_VOLUME
 from nova.conductor.steps import volumes as volume_steps
-from nova.db import operations
+from nova.db import operations, servers
 from nova.db import volumes as rows
 from nova.db.models import cell as tables
 from nova.model.base import Scope
@@ -92,13 +95,104 @@ def check_free(cloud: SmallCloud, uuid: str, volume: str) -> None:
 def check_settled(cloud: SmallCloud, uuid: str) -> None:
     """No cleanup but such as only look whether there is anything to do."""
     with cloud.cell.reading() as tx:
-        assert {one.kind for one in rows.of_server(tx, uuid)} <= {rows.RESERVATION, rows.DETACHING}
+        assert {one.kind for one in rows.of_server(tx, uuid)} <= {rows.RESERVATION, rows.DETACHING, rows.TO_ATTACH,
+                                                                   rows.TO_DETACH}
 
 
 def overdue(cloud: SmallCloud) -> None:
     """All cleanups are due, and done if they can be."""
     cloud.write("cell", sa.update(tables.volume_cleanups).values(due_at=sa.text("'2020-01-01 00:00:00'")))
     volume_cleanups.run(cloud.deps)
+
+
+# -- overtaken
+
+def overtaken(cloud: SmallCloud, uuid: str, action: str, by: str = "stop") -> None:
+    """An operation on the server's volume begins, its conductor gets no further, and another operation begins."""
+    [device] = cloud.server(uuid).volumes
+    cloud.cell.transact(lambda tx: begin(cloud.deps, tx, action, uuid, about(device)))
+    cloud.order(uuid, by)
+    cloud.ended(uuid)
+
+
+def reserved(cloud: SmallCloud) -> tuple[str, str]:
+    """A server whose volume is reserved for it, and no more."""
+    [uuid], volume = cloud.active(1), cloud.volume_service.add()
+    made = cloud.volume_service.reserve(volume, uuid)
+    device = BlockDevice(id="d", source_id=volume, volume_id=volume, attachment_id=made.id, device_name="/dev/vdb")
+
+    def write(tx: Any) -> None:
+        rows.hold(tx, uuid, device)
+        servers.update(tx, uuid, {"volumes": (device,)})
+    cloud.cell.transact(write)
+    return uuid, volume
+
+
+@pytest.mark.parametrize("by", ["stop", "pause"])
+def test_attach_when_another_operation_overtakes_it_then_it_is_made_after_that(cloud: SmallCloud, by: str) -> None:
+    uuid, volume = reserved(cloud)
+    overtaken(cloud, uuid, "attach_volume", by)
+    overdue(cloud)
+    cloud.ended(uuid)
+    check_whole(cloud, uuid, volume)
+
+
+def test_attach_when_it_was_overtaken_at_its_end_then_it_is_not_connected_again(cloud: SmallCloud) -> None:
+    uuid, volume = with_volume(cloud)
+    overtaken(cloud, uuid, "attach_volume")
+    cloud.volume_service.calls.clear()
+    overdue(cloud)
+    cloud.ended(uuid)
+    check_whole(cloud, uuid, volume)
+    asked = [name for name, _what in cloud.volume_service.calls]
+    assert "complete" in asked and "connect" not in asked
+
+
+@pytest.mark.parametrize("by", ["stop", "hard_reboot"])
+def test_detach_when_another_operation_overtakes_it_then_it_is_made_after_that(cloud: SmallCloud, by: str) -> None:
+    uuid, volume = with_volume(cloud)
+    cloud.volume_service.begin_detaching(volume)
+    overtaken(cloud, uuid, "detach_volume", by)
+    overdue(cloud)
+    cloud.ended(uuid)
+    check_free(cloud, uuid, volume)
+    assert listed(cloud, uuid) == []
+
+
+def test_detach_when_it_was_overtaken_and_taken_back_then_the_guest_has_its_volume(cloud: SmallCloud) -> None:
+    uuid, volume = with_volume(cloud)
+    overtaken(cloud, uuid, "detach_volume")
+    overdue(cloud)
+    cloud.ended(uuid)
+    check_whole(cloud, uuid, volume)
+
+
+def test_detach_when_it_was_overtaken_then_it_waits_for_the_other_operation_and_its_conductor_may_die(
+        cloud: SmallCloud) -> None:
+    uuid, volume = with_volume(cloud)
+    cloud.volume_service.begin_detaching(volume)
+    [device] = cloud.server(uuid).volumes
+    cloud.cell.transact(lambda tx: begin(cloud.deps, tx, "detach_volume", uuid, about(device)))
+    [other] = [cloud.cell.transact(lambda tx: begin(cloud.deps, tx, "stop", uuid, Arguments()))]
+    overdue(cloud)
+    assert kinds(cloud, uuid) == {rows.TO_DETACH}, "it is tried again"
+    cloud.deps.runner.start([other])
+    cloud.ended(uuid)
+    overdue(cloud)
+    cloud.ended(uuid)
+    check_free(cloud, uuid, volume)
+
+
+def test_attach_when_a_delete_overtakes_it_then_nothing_goes_on(cloud: SmallCloud) -> None:
+    uuid, volume = reserved(cloud)
+    overtaken(cloud, uuid, "attach_volume", "delete")
+    overdue(cloud)
+    assert kinds(cloud, uuid) == set() and cloud.volume_service.status(volume) == "available"
+
+
+def kinds(cloud: SmallCloud, uuid: str) -> set[str]:
+    with cloud.cell.reading() as tx:
+        return {one.kind for one in rows.of_server(tx, uuid)} - {rows.RESERVATION, rows.DETACHING}
 
 
 # -- attach and detach
