@@ -161,3 +161,46 @@ def refused_over_a_snapshots_file(server: Server, root: str) -> None:
     answer = server.api.ask("POST", f"/servers/{server.uuid}/action", 93, {"rebuild": {"imageRef": server.sandbox.image}})
     assert answer.status_code == 400 and f"volume-{root}." in answer.text
     assert server.read() == "written after it" and server.settled("ACTIVE")["OS-EXT-STS:task_state"] is None
+
+
+# -- by the client
+
+def gigabytes(server: Server, volume_id: str) -> float:
+    return int(server.ssh(f"cat /sys/block/{device(server, volume_id)}/size")) * 512 / 2**30
+
+
+def test_volume_when_the_client_works_with_it_then_the_guest_sees_what_it_says(cloud: Sandbox) -> None:
+    api = cloud.api("demo")
+    uuid = api.create("user", key_name="demo")["id"]
+    api.settled(uuid, "ACTIVE")
+    server, data = Server(cloud, uuid, cloud.ready(api, uuid)["address"]), volume(cloud)
+    assert data in volumes(cloud)
+    added = cloud.openstack("server", "add", "volume", "--tag", "db", uuid, data)
+    assert (added["Volume ID"], added["Tag"]) == (data, "db")
+    wait_until("the guest sees it", lambda: device(server, data) != "", 60, 0.5)
+    assert gigabytes(server, data) == 1
+    server.ssh(f"echo kept > /dev/{device(server, data)}; sync")
+    [use] = cloud.openstack("volume", "show", data)["attachments"]
+    [row] = cloud.openstack("server", "volume", "list", uuid)
+    assert use["server_id"] == uuid and row["Volume ID"] == data and row["Attachment ID"] == use["attachment_id"]
+    in_use = ("--os-volume-api-version", "3.66")  # from which on Cinder needs no force for it
+    snapshot = cloud.openstack(*in_use, "volume", "snapshot", "create", "--volume", data, "of-data")["id"]
+    wait_until("the snapshot is made", lambda: cloud.openstack(
+        "volume", "snapshot", "show", snapshot)["status"] == "available", 60, 0.5)
+    copy = volume(cloud, "--snapshot", snapshot)
+    cloud.run("openstack", "volume", "snapshot", "delete", snapshot)
+    wait_until("the snapshot is gone", lambda: not snapshots(cloud, data), 120, 1)
+    cloud.run("openstack", "server", "remove", "volume", uuid, data)
+    wait_until("the volume is free", lambda: status(cloud, data) == "available", 60, 0.5)
+    for one in (data, copy):
+        cloud.run("openstack", "volume", "set", "--size", "2", one)
+        wait_until("it has grown", lambda one=one: cloud.openstack("volume", "show", one)["size"] == 2, 60, 0.5)
+        wait_until("it is free", lambda one=one: status(cloud, one) == "available", 60, 0.5)
+        cloud.run("openstack", "server", "add", "volume", uuid, one)
+        wait_until("the guest sees it", lambda one=one: device(server, one) != "", 60, 0.5)
+        assert gigabytes(server, one) == 2 and server.ssh(f"head -c 4 /dev/{device(server, one)}") == "kept"
+    cloud.remove(api, uuid)
+    for one in (data, copy):
+        wait_until("the volume is free", lambda one=one: status(cloud, one) == "available", 60, 0.5)
+        cloud.run("openstack", "volume", "delete", one)
+    wait_until("they are gone", lambda: not {data, copy} & set(volumes(cloud)), 60, 0.5)
