@@ -158,7 +158,8 @@ def test_image_when_its_server_boots_from_a_volume_then_another_boots_from_it_an
 
 def refused_over_a_snapshots_file(server: Server, root: str) -> None:
     """Cinder would write the image to a file that the guest does not read any more; so nobody is asked to."""
-    answer = server.api.ask("POST", f"/servers/{server.uuid}/action", 93, {"rebuild": {"imageRef": server.sandbox.image}})
+    asked = {"rebuild": {"imageRef": server.sandbox.image}}
+    answer = server.api.ask("POST", f"/servers/{server.uuid}/action", 93, asked)
     assert answer.status_code == 400 and f"volume-{root}." in answer.text
     assert server.read() == "written after it" and server.settled("ACTIVE")["OS-EXT-STS:task_state"] is None
 
