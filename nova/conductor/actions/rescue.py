@@ -14,13 +14,14 @@ from nova.conductor.engine.operation import Arguments, Op
 from nova.conductor.engine.workflow import Workflow
 from nova.conductor.steps.guests import GuestStep, build_order, fence
 from nova.conductor.steps.volumes import connected
-from nova.db import states
+from nova.db import hosts, states
 from nova.db.engine import Connection
 from nova.db.server_row import ServerRow
 from nova.model.block_devices import BLOCK_DEVICES
 from nova.model.images import Image
 from nova.model.orders import RescueOrder
 from nova.model.server_orders import RescueServer
+from nova.model.traits import RESCUE_BFV
 from nova.model.volumes import root_of
 from nova.rpc.contracts.compute import ComputeRPC
 
@@ -30,6 +31,7 @@ OWN_PLACE = ("hw_rescue_device", "hw_rescue_bus")  # properties of an image whos
 TOO_OLD = "Cannot rescue a volume-backed instance"
 NO_IMAGE = "it boots from a volume that was made of no image: name an image to rescue it with"
 NO_PLACE = f"it boots from a volume, and the image to rescue it with does not have both {' and '.join(OWN_PLACE)}"
+NO_HOST = f"it boots from a volume, and its host can not rescue such servers (it has no trait {RESCUE_BFV})"
 NO_DATA = "image {} is of a server's volumes, and has no data of its own"
 
 
@@ -58,7 +60,6 @@ class Rescues:
         entry = self.deps.cell.transact(write)
         self.deps.runner.start([entry], secrets={"admin_password": order.admin_password})
 
-
     def _beside_volumes(self, order: RescueServer, row: ServerRow, image: Image | None) -> Image | None:
         """All volumes must be in use. A root volume keeps its place, so that the rescuing disk needs one of its own."""
         root = root_of(row.volumes or ())
@@ -76,7 +77,17 @@ class Rescues:
             image = usable_image(self.deps, made_of)
         if image is None or not all(image.properties.get(name) for name in OWN_PLACE):
             raise errors.volume.NoRescue(server=row.uuid, reason=NO_PLACE)
+        if not self._host_can(row):
+            raise errors.volume.NoRescue(server=row.uuid, reason=NO_HOST)
         return image
+
+    def _host_can(self, row: ServerRow) -> bool:
+        """Whether the server's host rescues servers that boot from volumes. One that is on no host is refused later."""
+        if not row.host:
+            return True
+        with self.deps.cell.reading() as tx:
+            nodes = hosts.node_rows(tx, hosts.NodesWanted(host=row.host))
+        return any(one.name == row.node and RESCUE_BFV in one.facts.traits for one in nodes)
 
 
 class Rescue(Arguments):

@@ -497,12 +497,16 @@ def test_rescue_when_its_image_has_a_place_for_its_disk_then_it_is_rescued_and_c
     ({}, {"hw_rescue_device": "disk"}, "does not have both"),
     ({}, {**STABLE, "block_device_mapping": "[]"}, "is of a server's volumes"),
     ({"named": False}, STABLE, "made of no image"),
-    ({"status": "error"}, STABLE, "has status error")])
+    ({"status": "error"}, STABLE, "has status error"),
+    ({"traits": ("COMPUTE_NODE",)}, STABLE, "no trait COMPUTE_RESCUE_BFV")])
 def test_rescue_when_it_can_not_be_then_refused_in_words(cloud: SmallCloud, about: dict[str, Any],
                                                          properties: dict[str, str], words: str) -> None:
     uuid, volume = from_volume(cloud)
     cloud.volume_service.set_status(volume, about.get("status", "in-use"))
     image = an_image(cloud, properties=properties) if about.get("named", True) else None
+    if "traits" in about:
+        host = str(cloud.server(uuid).host)
+        cloud.report(host, [host], version=2, traits=about["traits"])
     with pytest.raises(errors.Invalid, match=words):
         rescue(cloud, uuid, image, about.get("from_volume", True))
     assert cloud.server(uuid).vm_state == "active" and len(cloud.journal(uuid)) == 1
