@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from nova import errors
-from nova.conductor.actions.checks import usable_image
+from nova.conductor.actions.checks import check_disk_of, usable_image
 from nova.conductor.actions.endings import powered, remembering
 from nova.conductor.actions.rebuild_root import check_in_use
 from nova.conductor.engine.begin import begin_on_host, metadata_of, row_of
@@ -43,7 +43,8 @@ class Rescues:
 
     def rescue_server(self, order: RescueServer) -> None:
         """From the image that is asked for, or the server's own as it was when it was made; of a server that boots from
-        a volume, from the image of that volume. volume.NoRescue, volume.NotInUse; server.BadImage."""
+        a volume, from the image of that volume. volume.NoRescue, volume.NotInUse; server.BadImage,
+        server.BadImageProperty."""
         row = row_of(self.deps, order.uuid)
         image = usable_image(self.deps, order.image_id) if order.image_id else row.image
         if row.volumes:
@@ -52,6 +53,7 @@ class Rescues:
             raise errors.server.BadImage(image_id=order.image_id, reason="the server was made from none")
         if BLOCK_DEVICES in image.properties:
             raise errors.volume.NoRescue(server=order.uuid, reason=NO_DATA.format(image.id))
+        check_disk_of(image)
 
         def write(tx: Connection) -> states.Entry:
             return begin_on_host(self.deps, tx, "rescue", order.uuid,

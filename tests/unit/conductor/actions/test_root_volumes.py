@@ -535,3 +535,28 @@ def test_backup_then_it_is_refused_and_nothing_is_made(cloud: SmallCloud) -> Non
         cloud.control.create_backup(CreateBackup(uuid=uuid, name="b", backup_type="daily", rotation=1))
     assert cloud.image_service.images == images
     check_whole(cloud, uuid, volume)
+
+
+# -- images of encrypted volumes
+
+ENCRYPTED = {"cinder_encryption_key_id": "5f1c", **STABLE}
+
+
+@pytest.mark.parametrize("action", ["create", "rebuild", "rescue"])
+def test_image_when_it_was_made_of_an_encrypted_volume_then_no_disk_of_a_host_is_made_of_it(cloud: SmallCloud,
+                                                                                           action: str) -> None:
+    image, [uuid] = an_image(cloud, properties=ENCRYPTED), cloud.active(1)
+    with pytest.raises(errors.Invalid, match="made of an encrypted volume"):
+        if action == "create":
+            cloud.boot(image_id=image.id)
+        else:
+            {"rebuild": rebuild, "rescue": rescue}[action](cloud, uuid, image)
+    assert len(cloud.open_ledger()) == 1 and len(cloud.journal(uuid)) == 1
+
+
+def test_image_when_it_was_made_of_an_encrypted_volume_then_a_server_boots_from_a_new_one(cloud: SmallCloud) -> None:
+    image = an_image(cloud, properties=ENCRYPTED)
+    device = BlockDevice(source="image", source_id=image.id, boot_index=0, size_gb=1)
+    [uuid] = boots(cloud, device, image_id="")
+    assert cloud.server(uuid).vm_state == "active", cloud.server(uuid).fault
+    assert rebuild(cloud, uuid, image, reimage=True).vm_state == "active"
