@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TypeVar
 
 from nova import errors
 from nova.model.base import HostName
+from nova.model.traits import RESCUE_BFV
 from nova.virt.interface import Driver
 
 P = TypeVar("P")
@@ -18,8 +20,17 @@ def able(part: P | None, host: HostName, what: str) -> P:
     return part
 
 
+#: A standard trait -> the parts that a driver with it has.
+TRAITS: Mapping[str, tuple[str, ...]] = {
+    "COMPUTE_NODE": (),
+    "COMPUTE_SAME_HOST_COLD_MIGRATE": ("cold_moves",),
+    **dict.fromkeys(("COMPUTE_VOLUME_ATTACH", "COMPUTE_VOLUME_ATTACH_WITH_TAG", "COMPUTE_VOLUME_EXTEND",
+                     "COMPUTE_VOLUME_MULTI_ATTACH"), ("volumes",)),
+    RESCUE_BFV: ("rescuing", "volumes"),
+}
+
+
 def traits_of(driver: Driver) -> frozenset[str]:
     """The standard traits that say what parts the driver has; most parts have none."""
-    moves = {"COMPUTE_SAME_HOST_COLD_MIGRATE"} if driver.cold_moves is not None else set()
-    volumes = {"COMPUTE_VOLUME_EXTEND", "COMPUTE_VOLUME_MULTI_ATTACH"} if driver.volumes is not None else set()
-    return frozenset({"COMPUTE_NODE", *moves, *volumes})
+    return frozenset(trait for trait, parts in TRAITS.items()
+                     if all(getattr(driver, part) is not None for part in parts))

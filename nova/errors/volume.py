@@ -80,6 +80,10 @@ RebuildMultiattach = kinds.Invalid.row("volume.rebuild_multiattach",
 RebuildSameImage = kinds.Invalid.row("volume.rebuild_same_image",
     "Image {image_id} is unacceptable: Unable to rebuild with a different image for a volume-backed server.",
     "With microversion 2.93 or a newer one the volume is written over with the image: its data are lost.")
+RebuildSnapshotFile = kinds.Invalid.row("volume.rebuild_snapshot_file",
+    "The server boots from volume {volume}, which has or had a snapshot: the guest reads the file {file}, and Cinder "
+    "would write the image to another file.",
+    "Create a volume of the image (openstack volume create --image), and a server that boots from it.")
 Refused = kinds.Invalid.row("volume.refused", "Cinder refused: {reason}.",
     "The reason is Cinder's own: look at the volume (`openstack volume show`), and change what it names.")
 RefreshNotOff = kinds.Conflict.row("volume.refresh_not_off",

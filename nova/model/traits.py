@@ -10,6 +10,7 @@ import os_resource_classes
 import os_traits
 
 TRAITS = frozenset(os_traits.get_traits())
+RESCUE_BFV = "COMPUTE_RESCUE_BFV"  # of hosts that rescue servers which boot from volumes
 RESOURCE_CLASSES = frozenset(os_resource_classes.STANDARDS)
 
 #: Stricter than the libraries' own ``is_custom``, which looks at the beginning only.

@@ -42,6 +42,7 @@ from nova.model.scheduling import HostChoice
 from nova.model.secret_wrap import SecretWrap
 from nova.model.servers import NewServer, ServerOrder
 from nova.model.services import Registration
+from nova.model.traits import RESCUE_BFV
 from nova.rpc.contracts.compute import ComputeRPC
 from nova.rpc.contracts.conductor import ConductorRPC
 from nova.rpc.contracts.conductor_host import ConductorHostRPC
@@ -226,7 +227,7 @@ class SmallCloud:
         self.hosts.report_inventory(host, Inventory(
             host=host, host_id=node_id(host), version=version, nodes=tuple(Node(**{
                 "name": name, "uuid": node_id(name), "hypervisor_type": "QEMU", "vcpus": 100, "memory_mb": 100_000,
-                "local_gb": 1000, **facts}) for name in nodes)))
+                "local_gb": 1000, "traits": (RESCUE_BFV,), **facts}) for name in nodes)))
 
     # -- what users do
 

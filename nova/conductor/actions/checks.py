@@ -20,6 +20,8 @@ from nova.model.server_orders import ResizeServer
 from nova.model.servers import NewServer
 from nova.model.topology import GuestTopology
 
+ENCRYPTION_KEY = "cinder_encryption_key_id"  # property of an image whose data are encrypted
+
 
 def usable_image(deps: Deps, image_id: str) -> Image:
     """An image that a server can be made of, as the user who asks sees it. server.BadImage, server.BadImageProperty;
@@ -44,6 +46,15 @@ def _active_image(deps: Deps, image_id: str) -> Image:
     if image.status != "active":
         raise errors.server.BadImage(image_id=image_id, reason=f"its status is {image.status}, not active")
     return image
+
+
+def check_disk_of(image: Image | None) -> None:
+    """server.BadImageProperty: a disk of a host can not be made of it, as it was made of an encrypted volume. An image
+    without an id stands for what is on a volume, which is decrypted."""
+    if image is not None and image.id and ENCRYPTION_KEY in image.properties:
+        raise errors.server.BadImageProperty(image_id=image.id, reason=(
+            "it was made of an encrypted volume, so only a volume can be made of it: create one (openstack volume "
+            "create --image), and a server that boots from it"))
 
 
 def keypair(tx: Connection, user_id: str, name: str | None) -> Keypair | None:

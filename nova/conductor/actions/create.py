@@ -182,6 +182,7 @@ class CreateAdmission:
         with self.deps.api.reading() as tx:
             each = self.deps.quotas.counted(local(flavor, wanted.devices), image.properties if image else {})
             project_limits, limits = quota.effective(self.deps, tx, whose, each)
+        checks.check_disk_of(image)
         check_flavor(as_large_as_root(flavor, wanted.devices), image, order)
         checks.check_needs(self.deps, flavor, image)
         check_items(order.metadata, order.files, limits)

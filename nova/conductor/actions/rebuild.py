@@ -81,6 +81,7 @@ class Rebuilds:
             checks.check_disk_config(order.disk_config, image)
         if root is not None:  # what is on a volume is no image's data any more
             image = msgspec.structs.replace(image, id="")
+        checks.check_disk_of(image)
         changes = {**_of_image(image, row), **{name: getattr(order, name) for name in PLAIN if name in order.fields},
                    **self._checked(order)}
         entry = self.deps.cell.transact(lambda tx: self._begin(tx, order, changes, root))

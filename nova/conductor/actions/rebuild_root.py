@@ -7,8 +7,10 @@ is taken back. After that the volume's old data are gone: what fails leaves the 
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import logging
+import uuid
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -67,7 +69,8 @@ class RootRebuild(NamedTuple):
 
 def check(deps: Deps, row: ServerRow, order: RebuildServer, image: Image) -> RootRebuild | None:
     """None: the server boots from a disk of its host. volume.RebuildSameImage: below 2.93 with another image than the
-    root volume was made of; RebuildKeepsNone, RebuildMultiattach, NotInUse; errors of the volume service."""
+    root volume was made of; RebuildKeepsNone, RebuildMultiattach, RebuildSnapshotFile, NotInUse; errors of the volume
+    service."""
     root = root_of(row.volumes or ())
     if root is None:
         return None
@@ -85,6 +88,7 @@ def check(deps: Deps, row: ServerRow, order: RebuildServer, image: Image) -> Roo
         check_in_use(found[device.id], (RESERVED, ERROR) if again else ())
     if not order.reimage:
         return RootRebuild(False, {})
+    check_file(deps, root)
     return RootRebuild(not same, {"reimage": image.id, "device_id": root.id, "image_gb": _image_gb(image, root)})
 
 
@@ -92,6 +96,27 @@ def check_in_use(volume: Volume, others: Sequence[str] = ()) -> None:
     """volume.NotInUse: something else is being done with it."""
     if volume.status not in (IN_USE, *others):
         raise errors.volume.NotInUse(volume=volume.id, status=volume.status)
+
+
+def check_file(deps: Deps, root: BlockDevice) -> None:
+    """volume.RebuildSnapshotFile: the file that the guest reads is not the one that the volume service writes to."""
+    connection = None
+    with contextlib.suppress(errors.NotFound):  # it was given back already, by a step that is done again
+        connection = deps.volumes.get_attachment(root.attachment_id).connection if root.attachment_id else None
+    if connection is None or connection.kind != "nfs":
+        return
+    file = str(connection.data.get("name", ""))
+    if _snapshot_of(file) not in ("", root.volume_id):
+        raise errors.volume.RebuildSnapshotFile(volume=root.volume_id, file=file)
+
+
+def _snapshot_of(file: str) -> str:
+    """The id of the snapshot that a volume's file was made for; the volume service names it VOLUME_FILE.SNAPSHOT_ID."""
+    suffix = file.rpartition(".")[2]
+    try:
+        return str(uuid.UUID(suffix))
+    except ValueError:
+        return ""
 
 
 def _image_gb(image: Image, root: BlockDevice) -> int:
@@ -156,6 +181,7 @@ class ReserveRoot(VolumeStep):
 
     def act(self, deps: Deps, op: Op) -> None:
         root = _root(op)
+        check_file(deps, root)  # a snapshot may have been made since the request
         reserve_anew(deps, op, lambda one: one.id == root.id)
 
     def undo(self, deps: Deps, ops: Sequence[Op]) -> None:

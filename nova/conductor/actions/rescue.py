@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from nova import errors
-from nova.conductor.actions.checks import usable_image
+from nova.conductor.actions.checks import check_disk_of, usable_image
 from nova.conductor.actions.endings import powered, remembering
 from nova.conductor.actions.rebuild_root import check_in_use
 from nova.conductor.engine.begin import begin_on_host, metadata_of, row_of
@@ -14,13 +14,14 @@ from nova.conductor.engine.operation import Arguments, Op
 from nova.conductor.engine.workflow import Workflow
 from nova.conductor.steps.guests import GuestStep, build_order, fence
 from nova.conductor.steps.volumes import connected
-from nova.db import states
+from nova.db import hosts, states
 from nova.db.engine import Connection
 from nova.db.server_row import ServerRow
 from nova.model.block_devices import BLOCK_DEVICES
 from nova.model.images import Image
 from nova.model.orders import RescueOrder
 from nova.model.server_orders import RescueServer
+from nova.model.traits import RESCUE_BFV
 from nova.model.volumes import root_of
 from nova.rpc.contracts.compute import ComputeRPC
 
@@ -30,6 +31,7 @@ OWN_PLACE = ("hw_rescue_device", "hw_rescue_bus")  # properties of an image whos
 TOO_OLD = "Cannot rescue a volume-backed instance"
 NO_IMAGE = "it boots from a volume that was made of no image: name an image to rescue it with"
 NO_PLACE = f"it boots from a volume, and the image to rescue it with does not have both {' and '.join(OWN_PLACE)}"
+NO_HOST = f"it boots from a volume, and its host can not rescue such servers (it has no trait {RESCUE_BFV})"
 NO_DATA = "image {} is of a server's volumes, and has no data of its own"
 
 
@@ -41,7 +43,8 @@ class Rescues:
 
     def rescue_server(self, order: RescueServer) -> None:
         """From the image that is asked for, or the server's own as it was when it was made; of a server that boots from
-        a volume, from the image of that volume. volume.NoRescue, volume.NotInUse; server.BadImage."""
+        a volume, from the image of that volume. volume.NoRescue, volume.NotInUse; server.BadImage,
+        server.BadImageProperty."""
         row = row_of(self.deps, order.uuid)
         image = usable_image(self.deps, order.image_id) if order.image_id else row.image
         if row.volumes:
@@ -50,6 +53,7 @@ class Rescues:
             raise errors.server.BadImage(image_id=order.image_id, reason="the server was made from none")
         if BLOCK_DEVICES in image.properties:
             raise errors.volume.NoRescue(server=order.uuid, reason=NO_DATA.format(image.id))
+        check_disk_of(image)
 
         def write(tx: Connection) -> states.Entry:
             return begin_on_host(self.deps, tx, "rescue", order.uuid,
@@ -57,7 +61,6 @@ class Rescues:
                                                     metadata=metadata_of(tx, row)))
         entry = self.deps.cell.transact(write)
         self.deps.runner.start([entry], secrets={"admin_password": order.admin_password})
-
 
     def _beside_volumes(self, order: RescueServer, row: ServerRow, image: Image | None) -> Image | None:
         """All volumes must be in use. A root volume keeps its place, so that the rescuing disk needs one of its own."""
@@ -76,7 +79,17 @@ class Rescues:
             image = usable_image(self.deps, made_of)
         if image is None or not all(image.properties.get(name) for name in OWN_PLACE):
             raise errors.volume.NoRescue(server=row.uuid, reason=NO_PLACE)
+        if not self._host_can(row):
+            raise errors.volume.NoRescue(server=row.uuid, reason=NO_HOST)
         return image
+
+    def _host_can(self, row: ServerRow) -> bool:
+        """Whether the server's host rescues servers that boot from volumes. One that is on no host is refused later."""
+        if not row.host:
+            return True
+        with self.deps.cell.reading() as tx:
+            nodes = hosts.node_rows(tx, hosts.NodesWanted(host=row.host))
+        return any(one.name == row.node and RESCUE_BFV in one.facts.traits for one in nodes)
 
 
 class Rescue(Arguments):

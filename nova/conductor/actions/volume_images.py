@@ -17,7 +17,7 @@ from nova.db.server_row import ServerRow
 from nova.model.base import Json
 from nova.model.images import NewImage
 from nova.model.states import VmState
-from nova.model.volumes import SNAPSHOT, VOLUME, BlockDevice, NewVolumeSnapshot
+from nova.model.volumes import SNAPSHOT, VOLUME, BlockDevice, NewVolumeSnapshot, VolumeSnapshot
 
 LOG = logging.getLogger(__name__)
 
@@ -27,12 +27,12 @@ STATES = (VmState.ACTIVE.value, VmState.STOPPED.value, VmState.PAUSED.value, VmS
 def make(deps: Deps, row: ServerRow, image: NewImage) -> None:
     """server.WrongState; volume.SnapshotsFull; errors of the volume service and of the image service."""
     _check(deps, row)
-    made: list[tuple[BlockDevice, str]] = []
+    made: list[tuple[BlockDevice, VolumeSnapshot]] = []
     try:
         for device in row.volumes or ():
             name = f"snapshot for {image.name}"[:255]
             new = NewVolumeSnapshot(volume_id=device.volume_id, name=name, force=True)
-            made.append((device, deps.volumes.create_snapshot(new, as_user=True).id))
+            made.append((device, deps.volumes.create_snapshot(new, as_user=True)))
         mapping = json.dumps([_entry(device, snapshot) for device, snapshot in made])
         properties = {**image.properties, "block_device_mapping": mapping, "bdm_v2": "True",
                       "root_device_name": row.root_device_name or "/dev/vda"}
@@ -40,7 +40,7 @@ def make(deps: Deps, row: ServerRow, image: NewImage) -> None:
                                                    container_format="bare", min_disk_gb=0), as_user=True)
         deps.images.send(image.id, ())  # of no length: else it would wait for some
     except errors.NovaError:
-        _take_back(deps, [snapshot for _device, snapshot in made])
+        _take_back(deps, [snapshot.id for _device, snapshot in made])
         raise
 
 
@@ -54,10 +54,12 @@ def _check(deps: Deps, row: ServerRow) -> None:
         raise errors.volume.SnapshotsFull(used=limits.snapshots_used, most=limits.snapshots_most)
 
 
-def _entry(device: BlockDevice, snapshot_id: str) -> dict[str, Json]:
-    """As ``block_device_mapping`` of an image has it (Compute API guide, block device mapping)."""
-    return {"source_type": SNAPSHOT, "destination_type": VOLUME, "snapshot_id": snapshot_id,
-            "boot_index": device.boot_index, "device_name": device.device_name, "volume_size": device.size_gb,
+def _entry(device: BlockDevice, snapshot: VolumeSnapshot) -> dict[str, Json]:
+    """As ``block_device_mapping`` of an image has it (Compute API guide, block device mapping). The size is the volume
+    service's word: a volume may have grown without our knowledge, and no smaller one is made of its snapshot."""
+    return {"source_type": SNAPSHOT, "destination_type": VOLUME, "snapshot_id": snapshot.id,
+            "boot_index": device.boot_index, "device_name": device.device_name,
+            "volume_size": snapshot.size_gb or device.size_gb,
             "delete_on_termination": device.delete_on_termination, "disk_bus": device.bus,
             "device_type": device.device_type, "tag": device.tag}
 

@@ -108,7 +108,8 @@ def test_send_when_the_conductor_is_away_then_it_is_sent_the_next_time(make):
 
 def test_traits_when_a_driver_implements_a_protocol_then_the_node_has_its_standard_trait(world):
     (inventory,) = world.conductor.inventories
-    wanted = {"COMPUTE_NODE", "COMPUTE_SAME_HOST_COLD_MIGRATE", "COMPUTE_VOLUME_EXTEND", "COMPUTE_VOLUME_MULTI_ATTACH"}
+    wanted = {"COMPUTE_NODE", "COMPUTE_SAME_HOST_COLD_MIGRATE", "COMPUTE_RESCUE_BFV", "COMPUTE_VOLUME_ATTACH",
+              "COMPUTE_VOLUME_ATTACH_WITH_TAG", "COMPUTE_VOLUME_EXTEND", "COMPUTE_VOLUME_MULTI_ATTACH"}
     assert wanted <= set(inventory.nodes[0].traits)
     assert all(is_trait(trait) for trait in inventory.nodes[0].traits)
 

@@ -6,6 +6,7 @@ import dataclasses
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 import sqlalchemy as sa
 
@@ -19,7 +20,7 @@ from nova.model.orders import Outcome
 from nova.model.server_orders import CreateBackup, RebuildServer, RescueServer, UnshelveServer
 from nova.model.server_parts import ExternalEvent
 from nova.model.servers import ServerOrder
-from nova.model.volumes import BlockDevice
+from nova.model.volumes import BlockDevice, VolumeConnection
 from tests.fakes.rows import new_uuid
 from tests.fakes.small_cloud import DEMO, SmallCloud, until
 from tests.unit.conductor.actions.test_volumes import attach, boots, check_free, check_whole, moved, overdue
@@ -211,6 +212,49 @@ def test_rebuild_when_the_volume_does_not_allow_it_then_refused_and_nothing_is_d
     with pytest.raises(errors.Invalid) as refused:
         rebuild(cloud, uuid, an_image(cloud), reimage=True, **asked)
     assert refused.value.code == code and len(cloud.journal(uuid)) == 1
+
+
+def reads_file(cloud: SmallCloud, uuid: str, name: str) -> None:
+    """The server's root volume is a file of that name on an export."""
+    root = cloud.server(uuid).volumes[0].attachment_id
+    found = cloud.volume_service.attachments[root]
+    connection = VolumeConnection(kind="nfs", data={"host": found.connection.data["host"], "name": name})
+    cloud.volume_service.attachments[root] = msgspec.structs.replace(found, connection=connection)
+
+
+def test_rebuild_when_the_volume_is_a_file_of_a_snapshot_then_refused_and_nothing_is_done(cloud: SmallCloud) -> None:
+    uuid, volume = from_volume(cloud)
+    reads_file(cloud, uuid, f"volume-{volume}.{new_uuid()}")
+    with pytest.raises(errors.Invalid) as refused:
+        rebuild(cloud, uuid, an_image(cloud), reimage=True)
+    assert refused.value.code == "volume.rebuild_snapshot_file" and len(cloud.journal(uuid)) == 1
+    assert not written_over(cloud) and cloud.volume_service.status(volume) == "in-use"
+
+
+def test_rebuild_when_a_snapshot_is_made_after_the_request_then_it_has_its_data_and_runs(cloud: SmallCloud,
+                                                                                        monkeypatch: Any) -> None:
+    uuid, volume = from_volume(cloud)
+    unplug = ROOT_STEPS[1]
+    assert unplug.name == "UnplugRoot"
+    real = unplug.do
+
+    def with_a_snapshot(deps: Any, ops: Any) -> Any:
+        reads_file(cloud, uuid, f"volume-{volume}.{new_uuid()}")
+        return real(deps, ops)
+    monkeypatch.setattr(unplug, "do", with_a_snapshot)
+    row = rebuild(cloud, uuid, an_image(cloud), reimage=True)
+    assert row.vm_state == "error" and row.fault.message.startswith(f"The server boots from volume {volume}")
+    assert not written_over(cloud) and cloud.computes[row.host].orders[-1][0] == "start"
+    check_whole(cloud, uuid, volume)
+
+
+@pytest.mark.parametrize("name", ["volume-{}", "volume.{}"])
+def test_rebuild_when_the_volume_is_the_file_that_it_began_as_then_it_is_written_over(cloud: SmallCloud, name: str
+                                                                                     ) -> None:
+    uuid, volume = from_volume(cloud)
+    reads_file(cloud, uuid, name.format(volume))
+    assert rebuild(cloud, uuid, an_image(cloud), reimage=True).vm_state == "active"
+    assert written_over(cloud) == [volume]
 
 
 def test_rebuild_when_the_image_is_larger_than_the_volume_then_refused(cloud: SmallCloud) -> None:
@@ -453,12 +497,16 @@ def test_rescue_when_its_image_has_a_place_for_its_disk_then_it_is_rescued_and_c
     ({}, {"hw_rescue_device": "disk"}, "does not have both"),
     ({}, {**STABLE, "block_device_mapping": "[]"}, "is of a server's volumes"),
     ({"named": False}, STABLE, "made of no image"),
-    ({"status": "error"}, STABLE, "has status error")])
+    ({"status": "error"}, STABLE, "has status error"),
+    ({"traits": ("COMPUTE_NODE",)}, STABLE, "no trait COMPUTE_RESCUE_BFV")])
 def test_rescue_when_it_can_not_be_then_refused_in_words(cloud: SmallCloud, about: dict[str, Any],
                                                          properties: dict[str, str], words: str) -> None:
     uuid, volume = from_volume(cloud)
     cloud.volume_service.set_status(volume, about.get("status", "in-use"))
     image = an_image(cloud, properties=properties) if about.get("named", True) else None
+    if "traits" in about:
+        host = str(cloud.server(uuid).host)
+        cloud.report(host, [host], version=2, traits=about["traits"])
     with pytest.raises(errors.Invalid, match=words):
         rescue(cloud, uuid, image, about.get("from_volume", True))
     assert cloud.server(uuid).vm_state == "active" and len(cloud.journal(uuid)) == 1
@@ -487,3 +535,28 @@ def test_backup_then_it_is_refused_and_nothing_is_made(cloud: SmallCloud) -> Non
         cloud.control.create_backup(CreateBackup(uuid=uuid, name="b", backup_type="daily", rotation=1))
     assert cloud.image_service.images == images
     check_whole(cloud, uuid, volume)
+
+
+# -- images of encrypted volumes
+
+ENCRYPTED = {"cinder_encryption_key_id": "5f1c", **STABLE}
+
+
+@pytest.mark.parametrize("action", ["create", "rebuild", "rescue"])
+def test_image_when_it_was_made_of_an_encrypted_volume_then_no_disk_of_a_host_is_made_of_it(cloud: SmallCloud,
+                                                                                           action: str) -> None:
+    image, [uuid] = an_image(cloud, properties=ENCRYPTED), cloud.active(1)
+    with pytest.raises(errors.Invalid, match="made of an encrypted volume"):
+        if action == "create":
+            cloud.boot(image_id=image.id)
+        else:
+            {"rebuild": rebuild, "rescue": rescue}[action](cloud, uuid, image)
+    assert len(cloud.open_ledger()) == 1 and len(cloud.journal(uuid)) == 1
+
+
+def test_image_when_it_was_made_of_an_encrypted_volume_then_a_server_boots_from_a_new_one(cloud: SmallCloud) -> None:
+    image = an_image(cloud, properties=ENCRYPTED)
+    device = BlockDevice(source="image", source_id=image.id, boot_index=0, size_gb=1)
+    [uuid] = boots(cloud, device, image_id="")
+    assert cloud.server(uuid).vm_state == "active", cloud.server(uuid).fault
+    assert rebuild(cloud, uuid, image, reimage=True).vm_state == "active"

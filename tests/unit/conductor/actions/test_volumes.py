@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -621,6 +622,16 @@ def test_image_when_the_server_boots_from_a_volume_then_it_names_snapshots_and_b
     [made] = cloud.server(again).volumes
     assert cloud.server(again).vm_state == "active" and made.source_id == snapshot and made.boot_index == 0
     assert cloud.server(again).image_id == ""
+
+
+def test_image_when_a_volume_has_grown_and_nobody_told_us_then_the_image_asks_for_its_present_size(cloud: SmallCloud
+                                                                                                  ) -> None:
+    uuid, volume = from_volume(cloud)
+    cloud.volume_service.volumes[volume] = msgspec.structs.replace(cloud.volume_service.volumes[volume], size_gb=7)
+    with context.entered(DEMO):
+        image_id = cloud.control.create_image(CreateImage(uuid=uuid, name="kept"))
+    [entry] = json.loads(cloud.image_service.images[image_id].properties["block_device_mapping"])
+    assert entry["volume_size"] == 7 and cloud.server(uuid).volumes[0].size_gb == 1
 
 
 @pytest.mark.parametrize("service", ["images", "volumes"])
