@@ -43,31 +43,29 @@ def places(definition: str) -> dict[str, DevicePlace]:
 def copy_xml(definition: str, target: str, path: str, image_format: str) -> str:
     """A backup of the disk ``target`` into the new file ``path``, and of no other disk."""
     backup = ET.Element("domainbackup", mode="push")
-    disks = add(backup, "disks")
-    for disk in ET.fromstring(definition).iterfind("devices/disk/target"):
-        name = disk.get("dev")
-        if name != target:
-            add(disks, "disk", name=name, backup="no")
-            continue
-        copied = add(disks, "disk", name=name, backup="yes", type_="file")
-        add(copied, "driver", type_=image_format)
-        add(copied, "target", file=path)
+    copied = _one_disk(backup, definition, target, "backup", "yes")
+    add(copied, "driver", type_=image_format)
+    add(copied, "target", file=path)
     return ET.tostring(backup, encoding="unicode")
 
 
 def disk_snapshot_xml(definition: str, target: str, path: str, image_format: str) -> str:
     """A snapshot of the disk ``target`` into the file ``path``, and of no other disk."""
     snapshot = ET.Element("domainsnapshot")
-    disks = add(snapshot, "disks")
-    for disk in ET.fromstring(definition).iterfind("devices/disk/target"):
-        name = disk.get("dev")
-        if name != target:
-            add(disks, "disk", name=name, snapshot="no")
-            continue
-        made = add(disks, "disk", name=name, snapshot="external", type_="file")
-        add(made, "driver", type_=image_format)
-        add(made, "source", file=path)
+    made = _one_disk(snapshot, definition, target, "snapshot", "external")
+    add(made, "driver", type_=image_format)
+    add(made, "source", file=path)
     return ET.tostring(snapshot, encoding="unicode")
+
+
+def _one_disk(parent: ET.Element, definition: str, target: str, what: str, value: str) -> ET.Element:
+    """The element of the disk ``target``, whose attribute ``what`` has that value; all others of the domain say no."""
+    disks = add(parent, "disks")
+    names = [disk.get("dev") for disk in ET.fromstring(definition).iterfind("devices/disk/target")]
+    for name in names:
+        if name != target:
+            add(disks, "disk", name=name, **{what: "no"})
+    return add(disks, "disk", name=target, type_="file", **{what: value})
 
 
 def copies_to(backup: str) -> frozenset[str]:
