@@ -121,7 +121,7 @@ def _stages(stack: Stack, neighbours_only: bool) -> list[Stage]:
         Stage("broker", lambda: _in_turn(stack, rabbitmq.daemons(stack))),
         Stage("database", database),
         Stage("memcached", lambda: control.start(memcached.daemon(stack))),
-        Stage("glance", lambda: start_prepared(glance), ("database", "memcached")),
+        Stage("glance", lambda: start_prepared(glance), ("database", "memcached", "ceph")),
     ]
     if layout.hypervisor_rooms:
         found.append(Stage("hypervisors", hypervisors))

@@ -14,6 +14,8 @@ MetadataKeyMismatch = kinds.Invalid.row("image.metadata_key_mismatch",
 NoSuchMetadata = kinds.NotFound.row("image.no_such_metadata", "Metadata item was not found")
 NotActive = kinds.Conflict.row("image.not_active", "Image {image_id} is {status}, not active.",
     "Wait until it is active (`openstack image show`), or take another.")
+#: Kept within a host: it fetches the image then.
+NotCloneable = kinds.Conflict.row("image.not_cloneable", "Image {image_id} can not be cloned in Ceph: {reason}.")
 NotFound = kinds.NotFound.row("image.not_found", "Image {image_id} could not be found.")
 NothingKept = kinds.Bug.row("image.nothing_kept", "The host of instance {server} did not say what it kept.")
 OffsetTooLarge = kinds.Invalid.row("image.offset_too_large",

@@ -27,6 +27,9 @@ class ImageService(Protocol):
     def show(self, image_id: str) -> Image:
         """What it says of the image now. image.NotFound; Unavailable."""
 
+    def locations(self, image_id: str) -> tuple[str, ...]:
+        """Addresses of its data in its stores, which may hold passwords. image.NotFound; Unavailable."""
+
     def open(self, image_id: str, wanted: str = "") -> ImageData:
         """The data from the first byte, or of the Range that is ``wanted``. image.NotFound; Unavailable."""
 

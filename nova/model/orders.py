@@ -73,6 +73,7 @@ class BuildOrder(Value):
     firewall: GuestFirewall | None = None  # None: nobody's but the network service's own
     image_tickets: tuple[ImageTicket, ...] = ()  # for its image, kernel and ramdisk
     volumes: tuple[VolumeDisk, ...] = ()  # its disks on volumes, in the guest's order; the first may be its root
+    image_goes: bool = False  # the image is removed when the guest is there, so no disk may need it
 
 
 def boots_from_volume(order: BuildOrder) -> bool:

@@ -30,6 +30,7 @@ from nova.model.orders import (
 from nova.model.states import PowerState
 from nova.model.topology import Packing
 from nova.model.volumes import Connector, VolumeDisk
+from nova.virt.image_clones import CloneParent, ImageClones
 from nova.virt.volume_interface import VolumeJobs
 
 PowerListener = Callable[[GuestState], None]
@@ -45,8 +46,8 @@ class LocalImages(Protocol):
 class Disks(Protocol):
     """Guests' disks made and unmade."""
 
-    def create_disks(self, order: BuildOrder, images: LocalImages | None) -> None:
-        """Root, ephemeral and swap disks. HostRefused when there is no space."""
+    def create_disks(self, order: BuildOrder, images: LocalImages | None, parent: CloneParent | None = None) -> None:
+        """Root, ephemeral and swap disks. HostRefused when there is no space. ``parent``: by ``image_clones``."""
 
     def remove_disks(self, server_uuid: str, keep: frozenset[str] = frozenset(), spare_pooled: bool = False) -> None:
         """All of the guest's folder, and what was kept of it as snapshots. ``keep``: kinds of disks that stay (root,
@@ -374,6 +375,7 @@ class Driver(Protocol):
     packed: Packed | None = None
     kept_orders: KeptOrders | None = None
     image_users: ImageUsers | None = None
+    image_clones: ImageClones | None = None
     host_uptime: Uptime | None = None
     host_power: HostPower | None = None
 

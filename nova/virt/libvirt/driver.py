@@ -185,6 +185,7 @@ class LibvirtDriver(interface.Driver):
         self.diagnosis = self.device_places = LibvirtDiagnosis(hypervisor, folders, facts)
         self.packed = self.kept_orders = self.image_users = folders
         self.host_uptime = tools.host
+        self.image_clones = tools.disks.backends.image_clones()
 
     def connect(self) -> None:
         sandbox.check(self.tools.runner)

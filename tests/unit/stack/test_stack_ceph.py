@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from stacklib import ceph, cinder, cli, credentials, novaconf, ports, up
+from stacklib import ceph, cinder, cli, credentials, glance, novaconf, ports, up
 from stacklib.errors import StackError
 from stacklib.layout import Choices, Layout
 from stacklib.packages import PACKAGES
@@ -27,6 +27,7 @@ def layout(make_layout):
 def stack(short_path, secrets, monkeypatch):
     """Debian's user `ceph` may not be there."""
     monkeypatch.setattr(ceph, "OWNER", None)
+    monkeypatch.setattr(ceph, "SERVICE_USER", None)
     return Stack(Layout(short_path, Choices(sandbox=True, hosts=2, volumes="ceph")), secrets, None)
 
 
@@ -66,8 +67,9 @@ def test_daemons_then_they_run_in_the_foreground_at_the_controllers_address_alon
 
 
 def test_users_then_each_has_the_pools_that_it_needs_and_no_more():
-    may = {name: ceph.CAPS[name]["osd"] for name in (ceph.CINDER, ceph.NOVA)}
+    may = {name: ceph.CAPS[name]["osd"] for name in (ceph.CINDER, ceph.GLANCE, ceph.NOVA)}
     assert may == {ceph.CINDER: "profile rbd pool=volumes, profile rbd-read-only pool=images",
+                   ceph.GLANCE: "profile rbd pool=images",
                    ceph.NOVA: "profile rbd pool=vms, profile rbd-read-only pool=images"}
     assert all(ceph.CAPS[name]["mon"] == "profile rbd" for name in may)
 
@@ -77,10 +79,11 @@ def test_keys_then_hosts_have_those_of_guests_and_volumes_and_never_the_administ
     found = {path.parent.name: sorted(one.name for one in path.parent.glob("*.keyring"))
              for path in stack.layout.etc.glob("ceph*/ceph.conf")}
     assert found == {"ceph": ["ceph.client.admin.keyring", "ceph.client.cinder.keyring"],
+                     "ceph-glance": ["ceph.client.glance.keyring"],
                      **{f"ceph-{host}": ["ceph.client.cinder.keyring", "ceph.client.nova.keyring"]
                         for host in ("host1", "host2")}}
     keyrings = [*stack.layout.state.rglob("*keyring")]
-    assert len(keyrings) == 8 and {path.stat().st_mode & 0o777 for path in keyrings} == {0o600}
+    assert len(keyrings) == 9 and {path.stat().st_mode & 0o777 for path in keyrings} == {0o600}
 
 
 def test_key_then_it_is_what_cephx_reads_and_the_same_when_it_is_asked_for_again(secrets):
@@ -95,6 +98,21 @@ def test_cinder_conf_when_ceph_is_behind_it_then_it_has_the_pool_and_no_key(layo
     assert conf["ceph"]["rbd_pool"] == "volumes" and conf["ceph"]["rbd_user"] == "cinder"
     assert not [name for name in ceph.CAPS if secrets.ceph_key(name) in text]
     assert cinder.binds(Stack(layout, secrets, None), "host1") == ()
+
+
+def test_glance_when_there_is_ceph_then_new_images_go_there_and_locations_are_not_told_to_users(layout, secrets):
+    conf = parsed(text := glance.settings(layout, secrets))
+    assert conf["glance_store"]["default_backend"] == "ceph" and conf["DEFAULT"]["enabled_backends"] == (
+        "ceph:rbd, local:file")
+    assert (conf["ceph"]["rbd_store_pool"], conf["ceph"]["rbd_store_user"]) == ("images", "glance")
+    assert conf["ceph"]["rbd_store_ceph_conf"] == f"{layout.etc}/ceph-glance/ceph.conf"
+    assert "show_multiple_locations" not in text and "show_image_direct_url" not in text
+    assert not [name for name in ceph.CAPS if secrets.ceph_key(name) in text]
+
+
+def test_glance_when_there_is_no_ceph_then_images_are_files(make_layout, secrets):
+    conf = parsed(glance.settings(make_layout(sandbox=True, volumes="nfs"), secrets))
+    assert conf["DEFAULT"]["enabled_backends"] == "local:file" and "ceph" not in conf
 
 
 def test_hosts_then_their_guests_disks_are_in_the_pool_by_one_secret(layout, secrets):
@@ -124,8 +142,9 @@ def test_ports_when_there_is_no_ceph_then_its_ports_are_not_asked_for(layout, ma
     assert not {"ceph", "ceph-v1"} & ports.wanted(make_layout(sandbox=True, volumes="nfs"))
 
 
-def test_modules_when_cinders_environment_has_no_ceph_then_debians_are_linked_once(tmp_path, monkeypatch):
-    debian, packages = tmp_path / "debian", tmp_path / "cinder/lib/python3.11/site-packages"
+@pytest.mark.parametrize("venv", ["cinder", "nextdoor"])
+def test_modules_when_an_environment_has_no_ceph_then_debians_are_linked_once(tmp_path, monkeypatch, venv):
+    debian, packages = tmp_path / "debian", tmp_path / venv / "lib/python3.11/site-packages"
     packages.mkdir(parents=True)
     debian.mkdir()
     for name in ("rados", "rbd", "rgw"):

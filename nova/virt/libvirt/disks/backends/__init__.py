@@ -14,6 +14,7 @@ from nova.virt.libvirt.disks.backends.interface import Backend, Format, PooledBa
 from nova.virt.libvirt.disks.backends.lvm import LogicalVolumes
 from nova.virt.libvirt.disks.backends.pool import PoolHosts, PoolTrash
 from nova.virt.libvirt.disks.backends.rbd import RbdDisks
+from nova.virt.libvirt.disks.image_clones import RbdImageClones
 from nova.virt.libvirt.disks.records import DiskRecord
 from nova.virt.libvirt.settings import LibvirtSettings
 
@@ -64,6 +65,10 @@ class Backends:
         place = f"{self._settings.place}/" if self._settings.place else ""
         return self.of(DiskRecord(kind="root", name="disk", format="raw", size_bytes=0, store=self._settings.store,
                                   place=place)).space()
+
+    def image_clones(self) -> RbdImageClones | None:
+        """What new root disks are made clones of. None where disks are not in Ceph."""
+        return RbdImageClones(self._pool(self._settings.place)) if self._settings.store == "rbd" else None
 
     def _rbd(self, pool: str) -> RbdDisks:
         return RbdDisks(self._pool(pool), self._tool, self._runner, self._hosts, self._trash)

@@ -1,5 +1,5 @@
-"""Images in a Ceph pool: ``place`` of a record is pool/image. A root disk is a clone of its image, which the pool has
-once; every host sees the same disks.
+"""Images in a Ceph pool: ``place`` of a record is pool/image. A root disk is a clone of its image: of the image
+service's own where that is in the same cluster, else of a copy that the pool has once. Every host sees the same disks.
 
 So a disk says whose it is: ``nova-host`` is the host that may remove it (or nobody, ``-``: whoever has a record of it
 may). A host that a guest left in a cold move has the disk as it was then in the snapshot ``nova-resize``. Until the
@@ -14,6 +14,7 @@ from pathlib import Path
 from nova.privileged.qemu_img import ImageFile, QemuImg
 from nova.privileged.rbd import Rbd
 from nova.privileged.runner import CommandRunner
+from nova.virt.image_clones import CloneParent
 from nova.virt.libvirt.disks import filesystems
 from nova.virt.libvirt.disks.backends.files import format_file, scratch
 from nova.virt.libvirt.disks.backends.interface import Format, Space
@@ -45,6 +46,15 @@ class RbdDisks:
             self._rbd.clone(self._base(folder, base), part)
             if disk.size_bytes > base.size_bytes:
                 self._rbd.resize(part, disk.size_bytes)
+        self._rbd.rename(part, _name(disk))
+
+    def create_clone(self, folder: Folder, disk: DiskRecord, parent: CloneParent, whole: bool) -> None:
+        part, location = self._old_part_gone(disk), parent.location
+        self._rbd.clone_of(location.pool, location.image, location.snapshot, part)
+        if whole:
+            self._rbd.flatten(part)
+        if disk.size_bytes > parent.size_bytes:
+            self._rbd.resize(part, disk.size_bytes)
         self._rbd.rename(part, _name(disk))
 
     def create_empty(self, folder: Folder, disk: DiskRecord, wanted: Format) -> None:
