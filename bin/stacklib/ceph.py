@@ -15,8 +15,8 @@ from .stack import SERVICE_USER, Stack
 
 OWNER = "ceph"  # Debian's user; of all three daemons
 MON, MGR, OSD = "ceph-mon", "ceph-mgr", "ceph-osd"
-VOLUMES, GUESTS, IMAGES = "volumes", "vms", "images"
-POOLS = (VOLUMES, GUESTS, IMAGES)
+VOLUMES, GUESTS, IMAGES, SNAPSHOTS = "volumes", "vms", "images", "snapshots"
+POOLS = (VOLUMES, GUESTS, IMAGES, SNAPSHOTS)
 ADMIN, CINDER, GLANCE, NOVA = "client.admin", "client.cinder", "client.glance", "client.nova"
 DISK_BYTES = 20 << 30  # what is written of it takes space, no more
 EVERYTHING = {"mon": "allow *", "mgr": "allow *", "osd": "allow *"}
@@ -29,17 +29,18 @@ CAPS = {
     CINDER: {
         "mon": "profile rbd",
         "mgr": f"profile rbd pool={VOLUMES}",
-        "osd": f"profile rbd pool={VOLUMES}, profile rbd-read-only pool={IMAGES}",
+        "osd": f"profile rbd pool={VOLUMES}, profile rbd-read-only pool={IMAGES}, "
+        f"profile rbd-read-only pool={SNAPSHOTS}",
     },
     GLANCE: {
         "mon": "profile rbd",
-        "mgr": f"profile rbd pool={IMAGES}",
-        "osd": f"profile rbd pool={IMAGES}",
+        "mgr": f"profile rbd pool={IMAGES}, profile rbd pool={SNAPSHOTS}",
+        "osd": f"profile rbd pool={IMAGES}, profile rbd pool={SNAPSHOTS}",
     },
     NOVA: {
         "mon": "profile rbd",
-        "mgr": f"profile rbd pool={GUESTS}",
-        "osd": f"profile rbd pool={GUESTS}, profile rbd-read-only pool={IMAGES}",
+        "mgr": f"profile rbd pool={GUESTS}, profile rbd pool={SNAPSHOTS}",
+        "osd": f"profile rbd pool={GUESTS}, profile rbd pool={SNAPSHOTS}, profile rbd-read-only pool={IMAGES}",
     },
 }
 CALLS = Path(__file__).with_name("cephcalls.py")
@@ -221,6 +222,7 @@ def on_host(layout: Layout, secrets: Secrets, host: Compute) -> dict[str, str]:
     return {
         "images_type": "rbd",
         "images_rbd_pool": GUESTS,
+        "images_rbd_snapshot_pool": SNAPSHOTS,
         "images_rbd_ceph_conf": str(conf_file(layout, host.name)),
         "rbd_user": NOVA.removeprefix("client."),
         "rbd_secret_uuid": secrets.uuid("ceph-secret-nova"),

@@ -11,14 +11,15 @@ from .secrets import Secrets
 from .spec import Daemon
 from .stack import SERVICE_USER, Stack
 
-LOCAL, CEPH = "local", "ceph"
-STORES = {LOCAL: "file", CEPH: "rbd"}  # each one's kind, as Glance calls it
+LOCAL, CEPH, SNAPSHOTS = "local", "ceph", "snapshots"
+STORES = {LOCAL: "file", CEPH: "rbd", SNAPSHOTS: "rbd"}  # each one's kind, as Glance calls it
+POOLS = {CEPH: ceph.IMAGES, SNAPSHOTS: ceph.SNAPSHOTS}
 
 
 def stores_of(layout: Layout) -> tuple[str, ...]:
     """The stores that it has; new images go to the first. Locations are shown to services alone, as Glance does when
     nothing is said of them."""
-    return (CEPH, LOCAL) if layout.choices.volumes == CEPH else (LOCAL,)
+    return (CEPH, SNAPSHOTS, LOCAL) if layout.choices.volumes == CEPH else (LOCAL,)
 
 
 def settings(layout: Layout, secrets: Secrets) -> str:
@@ -28,6 +29,8 @@ def settings(layout: Layout, secrets: Secrets) -> str:
 enabled_backends = {", ".join(f"{name}:{STORES[name]}" for name in stores)}
 use_stderr = true
 worker_self_reference_url = {layout.url("glance")}
+[oslo_concurrency]
+lock_path = {data}/locks
 [database]
 connection = {databases.url(layout, secrets, "glance")}
 max_pool_size = 5
@@ -46,14 +49,16 @@ config_file = {layout.venvs}/nextdoor/etc/glance/glance-api-paste.ini
 
 
 def _ceph(layout: Layout) -> str:
-    if CEPH not in stores_of(layout):
-        return ""
-    return f"""\
-[{CEPH}]
+    return "".join(
+        f"""\
+[{store}]
 rbd_store_ceph_conf = {ceph.conf_file(layout, "glance")}
 rbd_store_user = {ceph.GLANCE.removeprefix("client.")}
-rbd_store_pool = {ceph.IMAGES}
+rbd_store_pool = {POOLS[store]}
 """
+        for store in stores_of(layout)
+        if store in POOLS
+    )
 
 
 def _authentication(layout: Layout, secrets: Secrets) -> str:
@@ -87,7 +92,7 @@ def _file(layout: Layout) -> Path:
 def prepare(stack: Stack) -> str:
     layout = stack.layout
     stack.directory("etc", "glance", owner=SERVICE_USER)
-    for name in ("", "images", "staging", "tasks"):
+    for name in ("", "images", "staging", "tasks", "locks"):
         stack.directory("data", "glance", name, owner=SERVICE_USER)
     write_private(_file(layout), settings(layout, stack.secrets), owner=SERVICE_USER)
     if layout.choices.auth == "noauth2":  # whoever comes is an administrator, but comes without a role

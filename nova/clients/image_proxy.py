@@ -6,6 +6,7 @@ Tickets come with orders (``hold``); whoever asks for an image finds the newest 
 from __future__ import annotations
 
 import contextlib
+import io
 import itertools
 import logging
 import threading
@@ -149,6 +150,12 @@ class ImageProxy:
                 if there.status != "active" or there.size_bytes != len(data):
                     raise
             return len(data)
+
+    def offer(self, image_id: str, location: RbdLocation) -> None:
+        """Have the image service take data that lie in Ceph; it has them when this returns. Unavailable: it may or may
+        not have taken them. image.TicketMissing, and what is refused: it has not."""
+        url = Upload(io.BytesIO(location.url.encode()))
+        self._call(_Ask("PUT", image_id, locations_path(image_id), (WRITE,), data=url))
 
     def _told(self, ask: _Ask, kind: type[T]) -> T:
         answer = self._call(ask)

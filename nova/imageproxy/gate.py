@@ -48,7 +48,7 @@ class ImageRequest(NamedTuple):
 
 
 #: What can be done with each part of an image, and the path that the proof of a request names.
-METHODS = {RECORD: (READ,), FILE: (READ, WRITE), LOCATIONS: (READ,)}
+METHODS = {RECORD: (READ,), FILE: (READ, WRITE), LOCATIONS: (READ, WRITE)}
 TARGETS = {RECORD: record_path, FILE: data_path, LOCATIONS: locations_path}
 
 

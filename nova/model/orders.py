@@ -199,14 +199,17 @@ class SnapshotOrder(Value):
     quiesce: bool = False
     build: BuildOrder | None = None
     image_tickets: tuple[ImageTicket, ...] = ()  # of an upload: to write the image
+    given: bool = False  # to drop it: the image service has its data, and they stay
 
 
 class DiskSnapshot(Value):
-    """A disk that was kept. ``format`` as image services name it; sizes in bytes."""
+    """A disk that was kept. ``format`` as image services name it; sizes in bytes. ``in_ceph``: where the image service
+    may take it from without an upload."""
 
     format: str
     size_bytes: int
     virtual_size_bytes: int
+    in_ceph: bool = False
 
 
 class DiskOnSource(Value):

@@ -106,25 +106,30 @@ class Rbd:
         """Copy to a clone all that it shows, so that it shows nothing any more. Harmless when it is no clone."""
         self._rbd("flatten an image", ["flatten", "--no-progress", self._at(image)], ok=(0, INVALID))
 
-    def freeze(self, image: str) -> None:
-        """Make and protect the snapshot that clones are made of. Harmless when it is there."""
-        at = f"{self._at(image)}@{SNAPSHOT}"
-        self._rbd("make a snapshot", ["snap", "create", "--no-progress", at], ok=(0, THERE))
-        self._rbd("protect a snapshot", ["snap", "protect", at], ok=(0, BUSY, THERE))
+    def parent(self, image: str) -> tuple[str, str, str] | None:
+        """Pool, image and snapshot that it is a clone of. None: of none, or there is no such image."""
+        done = self._rbd("look at an image", ["info", "--format", "json", self._at(image)], ok=(0, NOT_THERE))
+        found = None if done.code else json.loads(done.stdout).get("parent")
+        return (found["pool"], found["image"], found["snapshot"]) if found else None
 
-    def thaw(self, image: str) -> bool:
+    def freeze(self, image: str, snapshot: str = SNAPSHOT) -> None:
+        """Make and protect a snapshot that clones are made of. Harmless when it is there."""
+        self.keep(image, snapshot)
+        self._rbd("protect a snapshot", ["snap", "protect", f"{self._at(image)}@{snapshot}"], ok=(0, BUSY, THERE))
+
+    def thaw(self, image: str, snapshot: str = SNAPSHOT) -> bool:
         """Undo ``freeze``; False when clones need the snapshot."""
-        at = f"{self._at(image)}@{SNAPSHOT}"
+        at = f"{self._at(image)}@{snapshot}"
         if self._rbd("free a snapshot", ["snap", "unprotect", at], ok=(0, BUSY, NOT_THERE, INVALID)).code == BUSY:
             return False
-        self._rbd("remove a snapshot", ["snap", "rm", "--no-progress", at], ok=(0, NOT_THERE))
+        self.drop(image, snapshot)
         return True
 
-    def frozen(self, image: str) -> bool:
-        """Whether the snapshot that clones are made of is there and protected. False when there is no such image."""
+    def frozen(self, image: str) -> tuple[str, ...]:
+        """The snapshots that are protected, so that clones can be made of them. None when there is no such image."""
         done = self._rbd("list snapshots", ["snap", "ls", "--format", "json", self._at(image)], ok=(0, NOT_THERE))
-        return not done.code and any(snap.get("name") == SNAPSHOT and str(snap.get("protected")).lower() == "true"
-                                     for snap in json.loads(done.stdout))
+        return () if done.code else tuple(snap["name"] for snap in json.loads(done.stdout)
+                                          if str(snap.get("protected")).lower() == "true")
 
     def resize(self, image: str, size_bytes: int) -> None:
         """Let it grow."""

@@ -30,6 +30,7 @@ from nova.model.orders import (
 from nova.model.states import PowerState
 from nova.model.topology import Packing
 from nova.model.volumes import Connector, VolumeDisk
+from nova.virt.direct_snapshots import DirectSnapshots
 from nova.virt.image_clones import CloneParent, ImageClones
 from nova.virt.volume_interface import VolumeJobs
 
@@ -294,8 +295,8 @@ class Snapshots(Protocol):
     def snapshot_path(self, server_uuid: str, image_id: str) -> str | None:
         """The file; None when there is none (any more)."""
 
-    def drop_snapshot(self, server_uuid: str, image_id: str) -> None:
-        """Safe when there is none."""
+    def drop_snapshot(self, server_uuid: str, image_id: str, given: bool = False) -> None:
+        """Safe when there is none. ``given``: the image service has it by now, and what it has stays."""
 
 
 class ColdMoves(Protocol):
@@ -376,6 +377,7 @@ class Driver(Protocol):
     kept_orders: KeptOrders | None = None
     image_users: ImageUsers | None = None
     image_clones: ImageClones | None = None
+    direct_snapshots: DirectSnapshots | None = None
     host_uptime: Uptime | None = None
     host_power: HostPower | None = None
 

@@ -74,7 +74,9 @@ class FakeCeph:
         image = self.images.get(name)
         if image is None or snapshot and snapshot not in image.snapshots:
             return NOT_THERE
+        parent = image.parent.replace("@", "/").split("/") if image.parent and not snapshot else None
         return {"size": (image.snapshots[snapshot] if snapshot else image).size,
+                **({"parent": dict(zip(("pool", "image", "snapshot"), parent, strict=True))} if parent else {}),
                 **({"protected": str(snapshot in image.protected).lower()} if snapshot else {})}
 
     def _snap_ls(self, _format: str, _json: str, at: str) -> Any:
@@ -161,6 +163,8 @@ class FakeCeph:
         self.images[image].protected.add(name)
 
     def _snap_unprotect(self, at: str) -> int | None:
+        if at.partition("@")[0] not in self.images:
+            return NOT_THERE
         if any(one.parent == at for one in self.images.values()):
             return BUSY
         image, _, name = at.partition("@")
@@ -175,6 +179,8 @@ class FakeCeph:
     def _snap_purge(self, at: str) -> int | None:
         if at not in self.images:
             return NOT_THERE
+        if self.images[at].protected & set(self.images[at].snapshots):
+            return BUSY
         self.images[at].snapshots.clear()
         return None
 

@@ -95,6 +95,8 @@ class FakeStore:
         self.lose_answer = False
         self.on_chunk: Any = lambda: None
         self.held: list[ImageTicket] = []
+        self.offered: list[RbdLocation] = []
+        self.refusal: errors.NovaError | None = None  # of what is offered
         self.places: dict[str, tuple[RbdLocation, ...]] | Exception = {}  # of images in Ceph; or why they are not told
 
     def add(self, image_id: str) -> str:
@@ -113,6 +115,11 @@ class FakeStore:
         if isinstance(self.places, Exception):
             raise self.places
         return self.places.get(image_id, ())
+
+    def offer(self, image_id: str, location: RbdLocation) -> None:
+        self.offered.append(location)
+        if self.refusal is not None:
+            raise self.refusal
 
     def upload(self, image_id: str, source: Any) -> int:
         image = self.show(image_id)

@@ -151,6 +151,8 @@ class _Handler(BaseHTTPRequestHandler):
         members = json.loads(self._body())
         if not self._admitted():
             return
+        if self.path.endswith("/locations"):
+            return self._take_location(members["url"])
         if not all(isinstance(value, str) for key, value in members.items() if key not in ("min_disk", "min_ram",
                                                                                              "protected", "tags")):
             return self._answer(400, {"message": "Provided object does not match schema 'image'"})
@@ -243,6 +245,16 @@ class _Handler(BaseHTTPRequestHandler):
         if page and start + limit < len(ids):
             body["next"] = f"/v2/images?marker={page[-1]}&limit={limit}"
         self._answer(200, body)
+
+    def _take_location(self, url: str) -> None:
+        image_id, _tail = self._target(self.path)
+        if image_id is None or self.glance.knobs.no_locations:
+            return self._answer(self.glance.knobs.no_locations or 404, {"message": "no"})
+        if self.glance.images[image_id]["status"] != "queued":
+            return self._answer(409, {"message": "It's not allowed to add locations if image status is active."})
+        self.glance.locations[image_id] = [url]
+        self.glance.images[image_id]["status"] = "active"
+        self._answer(202, None)
 
     def _send_locations(self, image_id: str) -> None:
         if status := self.glance.knobs.no_locations:

@@ -196,11 +196,13 @@ def test_server_in_the_pool_when_it_is_rescued_and_snapshotted_then_its_image_ha
     server.ssh("mkdir -p /mnt && mount /dev/vdb1 /mnt && echo mended > /mnt/root/mended && umount /mnt; sync")
     done(server, "unrescue", None, "ACTIVE")
     server.awake()
+    assert rbd(cloud, "ls", "snapshots") == [image["image_id"]] and snapshots(cloud, server.uuid) == []
+    assert not list(cloud.state.glob("data/nova/host*/instances/*/snapshot.*"))
     assert (server.read(), server.read("/root/mended")) == ("kept", "mended")
     uuid = api.create("copied", key_name="demo", imageRef=image["image_id"])["id"]
     api.settled(uuid, "ACTIVE", seconds=IMPORT_S)
     copied = Server(cloud, uuid, cloud.ready(api, uuid)["address"])
-    assert copied.read() == "kept" and parent(cloud, uuid) == f"images/{image['image_id']}@snap"
+    assert copied.read() == "kept" and parent(cloud, uuid) == f"snapshots/{image['image_id']}@snap"
     done(copied, "shelve", None, "SHELVED_OFFLOADED")
     wait_until("no disk of it is in the pool", lambda: disks(cloud, uuid) == [], GONE_S, 1)
     done(copied, "unshelve", None, "ACTIVE")
@@ -209,4 +211,23 @@ def test_server_in_the_pool_when_it_is_rescued_and_snapshotted_then_its_image_ha
     wait_until("no image is left of the shelving", lambda: not [
         one for one in cloud.openstack("image", "list") if "shelved" in one["Name"]], GONE_S, 1)
     cloud.remove(api, uuid)
+    cloud.run("openstack", "image", "delete", image["image_id"])
+    wait_until("no image of a server is in Ceph", lambda: not rbd(cloud, "ls", "snapshots"), GONE_S, 1)
+
+
+def test_server_when_glance_takes_no_place_then_its_image_is_uploaded(cloud: Sandbox, server: Server) -> None:
+    """A pool that is no store of Glance's: here, by taking Glance's right to read it away."""
+    server.write("uploaded")
+    caps = ["mon", "profile rbd", "mgr", "profile rbd pool=images", "osd"]
+    cloud.run("ceph", "auth", "caps", "client.glance", *caps, "profile rbd pool=images", user="admin")
+    try:
+        image = cloud.api("demo").call("POST", f"/servers/{server.uuid}/action",
+                                       {"createImage": {"name": "sent"}}).json()
+        wait_until("the image is there", lambda: cloud.openstack("image", "show", image["image_id"])["status"] ==
+                   "active", IMPORT_S, 1)
+    finally:
+        both = "profile rbd pool=images, profile rbd pool=snapshots"
+        cloud.run("ceph", "auth", "caps", "client.glance", *caps, both, user="admin")
+    wait_until("the snapshot is in no place but Glance's", lambda: not rbd(cloud, "ls", "snapshots"), GONE_S, 1)
+    assert image["image_id"] in rbd(cloud, "ls", "images") and snapshots(cloud, server.uuid) == []
     cloud.run("openstack", "image", "delete", image["image_id"])

@@ -65,6 +65,10 @@ class ImageStore(Protocol):
     def locations(self, image_id: str) -> tuple[RbdLocation, ...]:
         """Where its data lie in Ceph. image.NotFound; Unavailable; what else the image service's proxy refuses."""
 
+    def offer(self, image_id: str, location: RbdLocation) -> None:
+        """Have the image service take data that lie in Ceph, once it has them. Unavailable: it may or may not have
+        taken them; any other error: it has not."""
+
     def upload(self, image_id: str, source: SeekableFile) -> int:
         """``source``: a file, or what has its ``read`` and ``seek``."""
 

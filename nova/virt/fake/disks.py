@@ -72,7 +72,7 @@ class FakeSnapshots(Part):
         return str(path) if path.exists() else None
 
     @knobbed
-    def drop_snapshot(self, server_uuid: str, image_id: str) -> None:
+    def drop_snapshot(self, server_uuid: str, image_id: str, given: bool = False) -> None:
         self._snapshot(server_uuid, image_id).unlink(missing_ok=True)
 
     def _snapshot(self, server_uuid: str, image_id: str) -> Path:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from stacklib import ceph, cinder, cli, credentials, glance, novaconf, ports, up
+from stacklib import ceph, cinder, cli, credentials, glance, libvirt, novaconf, ports, up
 from stacklib.errors import StackError
 from stacklib.layout import Choices, Layout
 from stacklib.packages import PACKAGES
@@ -49,10 +49,24 @@ def test_install_when_nothing_is_said_then_ceph_is_left_out_and_it_may_be_said()
     assert cli.parser().parse_args(["install", "--parts", "ceph"]).parts == ("ceph",)
 
 
-def test_up_when_it_is_no_sandbox_then_the_words_name_what_was_asked_for():
-    with pytest.raises(StackError) as error:
-        cli.choices(cli.parser().parse_args(["up", "--volumes", "ceph"]))
-    assert "--sandbox --volumes ceph" in error.value.hint
+def test_up_when_it_is_no_sandbox_then_ceph_is_on_the_machine_itself_at_its_loopback_alone(make_layout, secrets):
+    alone = make_layout(volumes="ceph")
+    assert cli.choices(cli.parser().parse_args(["up", "--volumes", "ceph"])) == alone.choices
+    assert {"ceph"} < set(up.parts_of(alone)) and {"ceph", "ceph-v1"} <= ports.wanted(alone)
+    assert "public_addr = 127.0.0.1\n" in ceph.settings(alone, secrets, alone.etc)
+    [host] = alone.computes
+    told = novaconf.compute(alone, secrets, host)["libvirt"]
+    assert told["images_type"] == "rbd" and told["images_rbd_ceph_conf"] == str(ceph.conf_file(alone, host.name))
+
+
+def test_clean_when_ceph_was_on_the_machine_itself_then_its_keys_go_from_libvirt(make_layout, secrets, monkeypatch):
+    ran: list[list[str]] = []
+    monkeypatch.setattr(libvirt.shutil, "which", lambda name: name)
+    monkeypatch.setattr(libvirt.subprocess, "run", lambda argv, **_: ran.append(argv))
+    for choices in ({"volumes": "ceph"}, {"volumes": "nfs"}, {}):
+        libvirt.forget_secrets(Stack(make_layout(**choices), secrets, None))
+    assert [argv[-1] for argv in ran] == [secrets.uuid("ceph-secret-nova"), secrets.uuid("ceph-secret-cinder")]
+    assert cinder.back_end(make_layout(volumes="ceph"), secrets)["rbd_secret_uuid"] == ran[1][-1]
 
 
 def test_daemons_then_they_run_in_the_foreground_at_the_controllers_address_alone(layout, secrets):
@@ -68,9 +82,11 @@ def test_daemons_then_they_run_in_the_foreground_at_the_controllers_address_alon
 
 def test_users_then_each_has_the_pools_that_it_needs_and_no_more():
     may = {name: ceph.CAPS[name]["osd"] for name in (ceph.CINDER, ceph.GLANCE, ceph.NOVA)}
-    assert may == {ceph.CINDER: "profile rbd pool=volumes, profile rbd-read-only pool=images",
-                   ceph.GLANCE: "profile rbd pool=images",
-                   ceph.NOVA: "profile rbd pool=vms, profile rbd-read-only pool=images"}
+    read = "profile rbd-read-only pool=images, profile rbd-read-only pool=snapshots"
+    assert may == {
+        ceph.CINDER: f"profile rbd pool=volumes, {read}",
+        ceph.GLANCE: "profile rbd pool=images, profile rbd pool=snapshots",
+        ceph.NOVA: "profile rbd pool=vms, profile rbd pool=snapshots, profile rbd-read-only pool=images"}
     assert all(ceph.CAPS[name]["mon"] == "profile rbd" for name in may)
 
 
@@ -103,7 +119,9 @@ def test_cinder_conf_when_ceph_is_behind_it_then_it_has_the_pool_and_no_key(layo
 def test_glance_when_there_is_ceph_then_new_images_go_there_and_locations_are_not_told_to_users(layout, secrets):
     conf = parsed(text := glance.settings(layout, secrets))
     assert conf["glance_store"]["default_backend"] == "ceph" and conf["DEFAULT"]["enabled_backends"] == (
-        "ceph:rbd, local:file")
+        "ceph:rbd, snapshots:rbd, local:file")
+    assert (conf["snapshots"]["rbd_store_pool"], conf["snapshots"]["rbd_store_user"]) == ("snapshots", "glance")
+    assert conf["oslo_concurrency"]["lock_path"].startswith(str(layout.data))
     assert (conf["ceph"]["rbd_store_pool"], conf["ceph"]["rbd_store_user"]) == ("images", "glance")
     assert conf["ceph"]["rbd_store_ceph_conf"] == f"{layout.etc}/ceph-glance/ceph.conf"
     assert "show_multiple_locations" not in text and "show_image_direct_url" not in text

@@ -12,7 +12,7 @@ import contextlib
 from pathlib import Path
 
 from nova.privileged.qemu_img import ImageFile, QemuImg
-from nova.privileged.rbd import Rbd
+from nova.privileged.rbd import SNAPSHOT, Rbd
 from nova.privileged.runner import CommandRunner
 from nova.virt.image_clones import CloneParent
 from nova.virt.libvirt.disks import filesystems
@@ -21,6 +21,7 @@ from nova.virt.libvirt.disks.backends.interface import Format, Space
 from nova.virt.libvirt.disks.backends.pool import PoolHosts, PoolTrash
 from nova.virt.libvirt.disks.folders import Folder
 from nova.virt.libvirt.disks.plan import Base
+from nova.virt.libvirt.disks.rbd_snapshots import RbdSnapshots
 from nova.virt.libvirt.disks.records import DiskRecord
 
 PART = ".part"
@@ -30,10 +31,14 @@ NOBODY = "-"
 
 
 class RbdDisks:
+    """``snapshots``: those that are made within Ceph, where the operator wants that."""
+
     shared = True
 
-    def __init__(self, rbd: Rbd, tool: QemuImg, runner: CommandRunner, hosts: PoolHosts, trash: PoolTrash) -> None:
+    def __init__(self, rbd: Rbd, tool: QemuImg, runner: CommandRunner, hosts: PoolHosts, trash: PoolTrash,
+                 snapshots: RbdSnapshots | None = None) -> None:
         self._rbd, self._tool, self._runner, self._hosts, self._trash = rbd, tool, runner, hosts, trash
+        self._snapshots = snapshots
 
     def exists(self, folder: Folder, disk: DiskRecord) -> bool:
         return self._rbd.size(_name(disk)) is not None
@@ -82,6 +87,8 @@ class RbdDisks:
         if KEPT in notes:
             self.disown(folder, disk)
         elif notes.get(OWNER, NOBODY) in (NOBODY, folder.host):
+            if self._snapshots is not None:
+                self._snapshots.abandon(_name(disk))
             self._remove(_name(disk))
 
     def space(self) -> Space:
@@ -154,7 +161,7 @@ class RbdDisks:
     def _base(self, folder: Folder, base: Base) -> str:
         """The pool's copy of the image, made by the first host that needs it; another's, should it be quicker."""
         name = f"{BASE}{Path(base.path).name}"
-        if self._rbd.frozen(name):
+        if SNAPSHOT in self._rbd.frozen(name):
             return name
         if self._rbd.size(name) is None:
             self._bring_base(folder, base, name)
