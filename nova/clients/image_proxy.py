@@ -117,11 +117,11 @@ class ImageProxy:
 
     def show(self, image_id: str) -> Image:
         """What the image service says of it now. image.TicketMissing; NotFound; Unavailable."""
-        return self._told(_Ask("GET", image_id, record_path(image_id), (READ, WRITE)), Image)
+        return self._decoded(_Ask("GET", image_id, record_path(image_id), (READ, WRITE)), Image)
 
     def locations(self, image_id: str) -> tuple[RbdLocation, ...]:
         """Where its data lie in Ceph, as the image service says. image.TicketMissing; NotFound; Unavailable."""
-        urls = self._told(_Ask("GET", image_id, locations_path(image_id), (READ,)), tuple[str, ...])
+        urls = self._decoded(_Ask("GET", image_id, locations_path(image_id), (READ,)), tuple[str, ...])
         return tuple(found for found in map(rbd_location, urls) if found is not None)
 
     def open(self, image_id: str, wanted: str = "") -> ImageData:
@@ -157,7 +157,7 @@ class ImageProxy:
         url = Upload(io.BytesIO(location.url.encode()))
         self._call(_Ask("PUT", image_id, locations_path(image_id), (WRITE,), data=url))
 
-    def _told(self, ask: _Ask, kind: type[T]) -> T:
+    def _decoded(self, ask: _Ask, kind: type[T]) -> T:
         answer = self._call(ask)
         try:
             return msgspec.json.decode(answer.content, type=kind)
