@@ -11,13 +11,13 @@ from pathlib import Path
 from .layout import PORTS, Compute, Layout, write_private
 from .secrets import Secrets
 from .spec import SERVICES, STORES, Daemon, Probe
-from .stack import Stack
+from .stack import SERVICE_USER, Stack
 
 OWNER = "ceph"  # Debian's user; of all three daemons
 MON, MGR, OSD = "ceph-mon", "ceph-mgr", "ceph-osd"
-VOLUMES, GUESTS, IMAGES = "volumes", "vms", "images"
-POOLS = (VOLUMES, GUESTS, IMAGES)
-ADMIN, CINDER, NOVA = "client.admin", "client.cinder", "client.nova"
+VOLUMES, GUESTS, IMAGES, SNAPSHOTS = "volumes", "vms", "images", "snapshots"
+POOLS = (VOLUMES, GUESTS, IMAGES, SNAPSHOTS)
+ADMIN, CINDER, GLANCE, NOVA = "client.admin", "client.cinder", "client.glance", "client.nova"
 DISK_BYTES = 20 << 30  # what is written of it takes space, no more
 EVERYTHING = {"mon": "allow *", "mgr": "allow *", "osd": "allow *"}
 #: Who may do what. Cinder's user is the one that guests' hosts open volumes as; the hosts' own has their disks.
@@ -29,21 +29,28 @@ CAPS = {
     CINDER: {
         "mon": "profile rbd",
         "mgr": f"profile rbd pool={VOLUMES}",
-        "osd": f"profile rbd pool={VOLUMES}, profile rbd-read-only pool={IMAGES}",
+        "osd": f"profile rbd pool={VOLUMES}, profile rbd-read-only pool={IMAGES}, "
+        f"profile rbd-read-only pool={SNAPSHOTS}",
+    },
+    GLANCE: {
+        "mon": "profile rbd",
+        "mgr": f"profile rbd pool={IMAGES}, profile rbd pool={SNAPSHOTS}",
+        "osd": f"profile rbd pool={IMAGES}, profile rbd pool={SNAPSHOTS}",
     },
     NOVA: {
         "mon": "profile rbd",
-        "mgr": f"profile rbd pool={GUESTS}",
-        "osd": f"profile rbd pool={GUESTS}, profile rbd-read-only pool={IMAGES}",
+        "mgr": f"profile rbd pool={GUESTS}, profile rbd pool={SNAPSHOTS}",
+        "osd": f"profile rbd pool={GUESTS}, profile rbd pool={SNAPSHOTS}, profile rbd-read-only pool={IMAGES}",
     },
 }
 CALLS = Path(__file__).with_name("cephcalls.py")
 PYTHON = "/usr/bin/python3"  # Debian's, which has Ceph's modules
 MODULES = Path("/usr/lib/python3/dist-packages")
+USERS_OF_MODULES = ("cinder", "nextdoor")  # environments
 
 
 def conf_file(layout: Layout, host: str = "") -> Path:
-    """ceph.conf, the keyrings beside it: of the controller, or of a compute host, which has fewer of them."""
+    """ceph.conf, the keyrings beside it: of the controller, or of Glance or a compute host, which have fewer."""
     return layout.etc / (f"ceph-{host}" if host else "ceph") / "ceph.conf"
 
 
@@ -112,6 +119,7 @@ def write_files(stack: Stack) -> None:
     """The configuration is everybody's to read; each keyring is root's, or the daemon's, alone."""
     layout, secrets = stack.layout, stack.secrets
     _write_clients(stack, "ceph", (ADMIN, CINDER))
+    _write_clients(stack, "ceph-glance", (GLANCE,), owner=SERVICE_USER)
     for host in layout.computes:
         _write_clients(stack, f"ceph-{host.name}", (CINDER, NOVA))
     stack.directory("run", "ceph", owner=OWNER, mode=0o755)
@@ -121,11 +129,11 @@ def write_files(stack: Stack) -> None:
             write_private(place / "keyring", keyring(secrets, name), owner=OWNER)
 
 
-def _write_clients(stack: Stack, directory: str, users: tuple[str, ...]) -> None:
+def _write_clients(stack: Stack, directory: str, users: tuple[str, ...], owner: str | None = None) -> None:
     place = stack.directory("etc", directory, mode=0o755)
     write_private(place / "ceph.conf", settings(stack.layout, stack.secrets, place), mode=0o644)
     for user in users:
-        write_private(place / f"ceph.{user}.keyring", keyring(stack.secrets, user))
+        write_private(place / f"ceph.{user}.keyring", keyring(stack.secrets, user), owner=owner)
 
 
 def start(stack: Stack) -> str:
@@ -144,12 +152,13 @@ def start(stack: Stack) -> str:
 
 
 def link_modules(layout: Layout) -> None:
-    """Cinder's driver needs Ceph's own Python modules, which are Debian's and no package of PyPI."""
-    for packages in (layout.venvs / "cinder" / "lib").glob("python3*/site-packages"):
-        for module in (found for name in ("rados", "rbd") for found in MODULES.glob(f"{name}.*.so")):
-            link = packages / module.name
-            if not link.is_symlink():
-                link.symlink_to(module)
+    """Cinder's driver and Glance's need Ceph's own Python modules, which are Debian's and no package of PyPI."""
+    modules = [module for name in ("rados", "rbd") for module in MODULES.glob(f"{name}.*.so")]
+    for name in USERS_OF_MODULES:
+        for packages in (layout.venvs / name / "lib").glob("python3*/site-packages"):
+            for link in (packages / module.name for module in modules):
+                if not link.is_symlink():
+                    link.symlink_to(MODULES / link.name)
 
 
 def _make_monitor(stack: Stack) -> None:
@@ -213,6 +222,7 @@ def on_host(layout: Layout, secrets: Secrets, host: Compute) -> dict[str, str]:
     return {
         "images_type": "rbd",
         "images_rbd_pool": GUESTS,
+        "images_rbd_snapshot_pool": SNAPSHOTS,
         "images_rbd_ceph_conf": str(conf_file(layout, host.name)),
         "rbd_user": NOVA.removeprefix("client."),
         "rbd_secret_uuid": secrets.uuid("ceph-secret-nova"),

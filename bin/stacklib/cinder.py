@@ -7,7 +7,10 @@ mount lies where each of them would have mounted it, so that nobody tries to. Wi
 from __future__ import annotations
 
 import hashlib
+import re
+import subprocess
 import time
+from pathlib import Path
 
 from . import ceph, databases, identity, memcached, neutron, rabbitmq, venvs
 from .credentials import PROJECTS
@@ -24,6 +27,7 @@ NFS, CEPH = BACK_ENDS = ("nfs", "ceph")
 PROGRAMS = ("cinder-api", "cinder-scheduler", "cinder-volume")
 QUOTAS = ("volumes", "snapshots", "gigabytes", "backups", "backup_gigabytes", "groups")
 PRIVILEGED = ("privsep", "cinder_sys_admin", "privsep_osbrick")
+MOUNTS = Path("/proc/self/mountinfo")
 UP_S = 60  # until the back end reports itself
 # Cinder calls it though it is root already, and there may be no sudo
 SUDO = """\
@@ -137,10 +141,43 @@ def binds(stack: Stack, room: str) -> tuple[tuple[str, str], ...]:
     if layout.choices.volumes != NFS or room not in layout.addresses:
         return ()
     source = stack.directory("data", "cinder", "volumes", mode=0o755)
-    state = layout.data / "cinder" if room == CONTROLLER else layout.nova_state(room)
-    target = state / "mnt" / share_directory()
+    target = mount_point(layout, room)
     target.mkdir(parents=True, exist_ok=True)
     return ((str(source), str(target)),)
+
+
+def mount_point(layout: Layout, host: str) -> Path:
+    """Where Cinder (for the controller) or a compute host looks for the share."""
+    state = layout.data / "cinder" if host == CONTROLLER else layout.nova_state(host)
+    return state / "mnt" / share_directory()
+
+
+def mount(stack: Stack) -> str:
+    """The same on the machine itself, where there are no rooms: before libvirtd, which may have mounts of its own from
+    its start on. They are gone when the machine was started anew."""
+    layout = stack.layout
+    source = stack.directory("data", "cinder", "volumes", mode=0o755)
+    for host in (CONTROLLER, *(one.name for one in layout.computes)):
+        target = mount_point(layout, host)
+        target.mkdir(parents=True, exist_ok=True)
+        if not mounted_below(target):
+            stack.command("cinder", ["mount", "--bind", str(source), str(target)])
+    return SHARE
+
+
+def unmount(layout: Layout) -> None:
+    """All that ``mount`` made. StackError: something still uses it."""
+    for target in mounted_below(layout.state):
+        done = subprocess.run(["umount", target], capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise StackError(f"umount {target}: {done.stderr.strip()}", "look with `fuser -vm` what uses it")
+
+
+def mounted_below(path: Path) -> list[str]:
+    """Mount points there, the innermost first. (The kernel writes a space in a path as \\040.)"""
+    found = [line.split()[4] for line in MOUNTS.read_text().splitlines()]
+    plain = [re.sub(r"\\([0-7]{3})", lambda code: chr(int(code[1], 8)), one) for one in found]
+    return sorted((one for one in plain if Path(one).is_relative_to(path)), key=len, reverse=True)
 
 
 def share_directory() -> str:

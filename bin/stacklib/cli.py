@@ -20,8 +20,8 @@ A whole cloud on one machine: RabbitMQ, a database, Keystone, Glance, libvirt an
   bin/stack up                       install, configure and start everything; ends with a server that answers
   bin/stack up --sandbox --hosts 2   the same inside network namespaces, with two compute hosts; touches nothing outside
   bin/stack up --sandbox --driver fake --neutron    networks are Neutron's instead of nova-network's
-  bin/stack up --sandbox --volumes nfs              with Cinder, whose volumes are files that all hosts see
-  bin/stack up --sandbox --volumes ceph             with Cinder and Ceph, which has volumes and guests' disks
+  bin/stack up --volumes nfs                        with Cinder, whose volumes are files that all hosts see
+  bin/stack up --volumes ceph                       with Cinder and Ceph, which has volumes and guests' disks
   bin/stack exec openstack server list
   bin/stack exec --as demo bash      a shell at the controller with demo's credentials
   bin/stack logs nova-compute* -f    what the daemons say, as they say it
@@ -135,7 +135,7 @@ def _add_up(sub) -> None:
         "--volumes",
         default="",
         choices=cinder.BACK_ENDS,
-        help="Cinder, too, in a sandbox. `nfs`: its volumes are files in one directory, which all hosts see as they "
+        help="Cinder, too. `nfs`: its volumes are files in one directory, which all hosts see as they "
         "would an NFS share. `ceph`: volumes and guests' disks are in a small Ceph",
     )
     made.add_argument("--no-demo", dest="demo", action="store_false", help="no image, flavors and demo server")
@@ -181,10 +181,9 @@ def choices(args: argparse.Namespace) -> Choices:
         raise StackError(
             "--neutron is tried with Keystone and MariaDB alone", "leave --auth and --database out beside --neutron"
         )
-    if args.volumes and (not sandbox or args.auth != "keystone" or args.database != "mariadb"):
+    if args.volumes and (args.auth != "keystone" or args.database != "mariadb"):
         raise StackError(
-            "--volumes is for a sandbox with Keystone and MariaDB",
-            f"say `--sandbox --volumes {args.volumes}`, and leave --auth and --database out",
+            "--volumes is tried with Keystone and MariaDB alone", "leave --auth and --database out beside --volumes"
         )
     return Choices(
         sandbox=sandbox,

@@ -10,7 +10,7 @@ import sys
 import time
 from pathlib import Path
 
-from . import children, credentials, plain, rooms, sandbox, summary, systemd
+from . import children, cinder, credentials, libvirt, plain, rooms, sandbox, summary, systemd
 from .control import Control, last_lines
 from .errors import StackError
 from .layout import CONTROLLER, Layout
@@ -192,8 +192,10 @@ def clean(layout: Layout) -> int:
     stack = stack_of(layout)
     if not layout.sandbox:
         _destroy_guests(layout)
+        libvirt.forget_secrets(stack)
     down(layout)
     if not layout.sandbox:
+        cinder.unmount(layout)
         plain.remove(stack)
         if systemd.manages(layout):
             systemd.Units(stack).remove()

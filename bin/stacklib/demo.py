@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from . import glance as image_service
 from . import identity, venvs
 from .credentials import PROJECTS
 from .errors import StackError
@@ -80,17 +81,27 @@ def _upload(stack: Stack) -> str:
         if image["status"] == "active":
             return "unchanged"
         glance.call("DELETE", f"/images/{image['id']}")
+    file = image_file(stack.layout)
+    if in_ceph := image_service.CEPH in image_service.stores_of(stack.layout):
+        file = _as_raw(stack, file)
     body = {
         "name": IMAGE,
-        "disk_format": "qcow2",
+        "disk_format": "raw" if in_ceph else "qcow2",
         "container_format": "bare",
         "visibility": "public",
         "min_disk": 1,
         "min_ram": 128,
     }
     image = glance.post("/images", body)
-    glance.send("PUT", f"/images/{image['id']}/file", _chunks(image_file(stack.layout)), "application/octet-stream")
+    glance.send("PUT", f"/images/{image['id']}/file", _chunks(file), "application/octet-stream")
     return f"{IMAGE} {image['id']}"
+
+
+def _as_raw(stack: Stack, file: Path) -> Path:
+    """What disks in Ceph are made clones of."""
+    raw = file.with_suffix(".raw")
+    stack.machine_command("image", ["qemu-img", "convert", "-f", "qcow2", "-O", "raw", str(file), str(raw)])
+    return raw
 
 
 def _chunks(path: Path) -> Iterator[bytes]:

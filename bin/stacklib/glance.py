@@ -1,39 +1,64 @@
-"""Glance: its files, its tables, its daemon; images are files in the state directory."""
+"""Glance: its files, its tables, its daemon; images are files in the state directory, or in a pool of Ceph."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from . import databases, gunicorn, memcached, venvs
+from . import ceph, databases, gunicorn, memcached, venvs
 from .keystone import REGION
 from .layout import Layout, write_private
 from .secrets import Secrets
 from .spec import Daemon
 from .stack import SERVICE_USER, Stack
 
+LOCAL, CEPH, SNAPSHOTS = "local", "ceph", "snapshots"
+STORES = {LOCAL: "file", CEPH: "rbd", SNAPSHOTS: "rbd"}  # each one's kind, as Glance calls it
+POOLS = {CEPH: ceph.IMAGES, SNAPSHOTS: ceph.SNAPSHOTS}
+
+
+def stores_of(layout: Layout) -> tuple[str, ...]:
+    """The stores that it has; new images go to the first. Locations are shown to services alone, as Glance does when
+    nothing is said of them."""
+    return (CEPH, SNAPSHOTS, LOCAL) if layout.choices.volumes == CEPH else (LOCAL,)
+
 
 def settings(layout: Layout, secrets: Secrets) -> str:
-    data = layout.data / "glance"
+    data, stores = layout.data / "glance", stores_of(layout)
     return f"""\
 [DEFAULT]
-enabled_backends = local:file
+enabled_backends = {", ".join(f"{name}:{STORES[name]}" for name in stores)}
 use_stderr = true
 worker_self_reference_url = {layout.url("glance")}
+[oslo_concurrency]
+lock_path = {data}/locks
 [database]
 connection = {databases.url(layout, secrets, "glance")}
 max_pool_size = 5
 max_overflow = 10
 [glance_store]
-default_backend = local
-[local]
+default_backend = {stores[0]}
+[{LOCAL}]
 filesystem_store_datadir = {data}/images
-[os_glance_staging_store]
+{_ceph(layout)}[os_glance_staging_store]
 filesystem_store_datadir = {data}/staging
 [os_glance_tasks_store]
 filesystem_store_datadir = {data}/tasks
 [paste_deploy]
 config_file = {layout.venvs}/nextdoor/etc/glance/glance-api-paste.ini
 {_authentication(layout, secrets)}"""
+
+
+def _ceph(layout: Layout) -> str:
+    return "".join(
+        f"""\
+[{store}]
+rbd_store_ceph_conf = {ceph.conf_file(layout, "glance")}
+rbd_store_user = {ceph.GLANCE.removeprefix("client.")}
+rbd_store_pool = {POOLS[store]}
+"""
+        for store in stores_of(layout)
+        if store in POOLS
+    )
 
 
 def _authentication(layout: Layout, secrets: Secrets) -> str:
@@ -67,7 +92,7 @@ def _file(layout: Layout) -> Path:
 def prepare(stack: Stack) -> str:
     layout = stack.layout
     stack.directory("etc", "glance", owner=SERVICE_USER)
-    for name in ("", "images", "staging", "tasks"):
+    for name in ("", "images", "staging", "tasks", "locks"):
         stack.directory("data", "glance", name, owner=SERVICE_USER)
     write_private(_file(layout), settings(layout, stack.secrets), owner=SERVICE_USER)
     if layout.choices.auth == "noauth2":  # whoever comes is an administrator, but comes without a role

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import shutil
+import subprocess
 from pathlib import Path
 
 from . import kvm, probes
@@ -30,6 +31,10 @@ security_driver = "none"
 namespaces = []
 stdio_handler = "logd"
 """
+
+
+#: Names of the uuids of libvirt's secrets with Ceph's keys.
+SECRETS = ("ceph-secret-nova", "ceph-secret-cinder")
 
 
 def host_binds(stack: Stack, room: str) -> tuple[tuple[str, str], ...]:
@@ -87,3 +92,11 @@ def _without_kvm(stack: Stack) -> tuple[str, ...]:
     ours.write_text("namespaces = []\n" + (theirs.read_text() if theirs.exists() else ""))
     commands = [*HIDE_KVM, ["mount", "--bind", str(ours), str(theirs)]] if theirs.exists() else HIDE_KVM
     return "unshare", "--mount", "sh", "-c", f"{' && '.join(map(shlex.join, commands))} && exec /usr/sbin/libvirtd"
+
+
+def forget_secrets(stack: Stack) -> None:
+    """Those of Ceph's keys, which nova-compute made on the machine's own libvirt."""
+    virsh = shutil.which("virsh")
+    if virsh and stack.layout.choices.volumes == "ceph":
+        for name in SECRETS:
+            subprocess.run([virsh, "-q", "secret-undefine", stack.secrets.uuid(name)], capture_output=True, check=False)

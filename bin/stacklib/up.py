@@ -121,10 +121,12 @@ def _stages(stack: Stack, neighbours_only: bool) -> list[Stage]:
         Stage("broker", lambda: _in_turn(stack, rabbitmq.daemons(stack))),
         Stage("database", database),
         Stage("memcached", lambda: control.start(memcached.daemon(stack))),
-        Stage("glance", lambda: start_prepared(glance), ("database", "memcached")),
+        Stage("glance", lambda: start_prepared(glance), ("database", "memcached", "ceph")),
     ]
+    if layout.choices.volumes == cinder.NFS and not layout.sandbox:
+        found.append(Stage("share", lambda: cinder.mount(stack)))
     if layout.hypervisor_rooms:
-        found.append(Stage("hypervisors", hypervisors))
+        found.append(Stage("hypervisors", hypervisors, ("share",)))
     if with_keystone:
         found += [
             Stage("keystone", lambda: start_prepared(keystone), ("database", "memcached")),
@@ -139,7 +141,7 @@ def _stages(stack: Stack, neighbours_only: bool) -> list[Stage]:
         found.append(Stage("ceph", lambda: ceph.start(stack)))
     if layout.choices.volumes:
         found += [
-            Stage("cinder", lambda: cinder.start(stack), ("database", "memcached", "broker", "ceph")),
+            Stage("cinder", lambda: cinder.start(stack), ("database", "memcached", "broker", "ceph", "share")),
             Stage("volumes", lambda: cinder.prepare_types(stack), ("cinder", "identity")),
         ]
     return found if neighbours_only else [*found, *_our_stages(stack, ours), *_demo_stages(stack)]

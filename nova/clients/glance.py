@@ -15,6 +15,7 @@ from nova.clients.session import Caller, Credentials, ServiceEndpoint
 from nova.model.base import Json
 from nova.model.images import Image, ImageQuery, NewImage
 
+TAKING = "os_glance_import_task"
 #: Members of an image's JSON that are Glance's own; what else is text is a custom property.
 BASE_KEYS = frozenset({
     "id", "name", "status", "visibility", "owner", "disk_format", "container_format", "size", "virtual_size",
@@ -108,6 +109,22 @@ class Glance:
             answer.close()
             raise errors.image.NotActive(image_id=image_id, status="without data")
         return ImageData(answer, lambda error: self._caller.translated(error, what))
+
+    def locations(self, image_id: str) -> tuple[str, ...]:
+        """Addresses of the image's data in its stores, as far as we are shown them. They may hold passwords."""
+        found: Json
+        try:
+            found = self._get(_path(image_id, "/locations"), image_id, as_user=False)
+        except (errors.NotFound, errors.Forbidden):  # before Glance 30 they were members of the image
+            body = self._get(_path(image_id), image_id, as_user=False)
+            found = [*(body.get("locations") or ()), {"url": body.get("direct_url")}]
+        return tuple(one["url"] for one in found if one.get("url"))
+
+    def add_location(self, image_id: str, url: str) -> None:
+        """Let an image that has no data have those at the address. The service goes on with it after its answer: until
+        then the image has the property TAKING. NotFound: it is older than Glance 30; Conflict, Forbidden, Invalid."""
+        with _naming(image_id):
+            self._caller.call("POST", _path(image_id, "/locations"), what=f"image {image_id}", json={"url": url})
 
     def delete(self, image_id: str, as_user: bool = False) -> None:
         """image.NotFound; Forbidden when it is protected or another's."""

@@ -6,12 +6,13 @@ Tickets come with orders (``hold``); whoever asks for an image finds the newest 
 from __future__ import annotations
 
 import contextlib
+import io
 import itertools
 import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import msgspec
 import requests
@@ -29,11 +30,13 @@ from nova.model.image_tickets import (
     ProxyRefusal,
     data_path,
     key_of,
+    locations_path,
     proven_headers,
     record_path,
     stamp,
 )
 from nova.model.images import Image
+from nova.model.rbd_locations import RbdLocation, rbd_location
 
 LOG = logging.getLogger(__name__)
 
@@ -42,6 +45,8 @@ LONGEST_PAUSE_S = 5.0
 BUSY_S = 600.0  # for which a proxy may say that it is busy, before that counts as its absence
 BUSY, EXPIRED = errors.image.ProxyBusy.code, errors.image.TicketExpired.code
 REQUEST_ID = "X-OpenStack-Request-ID"
+
+T = TypeVar("T")
 
 SecretsOfHost = Callable[[HostName], Sequence[str]]
 
@@ -112,11 +117,12 @@ class ImageProxy:
 
     def show(self, image_id: str) -> Image:
         """What the image service says of it now. image.TicketMissing; NotFound; Unavailable."""
-        answer = self._call(_Ask("GET", image_id, record_path(image_id), (READ, WRITE)))
-        try:
-            return msgspec.json.decode(answer.content, type=Image)
-        except msgspec.MsgspecError as error:
-            raise _unavailable(f"its answer is no record of an image ({error})") from None
+        return self._decoded(_Ask("GET", image_id, record_path(image_id), (READ, WRITE)), Image)
+
+    def locations(self, image_id: str) -> tuple[RbdLocation, ...]:
+        """Where its data lie in Ceph, as the image service says. image.TicketMissing; NotFound; Unavailable."""
+        urls = self._decoded(_Ask("GET", image_id, locations_path(image_id), (READ,)), tuple[str, ...])
+        return tuple(found for found in map(rbd_location, urls) if found is not None)
 
     def open(self, image_id: str, wanted: str = "") -> ImageData:
         """See ``nova.clients.image_data.ImageDataSource``. image.TicketMissing."""
@@ -144,6 +150,19 @@ class ImageProxy:
                 if there.status != "active" or there.size_bytes != len(data):
                     raise
             return len(data)
+
+    def offer(self, image_id: str, location: RbdLocation) -> None:
+        """Have the image service take data that lie in Ceph; it has them when this returns. Unavailable: it may or may
+        not have taken them. image.TicketMissing, and what is refused: it has not."""
+        url = Upload(io.BytesIO(location.url.encode()))
+        self._call(_Ask("PUT", image_id, locations_path(image_id), (WRITE,), data=url))
+
+    def _decoded(self, ask: _Ask, kind: type[T]) -> T:
+        answer = self._call(ask)
+        try:
+            return msgspec.json.decode(answer.content, type=kind)
+        except msgspec.MsgspecError as error:
+            raise _unavailable(f"its answer to {ask.path} is malformed ({error})") from None
 
     def _call(self, ask: _Ask) -> requests.Response:
         """The answer to one request, tried again while nobody answers, and for longer while the proxy is busy."""

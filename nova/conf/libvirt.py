@@ -65,6 +65,9 @@ _DISKS = [
     cfg.IntOpt("volume_clear_size", default=0, min=0, help="MiB of it that are cleared. 0: all."),
     cfg.StrOpt("images_rbd_pool", default="rbd", help="Ceph pool of images_type=rbd."),
     cfg.StrOpt("images_rbd_ceph_conf", default="", help="Ceph's configuration file. Empty: Ceph's own choice."),
+    cfg.StrOpt("images_rbd_snapshot_pool", default="",
+               help="Ceph pool where images of servers are made without an upload. It is a store of Glance, and rbd_user "
+                    "may write to it. Empty: they are uploaded. See doc/volumes.rst for who can then change them."),
     cfg.StrOpt("rbd_user", help="As whom disks are reached in Ceph."),
     cfg.StrOpt("rbd_secret_uuid",
                help="libvirt's secret that holds that user's key. If the secret is missing, nova-compute makes it of the "

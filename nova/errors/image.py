@@ -12,8 +12,12 @@ Corrupt = kinds.HostRefused.row("image.corrupt",
 MetadataKeyMismatch = kinds.Invalid.row("image.metadata_key_mismatch",
     "Request body and URI mismatch: the body must hold the key {key}.")
 NoSuchMetadata = kinds.NotFound.row("image.no_such_metadata", "Metadata item was not found")
+LocationRefused = kinds.Conflict.row("image.location_refused",
+    "The image service did not take image {image_id} where it lies: it is {status}.", "Glance's log says why.")
 NotActive = kinds.Conflict.row("image.not_active", "Image {image_id} is {status}, not active.",
     "Wait until it is active (`openstack image show`), or take another.")
+#: Kept within a host: it fetches the image then.
+NotCloneable = kinds.Conflict.row("image.not_cloneable", "Image {image_id} can not be cloned in Ceph: {reason}.")
 NotFound = kinds.NotFound.row("image.not_found", "Image {image_id} could not be found.")
 NothingKept = kinds.Bug.row("image.nothing_kept", "The host of instance {server} did not say what it kept.")
 OffsetTooLarge = kinds.Invalid.row("image.offset_too_large",
@@ -29,6 +33,7 @@ TooMuchMetadata = kinds.OverQuota.row("image.too_much_metadata",
 ProxyBusy = kinds.Unavailable.row("image.proxy_busy",
     "The image proxy carries as many images as it may ([image_proxy]transfers).",
     "The host asks again by itself. Where it lasts: more workers, more proxies, or images cached beforehand.")
+ProxyLocation = kinds.Invalid.row("image.proxy_location", "That is no place in Ceph of image {image_id}.")
 ProxyMethod = kinds.Invalid.row("image.proxy_method", "The image proxy does not take {method} here.", status=405)
 ProxyNoLength = kinds.Invalid.row("image.proxy_no_length", "A body without a Content-Length is not taken.", status=411)
 ProxyRange = kinds.Invalid.row("image.proxy_range", "Image {image_id} has {size} bytes: none of the range {range}.",

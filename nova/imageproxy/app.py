@@ -14,7 +14,8 @@ from wsgiref.types import StartResponse, WSGIEnvironment
 import msgspec
 
 from nova import context, errors, tracing
-from nova.imageproxy.gate import Gate, ImageRequest, read
+from nova.imageproxy import taking
+from nova.imageproxy.gate import LOCATIONS, RECORD, Gate, ImageRequest, read
 from nova.imageproxy.transfers import (
     ImageService,
     Incoming,
@@ -25,12 +26,14 @@ from nova.imageproxy.transfers import (
     content_range,
 )
 from nova.model.image_tickets import READ, ProxyRefusal, TicketFacts
+from nova.model.rbd_locations import rbd_location
 from nova.web.request_id import RequestId
 
 LOG = logging.getLogger(__name__)
 
 HEALTH = "/healthcheck"
 COME_AGAIN_S = "5"
+LONGEST_URL = 1024
 BINARY, JSON = "application/octet-stream", "application/json"
 
 
@@ -70,14 +73,30 @@ class ImageProxyApp:
             return ProxyAnswer(200, [b"OK\n"], {"Content-Type": "text/plain"})
         request = read(environ)
         ticket = self._gate.admit(request)
-        if not request.data:
+        if request.part == RECORD:
             return self._record(request)
+        if request.part == LOCATIONS:
+            return self._locations(request) if request.method == READ else self._take(request, environ)
         if request.method == READ:
             return self._read(request, ticket)
         return self._write(request, ticket, environ)
 
     def _record(self, request: ImageRequest) -> ProxyAnswer:
         return ProxyAnswer(200, [msgspec.json.encode(self._images.show(request.image_id))], {"Content-Type": JSON})
+
+    def _locations(self, request: ImageRequest) -> ProxyAnswer:
+        """Those in Ceph alone: addresses of other stores may hold passwords, and are of no use to a host."""
+        found = [one.url for one in map(rbd_location, self._images.locations(request.image_id)) if one is not None]
+        return ProxyAnswer(200, [msgspec.json.encode(found)], {"Content-Type": JSON})
+
+    def _take(self, request: ImageRequest, environ: WSGIEnvironment) -> ProxyAnswer:
+        """Whatever a host says: the image has the data of no other."""
+        body = environ["wsgi.input"].read(min(int(request.length), LONGEST_URL)) if request.length.isdecimal() else b""
+        location = rbd_location(body.decode("ascii", "replace"))
+        if location is None or location.image != request.image_id:
+            raise errors.image.ProxyLocation(image_id=request.image_id)
+        taking.take(self._images, request.image_id, location.url)
+        return ProxyAnswer(204, [])
 
     def _read(self, request: ImageRequest, ticket: TicketFacts) -> ProxyAnswer:
         """From the image service as it comes; one that has no ranges gives all of it, and the host begins anew."""

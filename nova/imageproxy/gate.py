@@ -21,19 +21,20 @@ from nova.model.image_tickets import (
     ProvenRequest,
     TicketFacts,
     data_path,
+    locations_path,
     proof,
     record_path,
 )
 
-IMAGES, FILE = "/v1/images/", "/file"
+IMAGES, RECORD, FILE, LOCATIONS = "/v1/images/", "", "/file", "/locations"
 
 
 class ImageRequest(NamedTuple):
-    """What is asked for. ``data``: the image's, else its record; ``range``, ``length``: as the headers have them."""
+    """What is asked for. ``part``: its record, data or locations; ``range``, ``length``: as the headers have them."""
 
     method: str
     image_id: str
-    data: bool
+    part: str
     range: str = ""
     length: str = ""
     ticket: str = ""
@@ -43,11 +44,12 @@ class ImageRequest(NamedTuple):
     @property
     def direction(self) -> str:
         """What a ticket must be for; a record is for whoever may do either."""
-        return self.method if self.data else ""
+        return "" if self.part == RECORD else self.method
 
 
-#: What can be done with a record, and with data.
-METHODS = {False: (READ,), True: (READ, WRITE)}
+#: What can be done with each part of an image, and the path that the proof of a request names.
+METHODS = {RECORD: (READ,), FILE: (READ, WRITE), LOCATIONS: (READ, WRITE)}
+TARGETS = {RECORD: record_path, FILE: data_path, LOCATIONS: locations_path}
 
 
 def read(environ: WSGIEnvironment) -> ImageRequest:
@@ -58,12 +60,12 @@ def read(environ: WSGIEnvironment) -> ImageRequest:
         raise errors.NotFound() from None
     if not path.startswith(IMAGES):
         raise errors.NotFound()
-    image_id, data = path.removeprefix(IMAGES), path.endswith(FILE)
-    image_id = image_id.removesuffix(FILE) if data else image_id
+    part = next((end for end in (FILE, LOCATIONS) if path.endswith(end)), RECORD)
+    image_id = path.removeprefix(IMAGES).removesuffix(part)
     method = environ["REQUEST_METHOD"]
-    if method not in METHODS[data]:
+    if method not in METHODS[part]:
         raise errors.image.ProxyMethod(method=method)
-    return ImageRequest(method, image_id, data, environ.get("HTTP_RANGE", ""), environ.get("CONTENT_LENGTH", ""),
+    return ImageRequest(method, image_id, part, environ.get("HTTP_RANGE", ""), environ.get("CONTENT_LENGTH", ""),
                         _header(environ, TICKET_HEADER), _header(environ, TIME_HEADER), _header(environ, PROOF_HEADER))
 
 
@@ -94,7 +96,7 @@ class Gate:
         return ticket
 
     def _check_proof(self, request: ImageRequest, ticket: TicketFacts) -> None:
-        target = data_path(request.image_id) if request.data else record_path(request.image_id)
+        target = TARGETS[request.part](request.image_id)
         length = request.length if request.method == WRITE else ""
         wanted = proof(ticket.host_key, ProvenRequest(request.method, target, request.range, length, request.time))
         if not hmac.compare_digest(wanted.encode(), request.proof.encode()):

@@ -27,6 +27,12 @@ class ImageService(Protocol):
     def show(self, image_id: str) -> Image:
         """What it says of the image now. image.NotFound; Unavailable."""
 
+    def locations(self, image_id: str) -> tuple[str, ...]:
+        """Addresses of its data in its stores, which may hold passwords. image.NotFound; Unavailable."""
+
+    def add_location(self, image_id: str, url: str) -> None:
+        """Let an image have the data at the address; see ``nova.clients.glance``."""
+
     def open(self, image_id: str, wanted: str = "") -> ImageData:
         """The data from the first byte, or of the Range that is ``wanted``. image.NotFound; Unavailable."""
 

@@ -117,3 +117,8 @@ def record_path(image_id: str) -> str:
 def data_path(image_id: str) -> str:
     """Where the proxy has an image's data."""
     return f"{record_path(image_id)}/file"
+
+
+def locations_path(image_id: str) -> str:
+    """Where the proxy has the addresses of an image's data in Ceph."""
+    return f"{record_path(image_id)}/locations"

@@ -73,6 +73,7 @@ class BuildOrder(Value):
     firewall: GuestFirewall | None = None  # None: nobody's but the network service's own
     image_tickets: tuple[ImageTicket, ...] = ()  # for its image, kernel and ramdisk
     volumes: tuple[VolumeDisk, ...] = ()  # its disks on volumes, in the guest's order; the first may be its root
+    image_goes: bool = False  # the image is removed when the guest is there, so no disk may need it
 
 
 def boots_from_volume(order: BuildOrder) -> bool:
@@ -198,14 +199,17 @@ class SnapshotOrder(Value):
     quiesce: bool = False
     build: BuildOrder | None = None
     image_tickets: tuple[ImageTicket, ...] = ()  # of an upload: to write the image
+    given: bool = False  # to drop it: the image service has its data, and they stay
 
 
 class DiskSnapshot(Value):
-    """A disk that was kept. ``format`` as image services name it; sizes in bytes."""
+    """A disk that was kept. ``format`` as image services name it; sizes in bytes. ``in_ceph``: where the image service
+    may take it from without an upload."""
 
     format: str
     size_bytes: int
     virtual_size_bytes: int
+    in_ceph: bool = False
 
 
 class DiskOnSource(Value):

@@ -12,7 +12,7 @@ from nova import errors
 from nova.privileged.runner import CommandRunner, Completed
 
 MIB = 1 << 20
-NOT_THERE, THERE, BUSY = 2, 17, 16  # exit codes are errno's: ENOENT, EEXIST, EBUSY
+NOT_THERE, THERE, BUSY, INVALID = 2, 17, 16, 22  # exit codes are errno's: ENOENT, EEXIST, EBUSY, EINVAL
 FULL = (28, 122)  # ENOSPC, EDQUOT
 SNAPSHOT = "base"  # what clones are made of
 DISK_NAME = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}_disk")
@@ -39,6 +39,13 @@ class CephPool(NamedTuple):
         return ":".join(parts)
 
 
+class RbdSnapshot(NamedTuple):
+    """``protected``: clones may be made of it."""
+
+    size_bytes: int
+    protected: bool
+
+
 class Rbd:
     """The pool's images."""
 
@@ -49,6 +56,20 @@ class Rbd:
         """None when there is no such image."""
         done = self._rbd("look at an image", ["info", "--format", "json", self._at(image)], ok=(0, NOT_THERE))
         return None if done.code else int(json.loads(done.stdout)["size"])
+
+    def snapshot(self, pool: str, image: str, snapshot: str) -> RbdSnapshot | None:
+        """Of any pool. None when there is no such thing."""
+        done = self._rbd("look at a snapshot", ["info", "--format", "json", f"{pool}/{image}@{snapshot}"],
+                         ok=(0, NOT_THERE))
+        if done.code:
+            return None
+        found = json.loads(done.stdout)
+        return RbdSnapshot(int(found["size"]), str(found.get("protected")).lower() == "true")
+
+    def fsid(self) -> str:
+        """The cluster's."""
+        done = self._check("tell its id", self._runner.run(["ceph", *self.pool.options(), "fsid"], ok=range(-64, 256)))
+        return done.stdout.strip()
 
     def space(self) -> tuple[int, int]:
         """Of the pool: all that may be stored in it, and what is free."""
@@ -75,27 +96,40 @@ class Rbd:
 
     def clone(self, base: str, image: str) -> None:
         """An image that shows ``base``'s snapshot until it is written to."""
-        self._rbd("clone an image", ["clone", f"{self._at(base)}@{SNAPSHOT}", self._at(image)])
+        self.clone_of(self.pool.name, base, SNAPSHOT, image)
 
-    def freeze(self, image: str) -> None:
-        """Make and protect the snapshot that clones are made of. Harmless when it is there."""
-        at = f"{self._at(image)}@{SNAPSHOT}"
-        self._rbd("make a snapshot", ["snap", "create", "--no-progress", at], ok=(0, THERE))
-        self._rbd("protect a snapshot", ["snap", "protect", at], ok=(0, BUSY, THERE))
+    def clone_of(self, pool: str, base: str, snapshot: str, image: str) -> None:
+        """The same, of an image of any pool that the user may read."""
+        self._rbd("clone an image", ["clone", f"{pool}/{base}@{snapshot}", self._at(image)])
 
-    def thaw(self, image: str) -> bool:
+    def flatten(self, image: str) -> None:
+        """Copy to a clone all that it shows, so that it shows nothing any more. Harmless when it is no clone."""
+        self._rbd("flatten an image", ["flatten", "--no-progress", self._at(image)], ok=(0, INVALID))
+
+    def parent(self, image: str) -> tuple[str, str, str] | None:
+        """Pool, image and snapshot that it is a clone of. None: of none, or there is no such image."""
+        done = self._rbd("look at an image", ["info", "--format", "json", self._at(image)], ok=(0, NOT_THERE))
+        found = None if done.code else json.loads(done.stdout).get("parent")
+        return (found["pool"], found["image"], found["snapshot"]) if found else None
+
+    def freeze(self, image: str, snapshot: str = SNAPSHOT) -> None:
+        """Make and protect a snapshot that clones are made of. Harmless when it is there."""
+        self.keep(image, snapshot)
+        self._rbd("protect a snapshot", ["snap", "protect", f"{self._at(image)}@{snapshot}"], ok=(0, BUSY, THERE))
+
+    def thaw(self, image: str, snapshot: str = SNAPSHOT) -> bool:
         """Undo ``freeze``; False when clones need the snapshot."""
-        at = f"{self._at(image)}@{SNAPSHOT}"
-        if self._rbd("free a snapshot", ["snap", "unprotect", at], ok=(0, BUSY, NOT_THERE, 22)).code == BUSY:
+        at = f"{self._at(image)}@{snapshot}"
+        if self._rbd("free a snapshot", ["snap", "unprotect", at], ok=(0, BUSY, NOT_THERE, INVALID)).code == BUSY:
             return False
-        self._rbd("remove a snapshot", ["snap", "rm", "--no-progress", at], ok=(0, NOT_THERE))
+        self.drop(image, snapshot)
         return True
 
-    def frozen(self, image: str) -> bool:
-        """Whether the snapshot that clones are made of is there and protected. False when there is no such image."""
+    def frozen(self, image: str) -> tuple[str, ...]:
+        """The snapshots that are protected, so that clones can be made of them. None when there is no such image."""
         done = self._rbd("list snapshots", ["snap", "ls", "--format", "json", self._at(image)], ok=(0, NOT_THERE))
-        return not done.code and any(snap.get("name") == SNAPSHOT and str(snap.get("protected")).lower() == "true"
-                                     for snap in json.loads(done.stdout))
+        return () if done.code else tuple(snap["name"] for snap in json.loads(done.stdout)
+                                          if str(snap.get("protected")).lower() == "true")
 
     def resize(self, image: str, size_bytes: int) -> None:
         """Let it grow."""

@@ -30,6 +30,8 @@ from nova.model.orders import (
 from nova.model.states import PowerState
 from nova.model.topology import Packing
 from nova.model.volumes import Connector, VolumeDisk
+from nova.virt.direct_snapshots import DirectSnapshots
+from nova.virt.image_clones import CloneParent, ImageClones
 from nova.virt.volume_interface import VolumeJobs
 
 PowerListener = Callable[[GuestState], None]
@@ -45,8 +47,8 @@ class LocalImages(Protocol):
 class Disks(Protocol):
     """Guests' disks made and unmade."""
 
-    def create_disks(self, order: BuildOrder, images: LocalImages | None) -> None:
-        """Root, ephemeral and swap disks. HostRefused when there is no space."""
+    def create_disks(self, order: BuildOrder, images: LocalImages | None, parent: CloneParent | None = None) -> None:
+        """Root, ephemeral and swap disks. HostRefused when there is no space. ``parent``: by ``image_clones``."""
 
     def remove_disks(self, server_uuid: str, keep: frozenset[str] = frozenset(), spare_pooled: bool = False) -> None:
         """All of the guest's folder, and what was kept of it as snapshots. ``keep``: kinds of disks that stay (root,
@@ -293,8 +295,8 @@ class Snapshots(Protocol):
     def snapshot_path(self, server_uuid: str, image_id: str) -> str | None:
         """The file; None when there is none (any more)."""
 
-    def drop_snapshot(self, server_uuid: str, image_id: str) -> None:
-        """Safe when there is none."""
+    def drop_snapshot(self, server_uuid: str, image_id: str, given: bool = False) -> None:
+        """Safe when there is none. ``given``: the image service has it by now, and what it has stays."""
 
 
 class ColdMoves(Protocol):
@@ -374,6 +376,8 @@ class Driver(Protocol):
     packed: Packed | None = None
     kept_orders: KeptOrders | None = None
     image_users: ImageUsers | None = None
+    image_clones: ImageClones | None = None
+    direct_snapshots: DirectSnapshots | None = None
     host_uptime: Uptime | None = None
     host_power: HostPower | None = None
 

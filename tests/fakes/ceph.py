@@ -14,7 +14,8 @@ from nova.privileged.runner import CommandRunner, Completed
 from tests.unit.virt.libvirt.acting import tool_of
 
 MIB = 1 << 20
-NOT_THERE, BUSY, THERE = 2, 16, 17
+NOT_THERE, BUSY, THERE, INVALID = 2, 16, 17, 22
+FSID = "42232501-085c-48e2-97b8-c0da3f3056a0"
 LOOKS = {"info", "snap ls", "trash ls", "image-meta list"}
 NOTES = {"image-meta set", "image-meta remove"}
 
@@ -47,6 +48,8 @@ class FakeCeph:
 
     def run(self, argv: Sequence[str], **options: Any) -> Completed:
         if argv[0] == "ceph":
+            if argv[-1] == "fsid":
+                return Completed(0, f"{FSID}\n")
             return Completed(0, json.dumps({"pools": [{"name": "vms", "stats": {"max_avail": 70, "stored": 30}}]}))
         if argv[0] != "rbd":
             if self.tools is not None:
@@ -67,7 +70,14 @@ class FakeCeph:
     # --- looks: JSON, or an exit code
 
     def _info(self, _format: str, _json: str, at: str) -> Any:
-        return {"size": self.images[at].size} if at in self.images else NOT_THERE
+        name, _, snapshot = at.partition("@")
+        image = self.images.get(name)
+        if image is None or snapshot and snapshot not in image.snapshots:
+            return NOT_THERE
+        parent = image.parent.replace("@", "/").split("/") if image.parent and not snapshot else None
+        return {"size": (image.snapshots[snapshot] if snapshot else image).size,
+                **({"parent": dict(zip(("pool", "image", "snapshot"), parent, strict=True))} if parent else {}),
+                **({"protected": str(snapshot in image.protected).lower()} if snapshot else {})}
 
     def _snap_ls(self, _format: str, _json: str, at: str) -> Any:
         if at not in self.images:
@@ -110,6 +120,12 @@ class FakeCeph:
         assert name in self.images[base].protected
         self.images[at] = FakeImage(self.images[base].size, self.images[base].content, snapshot)
 
+    def _flatten(self, at: str) -> int | None:
+        if self.images[at].parent is None:
+            return INVALID
+        self.images[at].parent = None
+        return None
+
     def _resize(self, _option: str, size: str, at: str) -> None:
         self.images[at].size = int(size) * MIB
 
@@ -147,6 +163,8 @@ class FakeCeph:
         self.images[image].protected.add(name)
 
     def _snap_unprotect(self, at: str) -> int | None:
+        if at.partition("@")[0] not in self.images:
+            return NOT_THERE
         if any(one.parent == at for one in self.images.values()):
             return BUSY
         image, _, name = at.partition("@")
@@ -161,6 +179,8 @@ class FakeCeph:
     def _snap_purge(self, at: str) -> int | None:
         if at not in self.images:
             return NOT_THERE
+        if self.images[at].protected & set(self.images[at].snapshots):
+            return BUSY
         self.images[at].snapshots.clear()
         return None
 

@@ -24,6 +24,7 @@ from nova.model.image_tickets import ImageTicket
 from nova.model.images import Image
 from nova.model.networks import Interface
 from nova.model.orders import BuildOrder, Disk, Fence, GuestOrder, Outcome
+from nova.model.rbd_locations import RbdLocation
 from nova.model.vendor_source import NoVendorData
 from nova.rpc.host_secret import HostSecret
 from nova.virt.fake import FakeDriver
@@ -94,6 +95,9 @@ class FakeStore:
         self.lose_answer = False
         self.on_chunk: Any = lambda: None
         self.held: list[ImageTicket] = []
+        self.offered: list[RbdLocation] = []
+        self.refusal: errors.NovaError | None = None  # of what is offered
+        self.places: dict[str, tuple[RbdLocation, ...]] | Exception = {}  # of images in Ceph; or why they are not told
 
     def add(self, image_id: str) -> str:
         self.images[image_id] = Image(id=image_id, status="queued")
@@ -106,6 +110,16 @@ class FakeStore:
         if image_id not in self.images:
             raise errors.NotFound(f"Image {image_id} could not be found.")
         return self.images[image_id]
+
+    def locations(self, image_id: str) -> tuple[RbdLocation, ...]:
+        if isinstance(self.places, Exception):
+            raise self.places
+        return self.places.get(image_id, ())
+
+    def offer(self, image_id: str, location: RbdLocation) -> None:
+        self.offered.append(location)
+        if self.refusal is not None:
+            raise self.refusal
 
     def upload(self, image_id: str, source: Any) -> int:
         image = self.show(image_id)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import msgspec
+
 from nova import context, errors
 from nova.model.aggregates import CachedImage
 from nova.model.consoles import ConsoleAddress
@@ -49,6 +51,7 @@ class FakeCompute(ContractFake, contract=ComputeRPC):
         self.before: dict[str, Callable[[Sequence[Any]], None]] = {}
         self.ports: dict[str, int] = {}
         self.snapshots: set[tuple[str, str]] = set()  # (server, image)
+        self.ceph: set[str] | None = None  # images of snapshots in Ceph; None: they are files
         self.swapped: dict[tuple[str, str], str] = {}  # (server, volume) -> the volume that took its place
         self.files: dict[tuple[str, str], list[str]] = {}  # (server, volume) -> files over its first one
         self.plugged: dict[str, list[str]] = {}  # server -> ids of interfaces plugged in while it lived
@@ -163,9 +166,14 @@ class FakeCompute(ContractFake, contract=ComputeRPC):
         if kind == "snapshot":
             self.snapshots.add(key)
             kept = DiskSnapshot(format="qcow2", size_bytes=1 << 20, virtual_size_bytes=1 << 30)
+            if self.ceph is not None:
+                self.ceph.add(order.image_id)
+                kept = msgspec.structs.replace(kept, format="raw", in_ceph=True)
             return Outcome(server_uuid=order.server_uuid, snapshot=kept)
         if kind == "upload" and key in self.snapshots:
             self.on_upload(order.image_id)
+        if kind == "drop" and not order.given and self.ceph is not None:
+            self.ceph.discard(order.image_id)
         self.snapshots.discard(key)
         return Outcome(server_uuid=order.server_uuid)
 

@@ -30,6 +30,7 @@ class Knobs:
     stall_s: float = 0.0
     flip_a_byte: bool = False
     token: str | None = None  # the only one that is let in
+    no_locations: int = 0  # the status of who asks for an image's locations
 
 
 class FakeGlance:
@@ -39,6 +40,7 @@ class FakeGlance:
         self.address = address
         self.images: dict[str, dict[str, Any]] = {}
         self.data: dict[str, bytes] = {}
+        self.locations: dict[str, list[str]] = {}  # of images, as services see them
         self.knobs = Knobs()
         self.requests: list[tuple[str, str, dict[str, str]]] = []
         self.url = ""
@@ -130,6 +132,8 @@ class _Handler(BaseHTTPRequestHandler):
         image_id, tail = self._target(path)
         if image_id is None:
             return self._answer(404, {"message": "No image found"})
+        if tail == "locations":
+            return self._send_locations(image_id)
         return self._send_data(image_id) if tail == "file" else self._answer(200, self.glance.images[image_id])
 
     def do_DELETE(self) -> None:
@@ -147,6 +151,8 @@ class _Handler(BaseHTTPRequestHandler):
         members = json.loads(self._body())
         if not self._admitted():
             return
+        if self.path.endswith("/locations"):
+            return self._take_location(members["url"])
         if not all(isinstance(value, str) for key, value in members.items() if key not in ("min_disk", "min_ram",
                                                                                              "protected", "tags")):
             return self._answer(400, {"message": "Provided object does not match schema 'image'"})
@@ -239,6 +245,21 @@ class _Handler(BaseHTTPRequestHandler):
         if page and start + limit < len(ids):
             body["next"] = f"/v2/images?marker={page[-1]}&limit={limit}"
         self._answer(200, body)
+
+    def _take_location(self, url: str) -> None:
+        image_id, _tail = self._target(self.path)
+        if image_id is None or self.glance.knobs.no_locations:
+            return self._answer(self.glance.knobs.no_locations or 404, {"message": "no"})
+        if self.glance.images[image_id]["status"] != "queued":
+            return self._answer(409, {"message": "It's not allowed to add locations if image status is active."})
+        self.glance.locations[image_id] = [url]
+        self.glance.images[image_id]["status"] = "active"
+        self._answer(202, None)
+
+    def _send_locations(self, image_id: str) -> None:
+        if status := self.glance.knobs.no_locations:
+            return self._answer(status, {"message": "no"})
+        self._answer(200, [{"url": url, "metadata": {}} for url in self.glance.locations.get(image_id, ())])
 
     def _send_data(self, image_id: str) -> None:
         data, knobs = self.glance.data[image_id], self.glance.knobs

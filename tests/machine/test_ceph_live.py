@@ -61,6 +61,12 @@ def snapshots(cloud: Sandbox, uuid: str) -> list[str]:
     return [one["name"] for one in rbd(cloud, "snap", "ls", f"vms/{uuid}_disk")]
 
 
+def parent(cloud: Sandbox, uuid: str) -> str:
+    """The image that the root disk is a clone of: pool/image@snapshot; empty: of none."""
+    found = rbd(cloud, "info", f"vms/{uuid}_disk").get("parent")
+    return f"{found['pool']}/{found['image']}@{found['snapshot']}" if found else ""
+
+
 def filled(server: Server, path: str) -> str:
     """Bytes by chance in there; their checksum."""
     server.ssh(f"dd if=/dev/urandom of={path} bs=1M count={DATA_MIB} conv=fsync 2>/dev/null; sync")
@@ -84,6 +90,32 @@ def moved_live(server: Server) -> None:
 def done(server: Server, action: str, body: Any, *statuses: str) -> None:
     server.act(action, body)
     server.settled(*statuses)
+
+
+def test_server_of_glances_image_in_ceph_then_its_disk_is_a_clone_and_no_host_had_the_image(
+        cloud: Sandbox, server: Server) -> None:
+    assert parent(cloud, server.uuid) == f"images/{cloud.image}@snap"
+    assert not [name for name in rbd(cloud, "ls", "vms") if name.startswith("nova-base-")]
+    larger = cloud.flavor(cloud.api("admin"), name="t1.large", disk=2, swap=32, **{"OS-FLV-EXT-DATA:ephemeral": 1})
+    server.write("gone with the rebuild")
+    done(server, "rebuild", {"imageRef": cloud.image}, "ACTIVE")
+    server.awake()
+    assert server.read() == "" and parent(cloud, server.uuid) == f"images/{cloud.image}@snap"
+    done(server, "resize", {"flavorRef": larger}, "VERIFY_RESIZE")
+    done(server, "confirmResize", None, "ACTIVE")
+    assert parent(cloud, server.uuid) == f"images/{cloud.image}@snap"
+
+
+def test_server_of_an_image_that_is_not_raw_then_it_is_imported_once(cloud: Sandbox) -> None:
+    api = cloud.api("demo")
+    source = str(cloud.state / "images" / "tiny.qcow2")
+    image = cloud.openstack("image", "create", "--disk-format", "qcow2", "--container-format", "bare", "--file", source,
+                            "not-raw")["id"]
+    uuid = api.create("imported", key_name="demo", imageRef=image)["id"]
+    api.settled(uuid, "ACTIVE", seconds=IMPORT_S)
+    assert parent(cloud, uuid).startswith("vms/nova-base-")
+    cloud.remove(api, uuid)
+    cloud.run("openstack", "image", "delete", image)
 
 
 def test_volume_in_a_guest_when_it_grows_is_snapshotted_and_moves_then_its_bytes_are_the_same(
@@ -165,17 +197,40 @@ def test_server_in_the_pool_when_it_is_rescued_and_snapshotted_then_its_image_ha
     server.ssh("mkdir -p /mnt && mount /dev/vdb1 /mnt && echo mended > /mnt/root/mended && umount /mnt; sync")
     done(server, "unrescue", None, "ACTIVE")
     server.awake()
+    assert rbd(cloud, "ls", "snapshots") == [image["image_id"]] and snapshots(cloud, server.uuid) == []
+    assert not list(cloud.state.glob("data/nova/host*/instances/*/snapshot.*"))
     assert (server.read(), server.read("/root/mended")) == ("kept", "mended")
     uuid = api.create("copied", key_name="demo", imageRef=image["image_id"])["id"]
     api.settled(uuid, "ACTIVE", seconds=IMPORT_S)
     copied = Server(cloud, uuid, cloud.ready(api, uuid)["address"])
-    assert copied.read() == "kept"
+    assert copied.read() == "kept" and parent(cloud, uuid) == f"snapshots/{image['image_id']}@snap"
     done(copied, "shelve", None, "SHELVED_OFFLOADED")
     wait_until("no disk of it is in the pool", lambda: disks(cloud, uuid) == [], GONE_S, 1)
     done(copied, "unshelve", None, "ACTIVE")
     copied.awake()
-    assert copied.read() == "kept"
+    assert copied.read() == "kept" and parent(cloud, uuid) == ""
+    wait_until("no image is left of the shelving", lambda: not [
+        one for one in cloud.openstack("image", "list") if "shelved" in one["Name"]], GONE_S, 1)
     cloud.remove(api, uuid)
+    cloud.run("openstack", "image", "delete", image["image_id"])
+    wait_until("no image of a server is in Ceph", lambda: not rbd(cloud, "ls", "snapshots"), GONE_S, 1)
+
+
+def test_server_when_glance_takes_no_place_then_its_image_is_uploaded(cloud: Sandbox, server: Server) -> None:
+    """A pool that is no store of Glance's: here, by taking Glance's right to read it away."""
+    server.write("uploaded")
+    caps = ["mon", "profile rbd", "mgr", "profile rbd pool=images", "osd"]
+    cloud.run("ceph", "auth", "caps", "client.glance", *caps, "profile rbd pool=images", user="admin")
+    try:
+        image = cloud.api("demo").call("POST", f"/servers/{server.uuid}/action",
+                                       {"createImage": {"name": "sent"}}).json()
+        wait_until("the image is there", lambda: cloud.openstack("image", "show", image["image_id"])["status"] ==
+                   "active", IMPORT_S, 1)
+    finally:
+        both = "profile rbd pool=images, profile rbd pool=snapshots"
+        cloud.run("ceph", "auth", "caps", "client.glance", *caps, both, user="admin")
+    wait_until("the snapshot is in no place but Glance's", lambda: not rbd(cloud, "ls", "snapshots"), GONE_S, 1)
+    assert image["image_id"] in rbd(cloud, "ls", "images") and snapshots(cloud, server.uuid) == []
     cloud.run("openstack", "image", "delete", image["image_id"])
 
 

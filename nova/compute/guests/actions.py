@@ -13,7 +13,7 @@ import msgspec
 
 from nova import errors
 from nova.compute.abilities import able
-from nova.compute.guests.build import BuildTools, cache_images, images_of, renew_base, root_gb_of
+from nova.compute.guests.build import BuildTools, cache_images, ready_images, renew_base, root_gb_of
 from nova.compute.guests.lifecycle import Guests
 from nova.compute.orders.orders import Work
 from nova.compute.orders.permission import BatchGate
@@ -28,6 +28,7 @@ from nova.model.orders import (
     RescueOrder,
 )
 from nova.model.states import PowerState
+from nova.virt.image_clones import CloneParent
 from nova.virt.interface import Rescuing
 
 LOG = logging.getLogger(__name__)
@@ -154,14 +155,14 @@ class Life:
     def _make_anew(self, order: RebuildOrder, shared: bool, own_disks: bool, work: Work, gate: BatchGate) -> PowerState:
         build, uuid = order.build, order.server_uuid
         self._tools.volumes.check(build)
-        cache_images(self._tools, images_of(build), root_gb_of(build))
+        parent = ready_images(self._tools, build)
         gate.pass_(uuid)
         work.check()
         self._tools.markers.set(build, order.fence, own_disks=own_disks)
         self._driver.lifecycle.destroy(uuid)
         try:
             self._tools.volumes.drop_others(build)  # by what is kept beside the disks
-            self._make_disks(order, shared)
+            self._make_disks(order, shared, parent)
             work.check()
             self._driver.interfaces.plug(build)
             self._tools.volumes.connect(build)
@@ -178,11 +179,11 @@ class Life:
             self._tools.markers.clear(uuid)
         return state
 
-    def _make_disks(self, order: RebuildOrder, shared: bool) -> None:
+    def _make_disks(self, order: RebuildOrder, shared: bool, parent: CloneParent | None) -> None:
         if not shared:
             kept = KEPT_IN_REBUILD if order.keep_ephemeral else frozenset()
             self._driver.disks.remove_disks(order.server_uuid, kept | (VOLUMES if order.build.volumes else kept))
-        self._driver.disks.create_disks(order.build, self._tools.images)
+        self._driver.disks.create_disks(order.build, self._tools.images, parent)
 
     def _are_pooled(self, order: RebuildOrder) -> bool:
         """Whether the guest comes without a folder to disks that are where they always are. Should this end badly, they

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -22,9 +23,13 @@ from nova.model.guest_tree import TreeOptions
 from nova.model.image_tickets import ImageTicket
 from nova.model.images import Image
 from nova.model.orders import BuildOrder, boots_from_volume
+from nova.model.rbd_locations import RbdLocation
 from nova.model.states import PowerState
 from nova.model.vendor_source import NoVendorData, VendorSource
+from nova.virt.image_clones import CloneParent
 from nova.virt.interface import Driver
+
+LOG = logging.getLogger(__name__)
 
 
 class ImagesOnHost(Protocol):
@@ -56,6 +61,13 @@ class ImageStore(Protocol):
 
     def show(self, image_id: str) -> Image:
         """What the image service says of it now. image.NotFound; Unavailable names the service."""
+
+    def locations(self, image_id: str) -> tuple[RbdLocation, ...]:
+        """Where its data lie in Ceph. image.NotFound; Unavailable; what else the image service's proxy refuses."""
+
+    def offer(self, image_id: str, location: RbdLocation) -> None:
+        """Have the image service take data that lie in Ceph, once it has them. Unavailable: it may or may not have
+        taken them; any other error: it has not."""
 
     def upload(self, image_id: str, source: SeekableFile) -> int:
         """``source``: a file, or what has its ``read`` and ``seek``."""
@@ -109,6 +121,7 @@ class Build:
     tools: BuildTools
     work: Work
     gate: BatchGate
+    parent: CloneParent | None = None
     power_state: PowerState = PowerState.NOSTATE
 
     @property
@@ -129,6 +142,27 @@ def cache_images(tools: BuildTools, images: Iterable[Image | None], first_max_gb
     for number, image in enumerate(images):
         if image is not None and image.id:  # without one: it only says what the system on a volume is like
             tools.images.fetch(image, None if number else first_max_gb)
+
+
+def ready_images(tools: BuildTools, order: BuildOrder) -> CloneParent | None:
+    """Have ready what the guest's disks are made of: what its root disk is to be a clone of; None: a file of the cache.
+    Errors as ``nova.compute.guests.images.ImageCache.fetch`` raises them."""
+    image, *others = images_of(order)
+    parent = _parent_of(tools, image)
+    cache_images(tools, (image if parent is None else None, *others), root_gb_of(order))
+    return parent
+
+
+def _parent_of(tools: BuildTools, image: Image | None) -> CloneParent | None:
+    """Whatever stands against a clone, the image can still be fetched."""
+    clones = tools.driver.image_clones
+    if clones is None or tools.store is None or image is None or not image.id:
+        return None
+    try:
+        return clones.parent(image, tools.store.locations(image.id) if image.disk_format == "raw" else ())
+    except errors.NovaError as error:
+        LOG.info("image %s is fetched instead of cloned: %s", image.id, error.message)
+        return None
 
 
 def images_of(order: BuildOrder) -> tuple[Image | None, ...]:
@@ -176,14 +210,15 @@ class Reserve:
 
 
 class FetchImages:
-    """Image, kernel and ramdisk into the host's cache, which keeps them when the build fails."""
+    """Image, kernel and ramdisk into the host's cache, which keeps them when the build fails. Not an image that the
+    root disk can be a clone of."""
 
     name = "images"
 
     def do(self, build: Build) -> None:
         """Nothing where the driver needs no images here. Errors as ``nova.compute.guests.images.ImageCache.fetch``
         raises them."""
-        cache_images(build.tools, images_of(build.order), root_gb_of(build.order))
+        build.parent = ready_images(build.tools, build.order)
 
     def undo(self, build: Build) -> None:
         """Nothing: another guest may need the images."""
@@ -195,7 +230,7 @@ class MakeDisks:
     def do(self, build: Build) -> None:
         """HostRefused: there is no space; or the guest needs volumes, and this host has none. guest.TooManyDisks."""
         build.tools.volumes.check(build.order)
-        build.tools.driver.disks.create_disks(build.order, build.tools.images)
+        build.tools.driver.disks.create_disks(build.order, build.tools.images, build.parent)
 
     def undo(self, build: Build) -> None:
         """The guest's whole folder goes, its config drive with it."""

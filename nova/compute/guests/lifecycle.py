@@ -101,9 +101,9 @@ class Guests:
         if self._driver.lifecycle.power_state(server_uuid) is None:  # a restart read the rules of what may come back
             self._tools.guard.drop(server_uuid)
 
-    def drop_snapshot(self, server_uuid: str, image_id: str) -> None:
+    def drop_snapshot(self, server_uuid: str, image_id: str, given: bool = False) -> None:
         if self._driver.snapshots is not None and image_id:
-            self._driver.snapshots.drop_snapshot(server_uuid, image_id)
+            self._driver.snapshots.drop_snapshot(server_uuid, image_id, given)
 
     def hurry(self, order: GuestOrder, work: Work, gate: BatchGate) -> None:
         """Before a destroy waits for its turn: don't let it wait for a guest that was asked to shut down kindly."""

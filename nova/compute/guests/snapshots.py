@@ -12,6 +12,7 @@ from nova.compute.guests.build import BuildTools
 from nova.compute.orders.orders import Work
 from nova.compute.orders.permission import BatchGate
 from nova.model.orders import Outcome, SnapshotOrder
+from nova.model.rbd_locations import RbdLocation
 from nova.model.states import PowerState
 from nova.virt.interface import Snapshots
 
@@ -54,21 +55,45 @@ class SnapshotsOfGuests:
         snapshots = self._able()
         if self._tools.store is None:
             raise errors.host.NoImageService(host=self._tools.host)
+        direct = self._driver.direct_snapshots
         path = snapshots.snapshot_path(order.server_uuid, order.image_id)
-        if path is None:
+        location = direct.location(order.image_id) if direct is not None and path is None else None
+        if path is None and location is None:
             self._find_uploaded(order)
             return self._state(order.server_uuid)
         gate.pass_(order.server_uuid)  # whoever took the image away has overtaken this
         work.check()
+        if direct is not None and location is not None:
+            if self._taken(order, location):
+                return self._state(order.server_uuid)
+            path = direct.bring(order.server_uuid, order.image_id)
+            work.check()
+        assert path is not None
         with open(path, "rb") as file:
             sent = self._tools.store.upload(order.image_id, Stoppable(file, work))
         LOG.info("sent %d bytes of a snapshot as image %s", sent, order.image_id, extra={"server": order.server_uuid})
-        snapshots.drop_snapshot(order.server_uuid, order.image_id)
+        snapshots.drop_snapshot(order.server_uuid, order.image_id, True)
         return self._state(order.server_uuid)
+
+    def _taken(self, order: SnapshotOrder, location: RbdLocation) -> bool:
+        """Whether the image service takes the snapshot as it lies in Ceph. False: it refuses, and has nothing of it.
+        Unavailable: nobody knows."""
+        assert self._tools.store is not None
+        try:
+            self._tools.store.offer(order.image_id, location)
+        except errors.Unavailable:
+            raise
+        except errors.NovaError as error:
+            LOG.warning("snapshot %s is uploaded, and not taken by the image service in Ceph: %s", order.image_id,
+                        error.message, extra={"server": order.server_uuid})
+            return False
+        LOG.info("the image service has image %s at %s", order.image_id, location.url,
+                 extra={"server": order.server_uuid})
+        return True
 
     def drop(self, order: SnapshotOrder, work: Work, gate: BatchGate) -> PowerState:
         snapshots = self._able()
-        snapshots.drop_snapshot(order.server_uuid, order.image_id)
+        snapshots.drop_snapshot(order.server_uuid, order.image_id, order.given)
         return self._state(order.server_uuid)
 
     def _find_uploaded(self, order: SnapshotOrder) -> None:

@@ -86,5 +86,6 @@ class Cleanups:
 
     def _drop_snapshot(self, cleanup: Debt) -> None:
         """Without waiting for its turn: another snapshot of the guest may be uploaded for hours."""
+        given = cleanup.arguments.get("given", "").split()
         for image_id in cleanup.arguments.get("image_id", "").split():
-            self._guests.drop_snapshot(cleanup.server_uuid, image_id)
+            self._guests.drop_snapshot(cleanup.server_uuid, image_id, image_id in given)

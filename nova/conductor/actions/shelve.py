@@ -280,7 +280,8 @@ class RespawnGuests(BuildGuests):
         image: Image = deps.images.show(image_id)
         if op.server.image is not None:
             image = msgspec.structs.replace(image, properties=op.server.image.properties)
-        return connected(deps, op, msgspec.structs.replace(build_order(deps, op.server, op, fence(op)), image=image))
+        return connected(deps, op, msgspec.structs.replace(build_order(deps, op.server, op, fence(op)), image=image,
+                                                           image_goes=True))
 
 
 class DropShelvedImage(Step):

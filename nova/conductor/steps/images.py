@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from nova import errors
-from nova.clients.glance import BASE_KEYS
+from nova.clients.glance import BASE_KEYS, TAKING
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.operation import Arguments, Op, Result
 from nova.conductor.engine.workflow import Step
@@ -29,7 +29,7 @@ GIB = 1024 ** 3
 
 BARE = "bare"
 
-ACTIVE = "active"
+ACTIVE, QUEUED = "active", "queued"
 
 YES = ("true", "1", "yes", "on", "t", "y")
 
@@ -75,7 +75,7 @@ class HoldImage(Step):
 class TakeSnapshots(Step):
     """The host keeps the guests' root disks as they are now. Undo: it forgets them."""
 
-    uses = (*ORDERS, "journal")
+    uses = (*ORDERS, "images", "journal")
 
     def do(self, deps: Deps, ops: Sequence[Op]) -> Sequence[Result]:
         host = ops[0].server.host
@@ -88,34 +88,54 @@ class TakeSnapshots(Step):
 
     def undo(self, deps: Deps, ops: Sequence[Op]) -> None:
         for op in ops:
-            _forget(deps, op)
+            in_ceph = op.progress.snapshot is not None and op.progress.snapshot.in_ceph
+            _forget(deps, op, image_of(op), in_ceph and data_given(deps, image_of(op)))
 
 
-def _forget(deps: Deps, op: Op) -> None:
-    """The host drops what it kept. One that can't be told owes it: no reason to hold up the server."""
+def data_given(deps: Deps, image_id: str) -> bool:
+    """Whether the image has data that lie where a host put them, or is getting them: then those are the image
+    service's. So they are, too, as long as it can't be asked: to remove what an image has would be worse."""
+    try:
+        image: Image = deps.images.show(image_id)
+    except errors.NotFound:
+        return False
+    except errors.NovaError as error:
+        LOG.warning("a snapshot in Ceph may be left there as image %s: %s", image_id, error.message)
+        return True
+    return image.status != QUEUED or TAKING in image.properties
+
+
+def _forget(deps: Deps, op: Op, image_id: str, given: bool) -> None:
+    """The host drops what it kept, but not what was ``given`` to the image service. One that can't be told owes it: no
+    reason to hold up the server."""
     if not op.server.host:
         return
+    order = msgspec.structs.replace(snapshot_order(deps, op, image_id), given=given)
     try:
-        [result] = results_of([op], deps.compute.drop_snapshots(op.server.host, (snapshot_order(deps, op),)))
+        [result] = results_of([op], deps.compute.drop_snapshots(op.server.host, (order,)))
     except errors.Overtaken:
         raise
     except errors.NovaError as error:
         result = error
     if isinstance(result, errors.NovaError):
-        _leave_dropping(deps, op, result)
+        _leave_dropping(deps, op, order, result)
 
 
-def _leave_dropping(deps: Deps, op: Op, why: errors.NovaError) -> None:
+def _leave_dropping(deps: Deps, op: Op, order: SnapshotOrder, why: errors.NovaError) -> None:
     """The host has to forget this snapshot, and those of its pending cleanup."""
     LOG.warning("host %s does not forget a snapshot: the cleanup is pending: %s", op.server.host, why.message,
                 extra={"server": op.uuid})
 
     def write(tx: Connection) -> None:
-        older = next((cleanup.arguments.get("image_id", "") for cleanup in services.pending_cleanups(tx, op.server.host)
-                      if (cleanup.server_uuid, cleanup.step) == (op.uuid, services.SNAPSHOT_CLEANUP)), "")
+        older: Mapping[str, str] = next((
+            cleanup.arguments for cleanup in services.pending_cleanups(tx, op.server.host)
+            if (cleanup.server_uuid, cleanup.step) == (op.uuid, services.SNAPSHOT_CLEANUP)), {})
+        given = {"given": [order.image_id]} if order.given else {}
+        lists = {name: " ".join(dict.fromkeys([*older.get(name, "").split(), *more]))
+                 for name, more in {"image_id": [order.image_id], "given": [], **given}.items()}
         services.add_cleanups(tx, [{"host": op.server.host, "server_uuid": op.uuid, "epoch": op.entry.epoch,
-                           "step": services.SNAPSHOT_CLEANUP,
-                           "arguments": {"image_id": " ".join(dict.fromkeys([*older.split(), image_of(op)]))}}])
+                                    "step": services.SNAPSHOT_CLEANUP,
+                                    "arguments": {name: text for name, text in lists.items() if text}}])
     op.entry = deps.journal.leave_behind(op.entry, write)
 
 
@@ -151,7 +171,7 @@ class UploadSnapshots(Step):
 
     @staticmethod
     def _sent_before(deps: Deps, op: Op) -> Result:
-        _forget(deps, op)
+        _forget(deps, op, image_of(op), given=True)
         return {}
 
 
@@ -176,9 +196,10 @@ def _is_whole(deps: Deps, op: Op) -> bool:
 
 
 class DropImages(Step):
-    """What a server that is deleted leaves at the image service: its shelved disk, and images that never got whole."""
+    """What a server that is deleted leaves at the image service: its shelved disk, and images that never got whole.
+    What its host put where the image service keeps images is the host's to remove, unless an image has it."""
 
-    uses = ("images",)
+    uses = (*ORDERS, "images", "journal")
     pure, lenient = True, True  # repeated as often as need be, and never undone
 
     def do(self, deps: Deps, ops: Sequence[Op]) -> Sequence[Result]:
@@ -187,7 +208,10 @@ class DropImages(Step):
             if memo is not None and memo.shelved_image_id:
                 discard(deps, memo.shelved_image_id)
             for left in op.asked(Arguments).images:
+                given = data_given(deps, left.image_id)
                 discard(deps, left.image_id, left.whole_stays)
+                if not given:
+                    _forget(deps, op, left.image_id, given)
         return [{} for _ in ops]
 
 
@@ -216,12 +240,14 @@ def image_of(op: Op) -> str:
     return image_wanted(op).id
 
 
-def snapshot_order(deps: Deps, op: Op) -> SnapshotOrder:
-    """The guest is quiesced where its image says ``os_require_quiesce``. Bug: the operation makes no image."""
+def snapshot_order(deps: Deps, op: Op, image_id: str = "") -> SnapshotOrder:
+    """The guest is quiesced where its image says ``os_require_quiesce``. Without an ``image_id`` of the image that the
+    operation makes. Bug: it makes none."""
     build = build_order(deps, op.server, op, fence(op))
     properties = op.server.image.properties if op.server.image else {}
+    quiesce = properties.get("os_require_quiesce", "").lower() in YES
     return SnapshotOrder(server_uuid=op.uuid, instance_name=build.instance_name, fence=build.fence, build=build,
-                         image_id=image_of(op), quiesce=properties.get("os_require_quiesce", "").lower() in YES)
+                         image_id=image_id or image_of(op), quiesce=quiesce)
 
 
 def discard(deps: Deps, image_id: str, whole_stays: bool = False) -> None:

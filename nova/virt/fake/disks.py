@@ -9,6 +9,7 @@ from pathlib import Path
 from nova import errors
 from nova.model.orders import BuildOrder, DiskSnapshot, SnapshotOrder, boots_from_volume
 from nova.virt.fake.hypervisor import Part, disk_name, file_name, knobbed
+from nova.virt.image_clones import CloneParent
 from nova.virt.interface import LocalImages
 
 BLOCK = 4096
@@ -19,7 +20,7 @@ class FakeDisks(Part):
     in_pool = False  # guests' disks are where all hosts see them, whether this host knows of the guest or not
 
     @knobbed
-    def create_disks(self, order: BuildOrder, images: LocalImages | None) -> None:
+    def create_disks(self, order: BuildOrder, images: LocalImages | None, parent: CloneParent | None = None) -> None:
         with self._hypervisor.changed(order) as guest:
             sizes = {disk_name(disk): disk.size_gb for disk in order.disks} or (
                 {} if boots_from_volume(order) else {"root": 0})
@@ -71,7 +72,7 @@ class FakeSnapshots(Part):
         return str(path) if path.exists() else None
 
     @knobbed
-    def drop_snapshot(self, server_uuid: str, image_id: str) -> None:
+    def drop_snapshot(self, server_uuid: str, image_id: str, given: bool = False) -> None:
         self._snapshot(server_uuid, image_id).unlink(missing_ok=True)
 
     def _snapshot(self, server_uuid: str, image_id: str) -> Path:

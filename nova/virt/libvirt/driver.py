@@ -160,7 +160,9 @@ class LibvirtDriver(interface.Driver):
                                         disks=tools.disks, config_drive=tools.config_drive)
         self.agent = self._agent
         self.snapshots = LibvirtSnapshots(hypervisor=hypervisor, agent=self._agent, folders=folders,
-                                          disks=tools.disks, images=tools.images, format=settings.snapshot_format)
+                                          disks=tools.disks, images=tools.images, format=settings.snapshot_format,
+                                          direct=tools.disks.backends.snapshots())
+        self.direct_snapshots = self.snapshots if self.snapshots.direct is not None else None
         releases = Releases(hypervisor=hypervisor, attempts=settings.detach_attempts,
                             timeout_s=settings.detach_timeout_s, clock=tools.clock)
         connections = VolumeConnections(
@@ -185,6 +187,7 @@ class LibvirtDriver(interface.Driver):
         self.diagnosis = self.device_places = LibvirtDiagnosis(hypervisor, folders, facts)
         self.packed = self.kept_orders = self.image_users = folders
         self.host_uptime = tools.host
+        self.image_clones = tools.disks.backends.image_clones()
 
     def connect(self) -> None:
         sandbox.check(self.tools.runner)

@@ -47,11 +47,11 @@ def test_build_when_the_limit_is_two_then_never_more_are_built_at_one_time(make_
     inside, most = [0], [0]
     create = world.driver.disks.create_disks
 
-    def counted(order, images):
+    def counted(order, images, parent):
         inside[0] += 1
         most[0] = max(most[0], inside[0])
         time.sleep(0.005)
-        create(order, images)
+        create(order, images, parent)
         inside[0] -= 1
     world.driver.disks.create_disks = counted
     assert all(outcome.ok for outcome in world.build(*_orders(12)))

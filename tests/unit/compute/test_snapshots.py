@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import threading
+from pathlib import Path
 
+import msgspec
 import pytest
 
 from nova import errors
 from nova.compute.service import ComputeParts
 from nova.model.orders import SnapshotOrder
+from nova.model.rbd_locations import RbdLocation
 from nova.model.services import Debt
 from nova.model.states import PowerState
 from tests.fakes.compute import HOST, beside, build_order, fence, guest_order, new_uuid, wait_until
@@ -172,3 +175,58 @@ def test_cleanup_when_a_snapshot_should_have_been_dropped_then_it_is(world, orde
                                   arguments={"image_id": IMAGE}),)
     world.restart()
     assert world.conductor.paid == [1] and world.driver.snapshots.snapshot_path(order.server_uuid, IMAGE) is None
+
+
+class InCeph:
+    """Snapshots of a driver that makes them in Ceph. ``file``: what is uploaded instead."""
+
+    def __init__(self, file: Path) -> None:
+        self.file, self.there, self.brought = file, True, 0
+
+    def location(self, image_id: str) -> RbdLocation | None:
+        return RbdLocation(fsid="f", pool="snapshots", image=image_id, snapshot="snap") if self.there else None
+
+    def bring(self, server_uuid: str, image_id: str) -> str:
+        self.brought += 1
+        self.there = False
+        self.file.write_bytes(b"brought")
+        return str(self.file)
+
+
+@pytest.fixture
+def in_ceph(world, tmp_path):
+    world.driver.direct_snapshots = made = InCeph(tmp_path / "brought")
+    return made
+
+
+def test_upload_when_the_image_service_takes_it_in_ceph_then_nothing_is_sent(world, order, in_ceph):
+    sent = world.one("upload_snapshots", snapshot_order(order, 2))
+    assert sent.ok and [one.image for one in world.store.offered] == [IMAGE]
+    assert IMAGE not in world.store.data and not in_ceph.brought and in_ceph.there
+
+
+@pytest.mark.parametrize("refusal", [errors.NotFound("an old Glance"), errors.Forbidden("no"), errors.Conflict("no"),
+                                     errors.Invalid("no"), errors.HostRefused("an old proxy")])
+def test_upload_when_the_image_service_refuses_it_in_ceph_then_it_is_sent_and_the_log_says_why(
+        world, order, in_ceph, refusal, caplog):
+    world.store.refusal = refusal
+    assert world.one("upload_snapshots", snapshot_order(order, 2)).ok
+    assert world.store.data[IMAGE] == b"brought" and refusal.message in caplog.text
+
+
+def test_upload_when_nobody_knows_whether_it_is_taken_then_it_fails_and_all_stays(world, order, in_ceph):
+    world.store.refusal = errors.service.Unavailable(service="image", reason="cut")
+    outcome = world.one("upload_snapshots", snapshot_order(order, 2))
+    assert not outcome.ok and outcome.error_kind == "unavailable" and in_ceph.there and not in_ceph.brought
+
+
+def test_drop_when_the_image_service_has_it_then_the_driver_hears_so(world, order, monkeypatch):
+    told = []
+    monkeypatch.setattr(world.driver.snapshots, "drop_snapshot", lambda *facts: told.append(facts[1:]))
+    for epoch, given in ((2, True), (3, False)):
+        world.one("drop_snapshots", msgspec.structs.replace(snapshot_order(order, epoch), given=given))
+    world.conductor.debts = (Debt(id=1, host=HOST, server_uuid=order.server_uuid, epoch=2, step="drop_snapshots",
+                                  arguments={"image_id": f"{IMAGE} other", "given": IMAGE}),)
+    world.service._cleanups.take(world.conductor.debts)
+    world.service._cleanups.do_open()
+    assert told == [(IMAGE, True), (IMAGE, False), (IMAGE, True), ("other", False)]

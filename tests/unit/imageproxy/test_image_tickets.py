@@ -7,7 +7,7 @@ import time
 import pytest
 
 from nova import errors
-from nova.imageproxy.gate import Gate, ImageRequest
+from nova.imageproxy.gate import FILE, LOCATIONS, RECORD, Gate, ImageRequest
 from nova.imageproxy.seen import SeenRequests
 from nova.model.image_seal import TicketSeal
 from nova.model.image_tickets import (
@@ -39,8 +39,8 @@ def request(given: ImageTicket, method: str = READ, data: bool = True, secret: s
     target = data_path(image_id) if data else record_path(image_id)
     wanted, length = parts.pop("range", ""), parts.pop("length", "")
     headers = proven_headers(given, host_key(secret, given.id), ProvenRequest(method, target, wanted, length, at))
-    return ImageRequest(method, image_id, data, wanted, length, headers[TICKET_HEADER], headers[TIME_HEADER],
-                        headers[PROOF_HEADER])
+    return ImageRequest(method, image_id, FILE if data else RECORD, wanted, length, headers[TICKET_HEADER],
+                        headers[TIME_HEADER], headers[PROOF_HEADER])
 
 
 def admit(asked: ImageRequest, gate: Gate | None = None) -> str:
@@ -77,8 +77,8 @@ def test_admit_when_the_ticket_has_expired_then_it_is_gone() -> None:
 
 
 @pytest.mark.parametrize("change", [
-    {"range": "bytes=100-"}, {"method": WRITE}, {"data": False}, {"time": "1700000000"}, {"proof": ""},
-    {"proof": "0" * 64}])
+    {"range": "bytes=100-"}, {"method": WRITE}, {"part": RECORD}, {"part": LOCATIONS}, {"time": "1700000000"},
+    {"proof": ""}, {"proof": "0" * 64}])
 def test_admit_when_headers_of_another_request_are_repeated_then_it_may_not(change: dict) -> None:
     with pytest.raises(errors.image.TicketNotProven):
         admit(request(ticket(IMAGE), range="bytes=5-")._replace(**change))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from stacklib import ceph, cinder, cli, credentials, novaconf, ports, up
+from stacklib import ceph, cinder, cli, credentials, glance, libvirt, novaconf, ports, up
 from stacklib.errors import StackError
 from stacklib.layout import Choices, Layout
 from stacklib.packages import PACKAGES
@@ -27,6 +27,7 @@ def layout(make_layout):
 def stack(short_path, secrets, monkeypatch):
     """Debian's user `ceph` may not be there."""
     monkeypatch.setattr(ceph, "OWNER", None)
+    monkeypatch.setattr(ceph, "SERVICE_USER", None)
     return Stack(Layout(short_path, Choices(sandbox=True, hosts=2, volumes="ceph")), secrets, None)
 
 
@@ -48,10 +49,24 @@ def test_install_when_nothing_is_said_then_ceph_is_left_out_and_it_may_be_said()
     assert cli.parser().parse_args(["install", "--parts", "ceph"]).parts == ("ceph",)
 
 
-def test_up_when_it_is_no_sandbox_then_the_words_name_what_was_asked_for():
-    with pytest.raises(StackError) as error:
-        cli.choices(cli.parser().parse_args(["up", "--volumes", "ceph"]))
-    assert "--sandbox --volumes ceph" in error.value.hint
+def test_up_when_it_is_no_sandbox_then_ceph_is_on_the_machine_itself_at_its_loopback_alone(make_layout, secrets):
+    alone = make_layout(volumes="ceph")
+    assert cli.choices(cli.parser().parse_args(["up", "--volumes", "ceph"])) == alone.choices
+    assert {"ceph"} < set(up.parts_of(alone)) and {"ceph", "ceph-v1"} <= ports.wanted(alone)
+    assert "public_addr = 127.0.0.1\n" in ceph.settings(alone, secrets, alone.etc)
+    [host] = alone.computes
+    told = novaconf.compute(alone, secrets, host)["libvirt"]
+    assert told["images_type"] == "rbd" and told["images_rbd_ceph_conf"] == str(ceph.conf_file(alone, host.name))
+
+
+def test_clean_when_ceph_was_on_the_machine_itself_then_its_keys_go_from_libvirt(make_layout, secrets, monkeypatch):
+    ran: list[list[str]] = []
+    monkeypatch.setattr(libvirt.shutil, "which", lambda name: name)
+    monkeypatch.setattr(libvirt.subprocess, "run", lambda argv, **_: ran.append(argv))
+    for choices in ({"volumes": "ceph"}, {"volumes": "nfs"}, {}):
+        libvirt.forget_secrets(Stack(make_layout(**choices), secrets, None))
+    assert [argv[-1] for argv in ran] == [secrets.uuid("ceph-secret-nova"), secrets.uuid("ceph-secret-cinder")]
+    assert cinder.back_end(make_layout(volumes="ceph"), secrets)["rbd_secret_uuid"] == ran[1][-1]
 
 
 def test_daemons_then_they_run_in_the_foreground_at_the_controllers_address_alone(layout, secrets):
@@ -66,9 +81,12 @@ def test_daemons_then_they_run_in_the_foreground_at_the_controllers_address_alon
 
 
 def test_users_then_each_has_the_pools_that_it_needs_and_no_more():
-    may = {name: ceph.CAPS[name]["osd"] for name in (ceph.CINDER, ceph.NOVA)}
-    assert may == {ceph.CINDER: "profile rbd pool=volumes, profile rbd-read-only pool=images",
-                   ceph.NOVA: "profile rbd pool=vms, profile rbd-read-only pool=images"}
+    may = {name: ceph.CAPS[name]["osd"] for name in (ceph.CINDER, ceph.GLANCE, ceph.NOVA)}
+    read = "profile rbd-read-only pool=images, profile rbd-read-only pool=snapshots"
+    assert may == {
+        ceph.CINDER: f"profile rbd pool=volumes, {read}",
+        ceph.GLANCE: "profile rbd pool=images, profile rbd pool=snapshots",
+        ceph.NOVA: "profile rbd pool=vms, profile rbd pool=snapshots, profile rbd-read-only pool=images"}
     assert all(ceph.CAPS[name]["mon"] == "profile rbd" for name in may)
 
 
@@ -77,10 +95,11 @@ def test_keys_then_hosts_have_those_of_guests_and_volumes_and_never_the_administ
     found = {path.parent.name: sorted(one.name for one in path.parent.glob("*.keyring"))
              for path in stack.layout.etc.glob("ceph*/ceph.conf")}
     assert found == {"ceph": ["ceph.client.admin.keyring", "ceph.client.cinder.keyring"],
+                     "ceph-glance": ["ceph.client.glance.keyring"],
                      **{f"ceph-{host}": ["ceph.client.cinder.keyring", "ceph.client.nova.keyring"]
                         for host in ("host1", "host2")}}
     keyrings = [*stack.layout.state.rglob("*keyring")]
-    assert len(keyrings) == 8 and {path.stat().st_mode & 0o777 for path in keyrings} == {0o600}
+    assert len(keyrings) == 9 and {path.stat().st_mode & 0o777 for path in keyrings} == {0o600}
 
 
 def test_key_then_it_is_what_cephx_reads_and_the_same_when_it_is_asked_for_again(secrets):
@@ -95,6 +114,23 @@ def test_cinder_conf_when_ceph_is_behind_it_then_it_has_the_pool_and_no_key(layo
     assert conf["ceph"]["rbd_pool"] == "volumes" and conf["ceph"]["rbd_user"] == "cinder"
     assert not [name for name in ceph.CAPS if secrets.ceph_key(name) in text]
     assert cinder.binds(Stack(layout, secrets, None), "host1") == ()
+
+
+def test_glance_when_there_is_ceph_then_new_images_go_there_and_locations_are_not_told_to_users(layout, secrets):
+    conf = parsed(text := glance.settings(layout, secrets))
+    assert conf["glance_store"]["default_backend"] == "ceph" and conf["DEFAULT"]["enabled_backends"] == (
+        "ceph:rbd, snapshots:rbd, local:file")
+    assert (conf["snapshots"]["rbd_store_pool"], conf["snapshots"]["rbd_store_user"]) == ("snapshots", "glance")
+    assert conf["oslo_concurrency"]["lock_path"].startswith(str(layout.data))
+    assert (conf["ceph"]["rbd_store_pool"], conf["ceph"]["rbd_store_user"]) == ("images", "glance")
+    assert conf["ceph"]["rbd_store_ceph_conf"] == f"{layout.etc}/ceph-glance/ceph.conf"
+    assert "show_multiple_locations" not in text and "show_image_direct_url" not in text
+    assert not [name for name in ceph.CAPS if secrets.ceph_key(name) in text]
+
+
+def test_glance_when_there_is_no_ceph_then_images_are_files(make_layout, secrets):
+    conf = parsed(glance.settings(make_layout(sandbox=True, volumes="nfs"), secrets))
+    assert conf["DEFAULT"]["enabled_backends"] == "local:file" and "ceph" not in conf
 
 
 def test_hosts_then_their_guests_disks_are_in_the_pool_by_one_secret(layout, secrets):
@@ -124,8 +160,9 @@ def test_ports_when_there_is_no_ceph_then_its_ports_are_not_asked_for(layout, ma
     assert not {"ceph", "ceph-v1"} & ports.wanted(make_layout(sandbox=True, volumes="nfs"))
 
 
-def test_modules_when_cinders_environment_has_no_ceph_then_debians_are_linked_once(tmp_path, monkeypatch):
-    debian, packages = tmp_path / "debian", tmp_path / "cinder/lib/python3.11/site-packages"
+@pytest.mark.parametrize("venv", ["cinder", "nextdoor"])
+def test_modules_when_an_environment_has_no_ceph_then_debians_are_linked_once(tmp_path, monkeypatch, venv):
+    debian, packages = tmp_path / "debian", tmp_path / venv / "lib/python3.11/site-packages"
     packages.mkdir(parents=True)
     debian.mkdir()
     for name in ("rados", "rbd", "rgw"):

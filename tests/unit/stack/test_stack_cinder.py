@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import configparser
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -29,13 +30,15 @@ def plain(make_layout):
 
 def test_up_when_volumes_are_said_then_their_back_end_and_without_it_none():
     assert cli.choices(parse("up", "--sandbox", "--volumes", "nfs")).volumes == "nfs"
+    assert cli.choices(parse("up", "--volumes", "nfs")).volumes == "nfs"
     assert cli.choices(parse("up")).volumes == "" and Choices().volumes == ""
     assert Choices(volumes="nfs").differences(Choices()) == ["volumes"]
 
 
-@pytest.mark.parametrize("words", [(), ("--sandbox", "--auth", "noauth2"), ("--sandbox", "--database", "postgresql")])
+@pytest.mark.parametrize("words", [("--auth", "noauth2"), ("--sandbox", "--auth", "noauth2"),
+                                   ("--sandbox", "--database", "postgresql")])
 def test_up_when_volumes_are_said_beside_what_they_were_not_tried_with_then_refused(words):
-    with pytest.raises(StackError, match="a sandbox with Keystone and MariaDB"):
+    with pytest.raises(StackError, match="tried with Keystone and MariaDB alone"):
         cli.choices(parse("up", "--volumes", "nfs", *words))
 
 
@@ -104,3 +107,73 @@ def test_sudo_when_cinder_calls_it_then_the_program_runs_without_its_options(tmp
     path.chmod(0o755)
     assert subprocess.run([path, "-n", "-E", "echo", "-n", "done"], capture_output=True, text=True,
                           check=True).stdout == "done"
+
+
+class Alone:
+    """On the machine itself. ``mounts``: what is mounted, by commands that only say so."""
+
+    def __init__(self, path, secrets):
+        self.stack = Stack(Layout(path, Choices(volumes="nfs")), secrets, None)
+        self.table, self.mounts, self.ran = path / "mountinfo", [str(path.parent / "another")], []
+        self.write()
+
+    def write(self):
+        self.table.write_text("".join(f"36 35 98:0 / {one} rw - ext4 /dev/x rw\n" for one in self.mounts))
+
+    def mount(self, _stack, _name, argv, **_):
+        self.ran.append(argv)
+        self.mounts.append(argv[-1])
+        self.write()
+
+    def unmount(self, argv, **_):
+        self.mounts.remove(argv[-1])
+        self.write()
+        return subprocess.CompletedProcess(argv, 0)
+
+
+@pytest.fixture
+def alone(short_path, secrets, monkeypatch):
+    made = Alone(short_path, secrets)
+    monkeypatch.setattr(cinder, "MOUNTS", made.table)
+    monkeypatch.setattr(Stack, "command", lambda *words, **options: made.mount(*words, **options))
+    monkeypatch.setattr(cinder.subprocess, "run", made.unmount)
+    return made
+
+
+def test_share_on_the_machine_itself_when_up_runs_twice_then_it_is_mounted_once_for_cinder_and_once_for_the_host(alone):
+    for _ in range(2):
+        cinder.mount(alone.stack)
+    layout, name = alone.stack.layout, cinder.share_directory()
+    source = str(layout.data / "cinder" / "volumes")
+    assert [argv[:3] for argv in alone.ran] == [["mount", "--bind", source]] * 2
+    state = layout.nova_state(layout.computes[0].name)
+    assert [argv[3] for argv in alone.ran] == [f"{layout.data}/cinder/mnt/{name}", f"{state}/mnt/{name}"]
+
+
+def test_clean_when_the_share_is_mounted_then_it_is_unmounted_and_nothing_else_is(alone):
+    before = list(alone.mounts)
+    cinder.mount(alone.stack)
+    for _ in range(2):
+        cinder.unmount(alone.stack.layout)
+    assert alone.mounts == before
+
+
+def test_clean_when_the_share_is_in_use_then_it_is_said_and_no_volume_is_removed(alone, monkeypatch):
+    cinder.mount(alone.stack)
+    monkeypatch.setattr(cinder.subprocess, "run", lambda argv, **_: subprocess.CompletedProcess(
+        argv, 32, "", "target is busy"))
+    with pytest.raises(StackError, match="target is busy"):
+        cinder.unmount(alone.stack.layout)
+
+
+def test_mounts_when_a_path_has_a_space_then_it_is_found(monkeypatch, tmp_path):
+    (tmp_path / "table").write_text("36 35 98:0 / /s\\040t/a rw - x y rw\n36 35 98:0 / /s\\040t/a/b rw - x y rw\n")
+    monkeypatch.setattr(cinder, "MOUNTS", tmp_path / "table")
+    assert cinder.mounted_below(Path("/s t")) == ["/s t/a/b", "/s t/a"]
+
+
+def test_stages_when_the_share_is_on_the_machine_itself_then_libvirtd_and_cinder_wait_for_it(alone, make_layout):
+    stages = {stage.name: stage for stage in up._stages(alone.stack, neighbours_only=False)}
+    assert "share" in stages["hypervisors"].after and "share" in stages["cinder"].after
+    sandbox = Stack(make_layout(sandbox=True, volumes="nfs"), alone.stack.secrets, None)
+    assert "share" not in {stage.name for stage in up._stages(sandbox, neighbours_only=True)}

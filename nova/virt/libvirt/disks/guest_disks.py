@@ -12,6 +12,7 @@ from nova.model.images import Image
 from nova.model.orders import BuildOrder
 from nova.privileged import disk_exports
 from nova.virt import image_files
+from nova.virt.image_clones import CloneParent
 from nova.virt.interface import LocalImages
 from nova.virt.libvirt.disks import plan
 from nova.virt.libvirt.disks.backends.files import scratch
@@ -33,9 +34,9 @@ class LibvirtDisks:
     config_drive: ConfigDrive
     tpms: Tpms
 
-    def create_disks(self, order: BuildOrder, images: LocalImages | None) -> None:
+    def create_disks(self, order: BuildOrder, images: LocalImages | None, parent: CloneParent | None = None) -> None:
         folder = self.folders.of(order.server_uuid)
-        base = base_of(order.image if plan.has_image_disk(order) else None, images)
+        base = parent or base_of(order.image if plan.has_image_disk(order) else None, images)
         if base is not None and order.image is not None and order.image.disk_format != "iso":
             root_gb = next((disk.size_gb for disk in plan.wanted_disks(order) if disk.kind == "root"), 0)
             if root_gb:

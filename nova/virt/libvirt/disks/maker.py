@@ -10,6 +10,7 @@ from nova import concurrency
 from nova.model.orders import BuildOrder
 from nova.privileged.qemu_img import QemuImg
 from nova.privileged.runner import CommandRunner
+from nova.virt.image_clones import CloneParent
 from nova.virt.libvirt.disks import filesystems
 from nova.virt.libvirt.disks.backends import Backends, Format, Space
 from nova.virt.libvirt.disks.backends.files import whole
@@ -26,16 +27,19 @@ class DiskMaker:
                  host: Callable[[], str] = lambda: "", clock: concurrency.Clock | None = None) -> None:
         self._settings, self.backends = settings, Backends(settings, tool, runner, host, clock)
 
-    def make(self, order: BuildOrder, folder: Folder, disks: tuple[DiskRecord, ...], base: Base | None) -> None:
+    def make(self, order: BuildOrder, folder: Folder, disks: tuple[DiskRecord, ...],
+             base: Base | CloneParent | None) -> None:
         """Every disk that is not there yet. HostRefused when there is no space."""
         for disk in disks:
             backend = self.backends.of(disk)
             if not backend.exists(folder, disk):
-                if disk.kind == "root":
-                    backend.create_root(folder, disk, base)
-                else:
+                if disk.kind != "root":
                     wanted = Format(self._filesystem(order, disk), filesystems.label(disk.kind, disk.index))
                     backend.create_empty(folder, disk, wanted)
+                elif isinstance(base, CloneParent):
+                    self.backends.pooled(disk).create_clone(folder, disk, base, whole=order.image_goes)
+                else:
+                    backend.create_root(folder, disk, base)
             backend.own(folder, disk)
 
     def make_root(self, folder: Folder, disk: DiskRecord, base: Base | None) -> None:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import msgspec
 
 from nova.model.orders import BuildOrder, Disk, boots_from_volume
+from nova.virt.image_clones import CloneParent
 from nova.virt.libvirt.disks.records import DiskRecord
 from nova.virt.libvirt.settings import LibvirtSettings
 
@@ -23,7 +24,7 @@ class Base(NamedTuple):
     size_bytes: int
 
 
-def plan(order: BuildOrder, settings: LibvirtSettings, base: Base | None) -> tuple[DiskRecord, ...]:
+def plan(order: BuildOrder, settings: LibvirtSettings, base: Base | CloneParent | None) -> tuple[DiskRecord, ...]:
     """Root, ephemeral and swap disks, in the order in which the guest sees them."""
     ranks = ("root", "ephemeral", "swap")
     wanted = sorted((disk for disk in wanted_disks(order) if disk.kind in ranks),
@@ -69,16 +70,16 @@ def config_drive(settings: LibvirtSettings, size_bytes: int = 0) -> DiskRecord:
     return DiskRecord(kind="config", name=CONFIG_NAME, format="raw", size_bytes=size_bytes, device=device)
 
 
-def _root(order: BuildOrder, disk: Disk, settings: LibvirtSettings, base: Base | None) -> DiskRecord:
+def _root(order: BuildOrder, disk: Disk, settings: LibvirtSettings, base: Base | CloneParent | None) -> DiskRecord:
     size = disk.size_gb * GIB
     if base is None:
         return DiskRecord(kind="root", name="disk", format=_format(settings), size_bytes=size)
     cdrom = order.image is not None and order.image.disk_format == "iso"
     size = base.size_bytes if cdrom or not size else size
-    overlay = settings.cow
+    below = base if settings.cow and isinstance(base, Base) else None
     return DiskRecord(kind="root", name="disk", format=_format(settings), size_bytes=whole_sectors(size),
-                      device="cdrom" if cdrom else "disk", backing=base.path if overlay else None,
-                      backing_format=base.format if overlay else None)
+                      device="cdrom" if cdrom else "disk", backing=below.path if below else None,
+                      backing_format=below.format if below else None)
 
 
 def _empty(disk: Disk, settings: LibvirtSettings) -> DiskRecord:

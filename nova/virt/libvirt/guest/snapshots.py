@@ -18,10 +18,12 @@ from typing import NamedTuple
 
 from nova import concurrency, errors
 from nova.model.orders import DiskSnapshot, SnapshotOrder
+from nova.model.rbd_locations import RbdLocation
 from nova.privileged.qemu_img import ImageFile, QemuImg
 from nova.virt.libvirt.disks.backends.files import PART
 from nova.virt.libvirt.disks.folders import Folder, Folders
 from nova.virt.libvirt.disks.maker import DiskMaker
+from nova.virt.libvirt.disks.rbd_snapshots import RbdSnapshots
 from nova.virt.libvirt.disks.records import DiskRecord
 from nova.virt.libvirt.disks.refusals import as_refusals
 from nova.virt.libvirt.guest.agent import LibvirtAgent
@@ -32,6 +34,7 @@ from nova.virt.libvirt.xml import running
 LOG = logging.getLogger(__name__)
 
 PREFIX = "snapshot."
+ROOT_NAME = "disk"
 LIVE_FORMAT = "qcow2"  # what a live copy is written as: raw ones would take the whole disk's space, not only its data's
 POLL_S, POLL_PART, LONGEST_POLL_S = 0.01, 0.05, 1.0  # a copy is waited for a twentieth longer than it takes
 STALLED_S = 300.0  # a copy that does not get on for so long is given up
@@ -59,7 +62,7 @@ class SnapshotPlan(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class LibvirtSnapshots:
-    """``format`` None: that of the guest's disk."""
+    """``format`` None: that of the guest's disk. ``direct``: what makes snapshots within Ceph, where that is wanted."""
 
     hypervisor: LibvirtHypervisor
     agent: LibvirtAgent
@@ -67,12 +70,16 @@ class LibvirtSnapshots:
     disks: DiskMaker
     images: QemuImg
     format: str | None
+    direct: RbdSnapshots | None = None
 
     def take_snapshot(self, order: SnapshotOrder) -> DiskSnapshot:
         plan = self._planned_snapshot(order)
         if (found := _find(plan.folder, order.image_id)) is not None:
             return _described(found, plan.root)
         self._clean_snapshot(plan.uuid, order.image_id)
+        if self.direct is not None and plan.root.pooled and self._made_in_ceph(self.direct, plan, order):
+            size = plan.root.size_bytes
+            return DiskSnapshot(format="raw", size_bytes=size, virtual_size_bytes=size, in_ceph=True)
         _check_space(plan)
         try:
             for _ in range(TRIES):
@@ -91,10 +98,48 @@ class LibvirtSnapshots:
         found = _find(self.folders.of(server_uuid), image_id)
         return str(found) if found is not None else None
 
-    def drop_snapshot(self, server_uuid: str, image_id: str) -> None:
+    def drop_snapshot(self, server_uuid: str, image_id: str, given: bool = False) -> None:
         self._clean_snapshot(server_uuid, image_id)
+        if self.direct is not None and not given:
+            with as_refusals():
+                self.direct.drop(f"{server_uuid}_{ROOT_NAME}", image_id)
         if (found := _find(self.folders.of(server_uuid), image_id)) is not None:
             found.unlink(missing_ok=True)
+
+    # --- within Ceph: nova.virt.direct_snapshots
+
+    def location(self, image_id: str) -> RbdLocation | None:
+        _stem(image_id)
+        with as_refusals():
+            return self.direct.find(image_id) if self.direct is not None else None
+
+    def bring(self, server_uuid: str, image_id: str) -> str:
+        assert self.direct is not None
+        folder = self.folders.of(server_uuid)
+        target = folder.file(f"{_stem(image_id)}raw")
+        part = target.with_name(f"{target.name}{PART}")
+        try:
+            with as_refusals():
+                self.images.convert(ImageFile(self.direct.kept.pool.uri(image_id), "raw"), ImageFile(str(part), "raw"))
+            part.chmod(0o600)
+            os.replace(part, target)
+        finally:
+            part.unlink(missing_ok=True)
+        self.direct.drop(f"{server_uuid}_{ROOT_NAME}", image_id)
+        return str(target)
+
+    def _made_in_ceph(self, direct: RbdSnapshots, plan: SnapshotPlan, order: SnapshotOrder) -> bool:
+        """False where Ceph or this host's user of it can not, which a copy to a file may make good."""
+        try:
+            with as_refusals():
+                if direct.find(order.image_id) is None:
+                    quiet = self.agent.quiet(plan.uuid, _must_be_quiet(order))
+                    direct.make(plan.root.place.rpartition("/")[2], order.image_id, quiet)
+        except errors.HostRefused as error:
+            LOG.warning("the snapshot is copied to a file, and not made in Ceph: %s", error.message,
+                        extra={"server": plan.uuid})
+            return False
+        return True
 
     def _planned_snapshot(self, order: SnapshotOrder) -> SnapshotPlan:
         folder = self.folders.of(order.server_uuid)

@@ -47,6 +47,7 @@ class LibvirtSettings:
     rbd_conf: str = ""
     rbd_secret: str = ""
     rbd_connect_s: int = 5
+    snapshot_pool: str = ""  # of images made of servers; empty: they are uploaded
     rbd_retries: int = 12
     rbd_retry_s: int = 5
     preallocate: bool = False
@@ -126,7 +127,10 @@ def _store(libvirt: Options) -> dict[str, Library]:
     if libvirt.rbd_user and not libvirt.rbd_secret_uuid:
         raise errors.config.Libvirt(option="[libvirt]rbd_user",
                                     reason="[libvirt]rbd_secret_uuid must name libvirt's secret with its key")
-    return {"store": "rbd", "place": libvirt.images_rbd_pool, **rbd}
+    if libvirt.images_rbd_snapshot_pool == libvirt.images_rbd_pool:
+        raise errors.config.Libvirt(option="[libvirt]images_rbd_snapshot_pool",
+                                    reason="it is the pool of the guests' disks; images need another")
+    return {"store": "rbd", "place": libvirt.images_rbd_pool, "snapshot_pool": libvirt.images_rbd_snapshot_pool, **rbd}
 
 
 def _cache_modes(libvirt: Options) -> dict[str, Library]:

@@ -472,6 +472,7 @@ def test_unshelve_of_an_offloaded_server_then_the_guest_is_built_from_the_shelve
     built = cloud.computes["host1"].built()[-1]
     assert (built.image.id, dict(built.image.properties), dict(built.metadata)) == (
         image.id, {"hw_disk_bus": "virtio"}, {"role": "web"})
+    assert built.image_goes and not cloud.computes["host1"].built()[0].image_goes
     assert (row.vm_state, row.host, row.node, row.image_id, row.memo.shelved_image_id) == (
         "active", "host1", "host1", BASE, None)
     assert cloud.addresses()[uuid] == address and not cloud.image_service.of_server(uuid)

@@ -25,8 +25,9 @@ from tests.unit.virt.libvirt.orders import settings
 pytestmark = tools
 
 
-def test_driver_has_all_parts_but_power_over_its_host(rig):
-    assert {name for name in interface.Driver.__annotations__ if getattr(rig.driver, name) is None} == {"host_power"}
+def test_driver_when_its_disks_are_files_then_it_has_all_parts_but_those_of_ceph_and_power_over_its_host(rig):
+    assert {name for name in interface.Driver.__annotations__ if getattr(rig.driver, name) is None} == {
+        "host_power", "image_clones", "direct_snapshots"}
 
 
 

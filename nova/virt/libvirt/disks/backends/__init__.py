@@ -14,6 +14,8 @@ from nova.virt.libvirt.disks.backends.interface import Backend, Format, PooledBa
 from nova.virt.libvirt.disks.backends.lvm import LogicalVolumes
 from nova.virt.libvirt.disks.backends.pool import PoolHosts, PoolTrash
 from nova.virt.libvirt.disks.backends.rbd import RbdDisks
+from nova.virt.libvirt.disks.image_clones import RbdImageClones
+from nova.virt.libvirt.disks.rbd_snapshots import RbdSnapshots
 from nova.virt.libvirt.disks.records import DiskRecord
 from nova.virt.libvirt.settings import LibvirtSettings
 
@@ -65,8 +67,19 @@ class Backends:
         return self.of(DiskRecord(kind="root", name="disk", format="raw", size_bytes=0, store=self._settings.store,
                                   place=place)).space()
 
+    def image_clones(self) -> RbdImageClones | None:
+        """What new root disks are made clones of. None where disks are not in Ceph."""
+        return RbdImageClones(self._pool(self._settings.place)) if self._settings.store == "rbd" else None
+
+    def snapshots(self) -> RbdSnapshots | None:
+        """What makes snapshots within Ceph. None: they are files."""
+        settings = self._settings
+        if settings.store != "rbd" or not settings.snapshot_pool:
+            return None
+        return RbdSnapshots(self._pool(settings.place), self._pool(settings.snapshot_pool))
+
     def _rbd(self, pool: str) -> RbdDisks:
-        return RbdDisks(self._pool(pool), self._tool, self._runner, self._hosts, self._trash)
+        return RbdDisks(self._pool(pool), self._tool, self._runner, self._hosts, self._trash, self.snapshots())
 
     def _pool(self, name: str) -> Rbd:
         settings = self._settings

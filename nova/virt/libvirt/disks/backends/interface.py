@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
+from nova.virt.image_clones import CloneParent
 from nova.virt.libvirt.disks.folders import Folder
 from nova.virt.libvirt.disks.plan import Base
 from nova.virt.libvirt.disks.records import DiskRecord
@@ -55,6 +56,10 @@ class Backend(Protocol):
 
 class PooledBackend(Backend, Protocol):
     """A back end whose disks all hosts see. Each call may be repeated."""
+
+    def create_clone(self, folder: Folder, disk: DiskRecord, parent: CloneParent, whole: bool) -> None:
+        """A disk that shows an image of the image service's, of the record's size. ``whole``: it has a copy of all that
+        it shows, so that the image may go."""
 
     def replace(self, folder: Folder, disk: DiskRecord, file: Path) -> None:
         """The disk has the content of a raw file from now on, and is this host's."""

@@ -1,5 +1,5 @@
-"""Images in a Ceph pool: ``place`` of a record is pool/image. A root disk is a clone of its image, which the pool has
-once; every host sees the same disks.
+"""Images in a Ceph pool: ``place`` of a record is pool/image. A root disk is a clone of its image: of the image
+service's own where that is in the same cluster, else of a copy that the pool has once. Every host sees the same disks.
 
 So a disk says whose it is: ``nova-host`` is the host that may remove it (or nobody, ``-``: whoever has a record of it
 may). A host that a guest left in a cold move has the disk as it was then in the snapshot ``nova-resize``. Until the
@@ -12,14 +12,16 @@ import contextlib
 from pathlib import Path
 
 from nova.privileged.qemu_img import ImageFile, QemuImg
-from nova.privileged.rbd import Rbd
+from nova.privileged.rbd import SNAPSHOT, Rbd
 from nova.privileged.runner import CommandRunner
+from nova.virt.image_clones import CloneParent
 from nova.virt.libvirt.disks import filesystems
 from nova.virt.libvirt.disks.backends.files import format_file, scratch
 from nova.virt.libvirt.disks.backends.interface import Format, Space
 from nova.virt.libvirt.disks.backends.pool import PoolHosts, PoolTrash
 from nova.virt.libvirt.disks.folders import Folder
 from nova.virt.libvirt.disks.plan import Base
+from nova.virt.libvirt.disks.rbd_snapshots import RbdSnapshots
 from nova.virt.libvirt.disks.records import DiskRecord
 
 PART = ".part"
@@ -29,10 +31,14 @@ NOBODY = "-"
 
 
 class RbdDisks:
+    """``snapshots``: those that are made within Ceph, where the operator wants that."""
+
     shared = True
 
-    def __init__(self, rbd: Rbd, tool: QemuImg, runner: CommandRunner, hosts: PoolHosts, trash: PoolTrash) -> None:
+    def __init__(self, rbd: Rbd, tool: QemuImg, runner: CommandRunner, hosts: PoolHosts, trash: PoolTrash,
+                 snapshots: RbdSnapshots | None = None) -> None:
         self._rbd, self._tool, self._runner, self._hosts, self._trash = rbd, tool, runner, hosts, trash
+        self._snapshots = snapshots
 
     def exists(self, folder: Folder, disk: DiskRecord) -> bool:
         return self._rbd.size(_name(disk)) is not None
@@ -45,6 +51,15 @@ class RbdDisks:
             self._rbd.clone(self._base(folder, base), part)
             if disk.size_bytes > base.size_bytes:
                 self._rbd.resize(part, disk.size_bytes)
+        self._rbd.rename(part, _name(disk))
+
+    def create_clone(self, folder: Folder, disk: DiskRecord, parent: CloneParent, whole: bool) -> None:
+        part, location = self._old_part_gone(disk), parent.location
+        self._rbd.clone_of(location.pool, location.image, location.snapshot, part)
+        if whole:
+            self._rbd.flatten(part)
+        if disk.size_bytes > parent.size_bytes:
+            self._rbd.resize(part, disk.size_bytes)
         self._rbd.rename(part, _name(disk))
 
     def create_empty(self, folder: Folder, disk: DiskRecord, wanted: Format) -> None:
@@ -72,6 +87,8 @@ class RbdDisks:
         if KEPT in notes:
             self.disown(folder, disk)
         elif notes.get(OWNER, NOBODY) in (NOBODY, folder.host):
+            if self._snapshots is not None:
+                self._snapshots.abandon(_name(disk))
             self._remove(_name(disk))
 
     def space(self) -> Space:
@@ -144,7 +161,7 @@ class RbdDisks:
     def _base(self, folder: Folder, base: Base) -> str:
         """The pool's copy of the image, made by the first host that needs it; another's, should it be quicker."""
         name = f"{BASE}{Path(base.path).name}"
-        if self._rbd.frozen(name):
+        if SNAPSHOT in self._rbd.frozen(name):
             return name
         if self._rbd.size(name) is None:
             self._bring_base(folder, base, name)
