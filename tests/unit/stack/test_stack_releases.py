@@ -52,7 +52,10 @@ def test_activate_when_it_is_active_then_the_previous_one_stays(there):
 def test_activate_when_a_process_runs_from_an_older_one_then_that_is_kept_until_it_ends(there):
     activate(there, "nova-1")
     program = str(there.venvs / "nova-1" / "bin" / "nova-api")
-    with subprocess.Popen([sys.executable, "-c", "input()", program], stdin=subprocess.PIPE):
+    script = "print(flush=True); input()"
+    with subprocess.Popen([sys.executable, "-c", script, program], stdin=subprocess.PIPE,
+                          stdout=subprocess.PIPE) as runs:
+        assert runs.stdout and runs.stdout.readline()  # before it runs, the kernel may show no command of it yet
         activate(there, "nova-2", "nova-3")
         assert (there.venvs / "nova-1").is_dir()
     activate(there, "nova-3")
