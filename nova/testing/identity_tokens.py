@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 
 from keystoneauth1 import fixture
 
@@ -51,13 +51,13 @@ def issue(directory: Directory, call: FakeCall) -> FakeAnswer:
 
 def validate(directory: Directory, call: FakeCall) -> FakeAnswer:
     """GET, HEAD /v3/auth/tokens: what a token says, to services and to its owner. 404 for one that is not valid."""
-    text, issued = _subject(directory, call)
+    text, issued = _subject(directory, call, VALIDATORS)
     return FakeAnswer(200, token_body(directory, issued, "nocatalog" not in call.http.GET), {"X-Subject-Token": text})
 
 
 def revoke(directory: Directory, call: FakeCall) -> None:
-    """DELETE /v3/auth/tokens."""
-    text, _issued = _subject(directory, call)
+    """DELETE /v3/auth/tokens: one's own, or anybody's by an administrator."""
+    text, _issued = _subject(directory, call, {"admin"})
     del directory.tokens[text]
 
 
@@ -223,11 +223,11 @@ def _valid(directory: Directory, text: str, or_expired: bool = False) -> IssuedT
     return issued if issued.scope == UNSCOPED or _roles(directory, issued) else None
 
 
-def _subject(directory: Directory, call: FakeCall) -> tuple[str, IssuedToken]:
-    """The token that the request is about: anybody's for services, one's own for others. 401, 403, 404."""
+def _subject(directory: Directory, call: FakeCall, roles: Set[str]) -> tuple[str, IssuedToken]:
+    """The token that the request is about: anybody's for these roles, one's own for others. 401, 403, 404."""
     text = call.http.headers.get("X-Subject-Token", "")
     caller = call.caller
-    asks_for_others = bool(VALIDATORS & caller.roles)
+    asks_for_others = bool(roles & caller.roles)
     issued = _valid(directory, text, asks_for_others and call.http.GET.get("allow_expired") in ("1", "true", "True"))
     if not asks_for_others and (issued is None or issued.user_id != caller.user_id):
         raise FakeError(403, "You are not authorized to perform the requested action: identity:validate_token.")

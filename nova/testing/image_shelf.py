@@ -19,6 +19,14 @@ class ImageShelf:
         self.used_ids: set[str] = set()
         self.members: dict[str, dict[str, dict[str, Json]]] = {}
 
+    def insert(self, image: dict[str, Json]) -> dict[str, Json]:
+        """The new image. 409 for an id that is or was an image's: an upload to the old one may still run."""
+        if image["id"] in self.used_ids:
+            raise FakeError(409, f"Image ID {image['id']} already exists!")
+        self.used_ids.add(image["id"])
+        self.images[image["id"]] = image
+        return image
+
     def seen(self, call: FakeCall) -> dict[str, Json]:
         """The image that the path names. 404, also where the caller may not see it."""
         image_id = call.named["image_id"]

@@ -6,7 +6,7 @@ Source: the Image API reference; facts of the real service in tests/fakes/glance
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from http.client import responses
 from pathlib import Path
 
@@ -19,7 +19,17 @@ from nova.testing.image_data import PART, DataFacts, DataFolder, DataParts
 from nova.testing.image_members import ROUTES as MEMBER_ROUTES
 from nova.testing.image_schemas import SCHEMAS
 from nova.testing.image_shelf import ImageShelf, check_writer
-from nova.testing.service import FakeAnswer, FakeCall, FakeError, FakeRoute, FakeService, Identify, admin, anybody
+from nova.testing.service import (
+    FakeAnswer,
+    FakeCall,
+    FakeError,
+    FakeRoute,
+    FakeService,
+    Identify,
+    TokenOwner,
+    admin,
+    anybody,
+)
 from nova.web.query import query_pairs
 
 PATCH_TYPE = "application/openstack-images-v2.1-json-patch"
@@ -35,6 +45,14 @@ class FakeGlance(FakeService[ImageShelf]):
     def __init__(self, identify: Identify, folder: Path | None = None) -> None:
         lock = threading.RLock()
         super().__init__("fake Glance", ImageShelf(DataFolder(folder), lock), ROUTES, identify, lock)
+
+    def add(self, data: Iterable[bytes], owner: TokenOwner, **members: Json) -> str:
+        """An image to begin with, of the owner's project; its id. ``members`` are of Glance's JSON, formats among them.
+        FakeError as for a request; where ``data`` fail, the record stays and waits for others."""
+        with self.lock:
+            image = self.state.insert(image_records.new(members, owner))
+            _end_upload(self.state, image["id"], self.state.data.keep(image["id"], data))
+        return image["id"]
 
     def refused(self, http: webob.Request, error: FakeError) -> FakeAnswer:
         title = responses[error.status]
@@ -52,14 +70,9 @@ def list_versions(shelf: ImageShelf, call: FakeCall) -> FakeAnswer:
 
 
 def create(shelf: ImageShelf, call: FakeCall) -> FakeAnswer:
-    """POST /v2/images: a record that waits for its data. 400, 403; 409 for an id that is or was an image's: an upload
-    to the old one may still run."""
+    """POST /v2/images: a record that waits for its data. 400, 403, 409."""
     check_writer(call.caller)
-    image = image_records.new(call.body(), call.caller)
-    if image["id"] in shelf.used_ids:
-        raise FakeError(409, f"Image ID {image['id']} already exists!")
-    shelf.used_ids.add(image["id"])
-    shelf.images[image["id"]] = image
+    image = shelf.insert(image_records.new(call.body(), call.caller))
     return FakeAnswer(201, image, {"Location": f"{call.http.application_url}{image['self']}"})
 
 

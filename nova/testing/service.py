@@ -13,7 +13,7 @@ from wsgiref.types import StartResponse, WSGIEnvironment
 
 import webob
 
-from nova import errors
+from nova import context, errors
 from nova.model.base import Json
 from nova.web import bodies, paths
 from nova.web.routing import Router
@@ -64,10 +64,12 @@ class FakeAnswer(NamedTuple):
 
 @dataclass
 class FakeCall:
-    """One request on its way to a handler. ``named``: the path's parameters; ``token``: X-Auth-Token."""
+    """One request on its way to a handler. ``named``: the path's parameters; ``raw``: the body, of rows that do not
+    stream; ``token``: X-Auth-Token."""
 
     http: webob.Request
     named: Mapping[str, str]
+    raw: bytes = field(default=b"", repr=False)
     token: str = field(default="", repr=False)
     owner: TokenOwner | None = None
 
@@ -79,12 +81,9 @@ class FakeCall:
         return self.owner
 
     def body(self) -> Json:
-        """The JSON of the request. 400, 413."""
-        raw = self.http.body_file.read(LARGEST_BODY + 1)
-        if len(raw) > LARGEST_BODY:
-            raise FakeError(413, f"The body is too large: at most {LARGEST_BODY} bytes are taken.")
+        """The JSON of the request. 400."""
         try:
-            return bodies.decode(raw)
+            return bodies.decode(self.raw)
         except errors.NovaError as error:
             raise FakeError(400, f"Invalid JSON: {error.message}") from None
 
@@ -147,6 +146,7 @@ class FakeService(Generic[State]):
             response = _response(self.refused(http, FakeError(500, "An unexpected error prevented the server from "
                                                                    "fulfilling your request.")))
         LOG.debug("%s: %s %s: %s", self.name, http.method, paths.logged(environ), response.status_int)
+        response.headers["X-Openstack-Request-Id"] = context.new_request_id()
         return response(environ, start_response)
 
     def refused(self, http: webob.Request, error: FakeError) -> FakeAnswer:
@@ -156,9 +156,9 @@ class FakeService(Generic[State]):
     def _handled(self, http: webob.Request) -> webob.Response:
         """The answer, made into bytes before another request changes what it shows. FakeError."""
         row, named = self._found(http)
-        token = http.headers.get("X-Auth-Token", "")
+        token, raw = http.headers.get("X-Auth-Token", ""), b"" if row.streams else _body(http)
         with self.lock:
-            call = FakeCall(http, named, token, self.identify(token) if token else None)
+            call = FakeCall(http, named, raw, token, self.identify(token) if token else None)
             if not row.rule(call):
                 raise FakeError(403, "You are not authorized to perform the requested action.")
         with contextlib.nullcontext() if row.streams else self.lock:
@@ -175,6 +175,17 @@ class FakeService(Generic[State]):
         others = self.router.rows(path or "/") if path is not None else []
         raise FakeError(405 if others else 404, "The method is not allowed for this resource." if others
                         else "The resource could not be found.")
+
+
+def _body(http: webob.Request) -> bytes:
+    """What the client sends, read before the lock is taken: a slow client holds nobody up. 400, 413."""
+    try:
+        raw = http.body_file.read(LARGEST_BODY + 1)
+    except OSError:
+        raise FakeError(400, "The body broke off.") from None
+    if len(raw) > LARGEST_BODY:
+        raise FakeError(413, f"The body is too large: at most {LARGEST_BODY} bytes are taken.")
+    return raw
 
 
 def _response(answer: FakeAnswer) -> webob.Response:

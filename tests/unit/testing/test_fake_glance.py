@@ -369,6 +369,25 @@ def test_identify_when_the_caller_has_its_own_then_no_keystone_is_needed() -> No
     assert request.get_response(glance).json["images"] == []
 
 
+def test_add_then_the_image_is_there_from_the_beginning(cloud: FakeCloud, demo: User) -> None:
+    image_id = cloud.glance.add([DATA], TokenOwner("u", "p", frozenset({"admin"})), name="one", visibility="public",
+                                **FORMATS)
+    assert demo.names() == ["one"]
+    assert demo("GET", f"/v2/images/{image_id}/file").content == DATA
+
+
+def test_call_when_a_client_sends_slowly_then_others_are_answered(cloud: FakeCloud, demo: User) -> None:
+    host, port = cloud.image_url.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port))) as sock:
+        sock.sendall(f"POST /v2/images HTTP/1.1\r\nHost: x\r\nX-Auth-Token: {demo.token}\r\nContent-Type: "
+                     "application/json\r\nContent-Length: 15\r\n\r\n{".encode())
+        for _ in range(5):
+            assert demo.names() == []
+        sock.sendall(b'"name": "one"}')
+        assert sock.recv(100).startswith(b"HTTP/1.1 201")
+    assert demo("GET", "/v2/images").headers["X-Openstack-Request-Id"].startswith("req-")
+
+
 @pytest.mark.parametrize("name", ["image", "images", "member", "members"])
 def test_schema_then_it_has_properties(demo: User, name: str) -> None:
     assert demo("GET", f"/v2/schemas/{name}").json()["properties"]

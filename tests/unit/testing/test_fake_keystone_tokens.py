@@ -147,6 +147,7 @@ def test_token_when_another_looks_at_it_then_only_services_and_administrators_ma
 
 def test_token_when_it_is_revoked_then_it_is_good_for_nothing(cloud: FakeCloud) -> None:
     demo, nova = cloud.session("demo", "demo").get_token(), cloud.session("nova", "service").get_token()
+    assert look_at(cloud, nova, demo, method="DELETE").status_code == 403
     assert look_at(cloud, demo, demo, method="DELETE").status_code == 204
     assert look_at(cloud, demo, nova).status_code == 404
     assert look_at(cloud, demo, nova, method="DELETE").status_code == 404
