@@ -45,6 +45,7 @@ class TokenOwner:
 
     @property
     def is_admin(self) -> bool:
+        """Whether administrators' rights go with the token."""
         return "admin" in self.roles
 
 
