@@ -1,0 +1,206 @@
+"""What the fakes share: a table of routes, who asks, JSON in and out, errors as answers."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Generic, NamedTuple, TypeVar
+from wsgiref.types import StartResponse, WSGIEnvironment
+
+import webob
+
+from nova import context, errors
+from nova.model.base import Json
+from nova.web import bodies, paths
+from nova.web.routing import Router
+
+LOG = logging.getLogger(__name__)
+
+State = TypeVar("State")
+LARGEST_BODY = 114688  # bytes of JSON, as oslo.middleware has it
+
+
+class FakeError(Exception):
+    """What a client is told: an HTTP status and a sentence."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status, self.message = status, message
+
+
+@dataclass(frozen=True)
+class TokenOwner:
+    """Who asks, by a token. ``roles``: names. ``restricted``: the token is an application credential's, which may not
+    make others of them."""
+
+    user_id: str
+    project_id: str | None = None
+    roles: frozenset[str] = frozenset()
+    domain_id: str | None = None
+    restricted: bool = False
+
+    @property
+    def is_admin(self) -> bool:
+        """Whether administrators' rights go with the token."""
+        return "admin" in self.roles
+
+
+#: Of a token's text; None for one that is not valid.
+Identify = Callable[[str], TokenOwner | None]
+
+
+class FakeAnswer(NamedTuple):
+    """An answer that says more than its body. ``data``: parts of a body that is no JSON; its length is in the headers.
+    """
+
+    status: int = 200
+    body: Json = None
+    headers: Mapping[str, str] = {}
+    data: Iterable[bytes] | None = None
+
+
+@dataclass
+class FakeCall:
+    """One request on its way to a handler. ``named``: the path's parameters; ``raw``: the body, of rows that do not
+    stream; ``token``: X-Auth-Token."""
+
+    http: webob.Request
+    named: Mapping[str, str]
+    raw: bytes = field(default=b"", repr=False)
+    token: str = field(default="", repr=False)
+    owner: TokenOwner | None = None
+
+    @property
+    def caller(self) -> TokenOwner:
+        """Who asks. 401 without a valid token."""
+        if self.owner is None:
+            raise FakeError(401, "The request you have made requires authentication.")
+        return self.owner
+
+    def body(self) -> Json:
+        """The JSON of the request. 400."""
+        try:
+            return bodies.decode(self.raw)
+        except errors.NovaError as error:
+            raise FakeError(400, f"Invalid JSON: {error.message}") from None
+
+    def member(self, name: str) -> dict[str, Json]:
+        """The object that is the body's only member of that name. 400 names it."""
+        body = self.body()
+        if not isinstance(body, dict) or not isinstance(body.get(name), dict):
+            raise FakeError(400, f"'{name}' is a required property: an object.")
+        return body[name]
+
+
+Rule = Callable[[FakeCall], bool]
+
+
+def anybody(call: FakeCall) -> bool:
+    """Also who has no token."""
+    return True
+
+
+def authenticated(call: FakeCall) -> bool:
+    """Who has a valid token. 401."""
+    return bool(call.caller)
+
+
+def admin(call: FakeCall) -> bool:
+    """Who has the role admin, wherever. 401."""
+    return call.caller.is_admin
+
+
+@dataclass(frozen=True)
+class FakeRoute(Generic[State]):
+    """A row. The handler's answer is JSON with status ``success``, or a FakeAnswer. ``streams``: the handler takes or
+    gives data as a client sends or takes it, and takes the service's lock itself where it needs that."""
+
+    method: str
+    path: str
+    handler: Callable[[State, FakeCall], Json]
+    rule: Rule = authenticated
+    success: int = 200
+    streams: bool = False
+
+
+class FakeService(Generic[State]):
+    """A WSGI application. ``state`` is changed under ``lock`` only. HEAD is GET without the body."""
+
+    def __init__(self, name: str, state: State, routes: Sequence[FakeRoute[State]], identify: Identify,
+                 lock: threading.RLock | None = None) -> None:
+        self.name, self.state, self.identify = name, state, identify
+        self.router = Router(routes)
+        self.lock = lock or threading.RLock()
+
+    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        http = webob.Request(environ)
+        try:
+            response = self._handled(http)
+        except FakeError as error:
+            response = _response(self.refused(http, error))
+        except Exception:
+            LOG.exception("%s failed at %s %s", self.name, http.method, paths.logged(environ))
+            response = _response(self.refused(http, FakeError(500, "An unexpected error prevented the server from "
+                                                                   "fulfilling your request.")))
+        LOG.debug("%s: %s %s: %s", self.name, http.method, paths.logged(environ), response.status_int)
+        response.headers["X-Openstack-Request-Id"] = context.new_request_id()
+        return response(environ, start_response)
+
+    def refused(self, http: webob.Request, error: FakeError) -> FakeAnswer:
+        """An error as this service words it."""
+        raise NotImplementedError
+
+    def _handled(self, http: webob.Request) -> webob.Response:
+        """The answer, made into bytes before another request changes what it shows. FakeError."""
+        row, named = self._found(http)
+        token, raw = http.headers.get("X-Auth-Token", ""), b"" if row.streams else _body(http)
+        with self.lock:
+            call = FakeCall(http, named, raw, token, self.identify(token) if token else None)
+            if not row.rule(call):
+                raise FakeError(403, "You are not authorized to perform the requested action.")
+        with contextlib.nullcontext() if row.streams else self.lock:
+            answer = row.handler(self.state, call)
+            return _response(answer if isinstance(answer, FakeAnswer) else FakeAnswer(row.success, answer))
+
+    def _found(self, http: webob.Request) -> tuple[FakeRoute[State], Mapping[str, str]]:
+        """The row of the request, and the path's parameters. 404, 405."""
+        path = paths.text_of(http.environ)
+        method = "GET" if http.method == "HEAD" else http.method
+        found = None if path is None else self.router.match(method, path or "/")
+        if found is not None:
+            return found[0][0], found[1]
+        others = self.router.rows(path or "/") if path is not None else []
+        raise FakeError(405 if others else 404, "The method is not allowed for this resource." if others
+                        else "The resource could not be found.")
+
+
+def _body(http: webob.Request) -> bytes:
+    """What the client sends, read before the lock is taken: a slow client holds nobody up. 400, 413."""
+    try:
+        raw = http.body_file.read(LARGEST_BODY + 1)
+    except OSError:
+        raise FakeError(400, "The body broke off.") from None
+    if len(raw) > LARGEST_BODY:
+        raise FakeError(413, f"The body is too large: at most {LARGEST_BODY} bytes are taken.")
+    return raw
+
+
+def _response(answer: FakeAnswer) -> webob.Response:
+    """Ranges of data are webob's own work."""
+    headers = [(name, value) for name, value in answer.headers.items()]
+    if answer.data is not None:
+        response = webob.Response(status=answer.status, app_iter=answer.data, conditional_response=True)
+        response.headers.update(headers)
+        return response
+    if answer.body is None:
+        response = webob.Response(status=answer.status)
+        response.headers.pop("Content-Type", None)
+    else:
+        response = webob.Response(status=answer.status, content_type="application/json",
+                                  body=json.dumps(answer.body).encode())
+    response.headers.update(headers)
+    return response
