@@ -162,6 +162,30 @@ def test_server_when_it_boots_from_a_volume_then_it_has_no_disk_in_the_pool_and_
     wait_until("its volume went with it", lambda: not rbd(cloud, "ls", "volumes"), GONE_S, 1)
 
 
+def test_volume_for_several_servers_when_two_have_it_then_each_sees_what_the_other_writes(cloud: Sandbox) -> None:
+    api = cloud.api("demo")
+    cloud.run("openstack", "volume", "type", "create", "--property", "multiattach=<is> True", "shared", user="admin")
+    data = volume(cloud, "--type", "shared")
+    uuids = [api.create(f"sharing{number}", key_name="demo")["id"] for number in range(2)]
+    for uuid in uuids:
+        api.settled(uuid, "ACTIVE")
+    both = [Server(cloud, uuid, cloud.ready(api, uuid)["address"]) for uuid in uuids]
+    for one in both:
+        api.call("POST", f"/servers/{one.uuid}/os-volume_attachments", {"volumeAttachment": {"volumeId": data}})
+    wait_until("both guests see it", lambda: all(device(one, data) for one in both), 60, 0.5)
+    first, second = both
+    first.ssh(f"echo written by the first > /dev/{device(first, data)}; sync")
+    assert second.ssh(f"head -c 20 /dev/{device(second, data)}") == "written by the first"
+    moved_live(first)
+    cloud.remove(api, first.uuid)
+    assert status(cloud, data) == "in-use"
+    assert second.ssh(f"echo 3 > /proc/sys/vm/drop_caches; head -c 7 /dev/{device(second, data)}") == "written"
+    cloud.remove(api, second.uuid)
+    wait_until("the volume is free", lambda: status(cloud, data) == "available", 60, 0.5)
+    cloud.run("openstack", "volume", "delete", data)
+    wait_until("no volume is in the pool", lambda: not rbd(cloud, "ls", "volumes"), 60, 0.5)
+
+
 def test_server_in_the_pool_when_it_moves_and_grows_then_its_disk_is_one_and_the_same(
         cloud: Sandbox, server: Server) -> None:
     wanted = filled(server, "/root/data")
