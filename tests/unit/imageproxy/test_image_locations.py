@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from nova import errors
@@ -16,18 +14,6 @@ from tests.fakes.image_proxies import HOST, QUICK, SECRET, RunningProxy, glance_
 FSID = "42232501-085c-48e2-97b8-c0da3f3056a0"
 IN_CEPH = f"rbd://{FSID}/images/one/snap"
 WITH_PASSWORD = "swift+https://service%3Aglance:a-password@identity/v3/glance/one"
-
-
-@pytest.fixture
-def glance() -> Iterator[FakeGlance]:
-    with FakeGlance() as fake:
-        yield fake
-
-
-@pytest.fixture
-def proxy(glance: FakeGlance) -> Iterator[RunningProxy]:
-    with RunningProxy(glance_at(glance.url)) as running:
-        yield running
 
 
 def test_locations_then_the_host_learns_those_in_ceph_and_no_password_of_another_store(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -14,21 +13,9 @@ from nova.imageproxy.taking import LONGEST_S, take
 from nova.model.images import Image
 from nova.model.rbd_locations import RbdLocation
 from tests.fakes.glance import FakeGlance
-from tests.fakes.image_proxies import HOST, QUICK, SECRET, RunningProxy, glance_at, ticket
+from tests.fakes.image_proxies import HOST, QUICK, SECRET, RunningProxy, ticket
 
 FSID = "42232501-085c-48e2-97b8-c0da3f3056a0"
-
-
-@pytest.fixture
-def glance() -> Iterator[FakeGlance]:
-    with FakeGlance() as fake:
-        yield fake
-
-
-@pytest.fixture
-def proxy(glance: FakeGlance) -> Iterator[RunningProxy]:
-    with RunningProxy(glance_at(glance.url)) as running:
-        yield running
 
 
 def queued(glance: FakeGlance) -> str:

@@ -11,7 +11,6 @@ import re
 import socket
 import threading
 import time
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -32,18 +31,6 @@ from tests.fakes.glance import FakeGlance
 from tests.fakes.image_proxies import KEY, OTHER_KEY, SECRET, RunningProxy, glance_at, ticket
 
 MIB = 1 << 20
-
-
-@pytest.fixture
-def glance() -> Iterator[FakeGlance]:
-    with FakeGlance() as fake:
-        yield fake
-
-
-@pytest.fixture
-def proxy(glance: FakeGlance) -> Iterator[RunningProxy]:
-    with RunningProxy(glance_at(glance.url)) as running:
-        yield running
 
 
 def ask(proxy: RunningProxy, given: ImageTicket, method: str = "GET", data: bool = True, image_id: str = "",
