@@ -36,8 +36,10 @@ def begin(deps: Deps, tx: Connection, action: str, uuid: str, arguments: Argumen
     if action in ONCE and any(old.action == action for old in overtaken):
         raise errors.server.UnderWay(action=action, server=uuid)
     check_kept(tx, action, uuid)
-    volumes.add_cleanups(tx, [Cleanup(INTERRUPTED[old.action], old.arguments["volume_id"], uuid) for old in overtaken
-                              if old.action in INTERRUPTED])
+    left = [Cleanup(INTERRUPTED[old.action], old.arguments["volume_id"], uuid) for old in overtaken
+            if old.action in INTERRUPTED]
+    volumes.drop_cleanups(tx, [one._replace(kind=TO_ATTACH) for one in left])  # the newer of both counts
+    volumes.add_cleanups(tx, left)
     return states.remember(tx, entry, overtaken) if overtaken else entry
 
 

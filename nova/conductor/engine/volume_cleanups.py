@@ -160,7 +160,8 @@ def _detach(deps: Deps, one: Cleanup) -> bool:
 
 def _resume(deps: Deps, one: Cleanup, action: Callable[[BlockDevice], str]) -> bool:
     """Begin what was overtaken, as soon as nothing else works on the server and its state allows it; nothing where the
-    volume is not the server's any more."""
+    volume is not the server's any more. The row goes in the transaction of that beginning: one that is there afterwards
+    is of the next overtaking."""
     with deps.cell.reading() as tx:
         if operations.any_open(tx, one.server_uuid):
             return False
@@ -174,6 +175,7 @@ def _resume(deps: Deps, one: Cleanup, action: Callable[[BlockDevice], str]) -> b
         found = _device(tx, one)
         if found is None or operations.any_open(tx, one.server_uuid):
             return None
+        volumes.drop_cleanups(tx, [one])
         asked = VolumeOperation(device_id=found.id, volume_id=found.volume_id, resumed=True)
         return begin(deps, tx, wanted, one.server_uuid, asked)
     try:
@@ -182,12 +184,11 @@ def _resume(deps: Deps, one: Cleanup, action: Callable[[BlockDevice], str]) -> b
         return True
     except errors.WrongState:
         return False
-    if entry is None:
-        return False
-    LOG.info("%s of volume %s, which another operation had overtaken, goes on", wanted, one.what,
-             extra={"server": one.server_uuid})
-    deps.runner.start([entry])
-    return True
+    if entry is not None:
+        LOG.info("%s of volume %s, which another operation had overtaken, goes on", wanted, one.what,
+                 extra={"server": one.server_uuid})
+        deps.runner.start([entry])
+    return False
 
 
 def _device(tx: Connection, one: Cleanup) -> BlockDevice | None:

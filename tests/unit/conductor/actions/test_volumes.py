@@ -184,6 +184,36 @@ def test_detach_when_it_was_overtaken_then_it_waits_for_the_other_operation_and_
     check_free(cloud, uuid, volume)
 
 
+def test_attach_when_it_is_overtaken_again_as_soon_as_it_goes_on_then_it_goes_on_once_more(
+        cloud: SmallCloud, monkeypatch: pytest.MonkeyPatch) -> None:
+    uuid, volume = reserved(cloud)
+    overtaken(cloud, uuid, "attach_volume")
+
+    def start(entries: Sequence[Any]) -> None:
+        """Its conductor gets no further, and another operation begins before the row is looked at again."""
+        monkeypatch.undo()
+        cloud.order(uuid, "start")
+        cloud.ended(uuid)
+    monkeypatch.setattr(cloud.deps.runner, "start", start)
+    overdue(cloud)
+    assert kinds(cloud, uuid) == {rows.TO_ATTACH}
+    overdue(cloud)
+    cloud.ended(uuid)
+    check_whole(cloud, uuid, volume)
+    assert kinds(cloud, uuid) == set()
+
+
+def test_detach_when_it_and_the_attach_before_it_were_overtaken_then_the_volume_is_free(cloud: SmallCloud) -> None:
+    uuid, volume = with_volume(cloud)
+    overtaken(cloud, uuid, "attach_volume")
+    cloud.volume_service.begin_detaching(volume)
+    overtaken(cloud, uuid, "detach_volume", "start")
+    assert kinds(cloud, uuid) == {rows.TO_DETACH}
+    overdue(cloud)
+    cloud.ended(uuid)
+    check_free(cloud, uuid, volume)
+
+
 def test_attach_when_a_delete_overtakes_it_then_nothing_goes_on(cloud: SmallCloud) -> None:
     uuid, volume = reserved(cloud)
     overtaken(cloud, uuid, "attach_volume", "delete")
