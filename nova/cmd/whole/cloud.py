@@ -10,25 +10,29 @@ import os
 import socket
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from nova import concurrency, http_server
 from nova.clients import session
 from nova.cmd import api, console_proxy, imageproxy
+from nova.cmd.compute import Compute
 from nova.cmd.conductor import Conductor, databases
 from nova.cmd.consoleauth import ConsoleAuth
 from nova.cmd.network import NetworkDaemon
 from nova.cmd.scheduler import Scheduler
 from nova.cmd.whole import hosts
+from nova.cmd.whole.faults import FaultKnobs, Faults, FaultService
 from nova.cmd.whole.front import Front
 from nova.cmd.whole.furnish import Furniture
 from nova.cmd.whole.home import Home
-from nova.cmd.whole.plan import LIBVIRT, Plan
+from nova.cmd.whole.plan import FAKE, LIBVIRT, Plan
 from nova.cmd.whole.settings import CONTROLLER, Addresses
 from nova.conf.base import Options
 from nova.console import kinds
 from nova.model.base import Library
 from nova.monitoring.health import Vitals
+from nova.rpc.in_process import exchange
 from nova.testing.identity import FakeKeystone
 from nova.testing.images import FakeGlance
 
@@ -78,15 +82,15 @@ class WholeCloud:
         self.password = home.secret("password")
         self.keystone = FakeKeystone(self.addresses.catalog, self.password)
         self.glance = FakeGlance(self.keystone.identify, home.path / "images")
-        self.hosts = {name: hosts.PretendedHost(hosts.options_of(options, name, home.path))
+        self.hosts = {name: hosts.PretendedHost(hosts.options_of(options, name, home.path), self._prepare_host)
                       for name in plan.host_names}
+        self.faults = Faults(self.hosts)
         self.parts: list[Any] = []  # that are stopped, the last first
 
     def start(self) -> None:
         self._open()
         self._prepare()
-        common_parts = (Conductor, Scheduler, ConsoleAuth, NetworkDaemon)
-        for make in common_parts:
+        for make in (Conductor, Scheduler, ConsoleAuth, NetworkDaemon):
             self._begin(make(self.options, 0))
         for host in self.hosts.values():
             host.start()
@@ -115,7 +119,9 @@ class WholeCloud:
     def _open(self) -> None:
         """Identity and images answer from now on: the other parts ask them when they start."""
         (self.home.path / "images").mkdir(mode=0o700, exist_ok=True)
-        self.front.below |= {"identity": self.keystone, "image": self.glance}
+        self.front.below |= {"identity": self.keystone, "image": self.glance,
+                             "nova-all": FaultService(self.faults, self.keystone.identify)}
+        exchange(self.options.hosts_transport_url).intercept = self.faults.intercept
         bounds = http_server.ClientBounds(AT_A_TIME, chunked_bytes=UPLOAD_BYTES)
         self.server = http_server.Server(self.doors.apis, self.front, bounds)
         self.server.start()
@@ -128,6 +134,13 @@ class WholeCloud:
             migrate.sync(schema, database)
             database.dispose()
         hosts.enroll(self.options, (CONTROLLER, *self.hosts), self.home.path)
+
+    def _prepare_host(self, compute: Compute) -> None:
+        """What a host's driver does is told to fail by the cloud's faults."""
+        if self.plan.driver == FAKE:
+            driver: Any = compute.driver
+            driver.hypervisor.knobs = driver.knobs = FaultKnobs(Path(compute.options.state_path), self.faults,
+                                                                lambda: compute.abandoned)
 
     def vitals(self) -> Vitals:
         """The conductor's."""
@@ -156,7 +169,7 @@ class _Apis:
     def start(self) -> None:
         """The front has the sockets; what would serve them tells the conductor of itself alone."""
         self.api.start()
-        self.cloud.front.usual = self.control.applications[api.OSAPI]
+        self.cloud.front.usual = self.cloud.faults.around(self.control.applications[api.OSAPI])
         self.cloud.front.below["placement"] = self.control.applications[api.PLACEMENT]
         self.control.introduce()
 
