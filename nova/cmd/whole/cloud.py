@@ -26,10 +26,11 @@ from nova.cmd.whole.faults import FaultKnobs, Faults, FaultService
 from nova.cmd.whole.front import Front
 from nova.cmd.whole.furnish import Furniture
 from nova.cmd.whole.home import Home
-from nova.cmd.whole.plan import FAKE, LIBVIRT, Plan
+from nova.cmd.whole.plan import FAKE, Plan
 from nova.cmd.whole.settings import CONTROLLER, Addresses
 from nova.conf.base import Options
 from nova.console import kinds
+from nova.imageproxy.seen import SeenRequests
 from nova.model.base import Library
 from nova.monitoring.health import Vitals
 from nova.rpc.in_process import exchange
@@ -92,16 +93,13 @@ class WholeCloud:
         self._prepare()
         for make in (Conductor, Scheduler, ConsoleAuth, NetworkDaemon):
             self._begin(make(self.options, 0))
+        self._begin(imageproxy.ImageProxyDaemon(self.options, self.doors.image_proxy, SeenRequests()))
         for host in self.hosts.values():
             host.start()
         self._begin(_Apis(self))
         for program, door in self.doors.consoles.items():
             parts = console_proxy.ProxyParts(self.options, kinds.KINDS[program])
             self._begin(console_proxy.Proxy(self.options, parts, door))
-        if self.plan.driver == LIBVIRT:
-            from nova.imageproxy.seen import SeenRequests
-
-            self._begin(imageproxy.ImageProxyDaemon(self.options, self.doors.image_proxy, SeenRequests()))
         if self.is_own_identity:
             Furniture(self).furnish()
         self.tell(self)
@@ -119,6 +117,9 @@ class WholeCloud:
     def _open(self) -> None:
         """Identity and images answer from now on: the other parts ask them when they start."""
         (self.home.path / "images").mkdir(mode=0o700, exist_ok=True)
+        for fake, file in ((self.keystone, "identity"), (self.glance, "images.index")):
+            if not fake.keep_in(self.home.path / file):
+                fake.save()
         self.front.below |= {"identity": self.keystone, "image": self.glance,
                              "nova-all": FaultService(self.faults, self.keystone.identify)}
         exchange(self.options.hosts_transport_url).intercept = self.faults.intercept
