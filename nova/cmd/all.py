@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
+import os
+import signal
 import sys
 import time
 
 STARTED_AT = time.monotonic()
 
-from nova import errors, logs  # noqa: E402  # from here on the time counts that a start takes
+from nova import concurrency, errors, logs  # noqa: E402  # from here on the time counts that a start takes
 from nova.cmd import common  # noqa: E402
 from nova.cmd.whole import plan, seeds, settings, summary  # noqa: E402
 from nova.cmd.whole.home import Home  # noqa: E402
@@ -43,10 +46,20 @@ def _run(wanted: plan.Plan, home: Home) -> int:
     words = [*(word for file in files for word in ("--config-file", file)), *(["--debug"] if wanted.debug else [])]
     options = common.load(BINARY, words, [*proxies.CLI_OPTS, *proxies.CLI_ONLY])
     common.begin(options, BINARY, "threads")
+    if wanted.end_with_stdin:
+        concurrency.spawn(_end_with_stdin, name="stdin")
     _show_lines(logging.INFO if wanted.verbose or wanted.debug else logging.ERROR)
     return service.run(options, BINARY, lambda _index: cloud.WholeCloud(
         wanted, home, doors, options, lambda whole: summary.tell(whole, time.monotonic() - STARTED_AT)),
                        at_end=home.leave)
+
+
+def _end_with_stdin() -> None:
+    """Read it, though it says nothing, until it is closed."""
+    with contextlib.suppress(OSError):
+        while os.read(0, 4096):
+            pass
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 def _show_lines(level: int) -> None:

@@ -64,7 +64,8 @@ def _settings(plan: Plan, home: Home, addresses: Addresses) -> Settings:
             "metadata_port": addresses.metadata_port, "metadata_listen_port": addresses.metadata_port,
             "compute_driver": "libvirt.LibvirtDriver" if plan.driver == LIBVIRT else "fake.FakeDriver",
             "network_manager": "nova.network.manager.FlatDHCPManager", "flat_network_bridge": "br100",
-            "fake_network": True},
+            "fake_network": True,
+            "default_log_levels": "keystonemiddleware.auth_token=ERROR"},  # it warns of tokens in memory: as wanted
         "api_database": {"connection": f"sqlite:///{home.path}/nova_api.db"},
         "database": {"connection": f"sqlite:///{home.path}/nova.db"},
         "keystone_authtoken": {
