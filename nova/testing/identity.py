@@ -32,7 +32,8 @@ from nova.testing.service import FakeAnswer, FakeCall, FakeError, FakeRoute, Fak
 TITLES = {400: "Bad Request", 401: "Unauthorized", 403: "Forbidden", 404: "Not Found", 405: "Method Not Allowed",
           409: "Conflict", 413: "Request Entity Too Large", 500: "Internal Server Error"}
 API_ID = "v3.14"
-SERVICE_NAMES = {"compute": "nova", "identity": "keystone", "image": "glance", "placement": "placement"}
+SERVICE_NAMES = {"compute": "nova", "identity": "keystone", "image": "glance", "network": "neutron",
+                 "placement": "placement"}
 
 
 class NewUser(NamedTuple):

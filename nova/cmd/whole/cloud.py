@@ -26,7 +26,8 @@ from nova.cmd.whole.faults import FaultKnobs, Faults, FaultService
 from nova.cmd.whole.front import Front
 from nova.cmd.whole.furnish import Furniture
 from nova.cmd.whole.home import Home
-from nova.cmd.whole.plan import FAKE, Plan
+from nova.cmd.whole.network_events import NetworkEvents
+from nova.cmd.whole.plan import FAKE, NEUTRON, Plan
 from nova.cmd.whole.settings import CONTROLLER, CloudAddresses
 from nova.conf.base import Options
 from nova.console import kinds
@@ -36,6 +37,7 @@ from nova.monitoring.health import Vitals
 from nova.rpc.in_process import exchange
 from nova.testing.identity import FakeKeystone
 from nova.testing.images import FakeGlance
+from nova.testing.networks import FakeNeutron
 
 GRACE_S = 0.2  # for what runs at the end: whatever does not end is gone on with at the next start
 AT_A_TIME = 256  # requests that are worked on
@@ -60,7 +62,7 @@ class Doors(NamedTuple):
             return f"{scheme}://{host}:{door.getsockname()[1]}" if door else ""
         return CloudAddresses(f"http://{host}:{self.apis.getsockname()[1]}", self.metadata.getsockname()[1],
                          url(kinds.NOVNC.binary, "http"), url(kinds.SERIAL.binary, "ws"),
-                         self.image_proxy.getsockname()[1])
+                         self.image_proxy.getsockname()[1], plan.networking)
 
 
 def open_doors(plan: Plan) -> Doors:
@@ -83,6 +85,8 @@ class WholeCloud:
         self.password = home.secret("password")
         self.keystone = FakeKeystone(self.addresses.catalog, self.password)
         self.glance = FakeGlance(self.keystone.identify, home.path / "images")
+        self.events = NetworkEvents(options)
+        self.neutron = FakeNeutron(self.keystone.identify, self.events.put)
         self.hosts = {name: hosts.PretendedHost(hosts.options_of(options, name, home.path), self._prepare_host)
                       for name in plan.host_names}
         self.faults = Faults(self.hosts)
@@ -91,8 +95,9 @@ class WholeCloud:
     def start(self) -> None:
         self._open()
         self._prepare()
-        for make in (Conductor, Scheduler, ConsoleAuth, NetworkDaemon):
+        for make in (Conductor, Scheduler, ConsoleAuth, *([] if self.has_neutron else [NetworkDaemon])):
             self._begin(make(self.options, 0))
+        self._begin(self.events)
         self._begin(imageproxy.ImageProxyDaemon(self.options, self.doors.image_proxy, SeenRequests()))
         for host in self.hosts.values():
             host.start()
@@ -108,6 +113,11 @@ class WholeCloud:
         self.parts.append(part)
 
     @property
+    def has_neutron(self) -> bool:
+        """Whether networks are the fake Neutron's."""
+        return self.plan.networking == NEUTRON
+
+    @property
     def is_own_identity(self) -> bool:
         """Whether tokens are those of the fake that came along, and of no other Keystone that nova.conf names."""
         if self.options.api.auth_strategy != "keystone":
@@ -118,7 +128,12 @@ class WholeCloud:
     def _open(self) -> None:
         """Identity and images answer from now on: the other parts ask them when they start."""
         (self.home.path / "images").mkdir(mode=0o700, exist_ok=True)
-        for fake, file in ((self.keystone, "identity"), (self.glance, "images.index")):
+        kept: list[tuple[FakeKeystone | FakeGlance | FakeNeutron, str]] = [
+            (self.keystone, "identity"), (self.glance, "images.index")]
+        if self.has_neutron:
+            kept.append((self.neutron, "networks"))
+            self.front.below["network"] = self.neutron
+        for fake, file in kept:
             if not fake.keep_in(self.home.path / file):
                 fake.save()
         self.front.below |= {"identity": self.keystone, "image": self.glance,

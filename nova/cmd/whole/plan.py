@@ -12,7 +12,7 @@ from nova.version import RELEASE
 ABOUT = """\
 A whole cloud in one process, for whoever writes or tries clients of the Compute API: nova-api, nova-conductor,
 nova-scheduler, the Placement API, metadata, consoles and compute hosts. It needs no root, no broker, no database
-server, no Keystone and no Glance. It is for development: its Keystone and its Glance are small fakes.
+server, no Keystone and no Glance. It is for development: its Keystone, Glance and Neutron are small fakes.
 """
 
 EPILOG = """\
@@ -21,6 +21,7 @@ examples:
   nova-all --port 0 --clouds-file c.yaml a free port; the file is for OS_CLIENT_CONFIG_FILE
   nova-all --state DIR                   the cloud lives on in DIR, also after a kill -9
   nova-all --demo --hosts 5              with projects, flavors, networks, images and servers to look at
+  nova-all --networking neutron          with Neutron's API beside, for Horizon, Terraform and Ansible
   nova-all --driver libvirt --image F    servers are guests of your own libvirt (qemu:///session), without root
   nova-all --config-file F               options of a nova.conf, above those that nova-all chooses, such as
                                          [keystone_authtoken] and [glance] of real services
@@ -29,6 +30,7 @@ faults on demand, for tests of clients: the header X-Nova-All-Fail, or POST to /
 """
 
 FAKE, LIBVIRT = "fake", "libvirt"
+NOVA, NEUTRON = "nova", "neutron"
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,7 @@ class Plan:
     seed: int | None
     speed: float
     driver: str
+    networking: str
     image: Path | None
     password: str | None
     config_files: tuple[str, ...]
@@ -70,7 +73,8 @@ def parser() -> argparse.ArgumentParser:
         help="address of all ports (default: 127.0.0.1, this machine alone). Who reaches it can log in with the "
              "password that is printed")
     add("--port", type=_at_least(0), default=8774, metavar="N",
-        help="port of all APIs: compute at /, /identity, /image, /placement (default: 8774; 0: a free one)")
+        help="port of all APIs: compute at /, /identity, /image, /placement, /network (default: 8774; 0: a "
+             "free one)")
     add("--console-port", type=_at_least(0), default=0, metavar="N", help="port of noVNC (default: a free one)")
     add("--state", type=Path, metavar="DIR", help="keep the cloud here; without it nothing is left at the end")
     add("--clouds-file", type=Path, metavar="FILE",
@@ -81,6 +85,9 @@ def parser() -> argparse.ArgumentParser:
     add("--speed", type=_factor, default=0.0, metavar="X",
         help="how slow fake guests are: 0 at once (default), 1 as real ones, with seconds for a boot or a reboot")
     add("--driver", choices=(FAKE, LIBVIRT), default=FAKE, help="what the hosts' guests are (default: fake)")
+    add("--networking", choices=(NOVA, NEUTRON), default=NOVA,
+        help="whose the networks are: nova-network's (default), or those of a small fake of Neutron, for clients that "
+             "need Neutron's API")
     add("--image", type=Path, metavar="FILE", help="a disk image in qcow2 to begin with, for --driver libvirt")
     add("--config-file", action="append", default=[], metavar="FILE", help="more of a nova.conf; may be repeated")
     add("--end-with-stdin", action="store_true", help="end when standard input is closed: with whoever started it")
@@ -91,8 +98,12 @@ def parser() -> argparse.ArgumentParser:
 
 def parse(words: Sequence[str]) -> Plan:
     """The plan that the command line says. Exits with 2 and a sentence where it is wrong."""
-    given = parser().parse_args(list(words))
+    made = parser()
+    given = made.parse_args(list(words))
     if given.driver == LIBVIRT:
+        if given.networking == NEUTRON:
+            made.error("--networking neutron is for fake guests: with --driver libvirt each guest has a network of "
+                       "QEMU's own")
         given.hosts = 1  # the user has one libvirt
     given.config_files = tuple(given.__dict__.pop("config_file"))
     return Plan(**vars(given))

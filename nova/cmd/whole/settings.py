@@ -7,13 +7,14 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from nova.cmd.whole.home import Home, write
-from nova.cmd.whole.plan import LIBVIRT, Plan
+from nova.cmd.whole.plan import LIBVIRT, NEUTRON, Plan
 from nova.console import kinds
 from nova.rpc.bus import IN_PROCESS
 
 CONTROLLER = "controller"
 FILE, LOG_FILE = "nova.conf", "nova-all.log"
 REGION = "RegionOne"
+PUBLIC = "public"  # Neutron's external network, where floating addresses come from
 REPORT_S, DOWN_S = 2, 10  # a host that dies is seen soon: its time is somebody's who waits for a test
 LEASE_S = 4  # after which a cloud that was killed goes on with what it did
 BOOT_S, MOVE_S = 2.0, 5.0  # what they take at --speed 1
@@ -30,12 +31,14 @@ class CloudAddresses(NamedTuple):
     consoles: str
     serial: str
     image_proxy_port: int
+    networking: str
 
     @property
     def catalog(self) -> Mapping[str, str]:
         """Service type -> address, as Keystone's catalog has them."""
+        network = {"network": f"{self.apis}/network"} if self.networking == NEUTRON else {}
         return {"compute": f"{self.apis}/v2.1", "identity": f"{self.apis}/identity", "image": f"{self.apis}/image",
-                "placement": f"{self.apis}/placement"}
+                "placement": f"{self.apis}/placement", **network}
 
 
 def write_conf(plan: Plan, home: Home, addresses: CloudAddresses) -> str:
@@ -63,8 +66,8 @@ def _settings(plan: Plan, home: Home, addresses: CloudAddresses) -> Settings:
             "report_interval": REPORT_S, "service_down_time": DOWN_S, "graceful_shutdown_timeout": 1,
             "metadata_port": addresses.metadata_port, "metadata_listen_port": addresses.metadata_port,
             "compute_driver": "libvirt.LibvirtDriver" if plan.driver == LIBVIRT else "fake.FakeDriver",
-            "network_manager": "nova.network.manager.FlatDHCPManager", "flat_network_bridge": "br100",
-            "fake_network": True, "force_config_drive": plan.driver == LIBVIRT,  # no guest reaches the metadata service
+            **_networking(plan), "fake_network": True,
+            "force_config_drive": plan.driver == LIBVIRT,  # no guest reaches the metadata service
             "default_log_levels": "keystonemiddleware.auth_token=ERROR"},  # it warns of tokens in memory: as wanted
         "api_database": {"connection": f"sqlite:///{home.path}/nova_api.db"},
         "database": {"connection": f"sqlite:///{home.path}/nova.db"},
@@ -73,6 +76,7 @@ def _settings(plan: Plan, home: Home, addresses: CloudAddresses) -> Settings:
             "www_authenticate_uri": addresses.catalog["identity"], "username": "nova",
             "password": home.secret("password"), "project_name": "service", "default_domain_id": "default",
             "region_name": REGION},
+        **_neutron(plan, home, addresses),
         "glance": {"num_retries": 0},
         "conductor": {"workers": 1, "lease_seconds": LEASE_S, "host_secret_key": home.secret("host-secret-key")},
         "scheduler": {"workers": 1},
@@ -84,6 +88,21 @@ def _settings(plan: Plan, home: Home, addresses: CloudAddresses) -> Settings:
         **_consoles(plan, addresses),
         "monitoring": {"enabled": False},
     }
+
+
+def _networking(plan: Plan) -> dict[str, object]:
+    if plan.networking == NEUTRON:
+        return {"use_neutron": True}
+    return {"network_manager": "nova.network.manager.FlatDHCPManager", "flat_network_bridge": "br100"}
+
+
+def _neutron(plan: Plan, home: Home, addresses: CloudAddresses) -> Settings:
+    """For the conductor, which alone calls it."""
+    if plan.networking != NEUTRON:
+        return {}
+    return {"neutron": {"auth_type": "password", "auth_url": addresses.catalog["identity"], "username": "nova",
+                        "password": home.secret("password"), "project_name": "service", "user_domain_id": "default",
+                        "project_domain_id": "default", "region_name": REGION, "default_floating_pool": PUBLIC}}
 
 
 def _consoles(plan: Plan, addresses: CloudAddresses) -> Settings:
