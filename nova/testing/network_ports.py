@@ -137,7 +137,8 @@ def _bind(shelf: NetworkShelf, port: Thing) -> None:
         del mine[other]
     if host:
         mine[host] = _binding(host, port["binding:vnic_type"], port["binding:profile"], "ACTIVE")
-    port["status"] = "ACTIVE" if host and port["admin_state_up"] else "DOWN"
+    connected = bool(host) or port["device_owner"] in OF_ROUTERS
+    port["status"] = "ACTIVE" if connected and port["admin_state_up"] else "DOWN"
 
 
 def _binding(host: str, vnic_type: str, profile: Mapping[str, Json], status: str) -> Thing:

@@ -1,0 +1,138 @@
+"""Horizon before nova-all with its small Neutron: what its users click works, and not one box turns red."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import requests
+
+pytestmark = pytest.mark.in_turn(2, 5)
+
+pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+
+from playwright.sync_api import expect  # noqa: E402
+
+from nova.testing.running import RunningCloud  # noqa: E402
+from tests.functional.backends import free_port, wait_until  # noqa: E402
+from tests.machine.browser import Browser  # noqa: E402
+from tests.machine.dashboard_pages import Dashboard  # noqa: E402
+
+TOP = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(TOP / "bin"))  # bin/ is not a package: what is behind bin/stack is imported from its folder
+
+from stacklib import dashboard as horizon  # noqa: E402
+
+VENV = Path(os.environ.get("NOVA_STACK_VENVS", "/opt/nova-stack")) / "horizon"
+VIEW = (1200, 920)
+INSTANCES, NETWORKS, FLOATING = "/project/instances/", "/project/networks/", "/project/floating_ips/"
+#: Of an instance's page, and a word that it must have.
+TABS = {"interfaces": "private", "log": "", "audit": "Create"}
+#: Pages, and of each words that the cloud has told it.
+PAGES = {
+    "/project/": "Limit Summary", INSTANCES: "Displaying|No items", "/project/images": "tiny",
+    "/project/key_pairs": "Displaying|No items", "/project/server_groups": "Displaying|No items",
+    "/project/api_access/": "/network", NETWORKS: "private", "/project/routers/": "Displaying|No items",
+    "/project/security_groups/": "default", FLOATING: "Displaying|No items", "/project/network_topology/": "Topology",
+    "/admin/": "demo", "/admin/instances/": r"demo\s+host\d\s+web\s", "/admin/hypervisors/": "host1",
+    "/admin/hypervisors/?tab=hypervisor_info__compute_host": r"host1\s+nova\s+Enabled\s+Up",
+    "/admin/flavors/": "m1.xlarge", "/admin/aggregates/": "internal", "/admin/images": "tiny",
+    "/admin/networks/": "public", "/admin/routers/": "router", "/admin/floating_ips/": "Displaying|No items",
+    "/admin/defaults/": "Metadata Items", "/admin/info/": "/v2.1",
+    "/admin/info/?tab=system_info__nova_services": "nova-conductor",
+    "/admin/info/?tab=system_info__network_agents": "No items", "/identity/": "demo", "/identity/users/": "nova",
+    "/identity/roles/": "member",
+}
+
+
+@pytest.fixture(scope="module")
+def cloud() -> Iterator[RunningCloud]:
+    with RunningCloud(more=("--networking", "neutron")) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def url(cloud: RunningCloud) -> Iterator[str]:
+    """Of the dashboard, in a process of its own."""
+    if not (VENV / "bin" / "gunicorn").exists():
+        subprocess.run([sys.executable, str(TOP / "bin" / "stack"), "install", "--parts", "horizon"], check=True)
+    with tempfile.TemporaryDirectory(prefix="site-") as folder:
+        site = horizon.Site(venv=VENV, folder=Path(folder), keystone=cloud.auth_url, region="RegionOne",
+                            address="127.0.0.1", port=free_port(), secret="of these tests")
+        horizon.write(site)
+        words, environment = horizon.command(site)
+        with open(Path(folder) / "log", "w") as log:
+            process = subprocess.Popen(words, stdout=log, stderr=log, env={**os.environ, **environment})
+        try:
+            wait_until("the dashboard answers", lambda: _answers(site.url), 60, 0.3)
+            yield site.url
+        finally:
+            process.terminate()
+            process.wait(10)
+
+
+def _answers(url: str) -> bool:
+    with contextlib.suppress(requests.ConnectionError):
+        return requests.get(url, timeout=30).status_code == 200
+    return False
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with Browser(os.getpid()) as made:
+        yield made
+
+
+@contextlib.contextmanager
+def logged_in(cloud: RunningCloud, url: str, browser: Browser, user: str) -> Iterator[Dashboard]:
+    with browser.tab(f"one-process-{user}", VIEW) as console:
+        made = Dashboard(console, url)
+        made.log_in(user, cloud.password)
+        yield made
+
+
+@pytest.fixture(scope="module")
+def dashboard(cloud: RunningCloud, url: str, browser: Browser) -> Iterator[Dashboard]:
+    """Of the cloud's ordinary user, who has an instance."""
+    with logged_in(cloud, url, browser, "demo") as made:
+        made.launch("web", Source="tiny", Flavor="m1.tiny", Networks="private")
+        made.settled("web", "Active")
+        yield made
+
+
+def test_pages_when_the_administrator_walks_over_them_then_they_tell_of_the_cloud_and_nothing_is_red(
+        cloud: RunningCloud, url: str, browser: Browser, dashboard: Dashboard) -> None:
+    with logged_in(cloud, url, browser, "admin") as walker:
+        walked = {path: walker.visit(path) for path in PAGES}
+    assert [path for path, words in PAGES.items() if not re.search(words, walked[path])] == []
+
+
+def test_instance_when_its_whole_life_is_clicked_then_nothing_is_red(dashboard: Dashboard) -> None:
+    dashboard.visit(INSTANCES)
+    dashboard.page.get_by_role("link", name="web", exact=True).click()
+    expect(dashboard.page.locator("#instance_details__overview")).to_contain_text("Flavor Name")
+    for tab, words in TABS.items():
+        expect(dashboard.tab(tab)).to_contain_text(words)
+    dashboard.visit(INSTANCES)
+    dashboard.act("web", "Resize Instance")
+    dashboard.submit(flavor="m1.small")
+    dashboard.visit(INSTANCES)
+    dashboard.settled("web", "Confirm or Revert Resize/Migrate")
+    dashboard.press("web", "Confirm Resize/Migrate")
+    dashboard.settled("web", "Active")
+    dashboard.press("web", "Create Snapshot")
+    dashboard.submit(name="of-web")
+    dashboard.console.says(r"of-web\tSnapshot\t(Queued|Saving|Active)")
+    dashboard.visit(INSTANCES)
+    dashboard.settled("web", "None")  # of its tasks: the image is whole
+    dashboard.act("web", "Delete Instance")
+    dashboard.submit()
+    expect(dashboard.row("web")).to_have_count(0)
+    dashboard.fine()
