@@ -17,6 +17,7 @@ from nova.model.base import Json
 from nova.testing import image_lists, image_records
 from nova.testing.image_data import PART, DataFacts, DataFolder, DataParts
 from nova.testing.image_members import ROUTES as MEMBER_ROUTES
+from nova.testing.image_metadefs import ROUTES as METADEF_ROUTES
 from nova.testing.image_schemas import SCHEMAS
 from nova.testing.image_shelf import ImageShelf, check_writer
 from nova.testing.service import (
@@ -237,5 +238,5 @@ ROUTES: tuple[FakeRoute[ImageShelf], ...] = (
     FakeRoute("POST", f"{_ONE}/actions/reactivate", reactivate, admin, 204),
     FakeRoute("PUT", f"{_ONE}/tags/{{tag}}", add_tag, success=204),
     FakeRoute("DELETE", f"{_ONE}/tags/{{tag}}", remove_tag, success=204),
-    *MEMBER_ROUTES,
+    *MEMBER_ROUTES, *METADEF_ROUTES,
 )

@@ -107,6 +107,44 @@ def dashboard(cloud: RunningCloud, url: str, browser: Browser) -> Iterator[Dashb
         yield made
 
 
+@pytest.fixture(scope="module")
+def details(cloud: RunningCloud, dashboard: Dashboard) -> dict[str, str]:
+    """Pages of single things, and words of each: of Neutron's, and of the demo project's."""
+    http = cloud.session()
+
+    def first(plural: str, query: str) -> str:
+        url = f"/v2.0/{plural.replace('_', '-')}?{query}"
+        return str(http.get(url, endpoint_filter={"service_type": "network"}).json()[plural][0]["id"])
+    network, router = first("networks", "name=private"), first("routers", "name=router")
+    return {f"/project/networks/{network}/detail": "private",
+            f"/project/networks/{network}/detail?tab=network_details__subnets_tab": r"10\.11\.0\.0/22",
+            f"/project/networks/{network}/detail?tab=network_details__ports_tab": r"10\.11\.0\.",
+            f"/project/networks/ports/{first('ports', 'device_owner=compute:nova')}/detail": "Binding|MAC Address",
+            f"/project/routers/{router}/": "public",
+            f"/project/routers/{router}/?tab=router_details__interfaces": r"10\.11\.0\.1",
+            f"/project/security_groups/{first('security_groups', 'name=default')}/": "Ingress"}
+
+
+def test_details_when_networks_are_looked_at_then_they_tell_of_the_cloud_and_nothing_is_red(
+        dashboard: Dashboard, details: dict[str, str]) -> None:
+    walked = {path: dashboard.visit(path) for path in details}
+    assert [path for path, words in details.items() if not re.search(words, walked[path])] == []
+
+
+def test_floating_address_when_allocated_and_associated_by_clicks_then_the_instance_has_it(dashboard: Dashboard
+                                                                                         ) -> None:
+    dashboard.visit(FLOATING)
+    dashboard.page.click("#floating_ips__action_allocate")
+    dashboard.submit()
+    expect(dashboard.page.locator("#floating_ips")).to_contain_text("172.24.4.")
+    dashboard.page.get_by_text("Associate", exact=True).first.click()
+    port = dashboard.page.locator(".modal-dialog:visible [name=port_id]")
+    port.select_option(index=1, force=True)
+    dashboard.submit()
+    dashboard.visit(INSTANCES)
+    expect(dashboard.row("web")).to_contain_text("172.24.4.")
+
+
 def test_pages_when_the_administrator_walks_over_them_then_they_tell_of_the_cloud_and_nothing_is_red(
         cloud: RunningCloud, url: str, browser: Browser, dashboard: Dashboard) -> None:
     with logged_in(cloud, url, browser, "admin") as walker:

@@ -240,8 +240,9 @@ def test_port_when_its_addresses_change_then_those_named_by_subnet_alone_stay(de
 
 @pytest.mark.parametrize(("members", "status"), [
     ({"binding:host_id": "host1"}, 403), ({"device_owner": "network:dhcp"}, 403),
-    ({"mac_address": "fa:16:3e:0:0:1"}, 400), ({"mac_address": "fa:16:3e:00:00:01"}, 403), ({"security_groups": ["none"]}, 404),
-    ({"port_security_enabled": False}, 403), ({"network_id": "none"}, 404)], ids=str)
+    ({"mac_address": "fa:16:3e:0:0:1"}, 400), ({"mac_address": "fa:16:3e:00:00:01"}, 403),
+    ({"security_groups": ["none"]}, 404), ({"port_security_enabled": False}, 403),
+    ({"network_id": "none"}, 404)], ids=str)
 def test_port_when_it_is_on_a_shared_network_then_much_is_its_owners_to_say(
         admin: NetworkUser, demo: NetworkUser, members: dict[str, object], status: int) -> None:
     shared = admin.network("shared", "10.0.0.0/24", shared=True)

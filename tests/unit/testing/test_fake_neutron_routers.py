@@ -154,8 +154,8 @@ def test_router_when_a_port_is_plugged_then_it_is_the_routers(demo: NetworkUser,
     assert demo("GET", f"/v2.0/ports/{port['id']}").json["port"]["device_id"] == router["id"]
 
 
-@pytest.mark.parametrize(("body", "status"), [({}, 400), ([], 400), ({"subnet_id": 5}, 400), ({"subnet_id": "none"}, 404),
-                                              ({"port_id": "none"}, 404)], ids=str)
+@pytest.mark.parametrize(("body", "status"), [
+    ({}, 400), ([], 400), ({"subnet_id": 5}, 400), ({"subnet_id": "none"}, 404), ({"port_id": "none"}, 404)], ids=str)
 def test_interface_when_it_names_nothing_then_it_is_refused(demo: NetworkUser, router: dict[str, Any], body: object,
                                                            status: int) -> None:
     assert demo("PUT", f"/v2.0/routers/{router['id']}/add_router_interface", body).status_code == status
@@ -174,7 +174,8 @@ def test_interface_when_subnets_overlap_or_have_no_gateway_then_400(demo: Networ
     ({"network_id": "none"}, 404), ({"network_id": "inside"}, 400), ({"enable_snat": True}, 400),
     ({"network_id": "outside", "enable_snat": False}, 403)], ids=str)
 def test_gateway_when_it_can_not_be_then_no_router_is_made(
-        demo: NetworkUser, outside: dict[str, Any], inside: dict[str, Any], gateway: dict[str, Any], status: int) -> None:
+        demo: NetworkUser, outside: dict[str, Any], inside: dict[str, Any], gateway: dict[str, Any],
+        status: int) -> None:
     ids = {"inside": inside["id"], "outside": outside["id"]}
     info = {name: ids.get(value, value) for name, value in gateway.items()}
     assert demo("POST", "/v2.0/routers", {"router": {"external_gateway_info": info}}).status_code == status
