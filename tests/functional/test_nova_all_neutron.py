@@ -112,8 +112,9 @@ def test_server_when_its_user_brings_a_port_then_it_is_used_and_stays(demo: Comp
     [private] = network.list("networks", "name=private")
     port = network.create("port", network_id=private["id"], name="mine")
     image = demo.images.get("/v2/images?name=tiny").json()["images"][0]["id"]
-    uuid = demo.http.post("/servers", json={"server": {
-        "name": "guest", "imageRef": image, "flavorRef": "1", "networks": [{"port": port["id"]}]}}).json()["server"]["id"]
+    made = demo.http.post("/servers", json={"server": {
+        "name": "guest", "imageRef": image, "flavorRef": "1", "networks": [{"port": port["id"]}]}})
+    uuid = made.json()["server"]["id"]
     server = demo.settled(uuid, "ACTIVE")
     assert addresses(server)["fixed"] == [port["fixed_ips"][0]["ip_address"]]
     demo.http.delete(f"/servers/{uuid}")
