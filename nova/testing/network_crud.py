@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from nova.model.base import Json
 from nova.testing import network_lists
-from nova.testing.network_kinds import NetworkError, NetworkKind, checked
+from nova.testing.network_kinds import NetworkError, NeutronKind, checked
 from nova.testing.network_shelf import NetworkShelf, Thing, check_revision, check_writer, touch
 from nova.testing.service import FakeAnswer, FakeCall, FakeRoute, TokenOwner
 
@@ -18,7 +18,7 @@ class NetworkResource(NamedTuple):
     """A kind, and what is its own: ``make`` (project, what is given) puts a new one on the shelf; ``change`` writes
     what is given; ``remove`` takes it away. ``look``: what must be there before a list. Each raises NetworkError."""
 
-    kind: NetworkKind
+    kind: NeutronKind
     make: Callable[[NetworkShelf, TokenOwner, str, Given], Thing]
     change: Callable[[NetworkShelf, TokenOwner, Thing, Given], None]
     remove: Callable[[NetworkShelf, Thing], None]
@@ -86,7 +86,7 @@ def written(shelf: NetworkShelf, caller: TokenOwner, thing: Thing, given: Given)
 # --- tags
 
 
-def tag_routes(kind: NetworkKind) -> tuple[FakeRoute[NetworkShelf], ...]:
+def tag_routes(kind: NeutronKind) -> tuple[FakeRoute[NetworkShelf], ...]:
     """Rows of one kind's tags (standard-attr-tag)."""
     all_of, one = f"{kind.path}/{{key}}/tags", f"{kind.path}/{{key}}/tags/{{tag}}"
 

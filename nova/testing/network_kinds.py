@@ -122,7 +122,7 @@ def _one_of(*values: Json, **more: Json) -> NetworkMember:
 
 
 @dataclass(frozen=True)
-class NetworkKind:
+class NeutronKind:
     """A kind of resource. ``name``: of one, in bodies and quotas; ``title``: of errors, such as PortNotFound."""
 
     name: str
@@ -146,7 +146,7 @@ class NetworkKind:
 
 
 _NAMED = {"name": TEXT, "description": TEXT}
-NETWORK = NetworkKind("network", "Network", {
+NETWORK = NeutronKind("network", "Network", {
     **_NAMED, "admin_state_up": YES, "shared": NO._replace(guarded=True), "router:external": NO._replace(guarded=True),
     "is_default": NO._replace(guarded=True), "port_security_enabled": YES, "dns_domain": TEXT,
     "availability_zone_hints": HINTS,
@@ -156,14 +156,14 @@ NETWORK = NetworkKind("network", "Network", {
     "provider:physical_network": OTHERS_ID._replace(put=False, guarded=True, hidden=True),
     "provider:segmentation_id": NetworkMember(lambda value: value is None or _is_number(value), "an integer",
                                               put=False, guarded=True, hidden=True)})
-SUBNET = NetworkKind("subnet", "Subnet", {
+SUBNET = NeutronKind("subnet", "Subnet", {
     **_NAMED, "network_id": ID, "ip_version": _one_of(4, 6, required=True, put=False),
     "cidr": NetworkMember(is_prefix, "a network in CIDR", required=True, put=False),
     "gateway_ip": NetworkMember(_or_null(is_address), "an address or null"), "allocation_pools": POOLS,
     "enable_dhcp": YES, "dns_nameservers": NetworkMember(_list_of(is_address), "an array of addresses", []),
     "host_routes": ROUTES, "ipv6_address_mode": _one_of(None, *IPV6_MODES, put=False),
     "ipv6_ra_mode": _one_of(None, *IPV6_MODES, put=False), "subnetpool_id": _one_of(None, put=False)})
-PORT = NetworkKind("port", "Port", {
+PORT = NeutronKind("port", "Port", {
     **_NAMED, "network_id": ID, "admin_state_up": YES, "fixed_ips": FIXED_IPS, "device_id": TEXT, "device_owner": TEXT,
     "mac_address": NetworkMember(lambda value: isinstance(value, str) and bool(MAC.fullmatch(value)), "a MAC address"),
     "security_groups": NetworkMember(_or_null(_list_of(_is_text)), "an array of ids"),
@@ -174,18 +174,18 @@ PORT = NetworkKind("port", "Port", {
     "binding:host_id": NetworkMember(_or_null(_is_text), "a host's name", "", guarded=True, hidden=True),
     "binding:profile": NetworkMember(_or_null(lambda value: isinstance(value, dict)), "an object", {}, guarded=True,
                                      hidden=True)})
-GROUP = NetworkKind("security_group", "SecurityGroup", {**_NAMED, "stateful": YES})
-RULE = NetworkKind("security_group_rule", "SecurityGroupRule", {
+GROUP = NeutronKind("security_group", "SecurityGroup", {**_NAMED, "stateful": YES})
+RULE = NeutronKind("security_group_rule", "SecurityGroupRule", {
     "description": TEXT._replace(put=False), "security_group_id": ID, "port_range_min": _NUMBER,
     "port_range_max": _NUMBER, "direction": _one_of("ingress", "egress", required=True, put=False),
     "ethertype": _one_of("IPv4", "IPv6", default="IPv4", put=False),
     "protocol": NetworkMember(_is_protocol, "a protocol's name or number", put=False),
     "remote_ip_prefix": NetworkMember(_or_null(is_prefix), "a network in CIDR", put=False),
     "remote_group_id": OTHERS_ID._replace(put=False)})
-ROUTER = NetworkKind("router", "Router", {
+ROUTER = NeutronKind("router", "Router", {
     **_NAMED, "admin_state_up": YES, "external_gateway_info": GATEWAY, "routes": ROUTES,
     "availability_zone_hints": HINTS})
-FLOATING = NetworkKind("floatingip", "FloatingIP", {
+FLOATING = NeutronKind("floatingip", "FloatingIP", {
     "description": TEXT, "floating_network_id": ID, "subnet_id": OTHERS_ID._replace(put=False), "port_id": OTHERS_ID,
     "floating_ip_address": NetworkMember(_or_null(is_address), "an address", put=False, guarded=True),
     "fixed_ip_address": NetworkMember(_or_null(is_address), "an address"), "dns_name": TEXT._replace(put=False),
@@ -193,7 +193,7 @@ FLOATING = NetworkKind("floatingip", "FloatingIP", {
 KINDS = (NETWORK, SUBNET, PORT, GROUP, RULE, ROUTER, FLOATING)
 
 
-def checked(kind: NetworkKind, given: Mapping[str, Json], caller: TokenOwner, is_new: bool) -> dict[str, Json]:
+def checked(kind: NeutronKind, given: Mapping[str, Json], caller: TokenOwner, is_new: bool) -> dict[str, Json]:
     """What clients set of one, as they said it. 400 names the member, 403 where it is not the caller's to set."""
     found = dict(given)
     if is_new:

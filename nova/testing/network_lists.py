@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 
 from nova import errors
 from nova.model.base import Json
-from nova.testing.network_kinds import NetworkError, NetworkKind
+from nova.testing.network_kinds import NetworkError, NeutronKind
 from nova.testing.network_shelf import NetworkShelf, Thing
 from nova.testing.service import FakeCall
 from nova.web.query import query_pairs
@@ -31,7 +31,7 @@ def query_of(call: FakeCall) -> dict[str, list[str]]:
     return found
 
 
-def page(shelf: NetworkShelf, kind: NetworkKind, call: FakeCall) -> Json:
+def page(shelf: NetworkShelf, kind: NeutronKind, call: FakeCall) -> Json:
     """The body of a list. 400 names the parameter."""
     said = query_of(call)
     things = [shelf.shown(kind, one, call.caller) for one in shelf.of(kind).values()

@@ -18,7 +18,7 @@ from nova.testing.network_kinds import (
     RULE,
     SUBNET,
     NetworkError,
-    NetworkKind,
+    NeutronKind,
     is_privileged,
 )
 from nova.testing.service import FakeCall, TokenOwner
@@ -69,15 +69,15 @@ class NetworkShelf:
             del self.news[news:]
             raise
 
-    def of(self, kind: NetworkKind) -> dict[str, Thing]:
+    def of(self, kind: NeutronKind) -> dict[str, Thing]:
         """All of a kind, by id."""
         return self.things[kind.plural]
 
-    def where(self, kind: NetworkKind, **members: Json) -> list[Thing]:
+    def where(self, kind: NeutronKind, **members: Json) -> list[Thing]:
         """Those whose members are so."""
         return [one for one in self.of(kind).values() if all(one[name] == value for name, value in members.items())]
 
-    def insert(self, kind: NetworkKind, project_id: str | None, members: Mapping[str, Json]) -> Thing:
+    def insert(self, kind: NeutronKind, project_id: str | None, members: Mapping[str, Json]) -> Thing:
         """A new one, with an id, times and a revision."""
         now = time_text()
         thing = {"id": str(uuid.uuid4()), "tenant_id": project_id or "", "project_id": project_id or "",
@@ -86,13 +86,13 @@ class NetworkShelf:
         self.of(kind)[thing["id"]] = thing
         return thing
 
-    def remove(self, kind: NetworkKind, thing: Thing) -> None:
+    def remove(self, kind: NeutronKind, thing: Thing) -> None:
         """It is no more."""
         del self.of(kind)[thing["id"]]
 
     # --- who may see and change what
 
-    def may_see(self, kind: NetworkKind, thing: Thing, owner: TokenOwner) -> bool:
+    def may_see(self, kind: NeutronKind, thing: Thing, owner: TokenOwner) -> bool:
         """Whether one who knows its id sees it."""
         if is_privileged(owner) or is_own(thing, owner):
             return True
@@ -103,14 +103,14 @@ class NetworkShelf:
             return bool(kind == SUBNET and network["shared"]) or is_own(network, owner)
         return False
 
-    def seen(self, kind: NetworkKind, key: str, owner: TokenOwner) -> Thing:
+    def seen(self, kind: NeutronKind, key: str, owner: TokenOwner) -> Thing:
         """The one of that id. 404, also where the caller may not see it."""
         thing = self.of(kind).get(key)
         if thing is None or not self.may_see(kind, thing, owner):
             raise kind.missing(key)
         return thing
 
-    def own(self, kind: NetworkKind, key: str, owner: TokenOwner) -> Thing:
+    def own(self, kind: NeutronKind, key: str, owner: TokenOwner) -> Thing:
         """The same, to be changed: 403 for what is another project's."""
         thing = self.seen(kind, key, owner)
         if not is_privileged(owner) and not is_own(thing, owner) and not (
@@ -119,7 +119,7 @@ class NetworkShelf:
         check_writer(owner, f"update_{kind.name}")
         return thing
 
-    def shown(self, kind: NetworkKind, thing: Thing, owner: TokenOwner) -> Thing:
+    def shown(self, kind: NeutronKind, thing: Thing, owner: TokenOwner) -> Thing:
         """As its caller sees it."""
         found = {name: value for name, value in thing.items()
                  if is_privileged(owner) or name not in kind.members or not kind.members[name].hidden}
@@ -147,7 +147,7 @@ class NetworkShelf:
         """How many it has."""
         return sum(one["project_id"] == project_id for one in self.things[f"{name}s"].values())
 
-    def check_quota(self, kind: NetworkKind, project_id: str) -> None:
+    def check_quota(self, kind: NeutronKind, project_id: str) -> None:
         """409: one more is too many."""
         if 0 <= self.limit(project_id, kind.name) <= self.used(project_id, kind.name):
             raise NetworkError(409, "OverQuota", f"Quota exceeded for resources: ['{kind.name}'].")
