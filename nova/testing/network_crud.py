@@ -21,7 +21,7 @@ class NetworkResource(NamedTuple):
     kind: NeutronKind
     make: Callable[[NetworkShelf, TokenOwner, str, Given], Thing]
     change: Callable[[NetworkShelf, TokenOwner, Thing, Given], None]
-    remove: Callable[[NetworkShelf, Thing], None]
+    remove: Callable[[NetworkShelf, TokenOwner, Thing], None]
     look: Callable[[NetworkShelf, FakeCall], None] = lambda shelf, call: None
 
     def list_all(self, shelf: NetworkShelf, call: FakeCall) -> Json:
@@ -67,7 +67,7 @@ class NetworkResource(NamedTuple):
         thing = shelf.own(self.kind, call.named["key"], call.caller)
         check_revision(thing, call)
         with shelf.whole():
-            self.remove(shelf, thing)
+            self.remove(shelf, call.caller, thing)
 
     @property
     def routes(self) -> tuple[FakeRoute[NetworkShelf], ...]:

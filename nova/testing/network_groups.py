@@ -14,9 +14,9 @@ from nova.testing.service import FakeCall, FakeRoute, TokenOwner
 NUMBERS = {"1": "icmp", "6": "tcp", "17": "udp", "58": "ipv6-icmp", "icmpv6": "ipv6-icmp"}
 WITH_PORTS = ("tcp", "udp", "sctp", "udplite", "dccp")
 ICMP = ("icmp", "ipv6-icmp")
-#: What makes two rules the same.
-SAME = ("security_group_id", "direction", "ethertype", "protocol", "port_range_min", "port_range_max",
-        "remote_ip_prefix", "remote_group_id")
+#: What makes two rules the same, beside the protocol.
+SAME = ("security_group_id", "direction", "ethertype", "port_range_min", "port_range_max", "remote_ip_prefix",
+        "remote_group_id")
 
 
 def look_for_default(shelf: NetworkShelf, call: FakeCall) -> None:
@@ -41,17 +41,18 @@ def make_group(shelf: NetworkShelf, caller: TokenOwner, project_id: str, given: 
 
 
 def change_group(shelf: NetworkShelf, caller: TokenOwner, group: Thing, given: Given) -> None:
-    """409: the default one keeps its name, and a used one its statefulness."""
-    if group["name"] == DEFAULT and given.get("name", DEFAULT) != DEFAULT:
+    """409: the default one keeps its name, which no other takes, and a used one its statefulness."""
+    if (group["name"] == DEFAULT) != (given.get("name", group["name"]) == DEFAULT):
         raise NetworkError(409, "SecurityGroupCannotUpdateDefault", "Updating default security group not allowed.")
     if given.get("stateful", group["stateful"]) != group["stateful"]:
         _check_unused(shelf, group)
     touch(group, given)
 
 
-def remove_group(shelf: NetworkShelf, group: Thing) -> None:
-    """With its rules, and others' that name it. 409: it is in use, or a default one."""
-    if group["name"] == DEFAULT:
+def remove_group(shelf: NetworkShelf, caller: TokenOwner, group: Thing) -> None:
+    """With its rules, and others' that name it. 409: it is in use, or a default one, which administrators remove from
+    a project that goes."""
+    if group["name"] == DEFAULT and not is_privileged(caller):
         raise NetworkError(409, "SecurityGroupCannotRemoveDefault", "Insufficient rights for removing default security "
                            "group.")
     _check_unused(shelf, group)
@@ -69,31 +70,44 @@ def make_rule(shelf: NetworkShelf, caller: TokenOwner, project_id: str, given: G
     """400: what it says does not fit together; 404: no such group; 409: the group has it."""
     group = shelf.own(GROUP, given["security_group_id"], caller)
     members: dict[str, Json] = {name: member.default for name, member in RULE.members.items()} | dict(given)
-    protocol = None if members["protocol"] is None else str(members["protocol"]).lower()
-    members["protocol"] = None if protocol == "any" else NUMBERS.get(str(protocol), protocol)
-    if members["protocol"] == "icmp" and members["ethertype"] == "IPv6":
-        members["protocol"] = "ipv6-icmp"
+    protocol = str(members["protocol"] or "any").lower()
+    members["protocol"] = None if protocol == "any" else protocol
     _check_ports(members)
     _check_remote(shelf, caller, members)
     for other in shelf.where(RULE, **{name: members[name] for name in SAME}):
+        if _protocol(other) != _protocol(members):
+            continue
         raise NetworkError(409, "SecurityGroupRuleExists", f"Security group rule already exists. Rule id is "
                            f"{other['id']}.")
     touch(group, {})
     return shelf.insert(RULE, group["project_id"], members)
 
 
+def _protocol(rule: Thing) -> str | None:
+    """By its name, however it was said."""
+    name: str | None = NUMBERS.get(rule["protocol"], rule["protocol"])
+    return "ipv6-icmp" if name == "icmp" and rule["ethertype"] == "IPv6" else name
+
+
 def _check_ports(rule: Thing) -> None:
-    low, high, protocol = rule["port_range_min"], rule["port_range_max"], rule["protocol"]
+    low, high, protocol = rule["port_range_min"], rule["port_range_max"], _protocol(rule)
     if low is None and high is None:
         return
     if protocol is None:
         raise NetworkError(400, "SecurityGroupProtocolRequiredWithPorts", "Must also specify protocol if port range is "
                            "given.")
     if protocol in ICMP:
-        if low is None or max(low, high or 0) > 255:
-            raise NetworkError(400, "SecurityGroupInvalidIcmpValue", "Invalid value for ICMP type or code: 0 to 255 "
-                               "are wanted, and a type where there is a code.")
+        if low is None:
+            raise NetworkError(400, "SecurityGroupMissingIcmpType", f"ICMP code (port-range-max) {high} is provided "
+                               "but ICMP type (port-range-min) is missing.")
+        for field, name, value in (("type", "min", low), ("code", "max", high or 0)):
+            if not 0 <= value <= 255:
+                raise NetworkError(400, "SecurityGroupInvalidIcmpValue", f"Invalid value for ICMP {field} "
+                                   f"(port-range-{name}) {value}. It must be 0 to 255.")
         return
+    for value in (low, high):
+        if value is not None and not 0 <= value <= 65535:
+            raise NetworkError(400, "SecurityGroupInvalidPortValue", f"Invalid value for port {value}")
     if protocol not in WITH_PORTS or low is None or high is None or not 1 <= low <= high:
         raise NetworkError(400, "SecurityGroupInvalidPortRange", "For TCP/UDP protocols, port_range_min must be <= "
                            "port_range_max, and other protocols have no ports")
@@ -118,7 +132,7 @@ def change_rule(shelf: NetworkShelf, caller: TokenOwner, rule: Thing, given: Giv
     touch(rule, given)
 
 
-def remove_rule(shelf: NetworkShelf, rule: Thing) -> None:
+def remove_rule(shelf: NetworkShelf, caller: TokenOwner, rule: Thing) -> None:
     """The group has it no more."""
     shelf.remove(RULE, rule)
 

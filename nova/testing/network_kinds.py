@@ -104,16 +104,15 @@ HINTS = NetworkMember(_list_of(lambda value: value == "nova"), "an array of avai
                       put=False)
 POOLS = NetworkMember(_list_of(lambda one: _object_with(start=is_address, end=is_address)(one) and len(one) == 2),
                       "an array of objects with start and end", None)
-ROUTES = NetworkMember(_list_of(lambda one: _object_with(destination=is_prefix, nexthop=is_address)(one)
-                                and len(one) == 2), "an array of objects with destination and nexthop", [])
+ROUTES = NetworkMember(_or_null(_list_of(lambda one: _object_with(destination=is_prefix, nexthop=is_address)(one)
+                                         and len(one) == 2)), "an array of objects with destination and nexthop", [])
 FIXED_IPS = NetworkMember(_or_null(_list_of(_object_with(subnet_id=_is_text, ip_address=is_address))),
                           "an array of objects with subnet_id or ip_address")
 PAIRS = NetworkMember(_list_of(lambda one: _object_with(ip_address=is_prefix, mac_address=_is_text)(one)
                                and "ip_address" in one), "an array of objects with ip_address", [])
 GATEWAY = NetworkMember(_or_null(lambda value: isinstance(value, dict) and (not value or _is_text(
     value.get("network_id")))), "null or an object with network_id")
-_NUMBER = NetworkMember(lambda value: value is None or (_is_number(value) and 0 <= value <= 65535),
-                        "an integer from 0 to 65535", put=False)
+_NUMBER = NetworkMember(_or_null(_is_number), "an integer", put=False)
 
 
 def _one_of(*values: Json, **more: Json) -> NetworkMember:

@@ -71,7 +71,7 @@ def change(shelf: NetworkShelf, caller: TokenOwner, port: Thing, given: Given) -
         shelf.tell(PLUGGED if port["status"] == "ACTIVE" else UNPLUGGED, port)
 
 
-def remove(shelf: NetworkShelf, port: Thing) -> None:
+def remove(shelf: NetworkShelf, caller: TokenOwner, port: Thing) -> None:
     """409: it is a router's."""
     if port["device_owner"] in OF_ROUTERS and port["device_id"]:
         raise NetworkError(409, "ServicePortInUse", f"Port {port['id']} cannot be deleted directly via the port API: "

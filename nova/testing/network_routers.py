@@ -35,10 +35,11 @@ def change_router(shelf: NetworkShelf, caller: TokenOwner, router: Thing, given:
     """400, 403, 404; 409: floating addresses need the gateway."""
     if "external_gateway_info" in given:
         _set_gateway(shelf, caller, router, given["external_gateway_info"])
-    touch(router, {name: value for name, value in given.items() if name != "external_gateway_info"})
+    touch(router, {name: value or [] if name == "routes" else value for name, value in given.items()
+                   if name != "external_gateway_info"})
 
 
-def remove_router(shelf: NetworkShelf, router: Thing) -> None:
+def remove_router(shelf: NetworkShelf, caller: TokenOwner, router: Thing) -> None:
     """409: it has interfaces."""
     if shelf.where(PORT, device_id=router["id"], device_owner=INTERFACE):
         raise NetworkError(409, "RouterInUse", f"Router {router['id']} still has ports")
@@ -182,7 +183,7 @@ def change_floating(shelf: NetworkShelf, caller: TokenOwner, floating: Thing, gi
     touch(floating, {"description": given.get("description", floating["description"])})
 
 
-def remove_floating(shelf: NetworkShelf, floating: Thing) -> None:
+def remove_floating(shelf: NetworkShelf, caller: TokenOwner, floating: Thing) -> None:
     """Its address is free again."""
     _tell(shelf, floating["port_id"])
     for port in shelf.where(PORT, device_id=floating["id"], device_owner=FLOATING_PORT):

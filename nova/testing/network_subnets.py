@@ -6,7 +6,7 @@ import ipaddress
 
 from nova.testing import network_addresses
 from nova.testing.network_crud import Given, NetworkResource, tag_routes
-from nova.testing.network_kinds import NETWORK, PORT, SUBNET, NetworkError, is_privileged
+from nova.testing.network_kinds import FLOATING, NETWORK, PORT, SUBNET, NetworkError, is_privileged
 from nova.testing.network_shelf import NetworkShelf, Thing, forbidden, is_own, touch
 from nova.testing.service import FakeRoute, TokenOwner
 
@@ -39,8 +39,12 @@ def change_network(shelf: NetworkShelf, caller: TokenOwner, network: Thing, give
     touch(network, given)
 
 
-def remove_network(shelf: NetworkShelf, network: Thing) -> None:
-    """With its subnets. 409: it has ports."""
+def remove_network(shelf: NetworkShelf, caller: TokenOwner, network: Thing) -> None:
+    """With its subnets, and with floating addresses that lead nowhere. 409: it has ports."""
+    for floating in shelf.where(FLOATING, floating_network_id=network["id"], port_id=None):
+        for port in shelf.where(PORT, device_id=floating["id"]):
+            shelf.remove(PORT, port)
+        shelf.remove(FLOATING, floating)
     ports = shelf.where(PORT, network_id=network["id"])
     if ports:
         raise NetworkError(409, "NetworkInUse", f"Unable to complete operation on network {network['id']}. There are "
@@ -99,7 +103,7 @@ def change_subnet(shelf: NetworkShelf, caller: TokenOwner, subnet: Thing, given:
     touch(subnet, given)
 
 
-def remove_subnet(shelf: NetworkShelf, subnet: Thing) -> None:
+def remove_subnet(shelf: NetworkShelf, caller: TokenOwner, subnet: Thing) -> None:
     """409: a port has an address of it."""
     if any(one["subnet_id"] == subnet["id"] for port in shelf.where(PORT, network_id=subnet["network_id"])
            for one in port["fixed_ips"]):

@@ -116,7 +116,7 @@ ROUTES: tuple[FakeRoute[NetworkShelf], ...] = (
     FakeRoute("GET", "/v2.0", list_resources),
     FakeRoute("GET", "/v2.0/extensions", list_extensions),
     FakeRoute("GET", "/v2.0/extensions/{alias}", show_extension),
-    FakeRoute("GET", "/v2.0/agents", list_agents, network_ports.privileged),
+    FakeRoute("GET", "/v2.0/agents", list_agents),
     FakeRoute("GET", "/v2.0/agents/{key}", show_agent, network_ports.privileged),
     FakeRoute("GET", "/v2.0/availability_zones", list_zones),
     *network_subnets.ROUTES, *network_ports.ROUTES, *network_groups.ROUTES, *network_routers.ROUTES,

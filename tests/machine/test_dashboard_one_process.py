@@ -39,7 +39,7 @@ TABS = {"interfaces": "private", "log": "", "audit": "Create"}
 PAGES = {
     "/project/images": "tiny", "/project/security_groups/": "default", "/project/network_topology/": "Topology",
     "/admin/": "demo", "/admin/instances/": r"demo\s+host\d\s+web\s", "/admin/networks/": "public",
-    "/admin/routers/": "router", "/admin/info/?tab=system_info__network_agents": "No items", "/identity/users/": "nova",
+    "/admin/info/?tab=system_info__network_agents": "No items", "/identity/users/": "nova",
 }
 
 

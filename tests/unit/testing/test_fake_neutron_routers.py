@@ -46,7 +46,8 @@ def test_groups_when_a_project_first_asks_then_it_has_a_default_one_with_its_rul
     assert asked == [{"name": "default"}]
 
 
-def test_group_when_it_is_the_default_one_then_it_keeps_its_name_and_stays(demo: NetworkUser) -> None:
+def test_group_when_it_is_the_default_one_then_it_keeps_its_name_and_only_administrators_remove_it(
+        demo: NetworkUser, admin: NetworkUser) -> None:
     [group] = demo("GET", "/v2.0/security-groups").json["security_groups"]
     path = f"/v2.0/security-groups/{group['id']}"
     assert demo.refused("DELETE", path) == (409, "SecurityGroupCannotRemoveDefault")
@@ -54,6 +55,10 @@ def test_group_when_it_is_the_default_one_then_it_keeps_its_name_and_stays(demo:
     assert demo.refused("POST", "/v2.0/security-groups", {"security_group": {"name": "default"}}) == (
         409, "SecurityGroupDefaultAlreadyExists")
     assert demo("PUT", path, {"security_group": {"description": "mine"}}).status_code == 200
+    second = demo.create("security_group", name="web")
+    assert demo.refused("PUT", f"/v2.0/security-groups/{second['id']}", {"security_group": {"name": "default"}}) == (
+        409, "SecurityGroupCannotUpdateDefault")
+    assert admin("DELETE", path).status_code == 204
 
 
 def test_group_when_a_port_has_it_then_it_stays_and_then_goes_with_rules_that_name_it(demo: NetworkUser,
@@ -75,7 +80,9 @@ def test_group_when_a_port_has_it_then_it_stays_and_then_goes_with_rules_that_na
     ({"protocol": "tcp", "port_range_min": 80, "port_range_max": 22}, 400, "SecurityGroupInvalidPortRange"),
     ({"protocol": "gre", "port_range_min": 1, "port_range_max": 2}, 400, "SecurityGroupInvalidPortRange"),
     ({"port_range_min": 80, "port_range_max": 80}, 400, "SecurityGroupProtocolRequiredWithPorts"),
-    ({"protocol": "icmp", "port_range_max": 3}, 400, "SecurityGroupInvalidIcmpValue"),
+    ({"protocol": "icmp", "port_range_max": 3}, 400, "SecurityGroupMissingIcmpType"),
+    ({"protocol": "icmp", "port_range_min": 256}, 400, "SecurityGroupInvalidIcmpValue"),
+    ({"protocol": "tcp", "port_range_min": -1, "port_range_max": 3}, 400, "SecurityGroupInvalidPortValue"),
     ({"protocol": "carrier-pigeon"}, 400, "HTTPBadRequest"), ({"direction": "sideways"}, 400, "HTTPBadRequest"),
     ({"remote_ip_prefix": "fd00::/64"}, 400, "SecurityGroupRuleParameterConflict"),
     ({"remote_ip_prefix": "10.0.0.0/8", "remote_group_id": "any"}, 400, "SecurityGroupRemoteGroupAndRemoteIpPrefix"),
@@ -93,7 +100,7 @@ def test_rule_when_it_is_there_already_then_409_and_when_deleted_it_is_gone(demo
     wanted = {"security_group_id": group["id"], "direction": "ingress", "protocol": 6, "port_range_min": 22,
               "port_range_max": 22, "remote_ip_prefix": "10.0.0.1"}
     rule = demo.create("security_group_rule", **wanted)
-    assert (rule["protocol"], rule["remote_ip_prefix"]) == ("tcp", "10.0.0.1/32")
+    assert (rule["protocol"], rule["remote_ip_prefix"]) == ("6", "10.0.0.1/32")
     again = {**wanted, "protocol": "TCP"}
     assert demo.refused("POST", "/v2.0/security-group-rules", {"security_group_rule": again}) == (
         409, "SecurityGroupRuleExists")
@@ -235,6 +242,20 @@ def test_floating_when_addresses_run_out_then_409(demo: NetworkUser, outside: di
     assert len(demo("GET", "/v2.0/floatingips").json["floatingips"]) == 5
     assert demo.refused("POST", "/v2.0/floatingips", {"floatingip": {"floating_network_id": inside["id"]}}) == (
         400, "BadRequest")
+
+
+def test_network_when_it_is_external_then_it_takes_floating_addresses_with_it_that_lead_nowhere(
+        admin: NetworkUser, demo: NetworkUser, outside: dict[str, Any]) -> None:
+    demo.create("floatingip", floating_network_id=outside["id"])
+    assert admin("DELETE", f"/v2.0/networks/{outside['id']}").status_code == 204
+    assert demo("GET", "/v2.0/floatingips").json["floatingips"] == admin("GET", "/v2.0/ports").json["ports"] == []
+
+
+def test_network_when_a_router_has_a_gateway_there_then_409_and_floating_addresses_stay(
+        admin: NetworkUser, demo: NetworkUser, outside: dict[str, Any], router: dict[str, Any]) -> None:
+    demo.create("floatingip", floating_network_id=outside["id"])
+    assert admin.refused("DELETE", f"/v2.0/networks/{outside['id']}") == (409, "NetworkInUse")
+    assert len(demo("GET", "/v2.0/floatingips").json["floatingips"]) == 1
 
 
 # --- quotas
