@@ -9,7 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from . import cinder, commands, packages, up, upgrade
+from . import beside, cinder, commands, packages, up, upgrade
 from .errors import StackError
 from .layout import PLAIN_STATE, PORTS, Choices, Layout, default_state, find, load
 from .stages import Progress
@@ -27,6 +27,7 @@ A whole cloud on one machine: RabbitMQ, a database, Keystone, Glance, libvirt an
   bin/stack exec --as demo bash      a shell at the controller with demo's credentials
   bin/stack logs nova-compute* -f    what the daemons say, as they say it
   bin/stack upgrade                  from a newer checkout: daemon by daemon, while the cloud works;  --back goes back
+  bin/stack dashboard --cloud URL    Horizon before a cloud that runs already, such as nova-all
   bin/stack down                     stop, keep the data;  `up` starts it again
   bin/stack clean                    remove all that `up` made
 """
@@ -70,6 +71,10 @@ def parser() -> argparse.ArgumentParser:
     run.add_argument("--as", dest="user", choices=("admin", "demo"), default="admin", help="whose credentials (admin)")
     run.add_argument("--host", metavar="N", help="at compute host N of a sandbox instead")
     run.add_argument("argv", nargs=argparse.REMAINDER, metavar="CMD...")
+    horizon = _add(sub, "dashboard", "Horizon before a cloud that runs already, such as nova-all, until Ctrl-C")
+    horizon.add_argument("--cloud", required=True, metavar="URL", help="its Keystone: http://127.0.0.1:8774/identity/v3")
+    horizon.add_argument("--port", type=_port, default=PORTS["horizon"], metavar="N",
+                         help=f"where it listens, on 127.0.0.1 ({PORTS['horizon']})")  # fmt: skip
     _add(sub, "down", "stop everything, keep the data")
     _add(sub, "clean", "stop everything and remove all that `up` made: databases, state, namespaces, bridges")
     return top
@@ -164,6 +169,12 @@ def _parts(text: str) -> tuple[str, ...]:
     return chosen
 
 
+def _port(text: str) -> int:
+    if not (text.isdecimal() and 0 < int(text) < 65536):
+        raise argparse.ArgumentTypeError(f"{text!r} is no port")
+    return int(text)
+
+
 def _signal(text: str) -> int:
     try:
         return int(text) if text.isdigit() else signal.Signals[f"SIG{text.upper().removeprefix('SIG')}"].value
@@ -231,6 +242,9 @@ def run(args: argparse.Namespace, given: list[str]) -> int:
         return 0
     if args.command == "install":
         up.install(Layout(args.state or PLAIN_STATE, Choices()), args.parts, Progress())
+        return 0
+    if args.command == "dashboard":
+        beside.serve(Layout(args.state or PLAIN_STATE, Choices()), args.cloud, args.port)
         return 0
     layout = find(args.state, bool(getattr(args, "sandbox", False)), args.name or "default")
     if args.command == "upgrade":

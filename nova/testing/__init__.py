@@ -1,12 +1,13 @@
-"""For those who test clients of the cloud: a whole cloud for a test, and the fakes of Keystone and Glance it has.
+"""For those who test clients of the cloud: a whole cloud for a test, and the fakes of Keystone, Glance and Neutron
+it has.
 
     from nova.testing import cloud              # in conftest.py: a pytest fixture, a running cloud for each test
     from nova.testing import session_cloud      # one for all tests of a run
 
-Without pytest: ``running.RunningCloud``. The fakes are ``identity.FakeKeystone`` and ``images.FakeGlance``, WSGI
-applications for development only: nobody should trust them with a cloud. A fake is a table of routes over a state
-(``service.FakeService``): a row has method, path, handler and the rule of who may ask. Handlers run one at a time,
-under the service's lock, but for those that carry an image's data.
+Without pytest: ``running.RunningCloud``. The fakes are ``identity.FakeKeystone``, ``images.FakeGlance`` and
+``networks.FakeNeutron``, WSGI applications for development only: nobody should trust them with a cloud. A fake is a
+table of routes over a state (``service.FakeService``): a row has method, path, handler and the rule of who may ask.
+Handlers run one at a time, under the service's lock, but for those that carry an image's data.
 """
 
 from __future__ import annotations

@@ -124,7 +124,8 @@ def _check_remote(shelf: NetworkShelf, caller: TokenOwner, rule: Thing) -> None:
         if rule["ethertype"] != f"IPv{prefix.version}":
             raise NetworkError(400, "SecurityGroupRuleParameterConflict", f"Conflicting value ethertype "
                                f"{rule['ethertype']} for CIDR {rule['remote_ip_prefix']}")
-        rule["remote_ip_prefix"] = str(prefix)
+        if "/" not in rule["remote_ip_prefix"]:
+            rule["remote_ip_prefix"] = str(prefix)
 
 
 def change_rule(shelf: NetworkShelf, caller: TokenOwner, rule: Thing, given: Given) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from stacklib import cli, dashboard, glance, horizon, packages, ports, summary, up, venvs
+from stacklib import beside, cli, dashboard, glance, horizon, packages, ports, summary, up, venvs
 from stacklib.dashboard import Site
 from stacklib.errors import StackError
 from stacklib.layout import Choices, Layout
@@ -227,3 +227,30 @@ def test_static_files_when_a_killed_up_left_its_settings_then_they_are_no_hindra
     (left / "local_settings.py").write_text("not whole")
     environment.builder.horizon()
     assert environment.beside() == ["horizon", "uv"]
+
+
+def test_dashboard_when_it_is_beside_a_cloud_then_it_is_installed_and_served_by_nobody_of_the_cloud(
+        tmp_path, monkeypatch):
+    monkeypatch.setenv("NOVA_STACK_VENVS", str(tmp_path / "venvs"))
+    ran: list = []
+    monkeypatch.setattr(beside, "FOLDERS", tmp_path)
+    monkeypatch.setattr(beside, "install", lambda layout, parts, progress: ran.append(parts))
+    monkeypatch.setattr(beside.shutil, "chown", lambda path, user, group=None: ran.append((path, user)))
+    monkeypatch.setattr(beside.os, "execvpe", lambda program, words, env: ran.append((words, env)))
+    arguments = cli.parser().parse_args(["dashboard", "--cloud", "http://127.0.0.1:8774/identity/v3", "--port", "8001"])
+    assert cli.run(arguments, []) == 0
+    folder = tmp_path / "nova-dashboard-8001"
+    assert ran[0] == ("horizon",) and (folder, "nova") in ran and (folder / "local", "nova") in ran
+    words, env = ran[-1]
+    assert words[0] == "setpriv" and words[-3:] == (f"{tmp_path}/venvs/horizon/bin/gunicorn", "--config",
+                                                    f"{folder}/gunicorn.conf.py")
+    assert env["DJANGO_SETTINGS_MODULE"] == "openstack_dashboard.settings"
+    settings = (folder / "local" / "local_settings.py").read_text()
+    assert "OPENSTACK_KEYSTONE_URL = 'http://127.0.0.1:8774/identity/v3'" in settings
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+
+
+@pytest.mark.parametrize("words", [(), ("--cloud", "http://x", "--port", "0"), ("--cloud", "http://x", "--port", "a")])
+def test_dashboard_when_it_is_not_said_of_what_or_where_then_it_is_refused(words):
+    with pytest.raises(SystemExit):
+        cli.parser().parse_args(["dashboard", *words])

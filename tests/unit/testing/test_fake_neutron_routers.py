@@ -101,6 +101,8 @@ def test_rule_when_it_is_there_already_then_409_and_when_deleted_it_is_gone(demo
               "port_range_max": 22, "remote_ip_prefix": "10.0.0.1"}
     rule = demo.create("security_group_rule", **wanted)
     assert (rule["protocol"], rule["remote_ip_prefix"]) == ("6", "10.0.0.1/32")
+    kept = demo.create("security_group_rule", **{**wanted, "remote_ip_prefix": "10.2.3.124/24"})
+    assert kept["remote_ip_prefix"] == "10.2.3.124/24"
     again = {**wanted, "protocol": "TCP"}
     assert demo.refused("POST", "/v2.0/security-group-rules", {"security_group_rule": again}) == (
         409, "SecurityGroupRuleExists")
