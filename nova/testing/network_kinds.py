@@ -110,8 +110,10 @@ FIXED_IPS = NetworkMember(_or_null(_list_of(_object_with(subnet_id=_is_text, ip_
                           "an array of objects with subnet_id or ip_address")
 PAIRS = NetworkMember(_list_of(lambda one: _object_with(ip_address=is_prefix, mac_address=_is_text)(one)
                                and "ip_address" in one), "an array of objects with ip_address", [])
-GATEWAY = NetworkMember(_or_null(lambda value: isinstance(value, dict) and (not value or _is_text(
-    value.get("network_id")))), "null or an object with network_id")
+_is_gateway = _object_with(network_id=_is_text, enable_snat=lambda value: isinstance(value, bool),
+                           external_fixed_ips=FIXED_IPS.fits)
+GATEWAY = NetworkMember(_or_null(lambda value: _is_gateway(value) and (not value or "network_id" in value)),
+                        "null or an object with network_id, enable_snat and external_fixed_ips")
 _NUMBER = NetworkMember(_or_null(_is_number), "an integer", put=False)
 
 

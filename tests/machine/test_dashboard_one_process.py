@@ -33,9 +33,9 @@ INSTANCES, FLOATING = "/project/instances/", "/project/floating_ips/"
 TABS = {"interfaces": "private", "log": "", "audit": "Create"}
 #: Pages, and of each words that the cloud has told it: those of the fakes, and what an administrator begins with.
 PAGES = {
-    "/project/images": "tiny", "/project/security_groups/": "default", "/project/network_topology/": "Topology",
-    "/admin/": "demo", "/admin/instances/": r"demo\s+host\d\s+web\s", "/admin/networks/": "public",
-    "/admin/info/?tab=system_info__network_agents": "No items", "/identity/users/": "nova",
+    "/project/images": "tiny", "/project/security_groups/": "default", "/admin/networks/": "public",
+    "/admin/instances/": r"demo\s+host\d\s+web\s", "/admin/info/?tab=system_info__network_agents": "No items",
+    "/identity/users/": "nova",
 }
 
 
