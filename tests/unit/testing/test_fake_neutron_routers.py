@@ -187,7 +187,7 @@ def test_gateway_when_it_can_not_be_then_no_router_is_made(
         demo: NetworkUser, outside: dict[str, Any], inside: dict[str, Any], gateway: dict[str, Any],
         status: int) -> None:
     ids = {"inside": inside["id"], "outside": outside["id"]}
-    info = {name: ids.get(value, value) for name, value in gateway.items()}
+    info = {name: ids.get(str(value), value) for name, value in gateway.items()}
     assert demo("POST", "/v2.0/routers", {"router": {"external_gateway_info": info}}).status_code == status
     assert demo("GET", "/v2.0/routers").json["routers"] == []
 
