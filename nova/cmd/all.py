@@ -24,6 +24,7 @@ def main() -> int:
     wanted = plan.parse(sys.argv[1:])
     try:
         home = Home(wanted.state)
+        home.check_choice("networking", wanted.networking)
     except errors.NovaError as error:
         common.fail(error.message)
     return _run(wanted, home)

@@ -129,7 +129,8 @@ def test_client_when_networks_are_listed_then_there_are_two(cloud: RunningCloud)
     assert sorted(said.stdout.split()) == ["private", "public"]
 
 
-def test_demonstration_when_killed_then_networks_and_ports_are_there_again(tmp_path: Path) -> None:
+def test_demonstration_when_killed_then_networks_and_ports_are_there_again_and_no_others_instead(
+        tmp_path: Path) -> None:
     words = (*NEUTRON, "--state", str(tmp_path / "state"))
     with RunningCloud(demo=True, more=words) as first:
         before = {one["id"] for one in Network(first, "admin").list("ports")}
@@ -137,6 +138,8 @@ def test_demonstration_when_killed_then_networks_and_ports_are_there_again(tmp_p
         assert Compute(first).create("vm1")  # the demo project has one network, which need not be named
         first.kill()
     assert own == ["private", "public", "backend"]
+    other = run("--state", str(tmp_path / "state"), "--port", "0")
+    assert other.returncode == 2 and "was made with --networking neutron" in other.stderr
     with RunningCloud(demo=True, more=words) as second:
         assert before <= {one["id"] for one in Network(second, "admin").list("ports")}
         assert len(Network(second, "admin").list("routers")) == 1

@@ -49,6 +49,15 @@ class Home:
         write(file, str(before + 1))
         return before
 
+    def check_choice(self, option: str, chosen: str) -> None:
+        """What was chosen when the cloud was new stays. service.CanNotStart: another thing is chosen now."""
+        file = self.path / option
+        before = file.read_text() if file.exists() else chosen
+        if before != chosen:
+            raise errors.service.CanNotStart(reason=f"the cloud in {self.path} was made with --{option} {before}: "
+                                             "start it so, or name another folder with --state")
+        write(file, chosen)
+
     def leave(self) -> None:
         """Remove what shall not last. May be called twice."""
         if not self.lasting:
