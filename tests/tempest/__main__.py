@@ -3,8 +3,8 @@
 Without a list: compute.txt beside this file, of which every test must pass; a skipped one has not. With ``--guests``:
 guests.txt, against two hosts with libvirt, whose guests tempest logs in to. With ``--neutron``: neutron.txt, against a
 sandbox whose networks are Neutron's. With ``--volumes``: volumes.txt, against one with Cinder. With ``--guests`` and
-``--volumes``: guest_volumes.txt, guests whose volumes tempest writes and reads. With ``--nova-all``: compute.txt,
-against a whole cloud in one process, for which nobody needs root.
+``--volumes``: guest_volumes.txt, guests whose volumes tempest writes and reads. With ``--nova-all``: compute.txt (or,
+with ``--neutron``, neutron.txt) against a whole cloud in one process, for which nobody needs root.
 """
 
 from __future__ import annotations
@@ -237,7 +237,7 @@ class Run:
 def target(kind: Kind, folder: Path, nova_all: bool) -> Iterator[InSandbox | OneProcess]:
     """The cloud that is up for the block."""
     if nova_all:
-        with one_process(folder) as whole, slow_snapshots(whole.hosts):
+        with one_process(folder, kind.name == "neutron") as whole, slow_snapshots(whole.hosts):
             yield whole
         return
     with sandbox(kind.sandbox) as cloud, slow_snapshots(fakes(cloud)):

@@ -22,8 +22,8 @@ MORE = "[spice]\nenabled = True\n"
 class OneProcess:
     """What a run of tempest asks of its cloud."""
 
-    def __init__(self, cloud: RunningCloud, state: Path) -> None:
-        self.cloud, self.programs = cloud, VENVS / "tempest" / "bin"
+    def __init__(self, cloud: RunningCloud, state: Path, neutron: bool) -> None:
+        self.cloud, self.programs, self.neutron = cloud, VENVS / "tempest" / "bin", neutron
         self.hosts = tuple(state / f"host{number}" for number in range(1, COMPUTES + 1))
 
     def facts(self, folder: Path) -> conf.Facts:
@@ -32,7 +32,15 @@ class OneProcess:
             keystone=self.keystone, region="RegionOne", password=self.cloud.password,
             images=(self.image("tempest-1", IMAGE), self.image("tempest-2", IMAGE)),
             flavors=(self.flavor("tempest.small", 128, 1, 1), self.flavor("tempest.large", 256, 2, 2)),
-            network="private", computes=COMPUTES, folder=str(folder))
+            network="private", computes=COMPUTES, folder=str(folder), **self.neutron_facts())
+
+    def neutron_facts(self) -> dict[str, Any]:
+        """Nothing of a cloud without Neutron."""
+        if not self.neutron:
+            return {}
+        [outside] = self.ask("network", "GET", "/v2.0/networks?name=public")["networks"]
+        extensions = self.ask("network", "GET", "/v2.0/extensions")["extensions"]
+        return {"outside": outside["id"], "extensions": tuple(one["alias"] for one in extensions)}
 
     @property
     def keystone(self) -> str:
@@ -69,8 +77,9 @@ class OneProcess:
 
 
 @contextmanager
-def one_process(folder: Path) -> Iterator[OneProcess]:
+def one_process(folder: Path, neutron: bool = False) -> Iterator[OneProcess]:
     state, more = folder / "cloud", folder / "more.conf"
     more.write_text(MORE)
-    with RunningCloud(hosts=COMPUTES, more=("--state", str(state), "--config-file", str(more))) as cloud:
-        yield OneProcess(cloud, state)
+    words = ("--state", str(state), "--config-file", str(more), *(("--networking", "neutron") if neutron else ()))
+    with RunningCloud(hosts=COMPUTES, more=words) as cloud:
+        yield OneProcess(cloud, state, neutron)
