@@ -1,0 +1,148 @@
+"""What clients' tests expect of a cloud to begin with, made by its APIs where it is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import yaml
+from keystoneauth1 import session
+
+from tests.clients import stand_ins
+from tests.clients.cloud import ADMIN, USER, Cloud
+
+DOMAIN = "default"
+#: name -> its size; small enough for many on a fake host. openstackclient looks for m1.tiny, novaclient for m1.nano,
+#: openstacksdk for the least memory; gophercloud boots with two ephemeral disks.
+FLAVORS: Mapping[str, Mapping[str, Any]] = {
+    "m1.nano": {"id": "42", "ram": 64, "vcpus": 1, "disk": 1},
+    "m1.micro": {"id": "84", "ram": 128, "vcpus": 1, "disk": 1},
+    "m1.tiny": {"id": "1", "ram": 512, "vcpus": 1, "disk": 1},
+    "m1.small": {"id": "2", "ram": 2048, "vcpus": 1, "disk": 20},
+    "m1.ephemeral": {"id": "e1", "ram": 256, "vcpus": 1, "disk": 1, "OS-FLV-EXT-DATA:ephemeral": 5},
+    "m1.ephemeral2": {"id": "e2", "ram": 512, "vcpus": 1, "disk": 1, "OS-FLV-EXT-DATA:ephemeral": 5},
+}
+IMAGE = "cirros-0.6.3-x86_64-uec"  # all three look for such a name
+CONTENT = b"a disk of a fake guest" * 100
+NETWORK, CIDR = "private", "10.11.12.0/24"
+POOL, ADDRESSES = "public", "203.0.113.0/26"
+ALT = "alt"
+QUOTA = {"instances": 50, "cores": 100, "ram": 262144, "floating_ips": 20, "key_pairs": 100}
+OLD, NEW = "2.1", "2.55"
+SERVICE = {"compute": "compute", "image": "image", "identity": "identity"}
+
+
+class Furnished(NamedTuple):
+    """Ids and names for a judge's settings."""
+
+    image: str
+    network: str
+    flavors: Mapping[str, str]
+
+
+class Api:
+    """JSON of one service, as the administrator. AssertionError for an answer that is not a success."""
+
+    def __init__(self, own: session.Session, service: str, region: str, version: str = "") -> None:
+        self.own, self.version = own, version
+        self.filter = {"service_type": service, "interface": "public", "region_name": region}
+
+    def ask(self, method: str, path: str, body: object = None, **words: Any) -> Any:
+        if self.version:
+            words["microversion"] = self.version
+        if body is not None:
+            words["json"] = body
+        answer = self.own.request(path, method, endpoint_filter=self.filter, raise_exc=False, **words)
+        assert answer.ok, f"{method} {path}: {answer.status_code} {answer.text[:300]}"
+        return answer.json() if answer.content else None
+
+
+def furnish(cloud: Cloud, services: Mapping[str, str]) -> Furnished:
+    """``services``: stand-ins for the catalogue, type -> address."""
+    own = cloud.session(ADMIN)
+    compute, identity = (Api(own, name, cloud.region, OLD if name == "compute" else "") for name in (
+        "compute", "identity"))
+    image = _image(Api(own, "image", cloud.region))
+    _network(compute)
+    _floating(compute)
+    for project in ("admin", cloud.login(USER)["project_name"]):
+        found = identity.ask("GET", f"/projects?name={project}&domain_id={DOMAIN}")["projects"]
+        compute.ask("PUT", f"/os-quota-sets/{found[0]['id']}", {"quota_set": QUOTA})
+    _alt(identity, cloud)
+    for service, address in services.items():
+        _service(identity, service, address, cloud.region)
+    networks = {one["label"]: one["id"] for one in compute.ask("GET", "/os-networks")["networks"]}
+    return Furnished(image, networks[NETWORK], _flavors(compute))
+
+
+def _flavors(compute: Api) -> Mapping[str, str]:
+    there = {one["name"]: one["id"] for one in compute.ask("GET", "/flavors?is_public=None")["flavors"]}
+    for name, size in FLAVORS.items():
+        if name not in there:
+            there[name] = compute.ask("POST", "/flavors", {"flavor": {"name": name, **size}})["flavor"]["id"]
+    return there
+
+
+def _image(image: Api) -> str:
+    found = image.ask("GET", f"/v2/images?name={IMAGE}")["images"]
+    if found:
+        return found[0]["id"]
+    made = image.ask("POST", "/v2/images", {"name": IMAGE, "disk_format": "raw", "container_format": "bare",
+                                            "visibility": "public", "min_disk": 0, "min_ram": 0})
+    image.ask("PUT", f"/v2/images/{made['id']}/file", data=CONTENT, headers={
+        "Content-Type": "application/octet-stream"})
+    return made["id"]
+
+
+def _network(compute: Api) -> None:
+    if not any(one["label"] == NETWORK for one in compute.ask("GET", "/os-networks")["networks"]):
+        compute.ask("POST", "/os-networks", {"network": {"label": NETWORK, "cidr": CIDR, "share_address": True}})
+
+
+def _floating(compute: Api) -> None:
+    """Every address of a pool of that name, where there is none."""
+    if not any(one["name"] == POOL for one in compute.ask("GET", "/os-floating-ip-pools")["floating_ip_pools"]):
+        compute.ask("POST", "/os-floating-ips-bulk", {
+            "floating_ips_bulk_create": {"ip_range": ADDRESSES, "pool": POOL}})
+
+
+def _alt(identity: Api, cloud: Cloud) -> None:
+    """A second user in a project of his own, with the first one's password."""
+    if identity.ask("GET", f"/users?name={ALT}&domain_id={DOMAIN}")["users"]:
+        return
+    project = identity.ask("POST", "/projects", {"project": {"name": ALT, "domain_id": DOMAIN}})["project"]
+    user = identity.ask("POST", "/users", {"user": {
+        "name": ALT, "password": cloud.login(USER)["password"], "domain_id": DOMAIN,
+        "default_project_id": project["id"]}})["user"]
+    role = next(one["id"] for one in identity.ask("GET", "/roles")["roles"] if one["name"] == "member")
+    identity.ask("PUT", f"/projects/{project['id']}/users/{user['id']}/roles/{role}")
+
+
+def _service(identity: Api, kind: str, address: str, region: str) -> None:
+    """An entry of the catalogue; those of an earlier judge on the same cloud go."""
+    for one in identity.ask("GET", f"/services?type={kind}")["services"]:
+        identity.ask("DELETE", f"/services/{one['id']}")
+    name, path = stand_ins.SERVICES[kind]
+    made = identity.ask("POST", "/services", {"service": {"type": kind, "name": name}})["service"]
+    identity.ask("POST", "/endpoints", {"endpoint": {
+        "service_id": made["id"], "interface": "public", "region_id": region, "url": address + path}})
+
+
+def write_clouds(cloud: Cloud, file: Path) -> None:
+    """A clouds.yaml with the names that openstacksdk's, openstackclient's and novaclient's tests have in them."""
+    user, admin = cloud.login(USER), cloud.login(ADMIN)
+    both = {"region_name": cloud.region, "identity_api_version": "3", "interface": "public"}
+    domains = {"user_domain_id": DOMAIN, "project_domain_id": DOMAIN}
+    plain = {key: admin[key] for key in ("auth_url", "username", "password")}
+    owner = {**{key: user[key] for key in ("auth_url", "username", "password", "project_name")}, **domains}
+    operator = {**plain, "project_name": admin["project_name"], **domains}
+    entries: dict[str, Any] = {
+        "devstack": {"auth": owner, **both},
+        "devstack-alt": {"auth": {**owner, "username": ALT, "project_name": ALT}, **both},
+        "devstack-admin": {"auth": operator, **both},
+        "functional_admin": {"auth": operator, **both, "cacert": None, "cert": None},
+        "devstack-system-admin": {"auth": {**plain, "user_domain_id": DOMAIN, "system_scope": "all"}, **both},
+    }
+    file.touch(0o600)
+    file.write_text(yaml.safe_dump({"clouds": entries}))

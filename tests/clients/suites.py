@@ -1,0 +1,98 @@
+"""The functional tests that come with openstacksdk, python-openstackclient and python-novaclient."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.clients.place import Place
+from tests.clients.verdict import Known, Ran
+from tests.tempest import outcome
+
+LIST_S, RUN_S = 60, 1500
+TEST_S = 150  # openstacksdk's own limit of five seconds a test is for its unit tests
+RESULTS = Path(outcome.__file__).with_name("results.py")
+
+
+class Suite(NamedTuple):
+    """``package``: has its tests; ``modules``: below it, as paths with ``*``, those that are about compute;
+    ``services``: stand-ins that it looks for before anything else."""
+
+    package: str
+    modules: tuple[str, ...]
+    services: tuple[str, ...] = ()
+
+
+SDK = Suite("openstack.tests.functional", (
+    "compute/v2/test_*", "placement/v1/test_*", "cloud/test_compute", "cloud/test_inventory", "cloud/test_image"),
+    ("block-storage",))
+OPENSTACKCLIENT = Suite("openstackclient.tests.functional", (
+    "compute/v2/test_*", "common/test_availability_zone", "common/test_extension", "common/test_quota",
+    "common/test_versions"))
+NOVACLIENT = Suite("novaclient.tests.functional", ("test_*", "api/test_*", "v2/test_*", "v2/legacy/test_*"),
+                   ("network",))
+
+
+def run(suite: Suite, place: Place, left_out: Sequence[Known]) -> list[Ran]:
+    """``left_out``: tests that are not tried. Every worker runs every so-many-th test in a process of its own.
+    AssertionError when there are none."""
+    modules = modules_of(suite, place)
+    names = [name for name in listed(modules, place) if not any(one.covers(name) for one in left_out)]
+    assert names, f"{suite.package} has no tests in {place.venv}"
+    shares = [names[number::place.workers] for number in range(place.workers)]
+    with ThreadPoolExecutor(place.workers) as pool:
+        return [ran for share in pool.map(lambda numbered: share_of(*numbered, modules, place), enumerate(shares))
+                for ran in share]
+
+
+def modules_of(suite: Suite, place: Place) -> list[str]:
+    """Names of its modules, in the environment's libraries."""
+    libraries = next((place.venv / "lib").glob("python3*")) / "site-packages"
+    top = libraries / suite.package.replace(".", "/")
+    files = [file for pattern in suite.modules for file in sorted(top.glob(f"{pattern}.py"))]
+    return [".".join(file.relative_to(libraries).with_suffix("").parts) for file in files]
+
+
+def listed(modules: list[str], place: Place) -> list[str]:
+    """Names of all tests of these modules. AssertionError with what was said instead."""
+    done = subprocess.run([python(place), "-m", "testtools.run", "--list", *modules], cwd=place.folder,
+                          env=environment(place), capture_output=True, text=True, timeout=LIST_S, check=False)
+    assert done.returncode == 0, f"{modules}: {(done.stdout + done.stderr)[-2000:]}"
+    return [line for line in done.stdout.splitlines() if line.startswith(modules[0].partition(".")[0])]
+
+
+def share_of(number: int, names: list[str], modules: list[str], place: Place) -> list[Ran]:
+    """These tests' results; what was not reached within RUN_S has none, and is said to have failed."""
+    share = place.folder / f"share-{number}"
+    share.write_text("".join(f"{name}\n" for name in names))
+    stream, log = share.with_suffix(".subunit"), share.with_suffix(".log")
+    with stream.open("wb") as output, log.open("wb") as said:
+        process = subprocess.Popen([python(place), "-m", "subunit.run", "--load-list", str(share), *modules],
+                                   cwd=place.folder, env=environment(place), stdin=subprocess.DEVNULL, stdout=output,
+                                   stderr=said)
+        try:
+            process.wait(RUN_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+    read = subprocess.run([python(place), str(RESULTS)], input=stream.read_bytes(), capture_output=True, check=True)
+    found: list[outcome.Result] = json.loads(read.stdout)
+    done = [Ran(one["id"], one["status"], outcome.reason(one)) for one in found if one["status"] != "exists"]
+    there = {ran.name for ran in done}
+    lost = f"did not run: the process ended with {process.returncode}; {log.read_text(errors='replace')[-300:]}"
+    return [*done, *(Ran(name, "fail", lost) for name in names if name not in there)]
+
+
+def python(place: Place) -> str:
+    return str(place.venv / "bin" / "python")
+
+
+def environment(place: Place) -> dict[str, str]:
+    """A clouds.yaml in the current folder has the credentials, for openstackclient's tests take away all of OS_*."""
+    return {"PATH": f"{place.venv / 'bin'}:/usr/bin:/bin", "HOME": str(place.folder), "LANG": "C.UTF-8",
+            "TOX_ENV_DIR": str(place.venv), "OS_TEST_TIMEOUT": str(TEST_S), "OS_LOG_CAPTURE": "1",
+            "OS_STDOUT_CAPTURE": "1", "OS_STDERR_CAPTURE": "1", "OPENSTACKSDK_FUNC_TEST_TIMEOUT_COMPUTE": "60"}
