@@ -58,12 +58,15 @@ def notify(state: str) -> None:
         sock.sendto(state.encode(), address)
 
 
-def run(conf: Options, binary: str, make: Callable[[int], DaemonService], workers: int = 1) -> int:
-    """Run ``workers`` processes of the service ``make(index)`` until SIGTERM or SIGINT, and end this one."""
+def run(conf: Options, binary: str, make: Callable[[int], DaemonService], workers: int = 1,
+        at_end: Callable[[], object] = bool) -> int:
+    """Run ``workers`` processes of the service ``make(index)`` until SIGTERM or SIGINT, and end this one. ``at_end``
+    is called last, when nothing is logged any more."""
     process = _Process(conf, binary, make, _watched(conf, binary, workers))
     code = process.work(0) if workers == 1 else _Parent(process, workers).run()
     counting.remove_folder()
     logging.shutdown()
+    at_end()
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)  # whatever still waits in a thread has had its time

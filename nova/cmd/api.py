@@ -157,13 +157,13 @@ class Api:
 
     def _bus(self, is_host: bool) -> Library:
         """The metadata service is one of its host's daemons; the others are control daemons."""
+        from nova.rpc.bus import control_bus, hosts_bus
         from nova.rpc.host_secret import HostSecret
-        from nova.rpc.transport import Bus, HostsBus
 
         if not is_host:
-            return Bus(self.options, self.options.host)
+            return control_bus(self.options, self.options.host)
         self.secret = HostSecret(Path(self.options.state_path))
-        return HostsBus(self.options, self.options.host, self.secret)
+        return hosts_bus(self.options, self.options.host, self.secret)
 
     def start(self) -> None:
         from nova import http_server

@@ -19,10 +19,10 @@ class Cert:
 
     def __init__(self, options: Options, index: int) -> None:
         from nova.cert.service import CertService
+        from nova.rpc.bus import control_bus
         from nova.rpc.contracts.conductor import ConductorRPC
-        from nova.rpc.transport import Bus
 
-        self.bus = Bus(options, options.host)
+        self.bus = control_bus(options, options.host)
         self.service = CertService(options)
         self.reporting = Reporting(options, BINARY, "cert", self.bus, self.bus.client(ConductorRPC))
         self.server: Any = None

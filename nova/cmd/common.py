@@ -21,7 +21,7 @@ LOG = logging.getLogger(__name__)
 _LOCATED = re.compile(r": Value for option \S+ from LocationInfo\(.*detail='([^']*)'\) is not valid: ")
 
 #: Programs that may know a database's URL.
-MAY_KNOW_DATABASE = ("nova-conductor", "nova-manage")
+MAY_KNOW_DATABASE = ("nova-conductor", "nova-manage", "nova-all")
 
 
 def fail(message: str) -> object:

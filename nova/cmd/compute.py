@@ -111,9 +111,9 @@ class Compute:
         from nova.compute.reports import consoles, provider_config
         from nova.compute.service import ComputeParts, ComputeService
         from nova.metadata.options import tree_options
+        from nova.rpc.bus import hosts_bus
         from nova.rpc.contracts.conductor_host import ConductorHostRPC
         from nova.rpc.host_secret import HostSecret
-        from nova.rpc.transport import HostsBus
 
         self.options = options
         make = DRIVERS.get(options.compute_driver or "")
@@ -124,7 +124,7 @@ class Compute:
             LOG.warning("%s", warning)
         state = Path(options.state_path)
         secret = HostSecret(state)
-        self.bus = HostsBus(options, options.host, secret)
+        self.bus = hosts_bus(options, options.host, secret)
         self.conductor = self.bus.client(ConductorHostRPC)
         self.driver = driver = make(options, options.host, state)
         store = image_proxy.of_group(options.image_proxy, options.host, secret)

@@ -222,22 +222,22 @@ class Conductor:
         from nova.conductor.nova_network.network_updates import NetworkUpdates
         from nova.conductor.registry import ALL
         from nova.notifications import oslo
+        from nova.rpc.bus import control_bus, hosts_bus
         from nova.rpc.contracts.cert import CertRPC
         from nova.rpc.contracts.compute import ComputeRPC
         from nova.rpc.contracts.network import NetworkRPC
         from nova.rpc.contracts.scheduler import SchedulerRPC
-        from nova.rpc.transport import Bus, HostsBus
 
         self.options, self.index = options, index
         api, cell = databases(options)
-        self.bus = Bus(options, options.host)
+        self.bus = control_bus(options, options.host)
         wrap = secret_wrap(options)
         self.keys = EnrolledKeys(cell, wrap)
-        self.hosts = HostsBus(options, options.host, self.keys, conductor=True, peers=self.bus.peers)
-        self.exchanges = HostExchanges(cell, self.hosts.declare_hosts, lambda: self.hosts.driver.connected)
+        self.hosts = hosts_bus(options, options.host, self.keys, conductor=True, peers=self.bus.peers)
+        self.exchanges = HostExchanges(cell, self.hosts.declare_hosts, lambda: self.hosts.connected)
         tickets = ticket_maker(options, first_secret(self.keys))
         ticketed = TicketedCalls(ComputeRPC, self.hosts.client(ComputeRPC), tickets)
-        self.host_calls = HostCalls(ComputeRPC, ticketed, cell, lambda: self.hosts.driver.reconnected)
+        self.host_calls = HostCalls(ComputeRPC, ticketed, cell, lambda: self.hosts.reconnected)
         self.deps = Deps(api=api, cell=cell, settings=settings(options), host=options.host,
                          scheduler=self.bus.client(SchedulerRPC),
                          compute=cast(ComputeRPC, self.host_calls),

@@ -188,13 +188,13 @@ class Proxy:
 
     def __init__(self, options: Options, parts: ProxyParts, sock: socket.socket) -> None:
         from nova.console import gate, sessions, xvp
+        from nova.rpc.bus import control_bus
         from nova.rpc.contracts.conductor import ConductorRPC
         from nova.rpc.contracts.console_auth import ConsoleAuthRPC
-        from nova.rpc.transport import Bus
 
         kind = parts.kind
         self.parts, self.sock = parts, sock
-        self.bus = Bus(options, options.host, patience_s=CHECK_S)
+        self.bus = control_bus(options, options.host, patience_s=CHECK_S)
         self.sessions = sessions.Sessions(sessions.SessionLimits.of(options.console, kind.channels), kind.exclusive)
         self.gate = gate.ConsoleGate(kind, self.bus.client(ConsoleAuthRPC), self.sessions, settings(options, kind),
                                      xvp.STEPS if parts.raw else None)

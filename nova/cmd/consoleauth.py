@@ -32,10 +32,10 @@ class ConsoleAuth:
 
     def __init__(self, options: Options, index: int) -> None:
         from nova.console.service import ConsoleAuthService
+        from nova.rpc.bus import control_bus
         from nova.rpc.contracts.conductor import ConductorRPC
-        from nova.rpc.transport import Bus
 
-        self.bus = Bus(options, options.host)
+        self.bus = control_bus(options, options.host)
         self.conductor = self.bus.client(ConductorRPC)
         self.service = ConsoleAuthService(self.conductor, options.consoleauth, base_urls(options))
         self.reporting = Reporting(options, BINARY, "consoleauth", self.bus, self.conductor) if index == 0 else None

@@ -18,12 +18,12 @@ class NetworkDaemon:
 
     def __init__(self, options: Options, index: int) -> None:
         from nova.network import service
+        from nova.rpc.bus import hosts_bus
         from nova.rpc.contracts.conductor_host import ConductorHostRPC
         from nova.rpc.host_secret import HostSecret
-        from nova.rpc.transport import HostsBus
 
         secret = HostSecret(Path(options.state_path))
-        self.bus = HostsBus(options, options.host, secret)
+        self.bus = hosts_bus(options, options.host, secret)
         conductor = self.bus.client(ConductorHostRPC)
         self.service = service.build(conductor, options.host, options)
         self.reporting = Reporting(options, BINARY, "network", self.bus, HostVoice(conductor, options.host, secret))

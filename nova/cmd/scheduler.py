@@ -16,11 +16,11 @@ class Scheduler:
     """One worker process."""
 
     def __init__(self, options: Options, index: int) -> None:
+        from nova.rpc.bus import control_bus
         from nova.rpc.contracts.conductor import ConductorRPC
-        from nova.rpc.transport import Bus
         from nova.scheduler.service import SchedulerService, SchedulerSettings
 
-        self.bus = Bus(options, options.host)
+        self.bus = control_bus(options, options.host)
         self.conductor = self.bus.client(ConductorRPC)
         self.service = SchedulerService(self.conductor, SchedulerSettings(
             scheduler=options.scheduler, filter_scheduler=options.filter_scheduler, metrics=options.metrics,

@@ -72,6 +72,16 @@ class FakeKeystone(FakeService[Directory]):
         lock = threading.RLock()
         super().__init__("fake Keystone", self.directory, ROUTES, self._whose, lock)
 
+    def add_user(self, user: NewUser, password: str) -> None:
+        """One more, with the projects that are missing; nothing if there is a user of that name."""
+        with self.lock:
+            if self.directory.by_name("users", user.name, DEFAULT_DOMAIN) is not None:
+                return
+            missing = [name for name in user.roles
+                       if self.directory.by_name("projects", name, DEFAULT_DOMAIN) is None]
+            _fill_projects(self.directory, missing)
+            _add_user(self.directory, user, password)
+
     def _whose(self, token: str) -> TokenOwner | None:
         with self.lock:
             return identity_tokens.identify(self.directory, token)
@@ -87,6 +97,10 @@ def _fill(directory: Directory, projects: Sequence[str], roles: Sequence[str]) -
     directory.add("regions", {"id": REGION})
     for name in roles:
         directory.add("roles", {"name": name})
+    _fill_projects(directory, projects)
+
+
+def _fill_projects(directory: Directory, projects: Sequence[str]) -> None:
     for name in projects:
         directory.add("projects", {"name": name, "parent_id": DEFAULT_DOMAIN})
 

@@ -9,8 +9,8 @@ import re
 
 from nova.conf import base
 from nova.rpc import contracts, transport
+from nova.rpc.bus import FIRST_PART
 from nova.rpc.interface import Contract, Method
-from nova.rpc.transport import FIRST_PART
 from tests.docs_parts import rst
 
 INTRO = """\

@@ -6,7 +6,7 @@ import pytest
 
 from nova import errors
 from nova.conductor.engine.announce import calls
-from nova.rpc import server, transport
+from nova.rpc import bus, server
 from nova.rpc.contracts.conductor import ConductorRPC
 from nova.rpc.contracts.placement import PlacementRPC
 from nova.rpc.interface import Contract, Method, Timeout, call
@@ -51,14 +51,14 @@ def method(name: str) -> Method:
 
 def test_read_when_the_first_message_is_lost_then_it_is_answered_soon() -> None:
     office = Lossy(1)
-    assert transport.ask(transport.tries(method("look"), 60), office.once, "look") == "answer"
+    assert bus.ask(bus.tries(method("look"), 60), office.once, "look") == "answer"
     assert office.waited == [9, 51], "the sum is what one call would have waited"
 
 
 def test_read_when_nobody_answers_then_it_fails_after_the_second() -> None:
     office = Lossy(9)
     with pytest.raises(errors.daemon.RpcNoAnswer):
-        transport.ask(transport.tries(method("look"), 60), office.once, "look")
+        bus.ask(bus.tries(method("look"), 60), office.once, "look")
     assert len(office.waited) == 2
 
 
@@ -66,12 +66,12 @@ def test_read_when_nobody_answers_then_it_fails_after_the_second() -> None:
 def test_call_that_changes_something_or_has_no_time_to_share_is_asked_once(name: str, seconds: int) -> None:
     office = Lossy(9)
     with pytest.raises(errors.daemon.RpcNoAnswer):
-        transport.ask(transport.tries(method(name), seconds), office.once, name)
+        bus.ask(bus.tries(method(name), seconds), office.once, name)
     assert office.waited == [seconds]
 
 
 def test_second_asking_when_the_server_gives_up_itself_then_its_reason_arrives_in_time() -> None:
-    assert 1 - transport.FIRST_PART > server.PART
+    assert 1 - bus.FIRST_PART > server.PART
 
 
 @pytest.mark.parametrize("contract", [ConductorRPC, PlacementRPC])

@@ -1,0 +1,51 @@
+"""nova-all: a whole cloud in one process, without root, for whoever writes clients or wants to look."""
+
+from __future__ import annotations
+
+import sys
+import time
+
+STARTED_AT = time.monotonic()
+
+from nova import errors  # noqa: E402  # from here on the time counts that a start takes
+from nova.cmd import common  # noqa: E402
+from nova.cmd.whole import plan, seeds, settings, summary  # noqa: E402
+from nova.cmd.whole.home import Home  # noqa: E402
+
+BINARY = "nova-all"
+
+
+def main() -> int:
+    """The program nova-all; its exit code: that of every daemon."""
+    wanted = plan.parse(sys.argv[1:])
+    try:
+        home = Home(wanted.state)
+    except errors.NovaError as error:
+        common.fail(error.message)
+    return _run(wanted, home)
+
+
+def _run(wanted: plan.Plan, home: Home) -> int:
+    from nova import service
+    from nova.cmd.whole import cloud
+    from nova.conf import proxies
+
+    if wanted.seed is not None:
+        seeds.plant(f"{wanted.seed} {home.count_start()}")
+    home.secret("password", wanted.password)
+    try:
+        doors = cloud.open_doors(wanted)
+    except OSError as error:
+        common.fail(f"a port of {wanted.listen} can not be listened on: {error.strerror}. Name another one with --port "
+                    "or --console-port; 0 is a free one")
+    files = (settings.write_conf(wanted, home, doors.addresses(wanted)), *wanted.config_files)
+    words = [*(word for file in files for word in ("--config-file", file)), *(["--debug"] if wanted.debug else [])]
+    options = common.load(BINARY, words, [*proxies.CLI_OPTS, *proxies.CLI_ONLY])
+    common.begin(options, BINARY, "threads")
+    return service.run(options, BINARY, lambda _index: cloud.WholeCloud(
+        wanted, home, doors, options, lambda whole: summary.tell(whole, time.monotonic() - STARTED_AT)),
+                       at_end=home.leave)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,165 @@
+"""The whole cloud as one service: each part is the daemon's own class, over a bus within the process.
+
+Sockets are bound first, so that the catalog and nova.conf have addresses. Then the parts start in the order in which
+they need each other, and the last word is the summary.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from nova import concurrency, http_server
+from nova.clients import session
+from nova.cmd import api, console_proxy, imageproxy
+from nova.cmd.conductor import Conductor, databases
+from nova.cmd.consoleauth import ConsoleAuth
+from nova.cmd.network import NetworkDaemon
+from nova.cmd.scheduler import Scheduler
+from nova.cmd.whole import hosts
+from nova.cmd.whole.front import Front
+from nova.cmd.whole.furnish import Furniture
+from nova.cmd.whole.home import Home
+from nova.cmd.whole.plan import LIBVIRT, Plan
+from nova.cmd.whole.settings import CONTROLLER, Addresses
+from nova.conf.base import Options
+from nova.console import kinds
+from nova.model.base import Library
+from nova.monitoring.health import Vitals
+from nova.testing.identity import FakeKeystone
+from nova.testing.images import FakeGlance
+
+GRACE_S = 0.2  # for what runs at the end: whatever does not end is gone on with at the next start
+AT_A_TIME = 256  # requests that are worked on
+UPLOAD_BYTES = 2 * 1024 ** 3  # of an image that comes in chunks, which are read whole first
+
+
+class Doors(NamedTuple):
+    """Listening sockets. ``consoles``: by the proxy's program; noVNC's is not there where its pages are not."""
+
+    apis: socket.socket
+    metadata: socket.socket
+    image_proxy: socket.socket
+    consoles: dict[str, socket.socket]
+
+    def addresses(self, plan: Plan) -> Addresses:
+        """As clients reach them: whoever listens everywhere is reached on this machine."""
+        host = "127.0.0.1" if plan.listen in ("0.0.0.0", "::") else plan.listen
+        host = f"[{host}]" if ":" in host else host
+
+        def url(program: str, scheme: str) -> str:
+            door = self.consoles.get(program)
+            return f"{scheme}://{host}:{door.getsockname()[1]}" if door else ""
+        return Addresses(f"http://{host}:{self.apis.getsockname()[1]}", self.metadata.getsockname()[1],
+                         url(kinds.NOVNC.binary, "http"), url(kinds.SERIAL.binary, "ws"),
+                         self.image_proxy.getsockname()[1])
+
+
+def open_doors(plan: Plan) -> Doors:
+    """OSError: a port is in use."""
+    consoles = {kinds.SERIAL.binary: http_server.bind(plan.listen, 0)}
+    if os.path.isdir(kinds.NOVNC.web):
+        consoles[kinds.NOVNC.binary] = http_server.bind(plan.listen, plan.console_port)
+    return Doors(http_server.bind(plan.listen, plan.port), http_server.bind("127.0.0.1", 0),
+                 http_server.bind("127.0.0.1", 0), consoles)
+
+
+class WholeCloud:
+    """The one process. ``tell``: is given what to print once the cloud is ready."""
+
+    def __init__(self, plan: Plan, home: Home, doors: Doors, options: Options,
+                 tell: Callable[[WholeCloud], None]) -> None:
+        self.plan, self.home, self.doors, self.options, self.tell = plan, home, doors, options, tell
+        self.addresses = doors.addresses(plan)
+        self.front = Front()
+        self.password = home.secret("password")
+        self.keystone = FakeKeystone(self.addresses.catalog, self.password)
+        self.glance = FakeGlance(self.keystone.identify, home.path / "images")
+        self.hosts = {name: hosts.PretendedHost(hosts.options_of(options, name, home.path))
+                      for name in plan.host_names}
+        self.parts: list[Any] = []  # that are stopped, the last first
+
+    def start(self) -> None:
+        self._open()
+        self._prepare()
+        common_parts = (Conductor, Scheduler, ConsoleAuth, NetworkDaemon)
+        for make in common_parts:
+            self._begin(make(self.options, 0))
+        for host in self.hosts.values():
+            host.start()
+        self._begin(_Apis(self))
+        for program, door in self.doors.consoles.items():
+            parts = console_proxy.ProxyParts(self.options, kinds.KINDS[program])
+            self._begin(console_proxy.Proxy(self.options, parts, door))
+        if self.plan.driver == LIBVIRT:
+            from nova.imageproxy.seen import SeenRequests
+
+            self._begin(imageproxy.ImageProxyDaemon(self.options, self.doors.image_proxy, SeenRequests()))
+        if self.is_own_identity:
+            Furniture(self).furnish()
+        self.tell(self)
+
+    def _begin(self, part: Library) -> None:
+        part.start()
+        self.parts.append(part)
+
+    @property
+    def is_own_identity(self) -> bool:
+        """Whether Keystone is the fake that came along, and no other that nova.conf names."""
+        auth = session.load_auth(self.options, "keystone_authtoken")
+        return getattr(auth, "auth_url", None) == self.addresses.catalog["identity"]
+
+    def _open(self) -> None:
+        """Identity and images answer from now on: the other parts ask them when they start."""
+        (self.home.path / "images").mkdir(mode=0o700, exist_ok=True)
+        self.front.below |= {"identity": self.keystone, "image": self.glance}
+        bounds = http_server.ClientBounds(AT_A_TIME, chunked_bytes=UPLOAD_BYTES)
+        self.server = http_server.Server(self.doors.apis, self.front, bounds)
+        self.server.start()
+
+    def _prepare(self) -> None:
+        """Schemas, and hosts that are let in."""
+        from nova.db import migrate
+
+        for schema, database in zip(("api", "cell"), databases(self.options), strict=True):
+            migrate.sync(schema, database)
+            database.dispose()
+        hosts.enroll(self.options, (CONTROLLER, *self.hosts), self.home.path)
+
+    def vitals(self) -> Vitals:
+        """The conductor's."""
+        vitals: Vitals = self.parts[0].vitals()
+        return vitals
+
+    def stop(self, seconds: float) -> None:
+        """No more requests; leases are given back, so that the next start goes on at once."""
+        until = time.monotonic() + min(seconds, GRACE_S)
+        ends = [concurrency.spawn(part.stop, GRACE_S) for part in (self.server, *self.hosts.values(),
+                                                                    *reversed(self.parts[1:]))]
+        for end in ends:
+            end.join(max(0.0, until - time.monotonic()))
+        if self.parts:
+            self.parts[0].stop(GRACE_S)
+
+
+class _Apis:
+    """nova-api and the Placement API on the common port, metadata on its own."""
+
+    def __init__(self, cloud: WholeCloud) -> None:
+        self.cloud = cloud
+        self.api = api.Api(cloud.options, {api.METADATA: cloud.doors.metadata})
+        self.control = api.Api(cloud.options, {api.OSAPI: cloud.doors.apis, api.PLACEMENT: cloud.doors.apis})
+
+    def start(self) -> None:
+        """The front has the sockets; what would serve them tells the conductor of itself alone."""
+        self.api.start()
+        self.cloud.front.usual = self.control.applications[api.OSAPI]
+        self.cloud.front.below["placement"] = self.control.applications[api.PLACEMENT]
+        self.control.introduce()
+
+    def stop(self, seconds: float) -> None:
+        self.api.stop(seconds)
+        self.control.close()

@@ -1,0 +1,168 @@
+"""What a new cloud has in it, so that a server can be created at once; ``--demo`` gives it more to look at.
+
+All of it comes through the APIs, but networks, which nova-network's administrators make by nova-manage. Done again
+for a cloud that is furnished (``--state``), it makes what is missing.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from keystoneauth1 import adapter, session
+from keystoneauth1.identity import v3
+
+from nova import concurrency, context, errors
+from nova.cmd.whole.settings import CONTROLLER, REGION
+from nova.model.base import Json, Library
+from nova.model.floating import FloatingRange
+from nova.model.networks import NewNetwork
+from nova.rpc.bus import control_bus
+from nova.rpc.contracts.conductor import ConductorRPC
+from nova.testing.identity import NewUser
+from nova.testing.service import TokenOwner
+
+if TYPE_CHECKING:
+    from nova.cmd.whole.cloud import WholeCloud
+
+IMAGE, PART = "tiny", 1024 ** 2
+FLOATING = FloatingRange(ip_range="172.24.4.0/25", pool="public", interface="lo")
+SETTLED_S = 60.0
+
+
+class NewFlavor(NamedTuple):
+    """``memory`` in MB, ``disk`` in GB."""
+
+    id: str
+    name: str
+    memory: int
+    vcpus: int
+    disk: int
+
+
+class NewServer(NamedTuple):
+    """One of the demonstration's servers; ``then``: what is done to it once it is active."""
+
+    project: str
+    name: str
+    flavor: str
+    metadata: Mapping[str, str] = {}
+    then: Mapping[str, Json] | None = None
+
+
+FLAVORS = (NewFlavor("1", "m1.tiny", 512, 1, 1), NewFlavor("2", "m1.small", 2048, 1, 20),
+           NewFlavor("3", "m1.medium", 4096, 2, 40), NewFlavor("4", "m1.large", 8192, 4, 80),
+           NewFlavor("5", "m1.xlarge", 16384, 8, 160))
+NETWORKS = (NewNetwork(label="private", cidr="10.11.0.0/22", network_size=1024),)
+
+# --- of a demonstration
+
+DEMO_FLAVORS = (NewFlavor("c1", "c1.small", 1024, 2, 10), NewFlavor("g1", "g1.large", 32768, 8, 80))
+DEMO_NETWORKS = (NewNetwork(label="backend", cidr="10.12.0.0/24", network_size=256, bridge="br101"),)
+DEMO_IMAGES = ("debian-12", "ubuntu-24.04", "windows-2022")
+DEMO_USERS = (NewUser("alice", {"shop": ("member",)}), NewUser("bob", {"research": ("member", "reader")}))
+DEMO_SERVERS = (
+    NewServer("demo", "web-1", "m1.small", {"role": "web"}), NewServer("demo", "web-2", "m1.small", {"role": "web"}),
+    NewServer("demo", "db-1", "m1.medium", {"role": "db"}),
+    NewServer("demo", "batch", "c1.small", {}, {"os-stop": None}),
+    NewServer("shop", "frontend", "m1.small", {}), NewServer("shop", "paused", "m1.tiny", {}, {"pause": None}),
+    NewServer("research", "notebook", "g1.large", {}), NewServer("research", "old", "m1.tiny", {}, {"shelve": None}))
+
+
+class Furniture:
+    """Brings what is missing into a cloud that runs."""
+
+    def __init__(self, cloud: WholeCloud) -> None:
+        self.cloud = cloud
+        self._admin = self._client("admin", "admin")
+
+    def furnish(self) -> None:
+        """What every cloud has; then the demonstration, if it is wanted."""
+        self._flavors(FLAVORS)
+        self._networks(NETWORKS)
+        self._image(IMAGE)
+        if self.cloud.plan.demo:
+            self._demonstrate()
+
+    def _demonstrate(self) -> None:
+        self._users(DEMO_USERS)
+        self._flavors(DEMO_FLAVORS)
+        self._networks(DEMO_NETWORKS)
+        for name in DEMO_IMAGES:
+            self._image(name)
+        for project in sorted({server.project for server in DEMO_SERVERS}):
+            self._servers(project, tuple(one for one in DEMO_SERVERS if one.project == project))
+
+    def _client(self, user: str, project: str) -> adapter.Adapter:
+        """Of the compute API, as newest as there is."""
+        auth = v3.Password(self.cloud.addresses.catalog["identity"], username=user, password=self.cloud.password,
+                           project_name=project, user_domain_id="default", project_domain_id="default")
+        return adapter.Adapter(session.Session(auth), service_type="compute", region_name=REGION,
+                               default_microversion="2.1", endpoint_override=self.cloud.addresses.catalog["compute"])
+
+    def _flavors(self, wanted: tuple[NewFlavor, ...]) -> None:
+        present = {flavor["name"] for flavor in self._admin.get("/flavors").json()["flavors"]}
+        for id_, name, memory, vcpus, disk in wanted:
+            if name not in present:
+                self._admin.post("/flavors", json={"flavor": {"id": id_, "name": name, "ram": memory, "vcpus": vcpus,
+                                                              "disk": disk}})
+
+    def _networks(self, wanted: tuple[NewNetwork, ...]) -> None:
+        conductor: ConductorRPC = control_bus(self.cloud.options, CONTROLLER).client(ConductorRPC)
+        present = {network["label"] for network in self._admin.get("/os-networks").json()["networks"]}
+        with context.entered(context.internal()):
+            for network in wanted:
+                if network.label not in present:
+                    conductor.create_network(network)
+            if not present:
+                conductor.create_floating_addresses(FLOATING)
+
+    def _image(self, name: str) -> None:
+        glance, file = self.cloud.glance, self.cloud.plan.image
+        if any(image["name"] == name for image in glance.state.images.values()):
+            return
+        project = self.cloud.keystone.directory.by_name("projects", "admin", "default")
+        assert project is not None
+        owner = TokenOwner("admin", project["id"], frozenset({"admin"}))
+        parts = _parts(file) if file else iter([f"{name}: not a real disk\n".encode()])
+        glance.add(parts, owner, name=name, visibility="public", container_format="bare",
+                   disk_format="qcow2" if file else "raw")
+
+    def _users(self, wanted: tuple[NewUser, ...]) -> None:
+        for user in wanted:
+            self.cloud.keystone.add_user(user, self.cloud.password)
+
+    def _servers(self, project: str, wanted: tuple[NewServer, ...]) -> None:
+        """They are built side by side; then each is brought to its state."""
+        client = self._client("admin" if project != "demo" else "demo", project)
+        present = {server["name"]: server["id"] for server in client.get("/servers").json()["servers"]}
+        image = next(image_id for image_id, one in self.cloud.glance.state.images.items() if one["name"] == "debian-12")
+        flavors = {flavor["name"]: flavor["id"] for flavor in client.get("/flavors").json()["flavors"]}
+        network = next(one["id"] for one in self._admin.get("/os-networks").json()["networks"]
+                       if one["label"] == NETWORKS[0].label)
+        missing = [server for server in wanted if server.name not in present]
+        for server in missing:
+            made = client.post("/servers", json={"server": {
+                "name": server.name, "imageRef": image, "flavorRef": flavors[server.flavor],
+                "metadata": server.metadata, "networks": [{"uuid": network}]}}).json()["server"]
+            present[server.name] = made["id"]
+        for server in missing:
+            _wait_settled(client, present[server.name])
+            if server.then:
+                client.post(f"/servers/{present[server.name]}/action", json=server.then)
+
+
+def _wait_settled(client: Library, server_id: str) -> None:
+    """Until it is built. errors.Unavailable after a while."""
+    until = time.monotonic() + SETTLED_S
+    while client.get(f"/servers/{server_id}").json()["server"]["status"] == "BUILD":
+        if time.monotonic() > until:
+            raise errors.Unavailable("A server of the demonstration is still being built: see the log.")
+        concurrency.sleep(0.05)
+
+
+def _parts(path: object) -> Iterator[bytes]:
+    with open(str(path), "rb") as file:
+        while part := file.read(PART):
+            yield part

@@ -1,0 +1,91 @@
+"""Where the files of a ``nova-all`` are: a folder that the user named, or one that goes with the process."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import secrets
+import shutil
+import tempfile
+from pathlib import Path
+
+from nova import errors
+from nova.model.secret_wrap import new_key
+
+PREFIX = "nova-all-home-"
+IN_MEMORY = Path("/dev/shm")  # where Linux keeps files in memory
+
+
+class Home:
+    """``path``: the folder, which this process alone uses until :meth:`leave`. service.CanNotStart: another one has
+    it, or it can not be made."""
+
+    def __init__(self, named: Path | None) -> None:
+        self.lasting = named is not None
+        try:
+            self.path = _made(named) if named else _temporary()
+            self._lock = _taken(self.path)
+        except BlockingIOError:
+            raise errors.service.CanNotStart(reason=f"another nova-all uses {named}: end it, or name another folder "
+                                             "with --state") from None
+        except OSError as error:
+            raise errors.service.CanNotStart(reason=f"--state {named or tempfile.gettempdir()} can not be used: "
+                                             f"{error.strerror}") from None
+
+    def secret(self, name: str, made: str | None = None) -> str:
+        """A secret of this cloud, the same as long as the folder lives; ``made``: what it is from now on."""
+        file = self.path / name
+        if made is None and file.exists():
+            return file.read_text()
+        text = made or (new_key() if name.endswith("key") else secrets.token_urlsafe(12))
+        write(file, text)
+        return text
+
+    def count_start(self) -> int:
+        """How often a cloud was started here before."""
+        file = self.path / "starts"
+        before = int(file.read_text()) if file.exists() else 0
+        write(file, str(before + 1))
+        return before
+
+    def leave(self) -> None:
+        """Remove what shall not last. May be called twice."""
+        if not self.lasting:
+            shutil.rmtree(self.path, ignore_errors=True)
+        with contextlib.suppress(OSError):
+            os.close(self._lock)
+
+
+def write(path: Path, text: str) -> None:
+    """Whole or not at all, and for this user alone. OSError."""
+    fresh = path.with_name(f".{path.name}.{os.getpid()}")
+    with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+        file.write(text)
+    os.replace(fresh, path)
+
+
+def _made(path: Path) -> Path:
+    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return path.resolve()
+
+
+def _temporary() -> Path:
+    """A new folder, in memory where that is possible; those that a killed nova-all left are removed before."""
+    above = IN_MEMORY if os.access(IN_MEMORY, os.W_OK | os.X_OK) else Path(tempfile.gettempdir())
+    for left in above.glob(f"{PREFIX}*"):
+        with contextlib.suppress(OSError):  # it is used, or another user's
+            os.close(_taken(left))
+            shutil.rmtree(left, ignore_errors=True)
+    return Path(tempfile.mkdtemp(prefix=PREFIX, dir=above))
+
+
+def _taken(path: Path) -> int:
+    """The descriptor that keeps others out as long as this process lives. BlockingIOError, OSError."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(descriptor)
+        raise
+    return descriptor

@@ -1,0 +1,77 @@
+"""Compute hosts within one process: each is the daemon nova-compute as it is, with a name and a folder of its own."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+from nova.cmd.compute import Compute
+from nova.cmd.conductor import databases, secret_wrap
+from nova.conf.base import Options
+from nova.db import enrolments, services
+from nova.db.engine import Connection
+from nova.model.base import Library
+from nova.rpc.host_secret import HostSecret
+
+LOG = logging.getLogger(__name__)
+
+KILLED_S = 0.0  # a host that dies ends nothing
+
+
+class HostOptions:
+    """nova.conf as one of several hosts in this process reads it. ``own``: options of [DEFAULT] that are the host's."""
+
+    def __init__(self, options: Options, **own: object) -> None:
+        self._options, self._own = options, own
+
+    def __getattr__(self, name: str) -> Library:
+        return self._own[name] if name in self._own else getattr(self._options, name)
+
+    def __getitem__(self, name: str) -> Library:
+        return self._own[name] if name in self._own else self._options[name]
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._options
+
+
+def options_of(options: Options, host: str, home: Path) -> Options:
+    """Those of the host of that name."""
+    folder = home / host
+    folder.mkdir(mode=0o700, exist_ok=True)
+    return HostOptions(options, host=host, state_path=str(folder), instances_path=str(folder / "instances"))
+
+
+def enroll(options: Options, names: tuple[str, ...], home: Path) -> None:
+    """Let in those hosts that have not been: each finds a token in its folder, as an operator would put it there."""
+    _, cell = databases(options)
+    wrap = secret_wrap(options)
+    for name in names:
+        folder = home / name
+        folder.mkdir(mode=0o700, exist_ok=True)
+        secret = HostSecret(folder)(name)[0]
+
+        def let_in(tx: Connection, name: str = name, secret: str = secret) -> None:
+            enrolments.enroll(tx, name, services.ON_HOSTS, "")
+            enrolments.keep_secret(tx, name, secret, wrap, keep_former=False)
+        cell.transact(let_in)
+    cell.dispose()
+
+
+class PretendedHost:
+    """A host that can die and come back; its guests live on, as a real one's do on its disks."""
+
+    def __init__(self, options: Options) -> None:
+        self.options, self.name = options, options.host
+        self.compute: Compute | None = None
+
+    def start(self) -> None:
+        """Its nova-compute starts. The errors of :class:`Compute`."""
+        compute = Compute(self.options, 0)
+        compute.start()
+        self.compute = compute
+
+    def stop(self, seconds: float) -> None:
+        """As SIGTERM."""
+        if self.compute is not None:
+            self.compute.stop(seconds)
+            self.compute = None

@@ -1,0 +1,108 @@
+"""The command line of ``nova-all``."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from nova.version import RELEASE
+
+ABOUT = """\
+A whole cloud in one process, for whoever writes or tries clients of the Compute API: nova-api, nova-conductor,
+nova-scheduler, the Placement API, metadata, consoles and compute hosts. It needs no root, no broker, no database
+server, no Keystone and no Glance. It is for development: its Keystone and its Glance are small fakes.
+"""
+
+EPILOG = """\
+examples:
+  nova-all                               a cloud on port 8774, until Ctrl-C; nothing of it is left
+  nova-all --port 0 --clouds-file c.yaml a free port; the file is for OS_CLIENT_CONFIG_FILE
+  nova-all --state DIR                   the cloud lives on in DIR, also after a kill -9
+  nova-all --demo --hosts 5              with projects, flavors, networks, images and servers to look at
+  nova-all --driver libvirt --image F    servers are guests of your own libvirt (qemu:///session), without root
+  nova-all --config-file F               options of a nova.conf, above those that nova-all chooses, such as
+                                         [keystone_authtoken] and [glance] of real services
+
+faults on demand, for tests of clients: the header X-Nova-All-Fail, or POST to /nova-all/faults (doc/nova-all.rst).
+"""
+
+FAKE, LIBVIRT = "fake", "libvirt"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What the cloud shall be like. ``state`` None: it goes with the process. ``seed`` None: ids are random.
+    ``speed``: of fake guests; 0 is at once, 1 as long as real ones take."""
+
+    hosts: int
+    listen: str
+    port: int
+    console_port: int
+    state: Path | None
+    clouds_file: Path | None
+    demo: bool
+    seed: int | None
+    speed: float
+    driver: str
+    image: Path | None
+    password: str | None
+    config_files: tuple[str, ...]
+    debug: bool
+    verbose: bool
+
+    @property
+    def host_names(self) -> tuple[str, ...]:
+        """Of the compute hosts."""
+        return tuple(f"host{number}" for number in range(1, self.hosts + 1))
+
+
+def parse(words: Sequence[str]) -> Plan:
+    """The plan that the command line says. Exits with 2 and a sentence where it is wrong."""
+    parser = argparse.ArgumentParser("nova-all", description=ABOUT, epilog=EPILOG,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--version", action="version", version=RELEASE)
+    add = parser.add_argument
+    add("--hosts", type=_at_least(1), default=2, metavar="N", help="compute hosts (default: 2; 1 with libvirt)")
+    add("--listen", default="127.0.0.1", metavar="ADDRESS",
+        help="address of all ports (default: 127.0.0.1, this machine alone). Who reaches it can log in with the "
+             "password that is printed")
+    add("--port", type=_at_least(0), default=8774, metavar="N",
+        help="port of all APIs: compute at /, /identity, /image, /placement (default: 8774; 0: a free one)")
+    add("--console-port", type=_at_least(0), default=0, metavar="N", help="port of noVNC (default: a free one)")
+    add("--state", type=Path, metavar="DIR", help="keep the cloud here; without it nothing is left at the end")
+    add("--clouds-file", type=Path, metavar="FILE",
+        help="write a clouds.yaml for OS_CLIENT_CONFIG_FILE, with the clouds nova-all and nova-all-admin (mode 0600)")
+    add("--password", metavar="WORD", help="of the users admin and demo (default: made up, and printed)")
+    add("--demo", action="store_true", help="furnish it: more projects, flavors, networks, images, and servers")
+    add("--seed", type=int, metavar="N", help="the same ids and the same order each time")
+    add("--speed", type=_factor, default=0.0, metavar="X",
+        help="how slow fake guests are: 0 at once (default), 1 as real ones, with seconds for a boot or a reboot")
+    add("--driver", choices=(FAKE, LIBVIRT), default=FAKE, help="what the hosts' guests are (default: fake)")
+    add("--image", type=Path, metavar="FILE", help="a disk image in qcow2 to begin with, for --driver libvirt")
+    add("--config-file", action="append", default=[], metavar="FILE", help="more of a nova.conf; may be repeated")
+    add("--verbose", "-v", action="store_true", help="log lines on standard error, too")
+    add("--debug", "-d", action="store_true", help="log what helps developers")
+    given = parser.parse_args(list(words))
+    if given.driver == LIBVIRT:
+        given.hosts = 1  # the user has one libvirt
+    given.config_files = tuple(given.__dict__.pop("config_file"))
+    return Plan(**vars(given))
+
+
+def _at_least(least: int) -> Callable[[str], int]:
+    def number(text: str) -> int:
+        value = int(text)
+        if value < least:
+            raise argparse.ArgumentTypeError(f"{value} is less than {least}")
+        return value
+    number.__name__ = "number"  # argparse says it: invalid number value
+    return number
+
+
+def _factor(text: str) -> float:
+    value = float(text)
+    if not 0 <= value <= 100:
+        raise argparse.ArgumentTypeError(f"{text} is not between 0 and 100")
+    return value

@@ -1,0 +1,89 @@
+"""The nova.conf of a ``nova-all``: what differs from the defaults, as an operator would write it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from nova.cmd.whole.home import Home, write
+from nova.cmd.whole.plan import LIBVIRT, Plan
+from nova.console import kinds
+from nova.rpc.bus import IN_PROCESS
+
+CONTROLLER = "controller"
+FILE, LOG_FILE = "nova.conf", "nova-all.log"
+REGION = "RegionOne"
+REPORT_S, DOWN_S = 2, 10  # a host that dies is seen soon: its time is somebody's who waits for a test
+BOOT_S, MOVE_S = 2.0, 5.0  # what they take at --speed 1
+
+Settings = dict[str, dict[str, object]]
+
+
+class Addresses(NamedTuple):
+    """Where the cloud is found: URLs without a slash at the end. ``consoles``: noVNC's; empty where it is not served.
+    """
+
+    apis: str
+    metadata_port: int
+    consoles: str
+    serial: str
+    image_proxy_port: int
+
+    @property
+    def catalog(self) -> Mapping[str, str]:
+        """Service type -> address, as Keystone's catalog has them."""
+        return {"compute": f"{self.apis}/v2.1", "identity": f"{self.apis}/identity", "image": f"{self.apis}/image",
+                "placement": f"{self.apis}/placement"}
+
+
+def write_conf(plan: Plan, home: Home, addresses: Addresses) -> str:
+    """Write it into the home; its path."""
+    path = home.path / FILE
+    write(path, render(_settings(plan, home, addresses)))
+    return os.fspath(path)
+
+
+def render(settings: Mapping[str, Mapping[str, object]]) -> str:
+    """As oslo.config reads it; a `$` in a value would be a reference and is doubled."""
+    lines = ["# Made by nova-all at each start. Name changes in a file of your own, with --config-file."]
+    for section, options in settings.items():
+        lines += ["", f"[{section}]", *(f"{name} = {str(value).replace('$', '$$')}" for name, value in options.items())]
+    return "\n".join(lines) + "\n"
+
+
+def _settings(plan: Plan, home: Home, addresses: Addresses) -> Settings:
+    local = {"listen": plan.listen}
+    return {
+        "DEFAULT": {
+            "host": CONTROLLER, "state_path": home.path / CONTROLLER, "my_ip": "127.0.0.1",
+            "hosts_transport_url": f"{IN_PROCESS}{home.path}", "log_file": home.path / LOG_FILE,
+            "report_interval": REPORT_S, "service_down_time": DOWN_S, "graceful_shutdown_timeout": 1,
+            "metadata_port": addresses.metadata_port, "metadata_listen_port": addresses.metadata_port,
+            "compute_driver": "libvirt.LibvirtDriver" if plan.driver == LIBVIRT else "fake.FakeDriver",
+            "network_manager": "nova.network.manager.FlatDHCPManager", "flat_network_bridge": "br100",
+            "fake_network": True},
+        "api_database": {"connection": f"sqlite:///{home.path}/nova_api.db"},
+        "database": {"connection": f"sqlite:///{home.path}/nova.db"},
+        "keystone_authtoken": {
+            "auth_type": "password", "auth_url": addresses.catalog["identity"],
+            "www_authenticate_uri": addresses.catalog["identity"], "username": "nova",
+            "password": home.secret("password"), "project_name": "service", "default_domain_id": "default",
+            "region_name": REGION},
+        "glance": {"num_retries": 0},
+        "conductor": {"workers": 1, "host_secret_key": home.secret("host-secret-key")},
+        "scheduler": {"workers": 1},
+        "image_proxy": {"key": home.secret("image-proxy-key"), "listen_port": addresses.image_proxy_port, **local},
+        "fake": {"boot_delay": BOOT_S * plan.speed, "live_migration_time": MOVE_S * plan.speed,
+                 "vcpus": 64, "memory_mb": 262144, "local_gb": 4096},
+        "consoleauth": {"workers": 1},
+        **_consoles(plan, addresses),
+        "monitoring": {"enabled": False},
+    }
+
+
+def _consoles(plan: Plan, addresses: Addresses) -> Settings:
+    page = f"{addresses.consoles}/{kinds.NOVNC.entries[0]}" if addresses.consoles else ""
+    return {"console": {"reachable_networks": "127.0.0.0/8", "local_hosts": ",".join(plan.host_names)},
+            "vnc": {"enabled": bool(page), "novncproxy_base_url": page or "http://127.0.0.1:6080/vnc_auto.html"},
+            "serial_console": {"enabled": True, "base_url": f"{addresses.serial}/"}}
