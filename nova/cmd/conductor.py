@@ -27,6 +27,7 @@ LOG = logging.getLogger(__name__)
 
 BINARY = "nova-conductor"
 ENROLMENTS_S = 2.0  # for so long a host that was expelled may be believed
+NOTIFICATIONS = "oslo_messaging_notifications"
 AT_ONCE = ("takeover", "own heartbeat", "enrolled hosts")
 
 
@@ -206,6 +207,19 @@ def check_networking(back_end: Library) -> None:
         LOG.warning("the network service is not there yet: %s", error.message)
 
 
+def notifier(options: Options) -> Library:
+    """What tells events to others. In a cloud of one process there is no broker to tell them to: oslo.messaging, which
+    takes its time to import, is not asked where nova.conf does not name it."""
+    from nova.notifications.notifier import Silent
+    from nova.rpc.bus import is_in_process
+
+    if is_in_process(options) and NOTIFICATIONS not in options.list_all_sections():
+        return Silent()
+    from nova.notifications import oslo
+
+    return oslo.make(options, options.host)
+
+
 class Conductor:
     """One worker process."""
 
@@ -221,7 +235,6 @@ class Conductor:
         from nova.conductor.hosts.registration import Daemons
         from nova.conductor.nova_network.network_updates import NetworkUpdates
         from nova.conductor.registry import ALL
-        from nova.notifications import oslo
         from nova.rpc.bus import control_bus, hosts_bus
         from nova.rpc.contracts.cert import CertRPC
         from nova.rpc.contracts.compute import ComputeRPC
@@ -243,7 +256,7 @@ class Conductor:
                          compute=cast(ComputeRPC, self.host_calls),
                          network=self.hosts.client(NetworkRPC), certs=self.bus.client(CertRPC),
                          images=glance.of_groups(options.glance, session.load(options, "glance")),
-                         notifier=oslo.make(options, options.host), quotas=quotas(options))
+                         notifier=notifier(options), quotas=quotas(options))
         self.deps.secret_wrap, self.deps.feed = wrap, Feed(self.deps)
         self.deps.volumes = cinder.of_groups(options.cinder, session.load(options, "cinder"))
         self.deps.volume_keys = key_manager.of_groups(options.key_manager, options.barbican,
