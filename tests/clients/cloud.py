@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -20,7 +21,6 @@ GIVEN = "NOVA_CLIENTS_CLOUDS"
 USER, ADMIN = "nova-all", "nova-all-admin"
 HOSTS = 4
 READY_S, END_S, STEP_S = 30, 10, 0.1
-NEWEST = "2.90"
 
 
 class Cloud(NamedTuple):
@@ -37,8 +37,7 @@ class Cloud(NamedTuple):
         return self.entries[USER].get("region_name", "RegionOne")
 
     def session(self, name: str) -> session.Session:
-        words = {key: value for key, value in self.login(name).items()}
-        plugin = loading.get_plugin_loader("password").load_from_options(**words)
+        plugin = loading.get_plugin_loader("password").load_from_options(**self.login(name))
         return session.Session(auth=plugin)
 
     def endpoint(self, service: str) -> str:
@@ -51,13 +50,13 @@ class Cloud(NamedTuple):
 @contextmanager
 def running(folder: Path, speed: float) -> Iterator[Cloud]:
     """A cloud of HOSTS fake hosts, whose guests take as long for a boot or a reboot as ``speed`` says (1: as real ones).
-    Its log is nova-all.log in the folder. AssertionError: it did not get ready."""
+    Its state, and its log, are in the folder. AssertionError: it did not get ready."""
     if given := os.environ.get(GIVEN):
         yield Cloud(yaml.safe_load(Path(given).read_text())["clouds"])
         return
-    file, log = folder / "nova-all.yaml", folder / "nova-all.log"
-    command = [str(TOP / "bin" / "nova-all"), "--port", "0", "--hosts", str(HOSTS), "--demo", "--speed", str(speed),
-               "--clouds-file", str(file)]
+    file, log = folder / "nova-all.yaml", folder / "nova-all.out"
+    command = [sys.executable, str(TOP / "bin" / "nova-all"), "--port", "0", "--hosts", str(HOSTS),
+               "--speed", str(speed), "--state", str(folder / "nova-all"), "--clouds-file", str(file)]
     with log.open("wb") as output:
         process = subprocess.Popen(command, cwd=folder, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
     try:

@@ -13,24 +13,19 @@ from tests.clients import stand_ins
 from tests.clients.cloud import ADMIN, USER, Cloud
 
 DOMAIN = "default"
-#: name -> its size; small enough for many on a fake host. openstackclient looks for m1.tiny, novaclient for m1.nano,
-#: openstacksdk for the least memory; gophercloud boots with two ephemeral disks.
+#: Those that nova-all has not by itself: name -> size. The smallest is the one that openstacksdk's tests look for;
+#: gophercloud's boot with ephemeral disks.
 FLAVORS: Mapping[str, Mapping[str, Any]] = {
-    "m1.nano": {"id": "42", "ram": 64, "vcpus": 1, "disk": 1},
-    "m1.micro": {"id": "84", "ram": 128, "vcpus": 1, "disk": 1},
-    "m1.tiny": {"id": "1", "ram": 512, "vcpus": 1, "disk": 1},
-    "m1.small": {"id": "2", "ram": 2048, "vcpus": 1, "disk": 20},
-    "m1.ephemeral": {"id": "e1", "ram": 256, "vcpus": 1, "disk": 1, "OS-FLV-EXT-DATA:ephemeral": 5},
-    "m1.ephemeral2": {"id": "e2", "ram": 512, "vcpus": 1, "disk": 1, "OS-FLV-EXT-DATA:ephemeral": 5},
+    "cirros256": {"id": "c1", "ram": 256, "vcpus": 1, "disk": 1},
+    "ephemeral.small": {"id": "e1", "ram": 512, "vcpus": 1, "disk": 1, "OS-FLV-EXT-DATA:ephemeral": 5},
+    "ephemeral.large": {"id": "e2", "ram": 1024, "vcpus": 1, "disk": 1, "OS-FLV-EXT-DATA:ephemeral": 5},
 }
 IMAGE = "cirros-0.6.3-x86_64-uec"  # all three look for such a name
 CONTENT = b"a disk of a fake guest" * 100
-NETWORK, CIDR = "private", "10.11.12.0/24"
-POOL, ADDRESSES = "public", "203.0.113.0/26"
+NETWORK, POOL = "private", "public"  # nova-all has them
 ALT = "alt"
 QUOTA = {"instances": 50, "cores": 100, "ram": 262144, "floating_ips": 20, "key_pairs": 100}
-OLD, NEW = "2.1", "2.55"
-SERVICE = {"compute": "compute", "image": "image", "identity": "identity"}
+OLD = "2.1"  # the last whose networks are nova's own is 2.35
 
 
 class Furnished(NamedTuple):
@@ -64,12 +59,12 @@ def furnish(cloud: Cloud, services: Mapping[str, str]) -> Furnished:
     compute, identity = (Api(own, name, cloud.region, OLD if name == "compute" else "") for name in (
         "compute", "identity"))
     image = _image(Api(own, "image", cloud.region))
-    _network(compute)
-    _floating(compute)
     for project in ("admin", cloud.login(USER)["project_name"]):
         found = identity.ask("GET", f"/projects?name={project}&domain_id={DOMAIN}")["projects"]
         compute.ask("PUT", f"/os-quota-sets/{found[0]['id']}", {"quota_set": QUOTA})
     _alt(identity, cloud)
+    for service in stand_ins.SERVICES:
+        _forget(identity, service)
     for service, address in services.items():
         _service(identity, service, address, cloud.region)
     networks = {one["label"]: one["id"] for one in compute.ask("GET", "/os-networks")["networks"]}
@@ -95,18 +90,6 @@ def _image(image: Api) -> str:
     return made["id"]
 
 
-def _network(compute: Api) -> None:
-    if not any(one["label"] == NETWORK for one in compute.ask("GET", "/os-networks")["networks"]):
-        compute.ask("POST", "/os-networks", {"network": {"label": NETWORK, "cidr": CIDR, "share_address": True}})
-
-
-def _floating(compute: Api) -> None:
-    """Every address of a pool of that name, where there is none."""
-    if not any(one["name"] == POOL for one in compute.ask("GET", "/os-floating-ip-pools")["floating_ip_pools"]):
-        compute.ask("POST", "/os-floating-ips-bulk", {
-            "floating_ips_bulk_create": {"ip_range": ADDRESSES, "pool": POOL}})
-
-
 def _alt(identity: Api, cloud: Cloud) -> None:
     """A second user in a project of his own, with the first one's password."""
     if identity.ask("GET", f"/users?name={ALT}&domain_id={DOMAIN}")["users"]:
@@ -119,10 +102,14 @@ def _alt(identity: Api, cloud: Cloud) -> None:
     identity.ask("PUT", f"/projects/{project['id']}/users/{user['id']}/roles/{role}")
 
 
-def _service(identity: Api, kind: str, address: str, region: str) -> None:
-    """An entry of the catalogue; those of an earlier judge on the same cloud go."""
+def _forget(identity: Api, kind: str) -> None:
+    """What an earlier judge on the same cloud had put into the catalogue."""
     for one in identity.ask("GET", f"/services?type={kind}")["services"]:
         identity.ask("DELETE", f"/services/{one['id']}")
+
+
+def _service(identity: Api, kind: str, address: str, region: str) -> None:
+    """A new entry of the catalogue."""
     name, path = stand_ins.SERVICES[kind]
     made = identity.ask("POST", "/services", {"service": {"type": kind, "name": name}})["service"]
     identity.ask("POST", "/endpoints", {"endpoint": {

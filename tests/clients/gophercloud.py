@@ -96,6 +96,6 @@ def environment(cloud: Cloud, found: Furnished) -> dict[str, str]:
     return {
         "PATH": "/usr/bin:/bin", "OS_AUTH_URL": login["auth_url"], "OS_USERNAME": login["username"],
         "OS_PASSWORD": login["password"], "OS_TENANT_NAME": login["project_name"], "OS_DOMAIN_NAME": "Default",
-        "OS_REGION_NAME": cloud.region, "OS_IMAGE_ID": found.image, "OS_FLAVOR_ID": found.flavors["m1.ephemeral"],
-        "OS_FLAVOR_ID_RESIZE": found.flavors["m1.ephemeral2"], "OS_NETWORK_ID": found.network,
+        "OS_REGION_NAME": cloud.region, "OS_IMAGE_ID": found.image, "OS_FLAVOR_ID": found.flavors["ephemeral.small"],
+        "OS_FLAVOR_ID_RESIZE": found.flavors["ephemeral.large"], "OS_NETWORK_ID": found.network,
         "OS_NETWORK_NAME": NETWORK, "OS_POOL_NAME": POOL, "OS_EXTGW_ID": found.network, **ABILITIES}

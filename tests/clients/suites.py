@@ -20,11 +20,13 @@ RESULTS = Path(outcome.__file__).with_name("results.py")
 
 class Suite(NamedTuple):
     """``package``: has its tests; ``modules``: below it, as paths with ``*``, those that are about compute;
-    ``services``: stand-ins that it looks for before anything else."""
+    ``services``: stand-ins that it looks for before anything else; ``alone``: classes whose tests stand alone, so that
+    they need not run in one process, one after another."""
 
     package: str
     modules: tuple[str, ...]
     services: tuple[str, ...] = ()
+    alone: tuple[str, ...] = ()
 
 
 SDK = Suite("openstack.tests.functional", (
@@ -32,21 +34,33 @@ SDK = Suite("openstack.tests.functional", (
     ("block-storage",))
 OPENSTACKCLIENT = Suite("openstackclient.tests.functional", (
     "compute/v2/test_*", "common/test_availability_zone", "common/test_extension", "common/test_quota",
-    "common/test_versions"))
+    "common/test_versions"), alone=("ServerTests",))
 NOVACLIENT = Suite("novaclient.tests.functional", ("test_*", "api/test_*", "v2/test_*", "v2/legacy/test_*"),
                    ("network",))
 
 
 def run(suite: Suite, place: Place, left_out: Sequence[Known]) -> list[Ran]:
-    """``left_out``: tests that are not tried. Every worker runs every so-many-th test in a process of its own.
-    AssertionError when there are none."""
+    """``left_out``: tests that are not tried. Every worker is a process of its own. AssertionError when there are no
+    tests."""
     modules = modules_of(suite, place)
     names = [name for name in listed(modules, place) if not any(one.covers(name) for one in left_out)]
     assert names, f"{suite.package} has no tests in {place.venv}"
-    shares = [names[number::place.workers] for number in range(place.workers)]
+    shares = shares_of(names, suite.alone, place.workers)
     with ThreadPoolExecutor(place.workers) as pool:
         return [ran for share in pool.map(lambda numbered: share_of(*numbered, modules, place), enumerate(shares))
                 for ran in share]
+
+
+def shares_of(names: Sequence[str], alone: Sequence[str], workers: int) -> list[list[str]]:
+    """The tests of a class stay together, in their order: those of openstackclient use the same names and ids."""
+    groups: dict[str, list[str]] = {}
+    for name in names:
+        owner = name.rpartition(".")[0]
+        groups.setdefault(name if owner.rpartition(".")[2] in alone else owner, []).append(name)
+    shares: list[list[str]] = [[] for _ in range(workers)]
+    for group in sorted(groups.values(), key=len, reverse=True):
+        min(shares, key=len).extend(group)
+    return [share for share in shares if share]
 
 
 def modules_of(suite: Suite, place: Place) -> list[str]:

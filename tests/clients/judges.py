@@ -1,0 +1,84 @@
+"""The judges: what each runs, in which environment, beside which stand-ins."""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.clients import ansible_play, cloud, furnish, gophercloud, libcloud, stand_ins, suites
+from tests.clients.furnish import Furnished
+from tests.clients.place import Place
+from tests.clients.verdict import Known, Ran, Verdict, known, verdict
+
+LISTS = Path(__file__).with_name("known")
+LOGS = Path(tempfile.gettempdir()) / "nova-clients-logs"  # of the last run's clouds and judges
+
+
+class Court(NamedTuple):
+    """A judge's surroundings. ``left_out``: tests that are not tried."""
+
+    place: Place
+    cloud: cloud.Cloud
+    found: Furnished
+    left_out: Sequence[Known]
+
+
+class Judge(NamedTuple):
+    """``venv``: the environment of bin/stack that has it; ``services``: stand-ins for the catalogue; ``unable``: why it
+    can not run on this machine."""
+
+    venv: str
+    run: Callable[[Court], list[Ran]]
+    services: tuple[str, ...] = ()
+    unable: Callable[[], str | None] = lambda: None
+
+
+def _suite(suite: suites.Suite) -> Judge:
+    return Judge("judges", lambda court: suites.run(suite, court.place, court.left_out), suite.services)
+
+
+def _gophercloud(court: Court) -> list[Ran]:
+    program = gophercloud.build(court.place.venv)
+    return gophercloud.run(court.place, program, court.cloud, court.found, court.left_out)
+
+
+JUDGES = {
+    "ansible": Judge("ansible", lambda court: ansible_play.run(court.place)),
+    "libcloud": Judge("judges", lambda court: libcloud.run(court.place, court.cloud)),
+    "openstacksdk": _suite(suites.SDK),
+    "novaclient": _suite(suites.NOVACLIENT),
+    "openstackclient": _suite(suites.OPENSTACKCLIENT),
+    "gophercloud": Judge("gophercloud", _gophercloud, unable=gophercloud.unable),
+}
+QUICK = ("ansible", "libcloud")
+
+
+class Heard(NamedTuple):
+    """What a judge said, and how long it took. ``unable``: why it said nothing."""
+
+    name: str
+    verdict: Verdict
+    seconds: float
+    unable: str | None = None
+
+
+def hear(name: str, venvs: Path, speed: float, workers: int) -> Heard:
+    """One judge, on a cloud of its own; both leave their logs in LOGS."""
+    judge, began = JUDGES[name], time.monotonic()
+    if reason := judge.unable():
+        return Heard(name, Verdict(skipped={name: reason}), 0.0, reason)
+    folder = LOGS / name
+    folder.mkdir(parents=True, mode=0o700)
+    listed = known(LISTS / f"{name}.txt")
+    place = Place(folder, venvs / judge.venv, workers)
+    with contextlib.ExitStack() as stack:
+        made = stack.enter_context(cloud.running(folder, speed))
+        address = stack.enter_context(stand_ins.serving(made.endpoint("compute"))) if judge.services else ""
+        found = furnish.furnish(made, dict.fromkeys(judge.services, address))
+        furnish.write_clouds(made, folder / "clouds.yaml")
+        results = judge.run(Court(place, made, found, [one for one in listed if not one.tried]))
+    return Heard(name, verdict(results, listed, f"known/{name}.txt"), time.monotonic() - began)
