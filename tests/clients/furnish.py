@@ -42,6 +42,8 @@ class Api:
     def __init__(self, own: session.Session, service: str, region: str, version: str = "") -> None:
         self.own, self.version = own, version
         self.filter = {"service_type": service, "interface": "public", "region_name": region}
+        if service == "identity":
+            self.filter["version"] = "3"  # it is in the catalogue without one
 
     def ask(self, method: str, path: str, body: object = None, **words: Any) -> Any:
         if self.version:

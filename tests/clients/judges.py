@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.clients import ansible_play, cloud, furnish, gophercloud, libcloud, stand_ins, suites
+from tests.clients import ansible_play, cloud, furnish, gophercloud, libcloud_driver, stand_ins, suites
 from tests.clients.furnish import Furnished
 from tests.clients.place import Place
 from tests.clients.verdict import Known, Ran, Verdict, known, verdict
@@ -48,7 +48,7 @@ def _gophercloud(court: Court) -> list[Ran]:
 
 JUDGES = {
     "ansible": Judge("ansible", lambda court: ansible_play.run(court.place)),
-    "libcloud": Judge("judges", lambda court: libcloud.run(court.place, court.cloud)),
+    "libcloud": Judge("judges", lambda court: libcloud_driver.run(court.place, court.cloud)),
     "openstacksdk": _suite(suites.SDK),
     "novaclient": _suite(suites.NOVACLIENT),
     "openstackclient": _suite(suites.OPENSTACKCLIENT),
