@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import logging
+import os
+import signal
 import sys
 import time
 
 STARTED_AT = time.monotonic()
 
-from nova import errors  # noqa: E402  # from here on the time counts that a start takes
+from nova import concurrency, errors, logs  # noqa: E402  # from here on the time counts that a start takes
 from nova.cmd import common  # noqa: E402
 from nova.cmd.whole import plan, seeds, settings, summary  # noqa: E402
 from nova.cmd.whole.home import Home  # noqa: E402
@@ -42,9 +46,28 @@ def _run(wanted: plan.Plan, home: Home) -> int:
     words = [*(word for file in files for word in ("--config-file", file)), *(["--debug"] if wanted.debug else [])]
     options = common.load(BINARY, words, [*proxies.CLI_OPTS, *proxies.CLI_ONLY])
     common.begin(options, BINARY, "threads")
+    if wanted.end_with_stdin:
+        concurrency.spawn(_end_with_stdin, name="stdin")
+    _show_lines(logging.INFO if wanted.verbose or wanted.debug else logging.ERROR)
     return service.run(options, BINARY, lambda _index: cloud.WholeCloud(
         wanted, home, doors, options, lambda whole: summary.tell(whole, time.monotonic() - STARTED_AT)),
                        at_end=home.leave)
+
+
+def _end_with_stdin() -> None:
+    """Read it, though it says nothing, until it is closed."""
+    with contextlib.suppress(OSError):
+        while os.read(0, 4096):
+            pass
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+def _show_lines(level: int) -> None:
+    """Of the log, which is a file, what the user shall see where the program was started."""
+    shown = logging.StreamHandler()
+    shown.setLevel(level)
+    shown.setFormatter(logs.OneLine())
+    logging.getLogger().addHandler(shown)
 
 
 if __name__ == "__main__":

@@ -111,7 +111,7 @@ class Compute:
         from nova.compute.reports import consoles, provider_config
         from nova.compute.service import ComputeParts, ComputeService
         from nova.metadata.options import tree_options
-        from nova.rpc.bus import hosts_bus
+        from nova.rpc.bus import hosts_bus, is_in_process
         from nova.rpc.contracts.conductor_host import ConductorHostRPC
         from nova.rpc.host_secret import HostSecret
 
@@ -120,7 +120,7 @@ class Compute:
         if make is None:
             raise errors.service.CanNotStart(reason=f"[DEFAULT]compute_driver = {options.compute_driver!r}: must be "
                                              "one of libvirt.LibvirtDriver, fake.FakeDriver")
-        if warning := host_credentials.warning(options):
+        if not is_in_process(options) and (warning := host_credentials.warning(options)):
             LOG.warning("%s", warning)
         state = Path(options.state_path)
         secret = HostSecret(state)
@@ -142,6 +142,7 @@ class Compute:
                                       Host(options.host, state, options.my_ip))
         self.server: Any = None
         self.beating: Every | None = None
+        self.abandoned = False
 
     def _guest_ranges(self) -> tuple[str, ...]:
         ranges: tuple[str, ...] = self.conductor.guest_ranges(self.options.host)
@@ -179,6 +180,14 @@ class Compute:
             self.beating.stop()
         drained = concurrency.spawn(self.bus.stop, [self.server] if self.server else [], seconds)
         self.service.stop(seconds, drained.join)
+
+    def abandon(self) -> None:
+        """As at a SIGKILL, where other hosts' daemons go on in the same process."""
+        self.abandoned = True
+        self.bus.close()
+        if self.beating:
+            self.beating.stop()
+        self.service.abandon()
 
 
 def main() -> int:

@@ -229,6 +229,14 @@ class ComputeService(TakesOrders, HostInfo, ConsoleReports):
             self._lock.release()
         return ended
 
+    def abandon(self) -> None:
+        """Let go of what another process may take, as if this one had been killed: nothing is ended."""
+        self._stopping.set()
+        self._periodic.stop()
+        self._driver.close()
+        if self._lock is not None:
+            self._lock.release()
+
     # --- within
 
     def _order(self, kind: OrderKind, host: HostName, orders: tuple[object, ...]) -> tuple[Outcome, ...]:

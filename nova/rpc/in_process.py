@@ -7,6 +7,7 @@ a caller that has waited long enough goes on, and a server that stops ends what 
 from __future__ import annotations
 
 import concurrent.futures
+import contextlib
 import functools
 import threading
 from collections.abc import Callable, Sequence
@@ -22,17 +23,17 @@ from nova.rpc.interface import Contract, Method
 from nova.rpc.proofs import HostKeys, Proofs
 from nova.rpc.server import Receiver
 
-#: Whether a message is lost on its way: a fault on demand.
-Loses = Callable[[Asking], bool]
+#: Called before a message is sent; what it raises is the sender's answer: a fault on demand.
+Intercept = Callable[[Asking], None]
 
 
 class Exchange:
-    """Who serves what, in the place of a broker. ``loses``: a test's word for what shall not arrive."""
+    """Who serves what, in the place of a broker. ``intercept``: a test's word for what shall not arrive."""
 
     def __init__(self) -> None:
         self._servers: dict[str, list[InProcessServer]] = {}
         self._lock = threading.Lock()
-        self.loses: Loses = lambda asking: False
+        self.intercept: Intercept = lambda asking: None
 
     def join(self, server: InProcessServer) -> None:
         """It takes calls from now on."""
@@ -61,6 +62,10 @@ def exchange(url: str) -> Exchange:
     return Exchange()
 
 
+class Lost(Exception):
+    """The server was cut off before it answered."""
+
+
 class InProcessServer:
     """Serves a contract with at most ``pool_size`` threads."""
 
@@ -69,6 +74,7 @@ class InProcessServer:
         self.contract, self.host = contract, host
         self._exchange, self._receiver = joined, receiver
         self._pool = WorkerPool(pool_size, f"{contract.topic}-{host}")
+        self._awaited: set[concurrent.futures.Future[str]] = set()
         self._under_way = metrics.RPC_UNDER_WAY.labels(contract.__name__)
         metrics.RPC_SLOTS.labels(contract.__name__).inc(pool_size)
 
@@ -81,13 +87,27 @@ class InProcessServer:
     def wait(self) -> None:
         self._pool.shutdown()
 
-    def take(self, method: Method, envelope: dict[str, object]) -> concurrent.futures.Future[object]:
-        """The answer's text, in time. RuntimeError: it has stopped."""
-        return self._pool.submit(self._handle, method.name, dict(envelope))
+    def cut(self) -> None:
+        """As when its process is killed: nothing comes in, and who waits for an answer gets none."""
+        self.stop()
+        for answer in tuple(self._awaited):
+            with contextlib.suppress(concurrent.futures.InvalidStateError):
+                answer.set_exception(Lost())
 
-    def _handle(self, name: str, envelope: dict[str, object]) -> str:
+    def take(self, method: Method, envelope: dict[str, object]) -> concurrent.futures.Future[str]:
+        """The answer's text, in time. RuntimeError: it has stopped."""
+        answer: concurrent.futures.Future[str] = concurrent.futures.Future()
+        self._awaited.add(answer)
+        answer.add_done_callback(self._awaited.discard)
+        task = self._pool.submit(self._handle, method.name, dict(envelope), answer)
+        task.add_done_callback(lambda ended: answer.cancel() if ended.cancelled() else None)
+        return answer
+
+    def _handle(self, name: str, envelope: dict[str, object], answer: concurrent.futures.Future[str]) -> None:
         with self._under_way.track_inprogress():
-            return self._receiver.handle(name, envelope)
+            text = self._receiver.handle(name, envelope)
+        with contextlib.suppress(concurrent.futures.InvalidStateError):  # cut off meanwhile
+            answer.set_result(text)
 
 
 class InProcessBus(AnyBus):
@@ -99,12 +119,18 @@ class InProcessBus(AnyBus):
         """``patience_s``: as :func:`nova.rpc.bus.control_bus`."""
         super().__init__(conf, host, peers, patience_s)
         self._exchange = exchange(conf.hosts_transport_url)
+        self._servers: list[InProcessServer] = []
+        self._closed = False
 
     def _serving(self, contract: type[Contract], receiver: Receiver, pool_size: int) -> Serving:
-        return InProcessServer(self._exchange, contract, self.host, receiver, pool_size)
+        server = InProcessServer(self._exchange, contract, self.host, receiver, pool_size)
+        self._servers.append(server)
+        return server
 
     def close(self) -> None:
-        """Nothing is open."""
+        self._closed = True
+        for server in self._servers:
+            server.cut()
 
     def echo(self, contract: type[Contract]) -> None:
         """Who serves is heard."""
@@ -124,8 +150,9 @@ class InProcessBus(AnyBus):
         return ""
 
     def _deliver(self, asking: Asking, envelope: dict[str, Json]) -> Json:
-        if self._exchange.loses(asking):
-            raise errors.daemon.RpcNoAnswer(seconds=asking.seconds, **names_of(asking))
+        if self._closed:
+            raise errors.daemon.RpcBrokerAway(method=asking.method.name, reason="this daemon's bus is closed")
+        self._exchange.intercept(asking)
         if asking.method.fanout:
             for one in self._exchange.found(asking.contract, asking.server):
                 one.take(asking.method, envelope)
@@ -133,6 +160,8 @@ class InProcessBus(AnyBus):
         try:
             future = self._found(asking).take(asking.method, envelope)
             return future.result(asking.seconds) if asking.method.wants_answer else None
+        except Lost:
+            raise errors.daemon.RpcNoAnswer(seconds=asking.monitor or asking.seconds, **names_of(asking)) from None
         except concurrent.futures.TimeoutError:
             raise errors.daemon.RpcNoAnswer(seconds=asking.seconds, **names_of(asking)) from None
         except (concurrent.futures.CancelledError, RuntimeError):  # it stopped before it took the message

@@ -9,6 +9,7 @@ from __future__ import annotations
 import secrets
 import threading
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 import webob
@@ -72,6 +73,18 @@ class FakeKeystone(FakeService[Directory]):
         lock = threading.RLock()
         super().__init__("fake Keystone", self.directory, ROUTES, self._whose, lock)
 
+    def keep_in(self, file: Path) -> bool:
+        """As FakeService's. The catalog and the first users' password are this process's all the same."""
+        catalog = self.directory.things["services"], self.directory.things["endpoints"]
+        found = super().keep_in(file)
+        if found:
+            self.directory.things["services"], self.directory.things["endpoints"] = catalog
+            for user in USERS:
+                known = self.directory.by_name("users", user.name, DEFAULT_DOMAIN)
+                if known is not None:
+                    self.directory.set_password(known["id"], self.password)
+        return found
+
     def add_user(self, user: NewUser, password: str) -> None:
         """One more, with the projects that are missing; nothing if there is a user of that name."""
         with self.lock:
@@ -81,6 +94,7 @@ class FakeKeystone(FakeService[Directory]):
                        if self.directory.by_name("projects", name, DEFAULT_DOMAIN) is None]
             _fill_projects(self.directory, missing)
             _add_user(self.directory, user, password)
+            self.save()
 
     def _whose(self, token: str) -> TokenOwner | None:
         with self.lock:
@@ -174,9 +188,9 @@ def own_catalog(directory: Directory, call: FakeCall) -> Json:
 ROUTES: tuple[FakeRoute[Directory], ...] = (
     FakeRoute("GET", "/", list_versions, anybody),
     FakeRoute("GET", "/v3", show_version, anybody),
-    FakeRoute("POST", "/v3/auth/tokens", identity_tokens.issue, anybody),
+    FakeRoute("POST", "/v3/auth/tokens", identity_tokens.issue, anybody, passing=True),
     FakeRoute("GET", "/v3/auth/tokens", identity_tokens.validate),
-    FakeRoute("DELETE", "/v3/auth/tokens", identity_tokens.revoke, success=204),
+    FakeRoute("DELETE", "/v3/auth/tokens", identity_tokens.revoke, success=204, passing=True),
     FakeRoute("GET", "/v3/auth/catalog", own_catalog),
     FakeRoute("GET", "/v3/auth/projects", own_projects),
     FakeRoute("GET", "/v3/auth/domains", own_domains),

@@ -10,6 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+import msgspec
+
 from nova.model.base import Json, Time
 from nova.testing.identity_kinds import BY_PLURAL, REFERENCES, check_change, made
 from nova.testing.service import FakeError
@@ -87,6 +89,17 @@ class Directory:
         self.credentials: dict[str, dict[str, Json]] = {}
         self.credential_secrets: dict[str, Digest] = {}
         self.tokens: dict[str, IssuedToken] = {}
+
+    def packed(self) -> bytes:
+        """All but tokens: who comes back after a restart asks for a new one."""
+        return msgspec.msgpack.encode((self.things, self.passwords, sorted(self.grants), self.credentials,
+                                       self.credential_secrets))
+
+    def restore(self, packed: bytes) -> None:
+        """Become what was packed."""
+        self.things, self.passwords, grants, self.credentials, self.credential_secrets = msgspec.msgpack.decode(
+            packed, type=_PACKED)
+        self.grants, self.tokens = set(grants), {}
 
     def get(self, plural: str, thing_id: str) -> dict[str, Json]:
         """One thing. 404."""
@@ -203,6 +216,10 @@ class Directory:
         password = thing.pop("password", None)
         if plural == "users" and password is not None:
             self.set_password(thing["id"], password)
+
+
+Things = dict[str, dict[str, Json]]
+_PACKED = tuple[dict[str, Things], dict[str, Digest], list[RoleGrant], Things, dict[str, Digest]]
 
 
 def _address(template: str, project_id: str | None) -> str | None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import threading
 
+import msgspec
+
 from nova.model.base import Json
 from nova.testing.image_data import DataFolder
 from nova.testing.image_lists import may_see
@@ -18,6 +20,17 @@ class ImageShelf:
         self.images: dict[str, dict[str, Json]] = {}
         self.used_ids: set[str] = set()
         self.members: dict[str, dict[str, dict[str, Json]]] = {}
+
+    def packed(self) -> bytes:
+        """All records; the data are kept by themselves."""
+        return msgspec.msgpack.encode((self.images, self.used_ids, self.members))
+
+    def restore(self, packed: bytes) -> None:
+        """Become what was packed. An upload that was under way has broken off."""
+        self.images, self.used_ids, self.members = msgspec.msgpack.decode(packed, type=_PACKED)
+        for image in self.images.values():
+            if image["status"] == "saving":
+                image["status"] = "queued"
 
     def insert(self, image: dict[str, Json]) -> dict[str, Json]:
         """The new image. 409 for an id that is or was an image's: an upload to the old one may still run."""
@@ -42,6 +55,10 @@ class ImageShelf:
             raise FakeError(403, f"You are not permitted to modify image {image['id']}: it is another project's.")
         check_writer(caller)
         return image
+
+
+Records = dict[str, dict[str, Json]]
+_PACKED = tuple[Records, set[str], dict[str, Records]]
 
 
 def check_writer(caller: TokenOwner) -> None:

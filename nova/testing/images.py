@@ -52,6 +52,7 @@ class FakeGlance(FakeService[ImageShelf]):
         with self.lock:
             image = self.state.insert(image_records.new(members, owner))
             _end_upload(self.state, image["id"], self.state.data.keep(image["id"], data))
+            self.save()
         return image["id"]
 
     def refused(self, http: webob.Request, error: FakeError) -> FakeAnswer:

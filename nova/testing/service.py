@@ -5,12 +5,15 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
+import os
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Generic, NamedTuple, TypeVar
+from pathlib import Path
+from typing import Generic, NamedTuple, Protocol, TypeVar, cast
 from wsgiref.types import StartResponse, WSGIEnvironment
 
+import msgspec
 import webob
 
 from nova import context, errors
@@ -19,6 +22,16 @@ from nova.web import bodies, paths
 from nova.web.routing import Router
 
 LOG = logging.getLogger(__name__)
+
+class KeptState(Protocol):
+    """A state that can outlive its process."""
+
+    def packed(self) -> bytes:
+        """All of it that shall be kept."""
+
+    def restore(self, packed: bytes) -> None:
+        """Become what :meth:`packed` told of. msgspec.MsgspecError: it is another's."""
+
 
 State = TypeVar("State")
 LARGEST_BODY = 114688  # bytes of JSON, as oslo.middleware has it
@@ -117,7 +130,8 @@ def admin(call: FakeCall) -> bool:
 @dataclass(frozen=True)
 class FakeRoute(Generic[State]):
     """A row. The handler's answer is JSON with status ``success``, or a FakeAnswer. ``streams``: the handler takes or
-    gives data as a client sends or takes it, and takes the service's lock itself where it needs that."""
+    gives data as a client sends or takes it, and takes the service's lock itself where it needs that. ``passing``: what
+    it changes is not kept."""
 
     method: str
     path: str
@@ -125,6 +139,7 @@ class FakeRoute(Generic[State]):
     rule: Rule = authenticated
     success: int = 200
     streams: bool = False
+    passing: bool = False
 
 
 class FakeService(Generic[State]):
@@ -135,6 +150,30 @@ class FakeService(Generic[State]):
         self.name, self.state, self.identify = name, state, identify
         self.router = Router(routes)
         self.lock = lock or threading.RLock()
+        self._file: Path | None = None
+
+    def keep_in(self, file: Path) -> bool:
+        """Go on with the state that is in the file, and write it there after each change; whether there was one. Only
+        for a state that is a KeptState. ValueError: the file is none of ours."""
+        state: KeptState = cast(KeptState, self.state)
+        found = file.exists()
+        if found:
+            try:
+                state.restore(file.read_bytes())
+            except msgspec.MsgspecError as error:
+                raise ValueError(f"{file} can not be read: {error}. Remove it to begin anew") from None
+        self._file = file
+        return found
+
+    def save(self) -> None:
+        """Write the state, where it is kept: whole or not at all, and for this user alone."""
+        if self._file is None:
+            return
+        with self.lock:
+            fresh = self._file.with_suffix(".new")
+            with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as out:
+                out.write(cast(KeptState, self.state).packed())
+            os.replace(fresh, self._file)
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         http = webob.Request(environ)
@@ -164,6 +203,8 @@ class FakeService(Generic[State]):
                 raise FakeError(403, "You are not authorized to perform the requested action.")
         with contextlib.nullcontext() if row.streams else self.lock:
             answer = row.handler(self.state, call)
+            if row.method != "GET" and not row.passing:
+                self.save()
             return _response(answer if isinstance(answer, FakeAnswer) else FakeAnswer(row.success, answer))
 
     def _found(self, http: webob.Request) -> tuple[FakeRoute[State], Mapping[str, str]]:

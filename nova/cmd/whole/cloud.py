@@ -10,25 +10,30 @@ import os
 import socket
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from nova import concurrency, http_server
 from nova.clients import session
 from nova.cmd import api, console_proxy, imageproxy
+from nova.cmd.compute import Compute
 from nova.cmd.conductor import Conductor, databases
 from nova.cmd.consoleauth import ConsoleAuth
 from nova.cmd.network import NetworkDaemon
 from nova.cmd.scheduler import Scheduler
 from nova.cmd.whole import hosts
+from nova.cmd.whole.faults import FaultKnobs, Faults, FaultService
 from nova.cmd.whole.front import Front
 from nova.cmd.whole.furnish import Furniture
 from nova.cmd.whole.home import Home
-from nova.cmd.whole.plan import LIBVIRT, Plan
+from nova.cmd.whole.plan import FAKE, Plan
 from nova.cmd.whole.settings import CONTROLLER, Addresses
 from nova.conf.base import Options
 from nova.console import kinds
+from nova.imageproxy.seen import SeenRequests
 from nova.model.base import Library
 from nova.monitoring.health import Vitals
+from nova.rpc.in_process import exchange
 from nova.testing.identity import FakeKeystone
 from nova.testing.images import FakeGlance
 
@@ -78,26 +83,23 @@ class WholeCloud:
         self.password = home.secret("password")
         self.keystone = FakeKeystone(self.addresses.catalog, self.password)
         self.glance = FakeGlance(self.keystone.identify, home.path / "images")
-        self.hosts = {name: hosts.PretendedHost(hosts.options_of(options, name, home.path))
+        self.hosts = {name: hosts.PretendedHost(hosts.options_of(options, name, home.path), self._prepare_host)
                       for name in plan.host_names}
+        self.faults = Faults(self.hosts)
         self.parts: list[Any] = []  # that are stopped, the last first
 
     def start(self) -> None:
         self._open()
         self._prepare()
-        common_parts = (Conductor, Scheduler, ConsoleAuth, NetworkDaemon)
-        for make in common_parts:
+        for make in (Conductor, Scheduler, ConsoleAuth, NetworkDaemon):
             self._begin(make(self.options, 0))
+        self._begin(imageproxy.ImageProxyDaemon(self.options, self.doors.image_proxy, SeenRequests()))
         for host in self.hosts.values():
             host.start()
         self._begin(_Apis(self))
         for program, door in self.doors.consoles.items():
             parts = console_proxy.ProxyParts(self.options, kinds.KINDS[program])
             self._begin(console_proxy.Proxy(self.options, parts, door))
-        if self.plan.driver == LIBVIRT:
-            from nova.imageproxy.seen import SeenRequests
-
-            self._begin(imageproxy.ImageProxyDaemon(self.options, self.doors.image_proxy, SeenRequests()))
         if self.is_own_identity:
             Furniture(self).furnish()
         self.tell(self)
@@ -115,7 +117,12 @@ class WholeCloud:
     def _open(self) -> None:
         """Identity and images answer from now on: the other parts ask them when they start."""
         (self.home.path / "images").mkdir(mode=0o700, exist_ok=True)
-        self.front.below |= {"identity": self.keystone, "image": self.glance}
+        for fake, file in ((self.keystone, "identity"), (self.glance, "images.index")):
+            if not fake.keep_in(self.home.path / file):
+                fake.save()
+        self.front.below |= {"identity": self.keystone, "image": self.glance,
+                             "nova-all": FaultService(self.faults, self.keystone.identify)}
+        exchange(self.options.hosts_transport_url).intercept = self.faults.intercept
         bounds = http_server.ClientBounds(AT_A_TIME, chunked_bytes=UPLOAD_BYTES)
         self.server = http_server.Server(self.doors.apis, self.front, bounds)
         self.server.start()
@@ -128,6 +135,13 @@ class WholeCloud:
             migrate.sync(schema, database)
             database.dispose()
         hosts.enroll(self.options, (CONTROLLER, *self.hosts), self.home.path)
+
+    def _prepare_host(self, compute: Compute) -> None:
+        """What a host's driver does is told to fail by the cloud's faults."""
+        if self.plan.driver == FAKE:
+            driver: Any = compute.driver
+            driver.hypervisor.knobs = driver.knobs = FaultKnobs(Path(compute.options.state_path), self.faults,
+                                                                lambda: compute.abandoned)
 
     def vitals(self) -> Vitals:
         """The conductor's."""
@@ -156,7 +170,7 @@ class _Apis:
     def start(self) -> None:
         """The front has the sockets; what would serve them tells the conductor of itself alone."""
         self.api.start()
-        self.cloud.front.usual = self.control.applications[api.OSAPI]
+        self.cloud.front.usual = self.cloud.faults.around(self.control.applications[api.OSAPI])
         self.cloud.front.below["placement"] = self.control.applications[api.PLACEMENT]
         self.control.introduce()
 

@@ -62,6 +62,7 @@ DEMO_FLAVORS = (NewFlavor("c1", "c1.small", 1024, 2, 10), NewFlavor("g1", "g1.la
 DEMO_NETWORKS = (NewNetwork(label="backend", cidr="10.12.0.0/24", network_size=256, bridge="br101"),)
 DEMO_IMAGES = ("debian-12", "ubuntu-24.04", "windows-2022")
 DEMO_USERS = (NewUser("alice", {"shop": ("member",)}), NewUser("bob", {"research": ("member", "reader")}))
+OWNERS = {"demo": "demo", **{project: user.name for user in DEMO_USERS for project in user.roles}}
 DEMO_SERVERS = (
     NewServer("demo", "web-1", "m1.small", {"role": "web"}), NewServer("demo", "web-2", "m1.small", {"role": "web"}),
     NewServer("demo", "db-1", "m1.medium", {"role": "db"}),
@@ -135,7 +136,7 @@ class Furniture:
 
     def _servers(self, project: str, wanted: tuple[NewServer, ...]) -> None:
         """They are built side by side; then each is brought to its state."""
-        client = self._client("admin" if project != "demo" else "demo", project)
+        client = self._client(OWNERS[project], project)
         present = {server["name"]: server["id"] for server in client.get("/servers").json()["servers"]}
         image = next(image_id for image_id, one in self.cloud.glance.state.images.items() if one["name"] == "debian-12")
         flavors = {flavor["name"]: flavor["id"] for flavor in client.get("/flavors").json()["flavors"]}

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import logging
+import threading
+from collections.abc import Callable
 from pathlib import Path
 
 from nova.cmd.compute import Compute
@@ -12,10 +13,6 @@ from nova.db import enrolments, services
 from nova.db.engine import Connection
 from nova.model.base import Library
 from nova.rpc.host_secret import HostSecret
-
-LOG = logging.getLogger(__name__)
-
-KILLED_S = 0.0  # a host that dies ends nothing
 
 
 class HostOptions:
@@ -58,20 +55,38 @@ def enroll(options: Options, names: tuple[str, ...], home: Path) -> None:
 
 
 class PretendedHost:
-    """A host that can die and come back; its guests live on, as a real one's do on its disks."""
+    """A host that can die and come back; its guests live on, as a real one's do on its disks.
 
-    def __init__(self, options: Options) -> None:
-        self.options, self.name = options, options.host
-        self.compute: Compute | None = None
+    ``prepare``: is given each nova-compute before it starts.
+    """
+
+    def __init__(self, options: Options, prepare: Callable[[Compute], None]) -> None:
+        self.options, self.name, self._prepare = options, options.host, prepare
+        self._compute: Compute | None = None
+        self._lock = threading.Lock()
+
+    @property
+    def dead(self) -> bool:
+        """Whether it has died, and not come back."""
+        return self._compute is None
 
     def start(self) -> None:
-        """Its nova-compute starts. The errors of :class:`Compute`."""
-        compute = Compute(self.options, 0)
-        compute.start()
-        self.compute = compute
+        """Its nova-compute starts, where none runs. The errors of :class:`Compute`."""
+        with self._lock:
+            if self._compute is None:
+                compute = Compute(self.options, 0)
+                self._prepare(compute)
+                compute.start()
+                self._compute = compute
+
+    def die(self) -> None:
+        """As when its power fails. A host that is dead stays so."""
+        with self._lock:
+            compute, self._compute = self._compute, None
+        if compute is not None:
+            compute.abandon()
 
     def stop(self, seconds: float) -> None:
         """As SIGTERM."""
-        if self.compute is not None:
-            self.compute.stop(seconds)
-            self.compute = None
+        if self._compute is not None:
+            self._compute.stop(seconds)

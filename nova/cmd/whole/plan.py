@@ -51,6 +51,7 @@ class Plan:
     config_files: tuple[str, ...]
     debug: bool
     verbose: bool
+    end_with_stdin: bool
 
     @property
     def host_names(self) -> tuple[str, ...]:
@@ -82,6 +83,7 @@ def parse(words: Sequence[str]) -> Plan:
     add("--driver", choices=(FAKE, LIBVIRT), default=FAKE, help="what the hosts' guests are (default: fake)")
     add("--image", type=Path, metavar="FILE", help="a disk image in qcow2 to begin with, for --driver libvirt")
     add("--config-file", action="append", default=[], metavar="FILE", help="more of a nova.conf; may be repeated")
+    add("--end-with-stdin", action="store_true", help="end when standard input is closed: with whoever started it")
     add("--verbose", "-v", action="store_true", help="log lines on standard error, too")
     add("--debug", "-d", action="store_true", help="log what helps developers")
     given = parser.parse_args(list(words))

@@ -15,6 +15,7 @@ CONTROLLER = "controller"
 FILE, LOG_FILE = "nova.conf", "nova-all.log"
 REGION = "RegionOne"
 REPORT_S, DOWN_S = 2, 10  # a host that dies is seen soon: its time is somebody's who waits for a test
+LEASE_S = 4  # after which a cloud that was killed goes on with what it did
 BOOT_S, MOVE_S = 2.0, 5.0  # what they take at --speed 1
 
 Settings = dict[str, dict[str, object]]
@@ -58,11 +59,13 @@ def _settings(plan: Plan, home: Home, addresses: Addresses) -> Settings:
         "DEFAULT": {
             "host": CONTROLLER, "state_path": home.path / CONTROLLER, "my_ip": "127.0.0.1",
             "hosts_transport_url": f"{IN_PROCESS}{home.path}", "log_file": home.path / LOG_FILE,
+            "long_rpc_silence": DOWN_S,
             "report_interval": REPORT_S, "service_down_time": DOWN_S, "graceful_shutdown_timeout": 1,
             "metadata_port": addresses.metadata_port, "metadata_listen_port": addresses.metadata_port,
             "compute_driver": "libvirt.LibvirtDriver" if plan.driver == LIBVIRT else "fake.FakeDriver",
             "network_manager": "nova.network.manager.FlatDHCPManager", "flat_network_bridge": "br100",
-            "fake_network": True},
+            "fake_network": True,
+            "default_log_levels": "keystonemiddleware.auth_token=ERROR"},  # it warns of tokens in memory: as wanted
         "api_database": {"connection": f"sqlite:///{home.path}/nova_api.db"},
         "database": {"connection": f"sqlite:///{home.path}/nova.db"},
         "keystone_authtoken": {
@@ -71,7 +74,7 @@ def _settings(plan: Plan, home: Home, addresses: Addresses) -> Settings:
             "password": home.secret("password"), "project_name": "service", "default_domain_id": "default",
             "region_name": REGION},
         "glance": {"num_retries": 0},
-        "conductor": {"workers": 1, "host_secret_key": home.secret("host-secret-key")},
+        "conductor": {"workers": 1, "lease_seconds": LEASE_S, "host_secret_key": home.secret("host-secret-key")},
         "scheduler": {"workers": 1},
         "image_proxy": {"key": home.secret("image-proxy-key"), "listen_port": addresses.image_proxy_port, **local},
         "fake": {"boot_delay": BOOT_S * plan.speed, "live_migration_time": MOVE_S * plan.speed,

@@ -60,6 +60,7 @@ class FakeLifecycle(Part):
     def reboot(self, server_uuid: str, timeout_s: int) -> bool:
         if self._hypervisor.defined(server_uuid).power_state != PowerState.RUNNING:
             return False
+        self._hypervisor.take_time()
         with self._hypervisor.changed(server_uuid) as guest:
             shown = guest.display_of == self._hypervisor.boot_of(guest)
             self._hypervisor.boot(guest)

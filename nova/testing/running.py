@@ -1,0 +1,137 @@
+"""A cloud for tests: ``RunningCloud`` starts nova-all, says how clients log in, and makes faults happen.
+
+    with RunningCloud(hosts=3) as cloud:
+        compute = openstack.connect(cloud="nova-all").compute      # OS_CLIENT_CONFIG_FILE=cloud.clouds_file
+        cloud.fail("boot", name="web-*")
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import queue
+import re
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from keystoneauth1 import session
+from keystoneauth1.identity import v3
+
+READY_S, STOP_S = 60.0, 5.0
+READY = "The cloud is ready"
+_EXPORTED = re.compile(r"^  export (OS_\w+)=(.*)$")
+#: Of a checkout: where the package ``nova`` is.
+TOP = Path(__file__).resolve().parents[2]
+
+
+class NotReady(Exception):
+    """The cloud did not start: what it printed."""
+
+
+class RunningCloud:
+    """A cloud in a process of its own, on a free port. It ends with ``stop``, with the block, or with this process.
+
+    ``hosts``, ``demo``, ``seed`` and ``speed`` are nova-all's; ``more``: other words of its command line.
+    """
+
+    def __init__(self, hosts: int = 2, demo: bool = False, seed: int | None = None, speed: float = 0.0,
+                 more: tuple[str, ...] = ()) -> None:
+        """NotReady."""
+        self._folder = tempfile.TemporaryDirectory(prefix="nova-cloud-")
+        self.clouds_file = Path(self._folder.name, "clouds.yaml")
+        words = ["--port", "0", "--end-with-stdin", "--clouds-file", str(self.clouds_file), "--hosts", str(hosts),
+                 "--speed", str(speed), *(["--demo"] if demo else []), *(["--seed", str(seed)] if seed is not None
+                                                                         else []), *more]
+        path = os.pathsep.join(filter(None, (str(TOP), os.environ.get("PYTHONPATH"))))
+        self._process = subprocess.Popen([sys.executable, "-m", "nova.cmd.all", *words], stdin=subprocess.PIPE,
+                                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                                         env={**os.environ, "PYTHONPATH": path})
+        self._said: queue.Queue[str | None] = queue.Queue()
+        threading.Thread(target=self._listen, daemon=True).start()
+        self.environment: Mapping[str, str] = {}
+        try:
+            self._wait()
+        except BaseException:
+            self.stop()
+            raise
+
+    def __enter__(self) -> RunningCloud:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 trace: TracebackType | None) -> None:
+        self.stop()
+
+    @property
+    def auth_url(self) -> str:
+        """Keystone's address, with /v3."""
+        return self.environment["OS_AUTH_URL"]
+
+    @property
+    def password(self) -> str:
+        """Of the users demo and admin."""
+        return self.environment["OS_PASSWORD"]
+
+    def credentials(self, user: str = "demo", project: str | None = None) -> dict[str, str]:
+        """OS_* variables of a user, in the project of the same name if not said."""
+        return {**self.environment, "OS_USERNAME": user, "OS_PROJECT_NAME": project or user}
+
+    def session(self, user: str = "demo", project: str | None = None) -> session.Session:
+        """A session of keystoneauth, as clients take it."""
+        return session.Session(v3.Password(self.auth_url, username=user, password=self.password,
+                                           project_name=project or user, user_domain_name="Default",
+                                           project_domain_name="Default"))
+
+    def fail(self, kind: str, **more: Any) -> None:
+        """A fault from now on: ``boot`` (``name``, ``times``), ``quota`` or ``rpc`` (``times``), ``host`` (``host``).
+        keystoneauth1's BadRequest, NotFound."""
+        self._faults("POST", {"fault": {"kind": kind, **more}})
+
+    def heal(self) -> None:
+        """No fault is in force any more, and dead hosts are back."""
+        self._faults("DELETE", None)
+
+    def stop(self) -> None:
+        """End it, and remove what it left. May be called twice."""
+        if self._process.poll() is None:
+            with contextlib.suppress(OSError):
+                assert self._process.stdin
+                self._process.stdin.close()
+            try:
+                self._process.wait(STOP_S)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
+        self._folder.cleanup()
+
+    def _faults(self, method: str, body: object) -> None:
+        address = self.auth_url.removesuffix("/identity/v3") + "/nova-all/faults"
+        self.session("admin").request(address, method, json=body, endpoint_filter=None)
+
+    def _listen(self) -> None:
+        assert self._process.stdout
+        for line in self._process.stdout:
+            self._said.put(line.rstrip("\n"))
+        self._said.put(None)
+
+    def _wait(self) -> None:
+        """Read until the last line of the summary."""
+        said: list[str] = []
+        found: dict[str, str] = {}
+        while not (said and said[-1].endswith("ends the cloud.")):
+            try:
+                line = self._said.get(timeout=READY_S)
+            except queue.Empty:
+                line = None
+            if line is None:
+                raise NotReady("\n".join(said[-20:]) or "it printed nothing")
+            said.append(line)
+            if match := _EXPORTED.match(line):
+                found[match[1]] = match[2]
+        self.environment = found
