@@ -31,7 +31,7 @@ class Suite(NamedTuple):
 
 SDK = Suite("openstack.tests.functional", (
     "compute/v2/test_*", "placement/v1/test_*", "cloud/test_compute", "cloud/test_inventory", "cloud/test_image"),
-    ("block-storage",))
+    ("block-storage",), ("TestCompute",))
 OPENSTACKCLIENT = Suite("openstackclient.tests.functional", (
     "compute/v2/test_*", "common/test_availability_zone", "common/test_extension", "common/test_quota",
     "common/test_versions"), alone=("ServerTests",))
