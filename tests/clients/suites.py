@@ -15,6 +15,7 @@ from tests.tempest import outcome
 
 LIST_S, RUN_S = 60, 1500
 TEST_S = 150  # openstacksdk's own limit of five seconds a test is for its unit tests
+REASON_CHARS = 500
 RESULTS = Path(outcome.__file__).with_name("results.py")
 
 
@@ -95,10 +96,16 @@ def share_of(number: int, names: list[str], modules: list[str], place: Place) ->
             process.wait()
     read = subprocess.run([python(place), str(RESULTS)], input=stream.read_bytes(), capture_output=True, check=True)
     found: list[outcome.Result] = json.loads(read.stdout)
-    done = [Ran(one["id"], one["status"], outcome.reason(one)) for one in found if one["status"] != "exists"]
+    done = [Ran(one["id"], one["status"], shortened(outcome.reason(one, None))) for one in found
+            if one["status"] != "exists"]
     there = {ran.name for ran in done}
     lost = f"did not run: the process ended with {process.returncode}; {log.read_text(errors='replace')[-300:]}"
     return [*done, *(Ran(name, "fail", lost) for name in names if name not in there)]
+
+
+def shortened(reason: str) -> str:
+    """Its beginning and its end, where a command that failed has what was said."""
+    return reason if len(reason) <= REASON_CHARS else f"{reason[:REASON_CHARS // 3]} ... {reason[-REASON_CHARS // 2:]}"
 
 
 def python(place: Place) -> str:
