@@ -18,7 +18,7 @@ from nova.conf.base import Options
 from nova.model.base import Json
 from nova.rpc.bus import AnyBus, Asking, Serving, names_of
 from nova.rpc.client import Peers
-from nova.rpc.hearing import ECHO
+from nova.rpc.hearing import ECHO, Hearing
 from nova.rpc.interface import Contract, Method
 from nova.rpc.proofs import HostKeys, Proofs
 from nova.rpc.server import Receiver
@@ -67,11 +67,12 @@ class Lost(Exception):
 
 
 class InProcessServer:
-    """Serves a contract with at most ``pool_size`` threads."""
+    """Serves a contract with at most ``pool_size`` threads. ``hearing``: that of the bus, which every message shows to
+    be in order."""
 
-    def __init__(self, joined: Exchange, contract: type[Contract], host: str, receiver: Receiver,
-                 pool_size: int) -> None:
-        self.contract, self.host = contract, host
+    def __init__(self, joined: Exchange, contract: type[Contract], host: str, receiver: Receiver, pool_size: int,
+                 hearing: Hearing) -> None:
+        self.contract, self.host, self.hearing = contract, host, hearing
         self._exchange, self._receiver = joined, receiver
         self._pool = WorkerPool(pool_size, f"{contract.topic}-{host}")
         self._awaited: set[concurrent.futures.Future[str]] = set()
@@ -104,7 +105,7 @@ class InProcessServer:
         return answer
 
     def _handle(self, name: str, envelope: dict[str, object], answer: concurrent.futures.Future[str]) -> None:
-        with self._under_way.track_inprogress():
+        with self.hearing.message(), self._under_way.track_inprogress():
             text = self._receiver.handle(name, envelope)
         with contextlib.suppress(concurrent.futures.InvalidStateError):  # cut off meanwhile
             answer.set_result(text)
@@ -123,7 +124,7 @@ class InProcessBus(AnyBus):
         self._closed = False
 
     def _serving(self, contract: type[Contract], receiver: Receiver, pool_size: int) -> Serving:
-        server = InProcessServer(self._exchange, contract, self.host, receiver, pool_size)
+        server = InProcessServer(self._exchange, contract, self.host, receiver, pool_size, self.hearing)
         self._servers.append(server)
         return server
 
@@ -140,7 +141,8 @@ class InProcessBus(AnyBus):
         self._found(Asking(contract, ECHO, None, 0, None))
 
     def send_echo(self, contract: type[Contract], server: str | None) -> None:
-        self._found(Asking(contract, ECHO, server, 0, None))
+        with self._found(Asking(contract, ECHO, server, 0, None)).hearing.message():
+            """It carries nothing."""
 
     def declare_hosts(self, hosts: Sequence[str]) -> None:
         """A server is found by its host's name; nothing is made before."""
