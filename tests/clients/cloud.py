@@ -49,8 +49,8 @@ class Cloud(NamedTuple):
 
 @contextmanager
 def running(folder: Path, speed: float) -> Iterator[Cloud]:
-    """A cloud of HOSTS fake hosts, whose guests take as long for a boot or a reboot as ``speed`` says (1: as real ones).
-    Its state, and its log, are in the folder. AssertionError: it did not get ready."""
+    """A cloud of HOSTS fake hosts, whose guests take as long for a boot or a reboot as ``speed`` says (1: as real
+    ones). Its state, and its log, are in the folder. AssertionError: it did not get ready."""
     if given := os.environ.get(GIVEN):
         yield Cloud(yaml.safe_load(Path(given).read_text())["clouds"])
         return

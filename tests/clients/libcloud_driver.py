@@ -19,7 +19,8 @@ def run(place: Place, cloud: Cloud) -> list[Ran]:
     """The steps print a line of JSON each. AssertionError when there is none."""
     given = {"login": dict(cloud.login(ADMIN)), "region": cloud.region, "image": IMAGE, "pool": POOL,
              "size": "cirros256", "larger": "m1.tiny"}
-    done = subprocess.run([str(place.venv / "bin" / "python"), "-I", str(STEPS)], cwd=place.folder, input=json.dumps(given),
+    done = subprocess.run([str(place.venv / "bin" / "python"), "-I", str(STEPS)], cwd=place.folder,
+                          input=json.dumps(given),
                           env={"PATH": "/usr/bin:/bin", "HOME": str(place.folder), "LANG": "C.UTF-8"},
                           capture_output=True, text=True, timeout=RUN_S, check=False)
     found = [Ran(**json.loads(line)) for line in done.stdout.splitlines() if line.startswith("{")]

@@ -197,9 +197,10 @@ class Steps:
 
 ORDER = (
     "list_sizes", "list_images", "list_networks", "list_locations", "list_images_of_glance", "quota",
-    "create_key_pair", "list_key_pairs", "security_group", "server_group", "create_node", "list_nodes", "metadata", "rename", "console_output", "stop",
-    "start", "pause", "unpause", "suspend", "resume", "reboot_soft", "reboot_hard", "resize_and_confirm", "rebuild",
-    "rescue", "create_image", "floating_address", "destroy_node", "delete_security_group", "delete_key_pair")
+    "create_key_pair", "list_key_pairs", "security_group", "server_group", "create_node", "list_nodes", "metadata",
+    "rename", "console_output", "stop", "start", "pause", "unpause", "suspend", "resume", "reboot_soft", "reboot_hard",
+    "resize_and_confirm", "rebuild", "rescue", "create_image", "floating_address", "destroy_node",
+    "delete_security_group", "delete_key_pair")
 
 
 def main() -> None:

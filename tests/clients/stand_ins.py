@@ -1,7 +1,7 @@
-"""The services that some clients' tests ask for before anything else: a Neutron and a Cinder with next to nothing in it.
+"""The services that some clients' tests ask for before anything else: a Neutron and a Cinder with next to nothing.
 
-Networks are nova-network's, shown as Neutron shows them; there are no ports, no volumes and no way to make any. So those
-tests run that only want to find such a service, or its first network. Those that want more fail, and known.txt has them.
+Networks are nova-network's, shown as Neutron shows them; there are no ports, no volumes and no way to make any. So
+those tests run that only want to find such a service, or its first network. Those that want more fail, as known/ says.
 """
 
 from __future__ import annotations

@@ -90,4 +90,5 @@ def reason(result: Result, chars: int | None = REASON_CHARS) -> str:
     trace = next((text for name, text in details.items() if name.startswith("traceback")), "")
     told = next(iter(ERROR.findall(trace)[-1:]), "")
     last = [match["words"] for text in details.values() for match in REQUEST.finditer(text)][-1:]
-    return " ".join(f"{told or result['status']} {' '.join(f'[last request: {word}]' for word in last)}".split())[:chars]
+    words = f"{told or result['status']} {' '.join(f'[last request: {word}]' for word in last)}"
+    return " ".join(words.split())[:chars]

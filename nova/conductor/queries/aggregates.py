@@ -138,8 +138,8 @@ class Aggregates:
             raise errors.aggregate.HasServers(id=aggregate.id, hosts=", ".join(busy[:5]) + ", ..." * (len(busy) > 5))
 
     def _check_has_hosts(self, zone: str | None) -> None:
-        """An aggregate may have the internal zone's name, as clients' own tests give it one; compute hosts would be lost
-        in it."""
+        """An aggregate may have the internal zone's name, as clients' own tests give it one; compute hosts would be
+        lost in it."""
         if zone is not None and zone.strip() == self.deps.settings.internal_service_availability_zone:
             raise errors.aggregate.BadZone(zone=zone, reason="no compute host can be in the zone of control daemons "
                                            "([DEFAULT]internal_service_availability_zone)")
