@@ -59,7 +59,7 @@ class HostService:
 
     def __init__(self, deps: Deps, daemons: Daemons, clock: Callable[[], float] = time.monotonic,
                  send_echo: Callable[[type[Contract], str], None] | None = None) -> None:
-        """``send_echo``: as :meth:`nova.rpc.transport.Bus.send_echo`."""
+        """``send_echo``: as :meth:`nova.rpc.bus.AnyBus.send_echo`."""
         self.deps, self.daemons, self.guests, self._clock = deps, daemons, GuestAnswers(deps), clock
         self._send_echo = send_echo
         self.strangers, self.volumes = Strangers(deps), VolumeActions(deps)

@@ -67,12 +67,11 @@ class Lost(Exception):
 
 
 class InProcessServer:
-    """Serves a contract with at most ``pool_size`` threads. ``hearing``: that of the bus, which every message shows to
-    be in order."""
+    """Serves a contract with at most ``pool_size`` threads."""
 
-    def __init__(self, joined: Exchange, contract: type[Contract], host: str, receiver: Receiver, pool_size: int,
-                 hearing: Hearing) -> None:
-        self.contract, self.host, self.hearing = contract, host, hearing
+    def __init__(self, joined: Exchange, contract: type[Contract], host: str, receiver: Receiver,
+                 hearing: Hearing, pool_size: int) -> None:
+        self.contract, self.host, self._hearing = contract, host, hearing
         self._exchange, self._receiver = joined, receiver
         self._pool = WorkerPool(pool_size, f"{contract.topic}-{host}")
         self._awaited: set[concurrent.futures.Future[str]] = set()
@@ -95,6 +94,11 @@ class InProcessServer:
             with contextlib.suppress(concurrent.futures.InvalidStateError):
                 answer.set_exception(Lost())
 
+    def hear(self) -> None:
+        """A message that carries nothing has come in: the echo that its process waits for."""
+        with self._hearing.message():
+            pass
+
     def take(self, method: Method, envelope: dict[str, object]) -> concurrent.futures.Future[str]:
         """The answer's text, in time. RuntimeError: it has stopped."""
         answer: concurrent.futures.Future[str] = concurrent.futures.Future()
@@ -105,7 +109,7 @@ class InProcessServer:
         return answer
 
     def _handle(self, name: str, envelope: dict[str, object], answer: concurrent.futures.Future[str]) -> None:
-        with self.hearing.message(), self._under_way.track_inprogress():
+        with self._hearing.message(), self._under_way.track_inprogress():
             text = self._receiver.handle(name, envelope)
         with contextlib.suppress(concurrent.futures.InvalidStateError):  # cut off meanwhile
             answer.set_result(text)
@@ -124,7 +128,7 @@ class InProcessBus(AnyBus):
         self._closed = False
 
     def _serving(self, contract: type[Contract], receiver: Receiver, pool_size: int) -> Serving:
-        server = InProcessServer(self._exchange, contract, self.host, receiver, pool_size, self.hearing)
+        server = InProcessServer(self._exchange, contract, self.host, receiver, self.hearing, pool_size)
         self._servers.append(server)
         return server
 
@@ -141,8 +145,7 @@ class InProcessBus(AnyBus):
         self._found(Asking(contract, ECHO, None, 0, None))
 
     def send_echo(self, contract: type[Contract], server: str | None) -> None:
-        with self._found(Asking(contract, ECHO, server, 0, None)).hearing.message():
-            """It carries nothing."""
+        self._found(Asking(contract, ECHO, server, 0, None)).hear()
 
     def declare_hosts(self, hosts: Sequence[str]) -> None:
         """A server is found by its host's name; nothing is made before."""

@@ -53,6 +53,7 @@ class Plan:
     certs: bool = False  # a nova-cert
     consoles: bool = False  # a nova-consoleauth, and hosts with consoles of every type
     cuttable_cell: bool = False  # the cell's database is reached through ``cloud.cell_link``
+    whole: bool = False  # in one process: tests/functional/whole.py
     monitored: bool = False  # each host's daemons show health and metrics, at ``cloud.monitoring(host)``
     options: Mapping[str, Mapping[str, Any]] = dataclasses.field(default_factory=dict)
     env: Mapping[str, str] = dataclasses.field(default_factory=dict)
@@ -107,7 +108,7 @@ class Cloud:
         self.daemons: dict[str, Daemon] = {}
         name = f"{root.name}_{os.urandom(3).hex()}".replace("-", "_")[-40:]
         server = backends.database(plan.database)
-        self.broker_url = backends.broker.url()
+        self.broker_url = "" if plan.whole else backends.broker.url()
         self.database_urls = {"api_database": server.create(f"{name}_api"), "database": server.create(f"{name}_cell")}
         self._exit = contextlib.ExitStack()
         if plan.cuttable_cell:

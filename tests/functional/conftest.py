@@ -13,6 +13,7 @@ from tests import sampling
 from tests.functional.backends import Absent, Backends
 from tests.functional.clients import User, Worker, at_terminals
 from tests.functional.cloud import Cloud, Plan
+from tests.functional.whole import WholeCloud
 
 Make = Callable[[Plan], Cloud]
 
@@ -35,7 +36,7 @@ def make_cloud(backends: Backends, request: pytest.FixtureRequest) -> Iterator[M
     def make(plan: Plan) -> Cloud:
         root = Path(tempfile.mkdtemp(prefix=f"nova-{request.module.__name__.removeprefix('test_')}-"))
         try:
-            cloud = Cloud(backends, root, plan)
+            cloud = (WholeCloud if plan.whole else Cloud)(backends, root, plan)
         except Absent as absent:
             pytest.skip(f"needs the Debian package {absent}")
         made.append(cloud)

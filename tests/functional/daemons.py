@@ -26,6 +26,7 @@ class Daemon:
     """``python -m nova.cmd.<module>``. Its log is a file, appended to at each start. ``tree``: of which release."""
 
     tree = TOP
+    words: tuple[str, ...] = ()  # more of its command line
 
     def __init__(self, module: str, config: Path, log: Path, env: Mapping[str, str] | None = None) -> None:
         self.module, self.config, self.log = module, config, log
@@ -37,7 +38,7 @@ class Daemon:
         """Start it, with more in its environment if given; returns at once (see :meth:`ready`)."""
         self.log.touch()
         self._read_from = self.log.stat().st_size
-        argv = [sys.executable, "-m", f"nova.cmd.{self.module}", "--config-file", str(self.config)]
+        argv = [sys.executable, "-m", f"nova.cmd.{self.module}", "--config-file", str(self.config), *self.words]
         self.process = Process(argv, self.log, environment({"PYTHONPATH": str(self.tree), **self.env, **env}),
                                cwd=self.tree)
         return self

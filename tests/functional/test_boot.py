@@ -10,7 +10,7 @@ import pytest
 from tests.functional.cloud import Cloud, Plan
 
 PLANS = {"mariadb": Plan(computes=3), "postgresql": Plan("postgresql"), "sqlite": Plan("sqlite"),
-         "threads": Plan("mariadb", concurrency="threads")}
+         "threads": Plan("mariadb", concurrency="threads"), "one process": Plan(whole=True, computes=3)}
 
 
 @pytest.fixture(scope="module", params=PLANS)

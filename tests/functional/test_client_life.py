@@ -12,6 +12,7 @@ from tests.functional.backends import wait_until
 from tests.functional.client import IMAGE
 from tests.functional.clients import Failed, User, Worker
 from tests.functional.cloud import Cloud, Plan
+from tests.functional.whole import usually
 
 pytestmark = pytest.mark.in_turn(0, 5)
 
@@ -22,9 +23,9 @@ WAIT_S = 40.0
 @pytest.fixture(scope="module")
 def cloud(make_cloud: Callable[[Plan], Cloud]) -> Cloud:
     """Deleted servers can be restored, and shelved ones keep their place until they are offloaded."""
-    return make_cloud(Plan(computes=2, options={
+    return make_cloud(usually(Plan(computes=2, options={
         "DEFAULT": {"reclaim_instance_interval": 3600, "shelved_offload_time": -1},
-        "fake": {"live_migration_time": 10}})).start()
+        "fake": {"live_migration_time": 10}}))).start()
 
 
 @pytest.fixture(scope="module")

@@ -13,6 +13,7 @@ from tests.functional.backends import wait_until
 from tests.functional.client import IMAGE
 from tests.functional.clients import VENV, Failed, User, Worker, public_key
 from tests.functional.cloud import Cloud, Plan
+from tests.functional.whole import usually
 
 pytestmark = pytest.mark.in_turn(1, 5)
 
@@ -32,7 +33,7 @@ SESSIONS = [Path(__file__), *map(Path(__file__).with_name, ("test_client_life.py
 
 @pytest.fixture(scope="module")
 def cloud(make_cloud: Callable[[Plan], Cloud]) -> Cloud:
-    return make_cloud(Plan(computes=2)).start()
+    return make_cloud(usually(Plan(computes=2))).start()
 
 
 @pytest.fixture(scope="module")

@@ -15,6 +15,7 @@ from tests.functional.backends import wait_until
 from tests.functional.client import IMAGE
 from tests.functional.clients import ACCOUNTS, VENV, Failed, User, Worker, public_key
 from tests.functional.cloud import Cloud, Plan
+from tests.functional.whole import usually
 
 pytestmark = pytest.mark.in_turn(2, 5)
 
@@ -33,7 +34,7 @@ CREATE = "server create --flavor m1.tiny --image tiny --nic auto --wait"
 
 @pytest.fixture(scope="module")
 def cloud(make_cloud: Callable[[Plan], Cloud]) -> Cloud:
-    return make_cloud(Plan(computes=2)).start()
+    return make_cloud(usually(Plan(computes=2))).start()
 
 
 @pytest.fixture(scope="module")

@@ -11,6 +11,7 @@ from tests.functional.backends import wait_until
 from tests.functional.client import IMAGE
 from tests.functional.clients import Failed, User, Worker, public_key
 from tests.functional.cloud import Cloud, Plan
+from tests.functional.whole import usually
 
 pytestmark = pytest.mark.in_turn(3, 5)
 
@@ -20,7 +21,7 @@ NOWHERE = "6d41cba0-7a6b-4bd4-8f7a-5f8d4a5a0000"
 
 @pytest.fixture(scope="module")
 def cloud(make_cloud: Callable[[Plan], Cloud]) -> Cloud:
-    return make_cloud(Plan(computes=2)).start()
+    return make_cloud(usually(Plan(computes=2))).start()
 
 
 @pytest.fixture(scope="module")

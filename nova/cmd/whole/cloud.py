@@ -100,8 +100,7 @@ class WholeCloud:
         for program, door in self.doors.consoles.items():
             parts = console_proxy.ProxyParts(self.options, kinds.KINDS[program])
             self._begin(console_proxy.Proxy(self.options, parts, door))
-        if self.is_own_identity:
-            Furniture(self).furnish()
+        Furniture(self).furnish()
         self.tell(self)
 
     def _begin(self, part: Library) -> None:
@@ -110,7 +109,9 @@ class WholeCloud:
 
     @property
     def is_own_identity(self) -> bool:
-        """Whether Keystone is the fake that came along, and no other that nova.conf names."""
+        """Whether tokens are those of the fake that came along, and of no other Keystone that nova.conf names."""
+        if self.options.api.auth_strategy != "keystone":
+            return False
         auth = session.load_auth(self.options, "keystone_authtoken")
         return getattr(auth, "auth_url", None) == self.addresses.catalog["identity"]
 

@@ -1,7 +1,6 @@
 """What a new cloud has in it, so that a server can be created at once; ``--demo`` gives it more to look at.
 
-All of it comes through the APIs, but networks, which nova-network's administrators make by nova-manage. Done again
-for a cloud that is furnished (``--state``), it makes what is missing.
+Done again for a cloud that is furnished (``--state``), it makes what is missing.
 """
 
 from __future__ import annotations
@@ -14,8 +13,9 @@ from keystoneauth1 import adapter, session
 from keystoneauth1.identity import v3
 
 from nova import concurrency, context, errors
-from nova.cmd.whole.settings import CONTROLLER, REGION
-from nova.model.base import Json, Library
+from nova.cmd.whole.settings import CONTROLLER
+from nova.model.base import Json, Library, Scope
+from nova.model.flavors import FlavorQuery, NewFlavor
 from nova.model.floating import FloatingRange
 from nova.model.networks import NewNetwork
 from nova.rpc.bus import control_bus
@@ -31,16 +31,6 @@ FLOATING = FloatingRange(ip_range="172.24.4.0/25", pool="public", interface="lo"
 SETTLED_S = 60.0
 
 
-class NewFlavor(NamedTuple):
-    """``memory`` in MB, ``disk`` in GB."""
-
-    id: str
-    name: str
-    memory: int
-    vcpus: int
-    disk: int
-
-
 class NewServer(NamedTuple):
     """One of the demonstration's servers; ``then``: what is done to it once it is active."""
 
@@ -51,14 +41,16 @@ class NewServer(NamedTuple):
     then: Mapping[str, Json] | None = None
 
 
-FLAVORS = (NewFlavor("1", "m1.tiny", 512, 1, 1), NewFlavor("2", "m1.small", 2048, 1, 20),
-           NewFlavor("3", "m1.medium", 4096, 2, 40), NewFlavor("4", "m1.large", 8192, 4, 80),
-           NewFlavor("5", "m1.xlarge", 16384, 8, 160))
+FLAVORS = tuple(NewFlavor(flavorid=id_, name=name, memory_mb=memory, vcpus=vcpus, root_gb=disk)
+                for id_, name, memory, vcpus, disk in (
+                    ("1", "m1.tiny", 512, 1, 1), ("2", "m1.small", 2048, 1, 20), ("3", "m1.medium", 4096, 2, 40),
+                    ("4", "m1.large", 8192, 4, 80), ("5", "m1.xlarge", 16384, 8, 160)))
 NETWORKS = (NewNetwork(label="private", cidr="10.11.0.0/22", network_size=1024),)
 
 # --- of a demonstration
 
-DEMO_FLAVORS = (NewFlavor("c1", "c1.small", 1024, 2, 10), NewFlavor("g1", "g1.large", 32768, 8, 80))
+DEMO_FLAVORS = (NewFlavor(flavorid="c1", name="c1.small", memory_mb=1024, vcpus=2, root_gb=10),
+                NewFlavor(flavorid="g1", name="g1.large", memory_mb=32768, vcpus=8, root_gb=80))
 DEMO_NETWORKS = (NewNetwork(label="backend", cidr="10.12.0.0/24", network_size=256, bridge="br101"),)
 DEMO_IMAGES = ("debian-12", "ubuntu-24.04", "windows-2022")
 DEMO_USERS = (NewUser("alice", {"shop": ("member",)}), NewUser("bob", {"research": ("member", "reader")}))
@@ -76,48 +68,43 @@ class Furniture:
 
     def __init__(self, cloud: WholeCloud) -> None:
         self.cloud = cloud
-        self._admin = self._client("admin", "admin")
+        self._conductor: ConductorRPC = control_bus(cloud.options, CONTROLLER).client(ConductorRPC)
 
     def furnish(self) -> None:
-        """What every cloud has; then the demonstration, if it is wanted."""
-        self._flavors(FLAVORS)
-        self._networks(NETWORKS)
+        """What every cloud has; then the demonstration, if it is wanted and we know its users."""
+        with context.entered(context.internal()):
+            self._flavors(FLAVORS)
+            self._networks(NETWORKS)
+        if not self.cloud.is_own_identity:
+            return
         self._image(IMAGE)
         if self.cloud.plan.demo:
             self._demonstrate()
 
     def _demonstrate(self) -> None:
-        self._users(DEMO_USERS)
-        self._flavors(DEMO_FLAVORS)
-        self._networks(DEMO_NETWORKS)
+        with context.entered(context.internal()):
+            self._flavors(DEMO_FLAVORS)
+            self._networks(DEMO_NETWORKS)
+        for user in DEMO_USERS:
+            self.cloud.keystone.add_user(user, self.cloud.password)
         for name in DEMO_IMAGES:
             self._image(name)
-        for project in sorted({server.project for server in DEMO_SERVERS}):
+        for project in OWNERS:
             self._servers(project, tuple(one for one in DEMO_SERVERS if one.project == project))
 
-    def _client(self, user: str, project: str) -> adapter.Adapter:
-        """Of the compute API, as newest as there is."""
-        auth = v3.Password(self.cloud.addresses.catalog["identity"], username=user, password=self.cloud.password,
-                           project_name=project, user_domain_id="default", project_domain_id="default")
-        return adapter.Adapter(session.Session(auth), service_type="compute", region_name=REGION,
-                               default_microversion="2.1", endpoint_override=self.cloud.addresses.catalog["compute"])
-
     def _flavors(self, wanted: tuple[NewFlavor, ...]) -> None:
-        present = {flavor["name"] for flavor in self._admin.get("/flavors").json()["flavors"]}
-        for id_, name, memory, vcpus, disk in wanted:
-            if name not in present:
-                self._admin.post("/flavors", json={"flavor": {"id": id_, "name": name, "ram": memory, "vcpus": vcpus,
-                                                              "disk": disk}})
+        present = {flavor.name for flavor in self._conductor.list_flavors(FlavorQuery(is_public=None))}
+        for flavor in wanted:
+            if flavor.name not in present:
+                self._conductor.create_flavor(flavor)
 
     def _networks(self, wanted: tuple[NewNetwork, ...]) -> None:
-        conductor: ConductorRPC = control_bus(self.cloud.options, CONTROLLER).client(ConductorRPC)
-        present = {network["label"] for network in self._admin.get("/os-networks").json()["networks"]}
-        with context.entered(context.internal()):
-            for network in wanted:
-                if network.label not in present:
-                    conductor.create_network(network)
-            if not present:
-                conductor.create_floating_addresses(FLOATING)
+        present = {network.label for network in self._conductor.list_networks(Scope())}
+        for network in wanted:
+            if network.label not in present:
+                self._conductor.create_network(network)
+        if not present:
+            self._conductor.create_floating_addresses(FLOATING)
 
     def _image(self, name: str) -> None:
         glance, file = self.cloud.glance, self.cloud.plan.image
@@ -130,9 +117,12 @@ class Furniture:
         glance.add(parts, owner, name=name, visibility="public", container_format="bare",
                    disk_format="qcow2" if file else "raw")
 
-    def _users(self, wanted: tuple[NewUser, ...]) -> None:
-        for user in wanted:
-            self.cloud.keystone.add_user(user, self.cloud.password)
+    def _client(self, user: str, project: str) -> adapter.Adapter:
+        """Of the compute API."""
+        auth = v3.Password(self.cloud.addresses.catalog["identity"], username=user, password=self.cloud.password,
+                           project_name=project, user_domain_id="default", project_domain_id="default")
+        return adapter.Adapter(session.Session(auth), default_microversion="2.1",
+                               endpoint_override=self.cloud.addresses.catalog["compute"])
 
     def _servers(self, project: str, wanted: tuple[NewServer, ...]) -> None:
         """They are built side by side; then each is brought to its state."""
@@ -140,7 +130,7 @@ class Furniture:
         present = {server["name"]: server["id"] for server in client.get("/servers").json()["servers"]}
         image = next(image_id for image_id, one in self.cloud.glance.state.images.items() if one["name"] == "debian-12")
         flavors = {flavor["name"]: flavor["id"] for flavor in client.get("/flavors").json()["flavors"]}
-        network = next(one["id"] for one in self._admin.get("/os-networks").json()["networks"]
+        network = next(one["id"] for one in client.get("/os-networks").json()["networks"]
                        if one["label"] == NETWORKS[0].label)
         missing = [server for server in wanted if server.name not in present]
         for server in missing:
