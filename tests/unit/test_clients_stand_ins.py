@@ -58,8 +58,8 @@ def test_network_when_asked_by_id_then_it_is_shown_or_404(nova: Nova) -> None:
     assert ask("/network/v2.0/networks/n3").status_int == 404
 
 
-@pytest.mark.parametrize("path, collection", [("/network/v2.0/ports", "ports"), ("/volume/v3/volumes/detail", "volumes"),
-                                              ("/volume/v3/snapshots", "snapshots")])
+@pytest.mark.parametrize("path, collection", [
+    ("/network/v2.0/ports", "ports"), ("/volume/v3/volumes/detail", "volumes"), ("/volume/v3/snapshots", "snapshots")])
 def test_all_else_when_listed_then_there_is_nothing(nova: Nova, path: str, collection: str) -> None:
     assert ask(path).json == {collection: []}
 
@@ -69,7 +69,8 @@ def test_all_when_something_shall_be_made_then_there_is_no_room(nova: Nova, path
     assert ask(path, "POST").status_int == 413
 
 
-@pytest.mark.parametrize("path, id_, link", [("/network/", "v2.0", "/network/v2.0/"), ("/volume/v3", "v3.0", "/volume/v3/")])
+@pytest.mark.parametrize("path, id_, link", [
+    ("/network/", "v2.0", "/network/v2.0/"), ("/volume/v3", "v3.0", "/volume/v3/")])
 def test_versions_when_asked_then_clients_find_the_one_there_is(path: str, id_: str, link: str) -> None:
     [one] = ask(path).json["versions"]
     assert one["id"] == id_ and one["links"][0]["href"].endswith(link)
