@@ -24,8 +24,6 @@ IMAGE = "cirros-0.6.3-x86_64-uec"  # all three look for such a name
 CONTENT = b"a disk of a fake guest" * 100
 NETWORK, POOL = "private", "public"  # nova-all has them
 ALT = "alt"
-#: Of every project; a project's own would be another to a test that puts the default back.
-QUOTA = {"instances": 50, "cores": 100, "ram": 262144, "floating_ips": 20, "key_pairs": 100}
 OLD = "2.1"  # the last whose networks are nova's own is 2.35
 
 
@@ -62,7 +60,6 @@ def furnish(cloud: Cloud, services: Mapping[str, str]) -> Furnished:
     compute, identity = (Api(own, name, cloud.region, OLD if name == "compute" else "") for name in (
         "compute", "identity"))
     image = _image(Api(own, "image", cloud.region))
-    compute.ask("PUT", "/os-quota-class-sets/default", {"quota_class_set": QUOTA})
     _alt(identity, cloud)
     for service in stand_ins.SERVICES:
         _forget(identity, service)
@@ -117,8 +114,19 @@ def _service(identity: Api, kind: str, address: str, region: str) -> None:
         "service_id": made["id"], "interface": "public", "region_id": region, "url": address + path}})
 
 
-def write_clouds(cloud: Cloud, file: Path) -> None:
-    """A clouds.yaml with the names that openstacksdk's, openstackclient's and novaclient's tests have in them."""
+def own_project(cloud: Cloud, name: str) -> str:
+    """A project that the administrator works in, beside the first one: its name."""
+    identity = Api(cloud.session(ADMIN), "identity", cloud.region)
+    made = identity.ask("POST", "/projects", {"project": {"name": name, "domain_id": DOMAIN}})["project"]["id"]
+    user = identity.ask("GET", f"/users?name={cloud.login(ADMIN)['username']}&domain_id={DOMAIN}")["users"][0]["id"]
+    role = next(one["id"] for one in identity.ask("GET", "/roles")["roles"] if one["name"] == "admin")
+    identity.ask("PUT", f"/projects/{made}/users/{user}/roles/{role}")
+    return name
+
+
+def write_clouds(cloud: Cloud, file: Path, project: str | None = None) -> None:
+    """A clouds.yaml with the names that openstacksdk's, openstackclient's and novaclient's tests have in them.
+    ``project``: in which novaclient's are the administrator."""
     user, admin = cloud.login(USER), cloud.login(ADMIN)
     both = {"region_name": cloud.region, "identity_api_version": "3", "interface": "public"}
     domains = {"user_domain_id": DOMAIN, "project_domain_id": DOMAIN}
@@ -129,8 +137,10 @@ def write_clouds(cloud: Cloud, file: Path) -> None:
         "devstack": {"auth": owner, **both},
         "devstack-alt": {"auth": {**owner, "username": ALT, "project_name": ALT}, **both},
         "devstack-admin": {"auth": operator, **both},
-        "functional_admin": {"auth": operator, **both, "cacert": None, "cert": None},
+        "functional_admin": {"auth": {**operator, "project_name": project or operator["project_name"]}, **both,
+                             "cacert": None, "cert": None},
         "devstack-system-admin": {"auth": {**plain, "user_domain_id": DOMAIN, "system_scope": "all"}, **both},
     }
+    file.parent.mkdir(mode=0o700, exist_ok=True)
     file.touch(0o600)
     file.write_text(yaml.safe_dump({"clouds": entries}))

@@ -29,16 +29,17 @@ class Court(NamedTuple):
 
 class Judge(NamedTuple):
     """``venv``: the environment of bin/stack that has it; ``services``: stand-ins for the catalogue; ``unable``: why it
-    can not run on this machine."""
+    can not run on this machine; ``apart``: its tests count what a project has, so each worker is in another one."""
 
     venv: str
     run: Callable[[Court], list[Ran]]
     services: tuple[str, ...] = ()
     unable: Callable[[], str | None] = lambda: None
+    apart: bool = False
 
 
-def _suite(suite: suites.Suite) -> Judge:
-    return Judge("judges", lambda court: suites.run(suite, court.place, court.left_out), suite.services)
+def _suite(suite: suites.Suite, apart: bool = False) -> Judge:
+    return Judge("judges", lambda court: suites.run(suite, court.place, court.left_out), suite.services, apart=apart)
 
 
 def _gophercloud(court: Court) -> list[Ran]:
@@ -50,7 +51,7 @@ JUDGES = {
     "ansible": Judge("ansible", lambda court: ansible_play.run(court.place)),
     "libcloud": Judge("judges", lambda court: libcloud_driver.run(court.place, court.cloud)),
     "openstacksdk": _suite(suites.SDK),
-    "novaclient": _suite(suites.NOVACLIENT),
+    "novaclient": _suite(suites.NOVACLIENT, apart=True),
     "openstackclient": _suite(suites.OPENSTACKCLIENT),
     "gophercloud": Judge("gophercloud", _gophercloud, ("network",), unable=gophercloud.unable),
 }
@@ -80,6 +81,9 @@ def hear(name: str, venvs: Path, speed: float, workers: int) -> Heard:
         address = stack.enter_context(stand_ins.serving(made.endpoint("compute"))) if judge.services else ""
         found = furnish.furnish(made, dict.fromkeys(judge.services, address))
         furnish.write_clouds(made, folder / "clouds.yaml")
+        for number in range(workers):
+            project = furnish.own_project(made, f"judge-{number}") if judge.apart else None
+            furnish.write_clouds(made, place.of_worker(number).folder / "clouds.yaml", project)
         results = judge.run(Court(place, made, found, [one for one in listed if not one.tried]))
     secret = made.login(cloud.ADMIN)["password"]
     results = [ran._replace(reason=ran.reason.replace(secret, "***")) for ran in results]  # commands are in some

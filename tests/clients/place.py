@@ -13,3 +13,7 @@ class Place(NamedTuple):
     folder: Path
     venv: Path
     workers: int
+
+    def of_worker(self, number: int) -> Place:
+        """A folder in it for one of the workers."""
+        return self._replace(folder=self.folder / str(number), workers=1)

@@ -48,7 +48,8 @@ def run(suite: Suite, place: Place, left_out: Sequence[Known]) -> list[Ran]:
     assert names, f"{suite.package} has no tests in {place.venv}"
     shares = shares_of(names, suite.alone, place.workers)
     with ThreadPoolExecutor(place.workers) as pool:
-        return [ran for share in pool.map(lambda numbered: share_of(*numbered, modules, place), enumerate(shares))
+        return [ran for share in pool.map(
+            lambda numbered: share_of(numbered[1], modules, place.of_worker(numbered[0])), enumerate(shares))
                 for ran in share]
 
 
@@ -80,9 +81,9 @@ def listed(modules: list[str], place: Place) -> list[str]:
     return [line for line in done.stdout.splitlines() if line.startswith(modules[0].partition(".")[0])]
 
 
-def share_of(number: int, names: list[str], modules: list[str], place: Place) -> list[Ran]:
+def share_of(names: list[str], modules: list[str], place: Place) -> list[Ran]:
     """These tests' results; what was not reached within RUN_S has none, and is said to have failed."""
-    share = place.folder / f"share-{number}"
+    share = place.folder / "share"
     share.write_text("".join(f"{name}\n" for name in names))
     stream, log = share.with_suffix(".subunit"), share.with_suffix(".log")
     with stream.open("wb") as output, log.open("wb") as said:
