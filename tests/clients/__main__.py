@@ -36,7 +36,8 @@ def main(argv: list[str]) -> int:
     chosen = args.judges or (QUICK if args.quick else tuple(JUDGES))
     if unknown := [name for name in chosen if name not in JUDGES]:
         parser.error(f"no such judge: {', '.join(unknown)}; there are {', '.join(JUDGES)}")
-    shutil.rmtree(LOGS, ignore_errors=True)
+    for name in chosen:
+        shutil.rmtree(LOGS / name, ignore_errors=True)
     total = (0, 0, 0)
     for heard in verdicts(chosen, args):
         tell(heard)
