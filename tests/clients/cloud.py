@@ -20,7 +20,7 @@ TOP = Path(__file__).resolve().parents[2]
 GIVEN = "NOVA_CLIENTS_CLOUDS"
 USER, ADMIN = "nova-all", "nova-all-admin"
 HOSTS = 4
-READY_S, END_S, STEP_S = 30, 10, 0.1
+READY_S, END_S, STEP_S = 90, 10, 0.1
 
 
 class Cloud(NamedTuple):
