@@ -24,7 +24,6 @@ from keystoneauth1 import session
 from keystoneauth1.identity import v3
 
 READY_S, STOP_S = 60.0, 5.0
-READY = "The cloud is ready"
 _EXPORTED = re.compile(r"^  export (OS_\w+)=(.*)$")
 #: Of a checkout: where the package ``nova`` is.
 TOP = Path(__file__).resolve().parents[2]
@@ -55,6 +54,7 @@ class RunningCloud:
         self._said: queue.Queue[str | None] = queue.Queue()
         threading.Thread(target=self._listen, daemon=True).start()
         self.environment: Mapping[str, str] = {}
+        self.said = ""  # what it printed when it was ready
         try:
             self._wait()
         except BaseException:
@@ -97,6 +97,16 @@ class RunningCloud:
         """No fault is in force any more, and dead hosts are back."""
         self._faults("DELETE", None)
 
+    @property
+    def pid(self) -> int:
+        """Of its process."""
+        return self._process.pid
+
+    def kill(self) -> None:
+        """As kill -9. What ``--state`` named is as it was at that moment."""
+        self._process.kill()
+        self._process.wait()
+
     def stop(self) -> None:
         """End it, and remove what it left. May be called twice."""
         if self._process.poll() is None:
@@ -134,4 +144,4 @@ class RunningCloud:
             said.append(line)
             if match := _EXPORTED.match(line):
                 found[match[1]] = match[2]
-        self.environment = found
+        self.environment, self.said = found, "\n".join(said)

@@ -7,6 +7,8 @@ For one request: the header ``X-Nova-All-Fail: boot``, ``quota`` or ``rpc``. For
 from __future__ import annotations
 
 import fnmatch
+import glob
+import io
 import json
 import threading
 from collections.abc import Callable, Iterable, Mapping
@@ -99,7 +101,10 @@ class Faults:
                 return application(environ, start_response)
             if kind not in OF_REQUESTS:
                 return _refused(start_response, f"X-Nova-All-Fail: {kind!r} is none of {', '.join(OF_REQUESTS)}.")
-            token = self._own.set(Fault(kind))
+            fault = Fault(kind, _name_of_server(environ)) if kind == BOOT else Fault(kind)
+            if kind == BOOT:
+                self.arm(fault)
+            token = self._own.set(fault)
             try:
                 return application(environ, start_response)
             finally:
@@ -159,6 +164,16 @@ class FaultKnobs(Knobs):
         if call in STARTS and when == "before":
             self._faults.check_boot(names)
         super().apply(call, when, names)
+
+
+def _name_of_server(environ: WSGIEnvironment) -> str:
+    """That the request gives a new server, as a pattern; the application finds the body as it was."""
+    body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
+    environ["wsgi.input"] = io.BytesIO(body)
+    try:
+        return glob.escape(str(json.loads(body)["server"]["name"]))
+    except (ValueError, KeyError, TypeError):
+        return "*"
 
 
 def _refused(start_response: StartResponse, message: str) -> list[bytes]:

@@ -121,8 +121,7 @@ class Furniture:
         """Of the compute API."""
         auth = v3.Password(self.cloud.addresses.catalog["identity"], username=user, password=self.cloud.password,
                            project_name=project, user_domain_id="default", project_domain_id="default")
-        return adapter.Adapter(session.Session(auth), default_microversion="2.1",
-                               endpoint_override=self.cloud.addresses.catalog["compute"])
+        return adapter.Adapter(session.Session(auth), endpoint_override=self.cloud.addresses.catalog["compute"])
 
     def _servers(self, project: str, wanted: tuple[NewServer, ...]) -> None:
         """They are built side by side; then each is brought to its state."""

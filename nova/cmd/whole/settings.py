@@ -64,7 +64,7 @@ def _settings(plan: Plan, home: Home, addresses: Addresses) -> Settings:
             "metadata_port": addresses.metadata_port, "metadata_listen_port": addresses.metadata_port,
             "compute_driver": "libvirt.LibvirtDriver" if plan.driver == LIBVIRT else "fake.FakeDriver",
             "network_manager": "nova.network.manager.FlatDHCPManager", "flat_network_bridge": "br100",
-            "fake_network": True,
+            "fake_network": True, "force_config_drive": plan.driver == LIBVIRT,  # no guest reaches the metadata service
             "default_log_levels": "keystonemiddleware.auth_token=ERROR"},  # it warns of tokens in memory: as wanted
         "api_database": {"connection": f"sqlite:///{home.path}/nova_api.db"},
         "database": {"connection": f"sqlite:///{home.path}/nova.db"},
@@ -79,6 +79,7 @@ def _settings(plan: Plan, home: Home, addresses: Addresses) -> Settings:
         "image_proxy": {"key": home.secret("image-proxy-key"), "listen_port": addresses.image_proxy_port, **local},
         "fake": {"boot_delay": BOOT_S * plan.speed, "live_migration_time": MOVE_S * plan.speed,
                  "vcpus": 64, "memory_mb": 262144, "local_gb": 4096},
+        "libvirt": {"connection_uri": "qemu:///session"},
         "consoleauth": {"workers": 1},
         **_consoles(plan, addresses),
         "monitoring": {"enabled": False},

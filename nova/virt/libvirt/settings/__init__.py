@@ -78,6 +78,11 @@ class LibvirtSettings:
     placing: Placing = field(default_factory=Placing)
     brick: BrickSettings = BrickSettings()
 
+    @property
+    def is_session(self) -> bool:
+        """Whether libvirt is an ordinary user's own, who may make no network device."""
+        return self.uri.endswith("/session")
+
 
 def settings_of(default: Library, libvirt: Options, vnc: Options, compute: Options,
                 pci: Options = None) -> LibvirtSettings:

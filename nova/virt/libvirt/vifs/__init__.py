@@ -14,7 +14,7 @@ from typing import cast
 from nova import errors
 from nova.model.networks import Interface
 from nova.virt.libvirt.disks.records import PlugRecord
-from nova.virt.libvirt.vifs import bridge, direct, macvtap, ovs, tap, vhostuser
+from nova.virt.libvirt.vifs import bridge, direct, macvtap, ovs, tap, user, vhostuser
 from nova.virt.libvirt.vifs.common import PlugContext, PlugTools, VifKind, VifRequirements, tap_name
 from nova.virt.libvirt.xml.specs import VifSpec
 
@@ -80,7 +80,8 @@ def known_records(interfaces: Iterable[Interface]) -> tuple[PlugRecord, ...]:
 def prepare(interface: Interface, place: PlugContext) -> None:
     """Have all there is on this host before the guest starts. host.VifType, and other HostRefused. It may be
     repeated."""
-    kind_of(interface).prepare(interface, place)
+    if not place.settings.is_session:
+        kind_of(interface).prepare(interface, place)
 
 
 def unplug(plug: PlugRecord, tools: PlugTools) -> None:
@@ -96,7 +97,7 @@ def unplug(plug: PlugRecord, tools: PlugTools) -> None:
 def spec(interface: Interface, asked: VifRequirements) -> VifSpec:
     """What libvirt is told of the interface. host.VifType, host.VifData; image.WrongProperty: a quota makes no
     sense."""
-    return kind_of(interface).spec(interface, asked)
+    return (user if asked.settings.is_session else kind_of(interface)).spec(interface, asked)
 
 
 __all__ = ["KINDS", "TABLE", "VifRequirements", "PlugTools", "VifKind", "PlugContext", "kind_of", "known_records",

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from nova import errors
@@ -305,3 +307,11 @@ def test_spec_of_a_macvtap_of_a_function_when_asked_then_its_device_is_found_bel
     (tmp_path / "bus/pci/devices/0000:09:00.1/net/eth9").mkdir(parents=True)
     one = interface("hw_veb", vnic_type="macvtap", profile={"pci_slot": "0000:09:00.1"})
     assert vifs.spec(one, asked()._replace(sysfs=tmp_path)).source == {"dev": "eth9", "mode": "passthrough"}
+
+
+def test_bridge_when_libvirt_is_the_users_own_then_the_guest_has_a_network_of_qemus_and_no_device_is_made() -> None:
+    session = replace(SETTINGS, uri="qemu:///session")
+    port = msgspec.structs.replace(interface("bridge", bridge="br100", should_create_bridge=True), status=None)
+    vifs.prepare(port, vifs.PlugContext("uuid", session, tools=None))  # tools of None: whatever is made fails
+    spec = vifs.spec(port, asked()._replace(settings=session))
+    assert (spec.type, spec.mac, spec.bridge, spec.device) == ("user", port.mac, "", "")

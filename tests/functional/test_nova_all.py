@@ -1,0 +1,375 @@
+"""nova-all as its users have it: the program, its clouds.yaml, faults on demand, and a cloud that outlives a kill."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+import yaml
+from keystoneauth1 import adapter
+from keystoneauth1 import exceptions as refused
+
+from nova.testing.running import NotReady, RunningCloud
+from tests.functional.backends import wait_until
+
+TOP = Path(__file__).resolve().parents[2]
+LATEST = "latest"
+
+
+class Compute:
+    """A user's compute API."""
+
+    def __init__(self, cloud: RunningCloud, user: str = "demo", project: str | None = None) -> None:
+        self.http = adapter.Adapter(cloud.session(user, project), service_type="compute",
+                                    default_microversion=LATEST)
+        self.images = adapter.Adapter(cloud.session(user, project), service_type="image")
+
+    def get(self, path: str) -> Any:
+        return self.http.get(path).json()
+
+    def create(self, name: str, fault: str = "") -> str:
+        """The new server's id."""
+        image = self.images.get("/v2/images?name=tiny").json()["images"][0]["id"]
+        headers = {"X-Nova-All-Fail": fault} if fault else {}
+        return str(self.http.post("/servers", json={"server": {
+            "name": name, "imageRef": image, "flavorRef": "1", "networks": "auto"}}, headers=headers
+            ).json()["server"]["id"])
+
+    def settled(self, uuid: str, status: str) -> dict[str, Any]:
+        def look() -> Any:
+            server = self.get(f"/servers/{uuid}")["server"]
+            return server if server["status"] == status and not server["OS-EXT-STS:task_state"] else None
+        return dict(wait_until(f"{uuid} is {status}", look, 30, 0.1))
+
+
+@contextlib.contextmanager
+def refusing(kind: type[refused.HttpError], words: str) -> Iterator[None]:
+    """The block is answered so: keystoneauth reads no messages of the compute API's own form."""
+    with pytest.raises(kind) as raised:
+        yield
+    assert words in raised.value.response.text
+
+
+def until_down(compute: Compute, host: str, state: str = "down") -> None:
+    def look() -> bool:
+        services = compute.get("/os-services?binary=nova-compute")["services"]
+        return any(one["host"] == host and one["state"] == state for one in services)
+    wait_until(f"{host} is {state}", look, 40, 0.2)
+
+
+@pytest.fixture(scope="module")
+def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningCloud]:
+    more = tmp_path_factory.mktemp("etc") / "more.conf"
+    more.write_text("[quota]\ninstances = -1\ncores = -1\nram = -1\n")
+    with RunningCloud(hosts=3, more=("--config-file", str(more))) as running:
+        yield running
+
+
+@pytest.fixture
+def demo(cloud: RunningCloud) -> Compute:
+    return Compute(cloud)
+
+
+@pytest.fixture
+def admin(cloud: RunningCloud) -> Compute:
+    return Compute(cloud, "admin")
+
+
+@pytest.fixture
+def healed(cloud: RunningCloud) -> Iterator[None]:
+    yield
+    cloud.heal()
+
+
+def run(*words: str, **env: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-m", "nova.cmd.all", *words], capture_output=True, text=True, timeout=60,
+                          cwd=TOP, stdin=subprocess.DEVNULL, env={**os.environ, **env})
+
+
+# --- what it is
+
+
+def test_server_when_created_as_it_is_printed_then_it_runs_with_an_address(demo: Compute) -> None:
+    server = demo.settled(demo.create("vm1"), "ACTIVE")
+    assert server["addresses"]["private"][0]["addr"].startswith("10.11.")
+    assert server["image"]["id"]
+
+
+def test_services_when_the_cloud_is_ready_then_all_daemons_are_up(cloud: RunningCloud, admin: Compute) -> None:
+    services = admin.get("/os-services")["services"]
+    assert {(one["binary"], one["state"]) for one in services} == {
+        (f"nova-{name}", "up") for name in ("conductor", "scheduler", "consoleauth", "network", "compute")}
+    assert {one["host"] for one in services if one["binary"] == "nova-compute"} == {"host1", "host2", "host3"}
+
+
+def test_catalog_when_asked_then_each_service_answers_at_its_address(cloud: RunningCloud) -> None:
+    session = cloud.session("admin")
+    for service, path in (("compute", "/servers"), ("image", "/v2/images"), ("placement", "/resource_providers"),
+                          ("identity", "/v3/users")):
+        assert session.get(path, endpoint_filter={"service_type": service}).status_code == 200, service
+
+
+def test_console_when_its_address_is_opened_then_there_is_a_page(demo: Compute) -> None:
+    uuid = demo.create("watched")
+    demo.settled(uuid, "ACTIVE")
+    kind = {"protocol": "serial", "type": "serial"}
+    url = demo.http.post(f"/servers/{uuid}/remote-consoles", json={"remote_console": kind}).json()
+    page = url["remote_console"]["url"].replace("ws://", "http://")
+    assert requests.get(page, timeout=10).status_code == 200
+
+
+def test_metadata_when_a_stranger_asks_then_it_is_served_and_knows_nobody(cloud: RunningCloud) -> None:
+    port = re.search(r"metadata +http://127.0.0.1:(\d+)", cloud.said)
+    assert port is not None
+    assert requests.get(f"http://127.0.0.1:{port[1]}/latest/meta-data/", timeout=10).status_code == 404
+
+
+def test_image_when_the_server_is_taken_then_it_boots_another(demo: Compute) -> None:
+    uuid = demo.create("original")
+    demo.settled(uuid, "ACTIVE")
+    demo.http.post(f"/servers/{uuid}/action", json={"createImage": {"name": "taken"}})
+
+    def taken() -> Any:
+        return [one for one in demo.images.get("/v2/images?name=taken").json()["images"] if one["status"] == "active"]
+    [image] = wait_until("the image is active", taken, 30, 0.1)
+    made = demo.http.post("/servers", json={"server": {"name": "copy", "imageRef": image["id"], "flavorRef": "1",
+                                                       "networks": "auto"}}).json()["server"]["id"]
+    demo.settled(made, "ACTIVE")
+
+
+def test_clouds_file_when_read_then_it_has_both_users_and_is_private(cloud: RunningCloud) -> None:
+    clouds = yaml.safe_load(cloud.clouds_file.read_text())["clouds"]
+    assert {name: entry["auth"]["username"] for name, entry in clouds.items()} == {
+        "nova-all": "demo", "nova-all-admin": "admin"}
+    assert cloud.clouds_file.stat().st_mode & 0o777 == 0o600
+
+
+def test_two_clouds_when_they_run_at_once_then_they_know_nothing_of_each_other(cloud: RunningCloud, demo: Compute
+                                                                              ) -> None:
+    mine = demo.create("mine")
+    with RunningCloud(hosts=1) as other:
+        assert other.auth_url != cloud.auth_url
+        assert mine not in {server["id"] for server in Compute(other, "admin").get(
+            "/servers?all_tenants=1")["servers"]}
+
+
+# --- faults on demand
+
+
+def test_boot_when_the_header_says_so_then_this_server_fails_and_the_next_one_runs(demo: Compute) -> None:
+    failed = demo.settled(demo.create("broken", "boot"), "ERROR")
+    assert failed["fault"]["code"] == 500
+    demo.settled(demo.create("fine"), "ACTIVE")
+
+
+def test_boot_when_armed_for_a_name_then_only_servers_of_that_name_fail(cloud: RunningCloud, demo: Compute, healed
+                                                                        ) -> None:
+    cloud.fail("boot", name="bad-*", times=2)
+    fine, bad, worse, last = (demo.create(name) for name in ("good", "bad-1", "bad-2", "bad-3"))
+    demo.settled(fine, "ACTIVE")
+    ended = sorted(wait_until(f"{uuid} is built", lambda uuid=uuid: [
+        status for status in [demo.get(f"/servers/{uuid}")["server"]["status"]] if status != "BUILD"], 30, 0.1)[0]
+        for uuid in (bad, worse, last))
+    assert ended == ["ACTIVE", "ERROR", "ERROR"]
+
+
+def test_quota_when_the_header_says_so_then_the_request_is_refused_and_nothing_is_made(demo: Compute) -> None:
+    with refusing(refused.Forbidden, "Quota exceeded for instances"):
+        demo.create("too many", "quota")
+    assert "too many" not in {server["name"] for server in demo.get("/servers")["servers"]}
+    demo.create("enough")
+
+
+def test_rpc_when_the_header_says_so_then_the_answer_is_503(demo: Compute) -> None:
+    with refusing(refused.ServiceUnavailable, "did not answer"):
+        demo.create("lost", "rpc")
+
+
+def test_header_when_it_names_no_fault_then_400_says_which_there_are(demo: Compute) -> None:
+    with refusing(refused.BadRequest, "boot, quota, rpc"):
+        demo.create("odd", "fire")
+
+
+def test_host_when_it_dies_then_it_is_down_its_servers_can_be_evacuated_and_it_comes_back(
+        cloud: RunningCloud, demo: Compute, admin: Compute, healed) -> None:
+    uuid = demo.create("moved")
+    demo.settled(uuid, "ACTIVE")
+    host = admin.get(f"/servers/{uuid}")["server"]["OS-EXT-SRV-ATTR:host"]
+    cloud.fail("host", host=host)
+    until_down(admin, host)
+    admin.http.post(f"/servers/{uuid}/action", json={"evacuate": {}})
+    wait_until("it is elsewhere", lambda: admin.get(f"/servers/{uuid}")["server"]["OS-EXT-SRV-ATTR:host"] != host, 30)
+    demo.settled(uuid, "SHUTOFF")
+    cloud.heal()
+    until_down(admin, host, "up")
+
+
+def test_host_when_it_dies_while_it_boots_a_server_then_another_host_has_it(admin: Compute) -> None:
+    with RunningCloud(hosts=2, speed=2) as slow:
+        demo, boss = Compute(slow), Compute(slow, "admin")
+        uuid = demo.create("unlucky")
+        host = wait_until("it has a host", lambda: boss.get(f"/servers/{uuid}")["server"]["OS-EXT-SRV-ATTR:host"], 20)
+        slow.fail("host", host=host)
+        demo.settled(uuid, "ACTIVE")
+        assert boss.get(f"/servers/{uuid}")["server"]["OS-EXT-SRV-ATTR:host"] != host
+
+
+@pytest.mark.parametrize(("body", "words"), [
+    ({"kind": "flood"}, "'kind' must be one of"), ({"kind": "boot", "times": 0}, "'times'"),
+    ({"kind": "boot", "times": "2"}, "'times'"), ({"kind": "rpc", "name": "x"}, "'name' is not known"),
+    ({"kind": "boot", "name": 7}, "'name'"), ({}, "'kind'")], ids=str)
+def test_fault_when_it_makes_no_sense_then_400_names_the_member(cloud: RunningCloud, body: dict[str, Any], words: str
+                                                                ) -> None:
+    with refusing(refused.BadRequest, words):
+        cloud.session("admin").post(faults(cloud), json={"fault": body})
+
+
+def test_fault_of_a_host_when_there_is_none_of_that_name_then_404(cloud: RunningCloud) -> None:
+    with refusing(refused.NotFound, "host1, host2, host3"):
+        cloud.fail("host", host="host9")
+
+
+def test_faults_when_a_tenant_orders_one_then_403_and_none_is_armed(cloud: RunningCloud) -> None:
+    with pytest.raises(refused.Forbidden):
+        cloud.session("demo").post(faults(cloud), json={"fault": {"kind": "host", "host": "host1"}})
+    with pytest.raises(refused.Forbidden):
+        cloud.session("demo").delete(faults(cloud))
+    assert requests.post(faults(cloud), json={"fault": {"kind": "boot"}}, timeout=10).status_code == 401
+    assert cloud.session("demo").get(faults(cloud)).json() == {"faults": []}
+
+
+def faults(cloud: RunningCloud) -> str:
+    return cloud.auth_url.replace("/identity/v3", "/nova-all/faults")
+
+
+# --- its life
+
+
+def test_cloud_when_it_is_killed_and_started_again_then_all_is_there(tmp_path: Path) -> None:
+    kept = ("--state", str(tmp_path))
+    with RunningCloud(more=kept) as first:
+        demo = Compute(first)
+        uuid = demo.create("survivor")
+        demo.settled(uuid, "ACTIVE")
+        project = first.session("admin").post("/v3/projects", json={"project": {"name": "kept"}},
+                                              endpoint_filter={"service_type": "identity"}).json()["project"]["id"]
+        image = demo.images.post("/v2/images", json={"name": "mine", "disk_format": "raw",
+                                                     "container_format": "bare"}).json()["id"]
+        demo.images.put(f"/v2/images/{image}/file", data=b"x" * 1000,
+                        headers={"Content-Type": "application/octet-stream"})
+        password = first.password
+        first.kill()
+    with RunningCloud(more=kept) as second:
+        assert second.password == password
+        demo = Compute(second)
+        assert demo.settled(uuid, "ACTIVE")["name"] == "survivor"
+        demo.http.post(f"/servers/{uuid}/action", json={"reboot": {"type": "HARD"}})
+        demo.settled(uuid, "ACTIVE")
+        names = second.session("admin").get("/v3/projects", endpoint_filter={"service_type": "identity"}).json()
+        assert project in {one["id"] for one in names["projects"]}
+        assert demo.images.get(f"/v2/images/{image}/file").content == b"x" * 1000
+
+
+def test_cloud_when_it_is_killed_in_the_middle_of_a_boot_then_the_next_start_ends_it(tmp_path: Path) -> None:
+    kept = ("--state", str(tmp_path))
+    with RunningCloud(hosts=1, speed=5, more=kept) as first:
+        uuid = Compute(first).create("half")
+        wait_until("it is being built", lambda: any(tmp_path.glob("host1/building/*")), 20)
+        first.kill()
+    with RunningCloud(hosts=1, more=kept) as second:
+        Compute(second).settled(uuid, "ACTIVE")
+
+
+def test_seed_when_it_is_the_same_then_so_are_all_ids() -> None:
+    def ids() -> list[str]:
+        with RunningCloud(seed=7, demo=True) as seeded:
+            boss = Compute(seeded, "admin")
+            servers = boss.get("/servers?all_tenants=1&sort_key=display_name")["servers"]
+            return [one["id"] for one in servers] + [
+                one["id"] for one in boss.images.get("/v2/images").json()["images"]]
+    first = ids()
+    assert len(first) >= 12 and first == ids()
+
+
+def test_demo_when_wanted_then_there_are_projects_servers_and_images_to_look_at() -> None:
+    with RunningCloud(demo=True) as shown:
+        boss = Compute(shown, "admin")
+        servers = wait_until("all are settled", lambda: _settled(boss), 30)
+        assert {one["status"] for one in servers} == {"ACTIVE", "PAUSED", "SHUTOFF", "SHELVED_OFFLOADED"}
+        assert len({one["tenant_id"] for one in servers}) == 3
+        assert Compute(shown, "alice", "shop").get("/servers")["servers"]
+
+
+def _settled(boss: Compute) -> Any:
+    servers = boss.get("/servers/detail?all_tenants=1")["servers"]
+    return servers if all(one["OS-EXT-STS:task_state"] is None for one in servers) and \
+        "SHELVED_OFFLOADED" in {one["status"] for one in servers} else None
+
+
+def test_end_when_asked_then_nothing_is_left(tmp_path: Path) -> None:
+    with RunningCloud() as running:
+        folder = Path(re.search(r"the log: (\S+) \(removed at the end\)", running.said)[1])  # type: ignore[index]
+        assert folder.is_dir()
+    assert not folder.exists()
+
+
+def test_end_when_the_starter_is_gone_then_the_cloud_ends_too(tmp_path: Path) -> None:
+    script = ("import os, sys\nfrom nova.testing.running import RunningCloud\ncloud = RunningCloud()\n"
+              "print(cloud.pid, flush=True)\nos.kill(os.getpid(), 9)")
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, cwd=TOP)
+    assert done.stdout, done.stderr
+    pid = int(done.stdout)
+    wait_until("it has ended", lambda: not Path(f"/proc/{pid}/cmdline").exists()
+               or not Path(f"/proc/{pid}/cmdline").read_bytes(), 15)
+
+
+def test_state_when_another_cloud_has_it_then_the_start_is_refused(tmp_path: Path) -> None:
+    with RunningCloud(more=("--state", str(tmp_path))), pytest.raises(NotReady, match="another nova-all uses"):
+        RunningCloud(more=("--state", str(tmp_path)))
+
+
+def test_state_when_it_can_not_be_made_then_exit_code_2_says_so(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    done = run("--port", "0", "--state", str(tmp_path / "file" / "below"))
+    assert done.returncode == 2 and "--state" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_port_when_it_is_in_use_then_exit_code_2_says_what_to_do(cloud: RunningCloud) -> None:
+    port = re.search(r":(\d+)/", cloud.auth_url)[1]  # type: ignore[index]
+    done = run("--port", port)
+    assert done.returncode == 2 and "--port" in done.stderr and "0 is a free one" in done.stderr
+
+
+@pytest.mark.parametrize(("words", "said"), [
+    (("--hosts", "0"), "--hosts"), (("--speed", "fast"), "--speed"), (("--driver", "xen"), "--driver"),
+    (("--config-file", "/nowhere.conf"), "/nowhere.conf")], ids=str)
+def test_command_line_when_a_word_is_wrong_then_exit_code_2_names_it(words: tuple[str, ...], said: str) -> None:
+    done = run("--port", "0", *words)
+    assert done.returncode == 2 and said in done.stderr and "Traceback" not in done.stderr
+
+
+def test_config_file_when_given_then_it_stands_above_what_nova_all_chooses(tmp_path: Path) -> None:
+    (tmp_path / "mine.conf").write_text("[quota]\ninstances = 1\n")
+    with RunningCloud(more=("--config-file", str(tmp_path / "mine.conf"))) as small:
+        demo = Compute(small)
+        demo.create("first")
+        with refusing(refused.Forbidden, "Quota"):
+            demo.create("second")
+
+
+def test_signal_when_ctrl_c_then_exit_code_0(tmp_path: Path) -> None:
+    running = subprocess.Popen([sys.executable, "-m", "nova.cmd.all", "--port", "0"], stdout=subprocess.PIPE,
+                               text=True, cwd=TOP, stdin=subprocess.DEVNULL)
+    assert running.stdout
+    assert "The cloud is ready" in running.stdout.readline()
+    running.send_signal(signal.SIGINT)
+    assert running.wait(10) == 0
