@@ -47,13 +47,14 @@ def _gophercloud(court: Court) -> list[Ran]:
     return gophercloud.run(court.place, program, court.cloud, court.found, court.left_out)
 
 
+#: Those that take longest come first.
 JUDGES = {
+    "openstackclient": _suite(suites.OPENSTACKCLIENT),
+    "novaclient": _suite(suites.NOVACLIENT, apart=True),
+    "gophercloud": Judge("gophercloud", _gophercloud, ("network",), unable=gophercloud.unable),
+    "openstacksdk": _suite(suites.SDK),
     "ansible": Judge("ansible", lambda court: ansible_play.run(court.place)),
     "libcloud": Judge("judges", lambda court: libcloud_driver.run(court.place, court.cloud)),
-    "openstacksdk": _suite(suites.SDK),
-    "novaclient": _suite(suites.NOVACLIENT, apart=True),
-    "openstackclient": _suite(suites.OPENSTACKCLIENT),
-    "gophercloud": Judge("gophercloud", _gophercloud, ("network",), unable=gophercloud.unable),
 }
 QUICK = ("ansible", "libcloud")
 
