@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import subprocess
 from collections.abc import Sequence
@@ -16,23 +17,28 @@ from tests.tempest import outcome
 LIST_S, RUN_S = 60, 1500
 TEST_S = 150  # openstacksdk's own limit of five seconds a test is for its unit tests
 REASON_CHARS = 500
+CONTENT = "A file that a test uploads.\n"
 RESULTS = Path(outcome.__file__).with_name("results.py")
 
 
 class Suite(NamedTuple):
-    """``package``: has its tests; ``modules``: below it, as paths with ``*``, those that are about compute;
+    """``package``: has its tests; ``modules``: below it, as paths with ``*``, those that are about compute, and about the services beside it;
     ``services``: stand-ins that it looks for before anything else; ``alone``: classes whose tests stand alone, so that
-    they need not run in one process, one after another."""
+    they need not run in one process, one after another; ``files``: of its source tree, that tests read."""
 
     package: str
     modules: tuple[str, ...]
     services: tuple[str, ...] = ()
     alone: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
 
 
 SDK = Suite("openstack.tests.functional", (
-    "compute/v2/test_*", "placement/v1/test_*", "cloud/test_compute", "cloud/test_inventory", "cloud/test_image"),
-    ("block-storage",), ("TestCompute",))
+    "compute/v2/test_*", "placement/v1/test_*", "cloud/test_compute", "cloud/test_inventory", "cloud/test_image",
+    "cloud/test_identity", "identity/v3/test_application_credential", "identity/v3/test_endpoint",
+    "identity/v3/test_group", "identity/v3/test_project", "identity/v3/test_service", "identity/v3/test_user",
+    "image/v2/test_image", "image/v2/test_member", "image/v2/test_schema"),
+    ("block-storage",), ("TestCompute",), ("CONTRIBUTING.rst",))
 OPENSTACKCLIENT = Suite("openstackclient.tests.functional", (
     "compute/v2/test_*", "common/test_availability_zone", "common/test_extension", "common/test_quota",
     "common/test_versions"), alone=("ServerTests",))
@@ -47,6 +53,8 @@ def run(suite: Suite, place: Place, left_out: Sequence[Known]) -> list[Ran]:
     names = [name for name in listed(modules, place) if not any(one.covers(name) for one in left_out)]
     assert names, f"{suite.package} has no tests in {place.venv}"
     shares = shares_of(names, suite.alone, place.workers)
+    for number, name in itertools.product(range(place.workers), suite.files):
+        (place.of_worker(number).folder / name).write_text(CONTENT)
     with ThreadPoolExecutor(place.workers) as pool:
         return [ran for share in pool.map(
             lambda numbered: share_of(numbered[1], modules, place.of_worker(numbered[0])), enumerate(shares))
