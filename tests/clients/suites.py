@@ -23,8 +23,9 @@ RESULTS = Path(outcome.__file__).with_name("results.py")
 
 class Suite(NamedTuple):
     """``package``: has its tests; ``modules``: below it, as paths with ``*``, those that are about compute and the
-    services that it needs; ``services``: stand-ins that it looks for before anything else; ``alone``: classes whose tests stand alone, so that
-    they need not run in one process, one after another; ``files``: of its source tree, that tests read."""
+    services that it needs; ``services``: stand-ins that it looks for before anything else; ``alone``: classes whose
+    tests stand alone, so that they need not run in one process, one after another; ``files``: of its source tree, that
+    tests read."""
 
     package: str
     modules: tuple[str, ...]
