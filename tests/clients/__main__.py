@@ -29,7 +29,6 @@ def main(argv: list[str]) -> int:
     parser.add_argument("judges", nargs="*", metavar="JUDGE", help=f"of {', '.join(JUDGES)}; all when left out")
     parser.add_argument("--quick", action="store_true", help=f"{' and '.join(QUICK)} alone")
     parser.add_argument("--speed", type=float, default=1.0, help="how slow fake guests are: 1 as real ones (1)")
-    parser.add_argument("--workers", type=int, default=2, help="tests of a judge side by side (2)")
     parser.add_argument("--beside", type=int, default=2, help="judges side by side (2)")
     parser.add_argument("--counts", type=Path, help=argparse.SUPPRESS)  # a file for "PASSED FAILED SKIPPED"
     args = parser.parse_args(argv)
@@ -52,7 +51,7 @@ def verdicts(chosen: tuple[str, ...] | list[str], args: argparse.Namespace) -> I
     """As they come. A judge that breaks down has failed, with what it said."""
     venvs = Layout(PLAIN_STATE, Choices()).venvs
     with ThreadPoolExecutor(args.beside) as pool:
-        running = {pool.submit(hear, name, venvs, args.speed, args.workers): name for name in chosen}
+        running = {pool.submit(hear, name, venvs, args.speed): name for name in chosen}
         for done in as_completed(running):
             name = running[done]
             try:

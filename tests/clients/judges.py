@@ -29,17 +29,20 @@ class Court(NamedTuple):
 
 class Judge(NamedTuple):
     """``venv``: the environment of bin/stack that has it; ``services``: stand-ins for the catalogue; ``unable``: why it
-    can not run on this machine; ``apart``: its tests count what a project has, so each worker is in another one."""
+    can not run on this machine; ``apart``: its tests count what a project has, so each worker is in another one;
+    ``workers``: so many of its tests run side by side: more where they mostly sleep."""
 
     venv: str
     run: Callable[[Court], list[Ran]]
     services: tuple[str, ...] = ()
     unable: Callable[[], str | None] = lambda: None
     apart: bool = False
+    workers: int = 2
 
 
-def _suite(suite: suites.Suite, apart: bool = False) -> Judge:
-    return Judge("judges", lambda court: suites.run(suite, court.place, court.left_out), suite.services, apart=apart)
+def _suite(suite: suites.Suite, apart: bool = False, workers: int = 2) -> Judge:
+    return Judge("judges", lambda court: suites.run(suite, court.place, court.left_out), suite.services, apart=apart,
+                 workers=workers)
 
 
 def _gophercloud(court: Court) -> list[Ran]:
@@ -49,7 +52,7 @@ def _gophercloud(court: Court) -> list[Ran]:
 
 #: Those that take longest come first.
 JUDGES = {
-    "openstackclient": _suite(suites.OPENSTACKCLIENT),
+    "openstackclient": _suite(suites.OPENSTACKCLIENT, workers=4),
     "novaclient": _suite(suites.NOVACLIENT, apart=True),
     "gophercloud": Judge("gophercloud", _gophercloud, ("network",), unable=gophercloud.unable),
     "openstacksdk": _suite(suites.SDK),
@@ -68,7 +71,7 @@ class Heard(NamedTuple):
     unable: str | None = None
 
 
-def hear(name: str, venvs: Path, speed: float, workers: int) -> Heard:
+def hear(name: str, venvs: Path, speed: float) -> Heard:
     """One judge, on a cloud of its own; both leave their logs in LOGS."""
     judge, began = JUDGES[name], time.monotonic()
     if reason := judge.unable():
@@ -76,13 +79,13 @@ def hear(name: str, venvs: Path, speed: float, workers: int) -> Heard:
     folder = LOGS / name
     folder.mkdir(parents=True, mode=0o700)
     listed = known(LISTS / f"{name}.txt")
-    place = Place(folder, venvs / judge.venv, workers)
+    place = Place(folder, venvs / judge.venv, judge.workers)
     with contextlib.ExitStack() as stack:
         made = stack.enter_context(cloud.running(folder, speed))
         address = stack.enter_context(stand_ins.serving(made.endpoint("compute"))) if judge.services else ""
         found = furnish.furnish(made, dict.fromkeys(judge.services, address))
         furnish.write_clouds(made, folder / "clouds.yaml")
-        for number in range(workers):
+        for number in range(judge.workers):
             project = furnish.own_project(made, f"judge-{number}") if judge.apart else None
             furnish.write_clouds(made, place.of_worker(number).folder / "clouds.yaml", project)
         results = judge.run(Court(place, made, found, [one for one in listed if not one.tried]))

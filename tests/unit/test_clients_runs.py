@@ -26,7 +26,7 @@ def hears(monkeypatch: pytest.MonkeyPatch, answers: dict[str, Verdict]) -> list[
     """Judges that say this; one that is not named breaks down. Who was heard."""
     heard: list[str] = []
 
-    def hear(name: str, venvs: Path, speed: float, workers: int) -> Heard:
+    def hear(name: str, venvs: Path, speed: float) -> Heard:
         heard.append(name)
         if name not in answers:
             raise AssertionError("nova-all is not ready")
@@ -77,4 +77,4 @@ def test_judge_when_it_can_not_run_here_then_it_is_skipped_with_the_reason(
     monkeypatch.setitem(judges.JUDGES, "gophercloud", judges.JUDGES["gophercloud"]._replace(unable=lambda: "no go"))
     assert clients.main(["gophercloud"]) == 1  # a run that heard nobody is no success
     assert "gophercloud: skipped: no go" in capsys.readouterr().out
-    assert judges.hear("gophercloud", logs, 1.0, 2).verdict.counts == (0, 0, 1)
+    assert judges.hear("gophercloud", logs, 1.0).verdict.counts == (0, 0, 1)
