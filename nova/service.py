@@ -60,8 +60,7 @@ def notify(state: str) -> None:
 
 def run(conf: Options, binary: str, make: Callable[[int], DaemonService], workers: int = 1,
         at_end: Callable[[], object] = bool) -> int:
-    """Run ``workers`` processes of the service ``make(index)`` until SIGTERM or SIGINT, and end this one. ``at_end``
-    is called last, when nothing is logged any more."""
+    """Run ``workers`` processes of ``make(index)`` until SIGTERM or SIGINT; call ``at_end``, and end this one."""
     process = _Process(conf, binary, make, _watched(conf, binary, workers))
     code = process.work(0) if workers == 1 else _Parent(process, workers).run()
     counting.remove_folder()

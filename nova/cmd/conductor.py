@@ -13,6 +13,7 @@ from oslo_utils import netutils
 
 from nova import concurrency, errors
 from nova.cmd import common
+from nova.cmd.conductor_neighbours import check_networking, networking, notifier
 from nova.conf.base import Options
 from nova.model.base import Library
 from nova.model.services import DatabaseConnections
@@ -27,7 +28,6 @@ LOG = logging.getLogger(__name__)
 
 BINARY = "nova-conductor"
 ENROLMENTS_S = 2.0  # for so long a host that was expelled may be believed
-NOTIFICATIONS = "oslo_messaging_notifications"
 AT_ONCE = ("takeover", "own heartbeat", "enrolled hosts")
 
 
@@ -155,69 +155,6 @@ def connections(options: Options) -> DatabaseConnections:
     """The most that all workers of this conductor take; a worker's lease has a connection of its own to the cell."""
     api, cell = (group.max_pool_size + group.max_overflow for group in (options.api_database, options.database))
     return DatabaseConnections(api=workers(options) * api, cell=workers(options) * (cell + 1))
-
-
-def networking(options: Options, deps: Library) -> Library:
-    """Whose the networks are. service.CanNotStart with credentials for Neutron that can't be used."""
-    from nova.clients import neutron, session
-    from nova.conductor.actions.interfaces import detach_at_once
-    from nova.conductor.neutron import proxies as neutron_proxies
-    from nova.conductor.neutron.back_end import NeutronBackEnd
-    from nova.conductor.nova_network.back_end import NovaNetwork
-    from nova.conf.network import neutron_in_use
-
-    if not neutron_in_use(options):
-        return NovaNetwork(deps)
-    try:
-        credentials = session.load(options, "neutron")
-    except errors.config.Credentials as error:
-        raise errors.service.CanNotStart(reason=error.message) from None
-    if credentials.auth is None and not options.neutron.endpoint_override:
-        raise errors.service.CanNotStart(reason="networks are Neutron's ([DEFAULT]use_neutron), and nobody says where "
-                                         "it is: set "
-                                         "[neutron]auth_type, auth_url, username, password and project_name")
-    client = neutron.of_groups(options.neutron, credentials)
-    back_end = NeutronBackEnd(deps, client, detach_at_once(deps), options.neutron.ovs_bridge)
-
-    def changed(server_uuid: str) -> None:
-        back_end.healer.refresh([server_uuid])
-    of_all = options.api.neutron_default_tenant_id if options.api.use_neutron_default_nets else None
-    back_end.networks = neutron_proxies.NetworksByNeutron(client, of_all)
-    back_end.floating = neutron_proxies.FloatingByNeutron(deps, client, options.neutron.default_floating_pool, changed)
-    back_end.groups = neutron_proxies.GroupsByNeutron(deps, client, changed)
-    return back_end
-
-
-def check_networking(back_end: Library) -> None:
-    """service.CanNotStart when Neutron does not let us in. One that is away is no reason: what needs it will wait for
-    it."""
-    from nova import errors
-
-    if back_end.name != "neutron":
-        return
-    try:
-        back_end.client.extensions()
-    except (errors.service.Credentials, errors.config.Credentials) as error:
-        raise errors.service.CanNotStart(reason="the network service does not let us in: look at [neutron]auth_url, "
-                                         f"username, password and project_name ({error.message})") from None
-    except errors.service.ResourceNotFound:
-        raise errors.service.CanNotStart(reason="at [neutron]endpoint_override (or the catalog's address) there is no "
-                                         "Neutron") from None
-    except errors.NovaError as error:
-        LOG.warning("the network service is not there yet: %s", error.message)
-
-
-def notifier(options: Options) -> Library:
-    """What tells events to others. In a cloud of one process there is no broker to tell them to: oslo.messaging, which
-    takes its time to import, is not asked where nova.conf does not name it."""
-    from nova.notifications.notifier import Silent
-    from nova.rpc.bus import is_in_process
-
-    if is_in_process(options) and NOTIFICATIONS not in options.list_all_sections():
-        return Silent()
-    from nova.notifications import oslo
-
-    return oslo.make(options, options.host)
 
 
 class Conductor:

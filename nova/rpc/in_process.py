@@ -27,7 +27,7 @@ from nova.rpc.server import Receiver
 Intercept = Callable[[Asking], None]
 
 
-class Exchange:
+class InProcessExchange:
     """Who serves what, in the place of a broker. ``intercept``: a test's word for what shall not arrive."""
 
     def __init__(self) -> None:
@@ -57,19 +57,19 @@ class Exchange:
 
 
 @functools.cache
-def exchange(url: str) -> Exchange:
+def exchange(url: str) -> InProcessExchange:
     """This process's of that ``hosts_transport_url``."""
-    return Exchange()
+    return InProcessExchange()
 
 
-class Lost(Exception):
+class CutOff(Exception):
     """The server was cut off before it answered."""
 
 
 class InProcessServer:
     """Serves a contract with at most ``pool_size`` threads."""
 
-    def __init__(self, joined: Exchange, contract: type[Contract], host: str, receiver: Receiver,
+    def __init__(self, joined: InProcessExchange, contract: type[Contract], host: str, receiver: Receiver,
                  hearing: Hearing, pool_size: int) -> None:
         self.contract, self.host, self._hearing = contract, host, hearing
         self._exchange, self._receiver = joined, receiver
@@ -92,7 +92,7 @@ class InProcessServer:
         self.stop()
         for answer in tuple(self._awaited):
             with contextlib.suppress(concurrent.futures.InvalidStateError):
-                answer.set_exception(Lost())
+                answer.set_exception(CutOff())
 
     def hear(self) -> None:
         """A message that carries nothing has come in: the echo that its process waits for."""
@@ -165,7 +165,7 @@ class InProcessBus(AnyBus):
         try:
             future = self._found(asking).take(asking.method, envelope)
             return future.result(asking.seconds) if asking.method.wants_answer else None
-        except Lost:
+        except CutOff:
             raise errors.daemon.RpcNoAnswer(seconds=asking.monitor or asking.seconds, **names_of(asking)) from None
         except concurrent.futures.TimeoutError:
             raise errors.daemon.RpcNoAnswer(seconds=asking.seconds, **names_of(asking)) from None

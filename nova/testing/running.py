@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
@@ -113,11 +114,10 @@ class RunningCloud:
             with contextlib.suppress(OSError):
                 assert self._process.stdin
                 self._process.stdin.close()
-            try:
-                self._process.wait(STOP_S)
-            except subprocess.TimeoutExpired:
-                self._process.kill()
-                self._process.wait()
+            until = time.monotonic() + STOP_S
+            while self._process.poll() is None and time.monotonic() < until:
+                time.sleep(0.01)
+            self.kill()
         self._folder.cleanup()
 
     def _faults(self, method: str, body: object) -> None:

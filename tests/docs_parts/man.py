@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from nova.cmd import console_proxy, policy
+from nova.cmd.whole import plan
 from nova.conf import logs, proxies
 from nova.console.kinds import KINDS
 from nova.manage import main, status
@@ -20,7 +21,7 @@ from tests.docs_parts.programs import ABOUT, EXIT, FILES, OWN_FILES, SEE
 
 SETUP = Path(__file__).resolve().parents[2] / "setup.cfg"
 PARSERS: dict[str, Callable[[], argparse.ArgumentParser]] = {
-    "nova-manage": main.parser, "nova-policy": policy.parser, "nova-status": status.parser}
+    "nova-all": plan.parser, "nova-manage": main.parser, "nova-policy": policy.parser, "nova-status": status.parser}
 BRIDGE = "nova-dhcpbridge"
 FEW = 3  # commands that a synopsis names
 #: What oslo.config adds to the options of each daemon.

@@ -18,6 +18,9 @@ HOST = {"/var/lib/nova/host_token": "What enrols this host: `nova-manage host en
                                     "at its start."}
 #: program -> the same, where it differs.
 OWN_FILES = {
+    "nova-all": {"nova.conf": "What differs from the defaults, in the folder of `--state`. It is written at each "
+                              "start.",
+                 "nova-all.log": "The log of all parts, in the same folder."},
     "nova-api": {**FILES, **POLICY, **HOST},
     "nova-api-metadata": {**FILES, **HOST},
     "nova-api-os-compute": {**FILES, **POLICY},
@@ -36,6 +39,7 @@ _DAEMON = {"0": "It was asked to stop.", "1": "It could not start. The last line
 EXIT = {
     "daemon": _DAEMON,
     "proxy": {**_DAEMON, "255": "There is no certificate for `ssl_only`, or no folder of pages."},
+    "nova-all": _DAEMON,
     "nova-dhcpbridge": {"0": "Always, when dnsmasq called it: a guest's address does not depend on nova-network.",
                         "2": "It was not called as dnsmasq calls it."},
     "nova-manage": {"0": "Done.", "1": "Something is wrong.",
@@ -52,6 +56,8 @@ _HOSTS_BUS = "It knows no database and no password of the cloud's: it speaks wit
 _PROXY = ("`nova-consoleauth` checks the token of each console, and names the host where the guest is.",)
 #: program -> paragraphs of its description.
 ABOUT: dict[str, tuple[str, ...]] = {
+    "nova-all": ("It is for who writes or tries clients, and for who wants to look. It is not for a cloud that "
+                 "somebody relies on: its Keystone and its Glance are small fakes, and one process has all keys.",),
     "nova-api": ("It serves the APIs that `[DEFAULT]enabled_apis` names: the compute API on port 8774 and the metadata "
                  "service on port 8775. Each can be a daemon of its own in place of it: `nova-api-os-compute` and "
                  "`nova-api-metadata`.", _BUS),
@@ -100,6 +106,7 @@ ABOUT: dict[str, tuple[str, ...]] = {
 _CONSOLES = ("nova-consoleauth", "nova-manage")
 #: program -> those that one reads next.
 SEE: dict[str, tuple[str, ...]] = {
+    "nova-all": ("nova-api", "nova-compute", "nova-conductor"),
     "nova-api": ("nova-api-metadata", "nova-api-os-compute", "nova-conductor", "nova-manage", "nova-policy"),
     "nova-api-metadata": ("nova-api", "nova-conductor", "nova-manage", "nova-network"),
     "nova-api-os-compute": ("nova-api", "nova-conductor", "nova-manage", "nova-policy"),

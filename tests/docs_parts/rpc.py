@@ -8,7 +8,7 @@ import pkgutil
 import re
 
 from nova.conf import base
-from nova.rpc import contracts, transport
+from nova.rpc import bus, contracts
 from nova.rpc.bus import FIRST_PART
 from nova.rpc.interface import Contract, Method
 from tests.docs_parts import rst
@@ -38,7 +38,7 @@ def interfaces() -> list[type[Contract]]:
 
 def page() -> str:
     defaults = {option.name: option.default for option in base.OPTS}
-    patience = PATIENCE.format(short=transport.SHORT_S, long=defaults["long_rpc_timeout"],
+    patience = PATIENCE.format(short=bus.SHORT_S, long=defaults["long_rpc_timeout"],
                                silence=defaults["long_rpc_silence"], part=FIRST_PART)
     return "\n".join([rst.MARK, rst.heading("RPC contracts"), INTRO, patience, *map(_contract, interfaces())])
 

@@ -27,7 +27,7 @@ from nova.cmd.whole.front import Front
 from nova.cmd.whole.furnish import Furniture
 from nova.cmd.whole.home import Home
 from nova.cmd.whole.plan import FAKE, Plan
-from nova.cmd.whole.settings import CONTROLLER, Addresses
+from nova.cmd.whole.settings import CONTROLLER, CloudAddresses
 from nova.conf.base import Options
 from nova.console import kinds
 from nova.imageproxy.seen import SeenRequests
@@ -50,7 +50,7 @@ class Doors(NamedTuple):
     image_proxy: socket.socket
     consoles: dict[str, socket.socket]
 
-    def addresses(self, plan: Plan) -> Addresses:
+    def addresses(self, plan: Plan) -> CloudAddresses:
         """As clients reach them: whoever listens everywhere is reached on this machine."""
         host = "127.0.0.1" if plan.listen in ("0.0.0.0", "::") else plan.listen
         host = f"[{host}]" if ":" in host else host
@@ -58,7 +58,7 @@ class Doors(NamedTuple):
         def url(program: str, scheme: str) -> str:
             door = self.consoles.get(program)
             return f"{scheme}://{host}:{door.getsockname()[1]}" if door else ""
-        return Addresses(f"http://{host}:{self.apis.getsockname()[1]}", self.metadata.getsockname()[1],
+        return CloudAddresses(f"http://{host}:{self.apis.getsockname()[1]}", self.metadata.getsockname()[1],
                          url(kinds.NOVNC.binary, "http"), url(kinds.SERIAL.binary, "ws"),
                          self.image_proxy.getsockname()[1])
 

@@ -37,7 +37,7 @@ COUNTED = {"create_servers": "instances", "resize": "cores", "unshelve": "instan
 
 
 @dataclass
-class Fault:
+class ArmedFault:
     """One that waits for its moment. ``name``: a pattern of servers' names, for boots. ``times``: how often."""
 
     kind: str
@@ -64,12 +64,12 @@ class Faults:
 
     def __init__(self, hosts: Mapping[str, PretendedHost]) -> None:
         self.hosts = hosts
-        self._armed: list[Fault] = []
+        self._armed: list[ArmedFault] = []
         self._doomed: set[str] = set()  # servers whose boot fails wherever it is tried
         self._lock = threading.Lock()
-        self._own: ContextVar[Fault | None] = ContextVar("nova_all_fault", default=None)
+        self._own: ContextVar[ArmedFault | None] = ContextVar("nova_all_fault", default=None)
 
-    def arm(self, fault: Fault) -> None:
+    def arm(self, fault: ArmedFault) -> None:
         """It happens at the next occasion."""
         with self._lock:
             self._armed.append(fault)
@@ -101,7 +101,7 @@ class Faults:
                 return application(environ, start_response)
             if kind not in OF_REQUESTS:
                 return _refused(start_response, f"X-Nova-All-Fail: {kind!r} is none of {', '.join(OF_REQUESTS)}.")
-            fault = Fault(kind, _name_of_server(environ)) if kind == BOOT else Fault(kind)
+            fault = ArmedFault(kind, _name_of_server(environ)) if kind == BOOT else ArmedFault(kind)
             if kind == BOOT:
                 self.arm(fault)
             token = self._own.set(fault)
@@ -145,7 +145,7 @@ class Faults:
                 self._use(found)
         return found is not None
 
-    def _use(self, fault: Fault) -> None:
+    def _use(self, fault: ArmedFault) -> None:
         fault.times -= 1
         if fault.times <= 0:
             self._armed.remove(fault)
@@ -212,7 +212,7 @@ def create(faults: Faults, call: FakeCall) -> Json:
     if kind == HOST:
         faults.kill(str(asked.get("host")))
         return {"fault": Hurt(str(asked["host"])).shown()}
-    fault = Fault(kind, asked.get("name", "*"), asked.get("times", 1))
+    fault = ArmedFault(kind, asked.get("name", "*"), asked.get("times", 1))
     if not isinstance(fault.name, str):
         raise FakeError(400, "'name' must be a pattern of servers' names.")
     if type(fault.times) is not int or fault.times < 1:

@@ -31,7 +31,7 @@ FLOATING = FloatingRange(ip_range="172.24.4.0/25", pool="public", interface="lo"
 SETTLED_S = 60.0
 
 
-class NewServer(NamedTuple):
+class DemoServer(NamedTuple):
     """One of the demonstration's servers; ``then``: what is done to it once it is active."""
 
     project: str
@@ -56,11 +56,11 @@ DEMO_IMAGES = ("debian-12", "ubuntu-24.04", "windows-2022")
 DEMO_USERS = (NewUser("alice", {"shop": ("member",)}), NewUser("bob", {"research": ("member", "reader")}))
 OWNERS = {"demo": "demo", **{project: user.name for user in DEMO_USERS for project in user.roles}}
 DEMO_SERVERS = (
-    NewServer("demo", "web-1", "m1.small", {"role": "web"}), NewServer("demo", "web-2", "m1.small", {"role": "web"}),
-    NewServer("demo", "db-1", "m1.medium", {"role": "db"}),
-    NewServer("demo", "batch", "c1.small", {}, {"os-stop": None}),
-    NewServer("shop", "frontend", "m1.small", {}), NewServer("shop", "paused", "m1.tiny", {}, {"pause": None}),
-    NewServer("research", "notebook", "g1.large", {}), NewServer("research", "old", "m1.tiny", {}, {"shelve": None}))
+    DemoServer("demo", "web-1", "m1.small", {"role": "web"}), DemoServer("demo", "web-2", "m1.small", {"role": "web"}),
+    DemoServer("demo", "db-1", "m1.medium", {"role": "db"}),
+    DemoServer("demo", "batch", "c1.small", {}, {"os-stop": None}),
+    DemoServer("shop", "frontend", "m1.small", {}), DemoServer("shop", "paused", "m1.tiny", {}, {"pause": None}),
+    DemoServer("research", "notebook", "g1.large", {}), DemoServer("research", "old", "m1.tiny", {}, {"shelve": None}))
 
 
 class Furniture:
@@ -123,7 +123,7 @@ class Furniture:
                            project_name=project, user_domain_id="default", project_domain_id="default")
         return adapter.Adapter(session.Session(auth), endpoint_override=self.cloud.addresses.catalog["compute"])
 
-    def _servers(self, project: str, wanted: tuple[NewServer, ...]) -> None:
+    def _servers(self, project: str, wanted: tuple[DemoServer, ...]) -> None:
         """They are built side by side; then each is brought to its state."""
         client = self._client(OWNERS[project], project)
         present = {server["name"]: server["id"] for server in client.get("/servers").json()["servers"]}

@@ -59,12 +59,12 @@ class Plan:
         return tuple(f"host{number}" for number in range(1, self.hosts + 1))
 
 
-def parse(words: Sequence[str]) -> Plan:
-    """The plan that the command line says. Exits with 2 and a sentence where it is wrong."""
-    parser = argparse.ArgumentParser("nova-all", description=ABOUT, epilog=EPILOG,
+def parser() -> argparse.ArgumentParser:
+    """Of the command line."""
+    made = argparse.ArgumentParser("nova-all", description=ABOUT, epilog=EPILOG,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--version", action="version", version=RELEASE)
-    add = parser.add_argument
+    made.add_argument("--version", action="version", version=RELEASE)
+    add = made.add_argument
     add("--hosts", type=_at_least(1), default=2, metavar="N", help="compute hosts (default: 2; 1 with libvirt)")
     add("--listen", default="127.0.0.1", metavar="ADDRESS",
         help="address of all ports (default: 127.0.0.1, this machine alone). Who reaches it can log in with the "
@@ -86,7 +86,12 @@ def parse(words: Sequence[str]) -> Plan:
     add("--end-with-stdin", action="store_true", help="end when standard input is closed: with whoever started it")
     add("--verbose", "-v", action="store_true", help="log lines on standard error, too")
     add("--debug", "-d", action="store_true", help="log what helps developers")
-    given = parser.parse_args(list(words))
+    return made
+
+
+def parse(words: Sequence[str]) -> Plan:
+    """The plan that the command line says. Exits with 2 and a sentence where it is wrong."""
+    given = parser().parse_args(list(words))
     if given.driver == LIBVIRT:
         given.hosts = 1  # the user has one libvirt
     given.config_files = tuple(given.__dict__.pop("config_file"))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
 import random
-import sys
 import threading
 import uuid
 
@@ -15,7 +15,9 @@ def plant(seed: str) -> None:
     lock = threading.Lock()
 
     def uuid4() -> uuid.UUID:
-        code = sys._getframe(1).f_code
+        frame = inspect.currentframe()
+        assert frame is not None and frame.f_back is not None
+        code = frame.f_back.f_code
         place = f"{code.co_filename.rpartition('nova/')[2]} {code.co_qualname}"
         with lock:
             sequence = sequences.setdefault(place, random.Random(f"{seed} {place}"))

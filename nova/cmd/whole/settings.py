@@ -21,7 +21,7 @@ BOOT_S, MOVE_S = 2.0, 5.0  # what they take at --speed 1
 Settings = dict[str, dict[str, object]]
 
 
-class Addresses(NamedTuple):
+class CloudAddresses(NamedTuple):
     """Where the cloud is found: URLs without a slash at the end. ``consoles``: noVNC's; empty where it is not served.
     """
 
@@ -38,7 +38,7 @@ class Addresses(NamedTuple):
                 "placement": f"{self.apis}/placement"}
 
 
-def write_conf(plan: Plan, home: Home, addresses: Addresses) -> str:
+def write_conf(plan: Plan, home: Home, addresses: CloudAddresses) -> str:
     """Write it into the home; its path."""
     path = home.path / FILE
     write(path, render(_settings(plan, home, addresses)))
@@ -53,7 +53,7 @@ def render(settings: Mapping[str, Mapping[str, object]]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _settings(plan: Plan, home: Home, addresses: Addresses) -> Settings:
+def _settings(plan: Plan, home: Home, addresses: CloudAddresses) -> Settings:
     local = {"listen": plan.listen}
     return {
         "DEFAULT": {
@@ -86,7 +86,7 @@ def _settings(plan: Plan, home: Home, addresses: Addresses) -> Settings:
     }
 
 
-def _consoles(plan: Plan, addresses: Addresses) -> Settings:
+def _consoles(plan: Plan, addresses: CloudAddresses) -> Settings:
     page = f"{addresses.consoles}/{kinds.NOVNC.entries[0]}" if addresses.consoles else ""
     return {"console": {"reachable_networks": "127.0.0.0/8", "local_hosts": ",".join(plan.host_names)},
             "vnc": {"enabled": bool(page), "novncproxy_base_url": page or "http://127.0.0.1:6080/vnc_auto.html"},
