@@ -80,11 +80,6 @@ def projects_of_user(directory: Directory, call: FakeCall) -> Json:
     return page(call, "projects", scoped(directory, user_id, ScopeKind.PROJECT))
 
 
-def no_groups(directory: Directory, call: FakeCall) -> Json:
-    """GET /v3/users/{user_id}/groups: nobody is in a group here."""
-    return page(call, "groups", [])
-
-
 def scoped(directory: Directory, user_id: str, kind: str) -> Iterable[dict[str, Json]]:
     """The enabled projects or domains where a user has a role."""
     found = [directory.things[f"{kind}s"][scope.id] for scope in directory.scopes_of(user_id, kind)]
@@ -142,5 +137,4 @@ ROUTES: tuple[FakeRoute[Directory], ...] = (
     *(row for kind in KINDS for row in _rows(kind)),
     FakeRoute("POST", "/v3/users/{user_id}/password", set_own_password, owner, 204),
     FakeRoute("GET", "/v3/users/{user_id}/projects", projects_of_user, owner_or_admin),
-    FakeRoute("GET", "/v3/users/{user_id}/groups", no_groups, owner_or_admin),
 )
