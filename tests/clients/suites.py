@@ -25,13 +25,14 @@ class Suite(NamedTuple):
     """``package``: has its tests; ``modules``: below it, as paths with ``*``, those that are about compute and the
     services that it needs; ``services``: stand-ins that it looks for before anything else; ``alone``: classes whose
     tests stand alone, so that they need not run in one process, one after another; ``files``: of its source tree, that
-    tests read."""
+    tests read; ``last``: tests that look at all there is, so that nothing may run beside them."""
 
     package: str
     modules: tuple[str, ...]
     services: tuple[str, ...] = ()
     alone: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
+    last: tuple[str, ...] = ()
 
 
 SDK = Suite("openstack.tests.functional", (
@@ -44,7 +45,7 @@ OPENSTACKCLIENT = Suite("openstackclient.tests.functional", (
     "compute/v2/test_*", "common/test_availability_zone", "common/test_extension", "common/test_quota",
     "common/test_versions"), alone=("ServerTests",))
 NOVACLIENT = Suite("novaclient.tests.functional", ("test_*", "api/test_*", "v2/test_*", "v2/legacy/test_*"),
-                   ("network",))
+                   ("network",), last=("test_public_flavor_list",))
 
 
 def run(suite: Suite, place: Place, left_out: Sequence[Known]) -> list[Ran]:
@@ -53,13 +54,15 @@ def run(suite: Suite, place: Place, left_out: Sequence[Known]) -> list[Ran]:
     modules = modules_of(suite, place)
     names = [name for name in listed(modules, place) if not any(one.covers(name) for one in left_out)]
     assert names, f"{suite.package} has no tests in {place.venv}"
-    shares = shares_of(names, suite.alone, place.workers)
+    at_last = [name for name in names if name.rpartition(".")[2] in suite.last]
+    shares = shares_of([name for name in names if name not in at_last], suite.alone, place.workers)
     for number, name in itertools.product(range(place.workers), suite.files):
         (place.of_worker(number).folder / name).write_text(CONTENT)
     with ThreadPoolExecutor(place.workers) as pool:
-        return [ran for share in pool.map(
-            lambda numbered: share_of(numbered[1], modules, place.of_worker(numbered[0])), enumerate(shares))
-                for ran in share]
+        done = list(pool.map(lambda share: share_of(share[1], modules, place.of_worker(share[0])), enumerate(shares)))
+    if at_last:
+        done.append(share_of(at_last, modules, place.of_worker(0), "last"))
+    return [ran for share in done for ran in share]
 
 
 def shares_of(names: Sequence[str], alone: Sequence[str], workers: int) -> list[list[str]]:
@@ -90,9 +93,9 @@ def listed(modules: list[str], place: Place) -> list[str]:
     return [line for line in done.stdout.splitlines() if line.startswith(modules[0].partition(".")[0])]
 
 
-def share_of(names: list[str], modules: list[str], place: Place) -> list[Ran]:
+def share_of(names: list[str], modules: list[str], place: Place, file: str = "share") -> list[Ran]:
     """These tests' results; what was not reached within RUN_S has none, and is said to have failed."""
-    share = place.folder / "share"
+    share = place.folder / file
     share.write_text("".join(f"{name}\n" for name in names))
     stream, log = share.with_suffix(".subunit"), share.with_suffix(".log")
     with stream.open("wb") as output, log.open("wb") as said:
