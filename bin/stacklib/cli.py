@@ -11,7 +11,7 @@ from pathlib import Path
 
 from . import cinder, commands, packages, up, upgrade
 from .errors import StackError
-from .layout import PLAIN_STATE, Choices, Layout, default_state, find, load
+from .layout import PLAIN_STATE, PORTS, Choices, Layout, default_state, find, load
 from .stages import Progress
 
 ABOUT = """\
@@ -22,6 +22,7 @@ A whole cloud on one machine: RabbitMQ, a database, Keystone, Glance, libvirt an
   bin/stack up --sandbox --driver fake --neutron    networks are Neutron's instead of nova-network's
   bin/stack up --volumes nfs                        with Cinder, whose volumes are files that all hosts see
   bin/stack up --volumes ceph                       with Cinder and Ceph, which has volumes and guests' disks
+  bin/stack up --dashboard                          with Horizon and Neutron, to use the cloud from a browser
   bin/stack exec openstack server list
   bin/stack exec --as demo bash      a shell at the controller with demo's credentials
   bin/stack logs nova-compute* -f    what the daemons say, as they say it
@@ -138,6 +139,12 @@ def _add_up(sub) -> None:
         help="Cinder, too. `nfs`: its volumes are files in one directory, which all hosts see as they "
         "would an NFS share. `ceph`: volumes and guests' disks are in a small Ceph",
     )
+    made.add_argument(
+        "--dashboard",
+        action="store_true",
+        help=f"Horizon, too, at port {PORTS['horizon']} of the controller, and --neutron, which it needs; the end of "
+        "`up` says how to log in. A stack that has Neutron may get it later: say the options that made it, and this",
+    )
     made.add_argument("--no-demo", dest="demo", action="store_false", help="no image, flavors and demo server")
     made.add_argument("--neighbours-only", action="store_true", help=argparse.SUPPRESS)
 
@@ -177,9 +184,11 @@ def choices(args: argparse.Namespace) -> Choices:
         raise StackError(
             "--shared-storage is for the hosts of a sandbox with libvirt", "say `--sandbox --hosts N --shared-storage`"
         )
-    if args.neutron and (args.auth != "keystone" or args.database != "mariadb"):
+    networks = "--dashboard" if args.dashboard else "--neutron"
+    neutron = args.neutron or ("api" if args.dashboard else "")
+    if neutron and (args.auth != "keystone" or args.database != "mariadb"):
         raise StackError(
-            "--neutron is tried with Keystone and MariaDB alone", "leave --auth and --database out beside --neutron"
+            f"{networks} is tried with Keystone and MariaDB alone", f"leave --auth and --database out beside {networks}"
         )
     if args.volumes and (args.auth != "keystone" or args.database != "mariadb"):
         raise StackError(
@@ -195,14 +204,15 @@ def choices(args: argparse.Namespace) -> Choices:
         auth=args.auth,
         demo=args.demo,
         shared_storage=args.shared_storage,
-        neutron=args.neutron,
+        neutron=neutron,
         volumes=args.volumes,
+        dashboard=args.dashboard,
     )
 
 
 # Options that say what a stack is.
 SHAPE = {"--hosts", "--driver", "--computes", "--database", "--auth", "--no-demo", "--shared-storage", "--neutron",
-         "--volumes"}  # fmt: skip
+         "--volumes", "--dashboard"}  # fmt: skip
 
 
 def wanted(args: argparse.Namespace, given: list[str]) -> Layout:

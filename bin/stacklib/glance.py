@@ -111,6 +111,22 @@ def prepare(stack: Stack) -> str:
     return "tables made"
 
 
+def load_metadefs(stack: Stack) -> str:
+    """The names of properties that Glance brings: a dashboard's forms for images and servers offer them."""
+    layout, fingerprint = stack.layout, venvs.stamp(stack.layout, "nextdoor")
+    if stack.done("metadefs", fingerprint):
+        return "unchanged"
+    words = ["--config-file", str(_file(layout)), "db_load_metadefs", f"{layout.venvs}/nextdoor/etc/glance/metadefs"]
+    stack.command(
+        "glance",
+        [layout.program("nextdoor", "glance-manage"), *words],
+        env={"PYTHONWARNINGS": "ignore"},
+        user=SERVICE_USER,
+    )
+    stack.mark_done("metadefs", fingerprint)
+    return "metadefs loaded"
+
+
 def daemon(stack: Stack) -> Daemon:
     file = _file(stack.layout)
     served, server_file = gunicorn.daemon(

@@ -1,4 +1,4 @@
-"""How Keystone, Glance and Neutron are served: gunicorn, which hands over chunked uploads as they come.
+"""How Keystone, Glance, Neutron and Horizon are served: gunicorn, which hands over chunked uploads as they come.
 
 All settings are in a file: Keystone would take words on the command line for its own.
 """
@@ -21,9 +21,13 @@ access_log_format = 'request "%(r)s" %(s)s %(D)sus by "%(a)s"'
 
 
 def settings(layout: Layout, name: str) -> str:
+    return text(f"{name}.wsgi.api:application", layout.address, PORTS[name]) + (ACCESS if name in TOLD else "")
+
+
+def text(application: str, address: str, port: int) -> str:
     return f"""\
-wsgi_app = "{name}.wsgi.api:application"
-bind = "{layout.address}:{PORTS[name]}"
+wsgi_app = "{application}"
+bind = "{address}:{port}"
 workers = {PROCESSES}
 worker_class = "gthread"
 threads = {THREADS}
@@ -33,7 +37,7 @@ keepalive = 5
 worker_tmp_dir = "/dev/shm"
 control_socket_disable = True
 loglevel = "warning"
-{ACCESS if name in TOLD else ""}"""
+"""
 
 
 def daemon(

@@ -27,6 +27,7 @@ PORTS = {
     "xvpvncproxy": 6081,
     "spicehtml5proxy": 6082,
     "serialproxy": 6083,
+    "horizon": 8000,
     "compute": 8774,
     "metadata": 8775,
     "cinder": 8776,
@@ -68,10 +69,13 @@ class Choices:
     shared_storage: bool = False
     neutron: str = ""  # how: `api` alone, or with agents; empty: networks are nova-network's
     volumes: str = ""  # Cinder's back end: `nfs` or `ceph`; empty: there is no Cinder
+    dashboard: bool = False
 
     def differences(self, other: Choices) -> list[str]:
-        """Options in which two stacks cannot be the same one. The demo may come and go."""
-        return [f.name for f in fields(self) if f.name != "demo" and getattr(self, f.name) != getattr(other, f.name)]
+        """Options in which two stacks cannot be the same one. The demo may come and go; a dashboard may come."""
+        fine = {"demo", "dashboard"} if other.dashboard else {"demo"}
+        names = [f.name for f in fields(self) if f.name not in fine]
+        return [name for name in names if getattr(self, name) != getattr(other, name)]
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,7 @@ PACKAGES: dict[str, tuple[str, ...]] = {
         "python3-rbd",
         "qemu-block-extra",
     ),
+    "horizon": ("python3-venv",),
     "clients": ("python3-venv",),
     "hypervisor": (
         "qemu-system-x86",
@@ -81,7 +82,7 @@ PACKAGES: dict[str, tuple[str, ...]] = {
               "qemu-system-common", "udhcpc", "xorriso"),
 }
 # What a stack is made of; the tests' own tools are `bin/test`'s to ask for.
-OPTIONAL = ("ceph",)  # installed when it is asked for
+OPTIONAL = ("ceph", "horizon")  # installed when it is asked for
 PARTS = tuple(
     name
     for name in PACKAGES

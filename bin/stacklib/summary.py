@@ -23,6 +23,8 @@ def endpoints(layout: Layout) -> dict[str, str]:
     found = {name: layout.url(port, path) for name, (_, port, path) in identity.services(layout).items()}
     if layout.choices.auth == "keystone":
         found["identity"] = layout.url("keystone", "/v3")
+    if layout.choices.dashboard:
+        found["dashboard"] = layout.url("horizon", "/")
     return found
 
 
@@ -32,6 +34,8 @@ def text(stack: Stack, progress: Progress, whole: bool) -> str:
     lines = ["", f"The cloud is up, after {progress.total():.0f} s. Its files are in {layout.state}.", "", "Endpoints"]
     lines += [f"  {kind:10} {url}" for kind, url in endpoints(layout).items()]
     lines += ["", "Use it", *_usage(layout)]
+    if layout.choices.dashboard:
+        lines += ["", "Dashboard", *_dashboard(layout)]
     if layout.hypervisor_rooms:
         lines += ["", "Guests", f"  {kvm.sentence(layout)}"]
     if whole and layout.choices.demo:
@@ -58,6 +62,15 @@ def _usage(layout: Layout) -> list[str]:
         *inside,
         f"  or:  source {layout.path('openrc-admin')}; openstack server list",
         f"  or:  {copy} && openstack --os-cloud {credentials.USERS[0]} server list",
+    ]
+
+
+def _dashboard(layout: Layout) -> list[str]:
+    """Passwords are not for the logs of those who run this: they are where root alone can look."""
+    asked = f"{command_prefix(layout)} exec --as {credentials.USERS[-1]} printenv OS_PASSWORD"
+    return [
+        f"  address  {layout.url('horizon', '/')}",
+        f"  log in   as {' or '.join(credentials.USERS)}, domain Default; the password: {asked}",
     ]
 
 

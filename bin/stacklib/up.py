@@ -15,6 +15,7 @@ from . import (
     databases,
     demo,
     glance,
+    horizon,
     identity,
     keystone,
     kvm,
@@ -42,7 +43,7 @@ from .stack import Stack, ensure_service_users
 from .stages import Progress, Stage
 
 UP_LOCK, INSTALL_LOCK = ".up.lock", ".lock"
-VENV_PARTS = ("nextdoor", "neutron", "cinder", "clients", "nova")
+VENV_PARTS = ("nextdoor", "neutron", "cinder", "horizon", "clients", "nova")
 
 
 def up(layout: Layout, neighbours_only: bool = False) -> None:
@@ -72,6 +73,7 @@ def describe(choices: Choices, state: Path) -> str:
     computes = f", {choices.computes} computes" if choices.driver == "fake" else ""
     more = f", neutron ({choices.neutron})" if choices.neutron else ""
     more += f", cinder ({choices.volumes})" if choices.volumes else ""
+    more += ", horizon" if choices.dashboard else ""
     return f"{where}: driver {choices.driver}{computes}, {choices.database}, {choices.auth}{more}; state in {state}"
 
 
@@ -81,6 +83,7 @@ def parts_of(layout: Layout, neighbours_only: bool = False) -> tuple[str, ...]:
     parts += ["neutron"] if layout.choices.neutron else []
     parts += ["cinder"] if layout.choices.volumes else []
     parts += ["ceph"] if layout.choices.volumes == cinder.CEPH else []
+    parts += ["horizon"] if layout.choices.dashboard else []
     parts += ["hypervisor"] if layout.choices.driver == "libvirt" or layout.choices.demo else []
     return tuple(parts if neighbours_only else [*parts, "nova"])
 
@@ -91,7 +94,7 @@ def install(layout: Layout, parts: tuple[str, ...], progress: Progress) -> None:
     log = layout.venvs / "install.log"
     with alone(layout.venvs / INSTALL_LOCK, "", patient=True):
         progress.timed(Stage("packages", lambda: packages.install(parts, log)))
-        if {"nextdoor", "neutron", "cinder", "nova"} & set(parts):
+        if {"nextdoor", "neutron", "cinder", "horizon", "nova"} & set(parts):
             ensure_service_users()
         builder = venvs.Builder(layout, log)
         for name in VENV_PARTS:
@@ -144,6 +147,8 @@ def _stages(stack: Stack, neighbours_only: bool) -> list[Stage]:
             Stage("cinder", lambda: cinder.start(stack), ("database", "memcached", "broker", "ceph", "share")),
             Stage("volumes", lambda: cinder.prepare_types(stack), ("cinder", "identity")),
         ]
+    if layout.choices.dashboard:
+        found.append(Stage("horizon", lambda: horizon.start(stack), ("glance", "identity")))
     return found if neighbours_only else [*found, *_our_stages(stack, ours), *_demo_stages(stack)]
 
 

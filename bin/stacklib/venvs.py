@@ -1,5 +1,5 @@
-"""The Python environments: Keystone and Glance in one; Neutron, Cinder and the clients in one each; our own in one a
-release.
+"""The Python environments: Keystone and Glance in one; Neutron, Cinder, Horizon and the clients in one each; our own in
+one a release.
 
 Each has a stamp with a digest of what it was made from; while that stays the same, nothing is done.
 """
@@ -15,6 +15,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
+from . import dashboard
 from .errors import StackError
 from .layout import CHECKOUT, Layout
 from .releases import ACTIVE, PREFIX, Releases
@@ -65,6 +66,24 @@ class Builder:
 
     def cinder(self) -> str:
         return self._pinned("cinder")
+
+    def horizon(self) -> str:
+        """With the scripts and styles of its pages, which are made once for all stacks."""
+        words = self._pinned("horizon")
+        wanted = self._stamp("horizon") + dashboard.static_digest()
+        if static_stamp(self.layout) == wanted:
+            return words
+        venv = self.layout.venvs / "horizon"
+        shutil.rmtree(venv / "static", ignore_errors=True)
+        settings = self.layout.venvs / ".site-horizon"
+        try:
+            steps, environment = dashboard.static_commands(venv, settings)
+            for step in steps:
+                self._logged(step, {**os.environ, **environment})
+        finally:
+            shutil.rmtree(settings)
+        _static_stamp_file(self.layout).write_text(wanted)
+        return f"{words}; static files made"
 
     def clients(self) -> str:
         return self._pinned("clients")
@@ -220,6 +239,16 @@ def copy_source(target: Path) -> None:
 def stamp(layout: Layout, venv: str) -> str:
     """What the environment was made from; a daemon that runs from it restarts when this changes."""
     return Builder(layout, Path("/dev/null"))._stamp(venv)
+
+
+def static_stamp(layout: Layout) -> str:
+    """What the dashboard's static files were made from; empty: they are not there, or not whole."""
+    path = _static_stamp_file(layout)
+    return path.read_text() if path.exists() else ""
+
+
+def _static_stamp_file(layout: Layout) -> Path:
+    return layout.venvs / "horizon" / ".stamp-static"
 
 
 def dependencies(top: Path) -> str:

@@ -31,7 +31,7 @@ class Part(NamedTuple):
 #: Both sides take about the same time.
 BESIDE = ("libvirt_driver", "actions_on_guests", "console_vencrypt", "devices", "floating_host", "guest_bridges",
           "guest_image", "host_firewall", "interfaces_live", "network_host", "network_kinds", "network_restart",
-          "volumes", "neutron_live", "moves", "moves_by_api", "networks_live")
+          "volumes", "neutron_live", "dashboard_live", "moves", "moves_by_api", "networks_live")
 #: What runs in patched processes: modules that wait, for programs, sockets, clients or guests.
 GREEN = (*(f"tests/unit/{name}" for name in ("clients", "compute", "console", "metadata", "network", "privileged",
                                              "rpc", "virt")),

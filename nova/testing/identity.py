@@ -45,7 +45,7 @@ class NewUser(NamedTuple):
 
 WHOLE_SYSTEM = "*system*"
 PROJECTS = ("admin", "service", "demo")
-ROLES = ("admin", "member", "reader", "service")
+ROLES = ("admin", "manager", "member", "reader", "service")
 USERS = (
     NewUser("admin", {"admin": ("admin",), "demo": ("admin",), WHOLE_SYSTEM: ("admin",)}),
     NewUser("demo", {"demo": ("member",)}),

@@ -19,7 +19,7 @@ from nova.testing.service import FakeError
 REGION = "RegionOne"
 INTERFACES = ("public", "internal", "admin")
 #: Who has a role has this one, too, as a cloud that Keystone bootstraps.
-IMPLIED = {"admin": "member", "member": "reader"}
+IMPLIED = {"admin": "manager", "manager": "member", "member": "reader"}
 #: Kinds that a role is given of, to or for.
 GRANTED = ("domains", "projects", "users", "groups", "roles")
 

@@ -16,7 +16,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -37,11 +37,12 @@ class NotReady(Exception):
 class RunningCloud:
     """A cloud in a process of its own, on a free port. It ends with ``stop``, with the block, or with this process.
 
-    ``hosts``, ``demo``, ``seed`` and ``speed`` are nova-all's; ``more``: other words of its command line.
+    ``hosts``, ``demo``, ``seed`` and ``speed`` are nova-all's; ``more``: other words of its command line. ``program``:
+    what is run, such as ``("nova-all",)``; this Python's own nova if not given.
     """
 
     def __init__(self, hosts: int = 2, demo: bool = False, seed: int | None = None, speed: float = 0.0,
-                 more: tuple[str, ...] = ()) -> None:
+                 more: Sequence[str] = (), program: Sequence[str] = (sys.executable, "-m", "nova.cmd.all")) -> None:
         """NotReady."""
         self._folder = tempfile.TemporaryDirectory(prefix="nova-cloud-")
         self.clouds_file = Path(self._folder.name, "clouds.yaml")
@@ -49,7 +50,7 @@ class RunningCloud:
                  "--speed", str(speed), *(["--demo"] if demo else []), *(["--seed", str(seed)] if seed is not None
                                                                          else []), *more]
         path = os.pathsep.join(filter(None, (str(TOP), os.environ.get("PYTHONPATH"))))
-        self._process = subprocess.Popen([sys.executable, "-m", "nova.cmd.all", *words], stdin=subprocess.PIPE,
+        self._process = subprocess.Popen([*program, *words], stdin=subprocess.PIPE,
                                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                                          env={**os.environ, "PYTHONPATH": path})
         self._said: queue.Queue[str | None] = queue.Queue()

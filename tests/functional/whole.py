@@ -6,6 +6,9 @@ import dataclasses
 from pathlib import Path
 from typing import Any
 
+from keystoneauth1 import session
+from keystoneauth1.identity import v3
+
 from tests import sampling
 from tests.functional.backends import Backends
 from tests.functional.client import IMAGE
@@ -13,6 +16,7 @@ from tests.functional.cloud import ADMIN, Cloud, Plan, render
 from tests.functional.daemons import Daemon
 
 #: Of a plan's sections, those that nova-all itself must have as every test cloud.
+TURNS = 5  # runs in which each file has its turn
 DAEMONS_EVERY = 5
 ALWAYS: dict[str, dict[str, Any]] = {"api": {"auth_strategy": "noauth2"},
           "glance": {"num_retries": 0, "read_timeout": 5},
@@ -22,8 +26,9 @@ ALWAYS: dict[str, dict[str, Any]] = {"api": {"auth_strategy": "noauth2"},
 
 
 def usually(plan: Plan) -> Plan:
-    """The plan in one process, which costs a run less; in one of five runs, and in a long one, with all daemons."""
-    daemons = sampling.LONG or sampling.SEED % DAEMONS_EVERY == 0
+    """The plan in one process, which costs a run less; in one of five of a file's turns, and in a long run, with all
+    daemons."""
+    daemons = sampling.LONG or sampling.SEED // TURNS % DAEMONS_EVERY == 0
     return plan if daemons else dataclasses.replace(plan, whole=True)
 
 
@@ -60,6 +65,13 @@ class WholeCloud(Cloud):
             "--verbose", "--port", str(self.port), "--state", str(self.root / "state"), "--hosts",
             str(self.plan.computes)))
         return self
+
+    def fault(self, method: str, **fault: str) -> None:
+        """Order one (POST) or undo all (DELETE), as nova-all's own administrator."""
+        root = self.url.removesuffix("/v2.1")
+        auth = v3.Password(f"{root}/identity/v3", username="admin", project_name="admin", user_domain_id="default",
+                           project_domain_id="default", password=(self.root / "state" / "password").read_text())
+        session.Session(auth).request(f"{root}/nova-all/faults", method, json={"fault": fault} if fault else None)
 
     def compute(self, host: str) -> Daemon:
         return self.daemons["all"]

@@ -3,7 +3,8 @@
 Without a list: compute.txt beside this file, of which every test must pass; a skipped one has not. With ``--guests``:
 guests.txt, against two hosts with libvirt, whose guests tempest logs in to. With ``--neutron``: neutron.txt, against a
 sandbox whose networks are Neutron's. With ``--volumes``: volumes.txt, against one with Cinder. With ``--guests`` and
-``--volumes``: guest_volumes.txt, guests whose volumes tempest writes and reads.
+``--volumes``: guest_volumes.txt, guests whose volumes tempest writes and reads. With ``--nova-all``: compute.txt,
+against a whole cloud in one process, for which nobody needs root.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -25,6 +26,7 @@ from nova.virt.fake.knobs import FILE as KNOBS
 from tests.machine.live import Live
 from tests.machine.stack import NEWEST, TOP, Sandbox, demo
 from tests.tempest import conf
+from tests.tempest.one_process import OneProcess, one_process
 from tests.tempest.outcome import TURNS, Outcome, Result, judge, of_turn, patterns, wanted
 
 COMPUTES = 2
@@ -85,11 +87,16 @@ def sandbox(shape: tuple[str, ...]) -> Iterator[Sandbox]:
         shutil.rmtree(top, ignore_errors=True)
 
 
+def fakes(cloud: Sandbox) -> list[Path]:
+    """Folders of the hosts that are none."""
+    found = cloud.layout.computes if cloud.layout.choices.driver == "fake" else ()
+    return [cloud.layout.nova_state(compute.name) for compute in found]
+
+
 @contextmanager
-def slow_snapshots(cloud: Sandbox) -> Iterator[None]:
+def slow_snapshots(folders: Iterable[Path]) -> Iterator[None]:
     """Fake guests that take as long to save as small real ones do; other knobs of a given sandbox stay as they are."""
-    fakes = cloud.layout.computes if cloud.layout.choices.driver == "fake" else ()
-    files = [cloud.layout.nova_state(compute.name) / KNOBS for compute in fakes]
+    files = [folder / KNOBS for folder in folders]
     made = [file for file in files if not file.exists()]
     try:
         for file in made:
@@ -166,18 +173,35 @@ def _images(cloud: Sandbox, folder: Path) -> tuple[str, str]:
     return first, second
 
 
-class Run:
-    """One run of tempest in a folder of its own, inside the sandbox's network."""
+class InSandbox:
+    """A sandbox as a run's target."""
 
-    def __init__(self, cloud: Sandbox, folder: Path) -> None:
-        self.cloud, self.folder = cloud, folder
-        self.programs = cloud.layout.venvs / "tempest" / "bin"
+    def __init__(self, cloud: Sandbox) -> None:
+        self.cloud, self.programs = cloud, cloud.layout.venvs / "tempest" / "bin"
+
+    def facts(self, folder: Path) -> conf.Facts:
+        return furnish(self.cloud, folder)
+
+    def pretend_network(self) -> None:
+        pretend_network(self.cloud)
+
+    def run(self, command: list[str], folder: Path, seconds: float) -> subprocess.CompletedProcess[str]:
+        tool = [str(TOP / "bin" / "stack"), "--state", str(self.cloud.state), "exec", "--", *command]
+        return subprocess.run(tool, cwd=folder, text=True, stdin=subprocess.DEVNULL, capture_output=True,
+                              timeout=seconds, check=False)
+
+
+class Run:
+    """One run of tempest in a folder of its own."""
+
+    def __init__(self, target: InSandbox | OneProcess, folder: Path) -> None:
+        self.target, self.folder, self.programs = target, folder, target.programs
 
     def tests(self, names: list[str], workers: int) -> Outcome:
         """Raises AssertionError when tempest cannot be started at all."""
-        facts = furnish(self.cloud, self.folder)
+        facts = self.target.facts(self.folder)
         if not facts.outside:
-            pretend_network(self.cloud)
+            self.target.pretend_network()
         results: list[Result] = []
         for by_name in (False, True):
             chosen = [name for name in names if (name.startswith(conf.BY_NAME) and not facts.outside) == by_name]
@@ -198,9 +222,7 @@ class Run:
         """Tempest finds its tests with the `python` of the path and keeps its results in the current folder."""
         command = ["env", "-u", "PYTHONPATH", f"PATH={self.programs}:/usr/bin:/bin", f"HOME={self.folder}",
                    str(self.programs / "tempest"), *words]
-        tool = [str(TOP / "bin" / "stack"), "--state", str(self.cloud.state), "exec", "--", *command]
-        return subprocess.run(tool, cwd=self.folder, text=True, stdin=subprocess.DEVNULL, capture_output=True,
-                              timeout=RUN_S, check=False)
+        return self.target.run(command, self.folder, RUN_S)
 
     def _results(self) -> list[Result]:
         """Of the last run; empty when there was none."""
@@ -209,6 +231,17 @@ class Run:
                                 capture_output=True, check=False).stdout
         read = [str(self.programs / "python"), str(Path(__file__).with_name("results.py"))]
         return json.loads(subprocess.run(read, env=env, input=stream, capture_output=True, check=True).stdout)
+
+
+@contextmanager
+def target(kind: Kind, folder: Path, nova_all: bool) -> Iterator[InSandbox | OneProcess]:
+    """The cloud that is up for the block."""
+    if nova_all:
+        with one_process(folder) as whole, slow_snapshots(whole.hosts):
+            yield whole
+        return
+    with sandbox(kind.sandbox) as cloud, slow_snapshots(fakes(cloud)):
+        yield InSandbox(cloud)
 
 
 def tell(outcome: Outcome, seconds: float) -> None:
@@ -238,13 +271,14 @@ def main(argv: list[str]) -> int:
     parser.add_argument("list", nargs="?", type=Path, metavar="LIST", help="names of tests, one a line")
     for name, text in OPTIONS.items():
         parser.add_argument(f"--{name}", action="store_true", help=f"{text}; without a list: its own")
+    parser.add_argument("--nova-all", action="store_true", help="against a whole cloud in one process")
     parser.add_argument("--workers", type=int, default=2, help="tests side by side (2)")
     parser.add_argument("--turn", type=int, metavar="N",
                         help=f"some of the list's classes alone; {TURNS} numbers in a row have all")
     parser.add_argument("--passed", type=Path, metavar="FILE", help="write the names of those that passed, for a list")
     parser.add_argument("--counts", type=Path, help=argparse.SUPPRESS)  # a file for "PASSED FAILED SKIPPED"
     args = parser.parse_args(argv)
-    if reason := unable():
+    if reason := None if args.nova_all else unable():
         print(f"tempest: skipped: {reason}")
         tell_counts(args.counts, (0, 0, 1))
         return 0
@@ -258,12 +292,14 @@ def main(argv: list[str]) -> int:
         if not args.list and kind.name == "compute" and args.turn % TURNS == 0:
             kind = KINDS["volumes",]  # this turn has all of them, too
             names += wanted(kind.list)
+        else:
+            args.nova_all = args.nova_all or (kind.name == "compute" and args.turn % 2 == 1)
         print(f"-- not run: {len(everything) - len(names)} of {len(everything)} tests of tempest, all of which have "
               f"their turn in {TURNS} runs with successive seeds", flush=True)
     folder = Path(tempfile.mkdtemp(prefix="nova-tempest-"))
     folder.chmod(0o700)  # tempest.conf has the administrator's password
     try:
-        with sandbox(kind.sandbox) as cloud, slow_snapshots(cloud):
+        with target(kind, folder, args.nova_all) as cloud:
             started = time.monotonic()
             outcome = Run(cloud, folder).tests(names, args.workers)
     finally:
