@@ -25,7 +25,8 @@ class Suite(NamedTuple):
     """``package``: has its tests; ``modules``: below it, as paths with ``*``, those that are about compute and the
     services that it needs; ``services``: stand-ins that it looks for before anything else; ``alone``: classes whose
     tests stand alone, so that they need not run in one process, one after another; ``files``: of its source tree, that
-    tests read; ``last``: tests that look at all there is, so that nothing may run beside them."""
+    tests read; ``last``: names of tests or modules that look at all there is, or disable all hosts, so that
+    nothing may run beside them."""
 
     package: str
     modules: tuple[str, ...]
@@ -45,7 +46,7 @@ OPENSTACKCLIENT = Suite("openstackclient.tests.functional", (
     "compute/v2/test_*", "common/test_availability_zone", "common/test_extension", "common/test_quota",
     "common/test_versions"), alone=("ServerTests",))
 NOVACLIENT = Suite("novaclient.tests.functional", ("test_*", "api/test_*", "v2/test_*", "v2/legacy/test_*"),
-                   ("network",), last=("test_public_flavor_list",))
+                   ("network",), last=("test_public_flavor_list", "test_os_services"))
 
 
 def run(suite: Suite, place: Place, left_out: Sequence[Known]) -> list[Ran]:
@@ -54,7 +55,7 @@ def run(suite: Suite, place: Place, left_out: Sequence[Known]) -> list[Ran]:
     modules = modules_of(suite, place)
     names = [name for name in listed(modules, place) if not any(one.covers(name) for one in left_out)]
     assert names, f"{suite.package} has no tests in {place.venv}"
-    at_last = [name for name in names if name.rpartition(".")[2] in suite.last]
+    at_last = [name for name in names if set(name.split(".")) & set(suite.last)]
     shares = shares_of([name for name in names if name not in at_last], suite.alone, place.workers)
     for number, name in itertools.product(range(place.workers), suite.files):
         (place.of_worker(number).folder / name).write_text(CONTENT)
