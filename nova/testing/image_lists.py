@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime
+import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from urllib.parse import urlencode
 
@@ -15,6 +17,11 @@ DEFAULT_LIMIT, MOST = 25, 1000
 SORTED_BY = ("name", "status", "container_format", "disk_format", "size", "id", "created_at", "updated_at", "owner",
              "visibility", "min_disk", "min_ram", "protected")
 MEMBER_STATUSES = ("pending", "accepted", "rejected")
+#: Members that are times, and how a filter compares them.
+TIMES = ("created_at", "updated_at")
+_COMPARED: Mapping[str, Callable[[Json, Json], bool]] = {
+    "eq": operator.eq, "neq": operator.ne, "gt": operator.gt, "gte": operator.ge, "lt": operator.lt,
+    "lte": operator.le}
 #: What stands in a query and is no filter of a member or property.
 _OF_THE_PAGE = ("limit", "marker", "sort", "sort_key", "sort_dir", "visibility", "member_status", "tag", "size_min",
                 "size_max")
@@ -81,7 +88,23 @@ def _fits(image: Mapping[str, Json], query: Query) -> bool:
         return False
     if any(value not in image["tags"] for name, value in query if name == "tag"):
         return False
-    return all(_text(image.get(name)) in _choices(value) for name, value in query if name not in _OF_THE_PAGE)
+    return all(_is_then(image[name], value) if name in TIMES else _text(image.get(name)) in _choices(value)
+               for name, value in query if name not in _OF_THE_PAGE)
+
+
+def _is_then(time: str, wanted: str) -> bool:
+    """``gte:2026-11-24T10:00:00Z`` and its like; without a word before it, equal. 400."""
+    word, colon, text = wanted.partition(":")
+    if word not in _COMPARED:
+        word, text = "eq", wanted
+    try:
+        return _COMPARED[word](datetime.datetime.fromisoformat(time), _utc(datetime.datetime.fromisoformat(text)))
+    except ValueError:
+        raise FakeError(400, f"Invalid time value: {wanted}") from None
+
+
+def _utc(time: datetime.datetime) -> datetime.datetime:
+    return time if time.tzinfo else time.replace(tzinfo=datetime.UTC)
 
 
 def _choices(value: str) -> list[str]:

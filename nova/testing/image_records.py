@@ -93,6 +93,9 @@ def check(name: str, value: Json) -> None:
         raise FakeError(400, f"Provided object does not match schema 'image': {name}: {member.wanted} is wanted.")
 
 
+VERBS = ("add", "replace", "remove")
+
+
 def patched(old: Mapping[str, Json], patch: Json, owner: TokenOwner) -> dict[str, Json]:
     """The record after a patch of ``openstack-images-v2.1-json-patch``. 400, 403; 409 for what is not there."""
     if not isinstance(patch, list):
@@ -107,8 +110,23 @@ def patched(old: Mapping[str, Json], patch: Json, owner: TokenOwner) -> dict[str
     return {**image, "tags": sorted(set(image["tags"])), "updated_at": time_text()}
 
 
+def modern(patch: Json) -> Json:
+    """A patch of ``openstack-images-v2.0-json-patch`` as one of v2.1: ``{"add": "/name", "value": 1}`` has there
+    ``op`` and ``path``. What is neither stays as it is."""
+    if not isinstance(patch, list):
+        return patch
+    return [_modern_operation(operation) if isinstance(operation, dict) else operation for operation in patch]
+
+
+def _modern_operation(operation: dict[str, Json]) -> dict[str, Json]:
+    verb = next((verb for verb in VERBS if verb in operation), None)
+    if verb is None:
+        return operation
+    return {**{name: value for name, value in operation.items() if name != verb}, "op": verb, "path": operation[verb]}
+
+
 def _apply(image: dict[str, Json], operation: Json) -> None:
-    if not isinstance(operation, dict) or operation.get("op") not in ["add", "replace", "remove"]:
+    if not isinstance(operation, dict) or operation.get("op") not in VERBS:
         raise FakeError(400, "Operations must be objects whose 'op' is add, replace or remove.")
     path, verb = operation.get("path"), operation["op"]
     if not isinstance(path, str) or not path.startswith("/") or "/" in path[1:]:

@@ -33,6 +33,7 @@ from nova.testing.service import (
 from nova.web.query import query_pairs
 
 PATCH_TYPE = "application/openstack-images-v2.1-json-patch"
+OLD_PATCH_TYPE = "application/openstack-images-v2.0-json-patch"  # whose operations name what they do otherwise
 DATA_TYPE = "application/octet-stream"
 VERSIONS = (("v2.17", "CURRENT"), ("v2.9", "SUPPORTED"), ("v2.0", "SUPPORTED"))
 
@@ -94,8 +95,11 @@ def show(shelf: ImageShelf, call: FakeCall) -> Json:
 def update(shelf: ImageShelf, call: FakeCall) -> Json:
     """PATCH /v2/images/{image_id}. 400, 403, 404, 409, 415."""
     image = shelf.own(call)
-    _check_type(call, PATCH_TYPE)
-    shelf.images[image["id"]] = changed = image_records.patched(image, call.body(), call.caller)
+    _check_type(call, PATCH_TYPE, OLD_PATCH_TYPE)
+    patch = call.body()
+    if call.http.content_type == OLD_PATCH_TYPE:
+        patch = image_records.modern(patch)
+    shelf.images[image["id"]] = changed = image_records.patched(image, patch, call.caller)
     return changed
 
 
@@ -179,6 +183,12 @@ def remove_tag(shelf: ImageShelf, call: FakeCall) -> None:
     image["tags"] = [one for one in image["tags"] if one != tag]
 
 
+def list_tasks(shelf: ImageShelf, call: FakeCall) -> Json:
+    """GET /v2/images/{image_id}/tasks: none, since nothing is imported here. 404."""
+    shelf.seen(call)
+    return {"tasks": []}
+
+
 def show_schema(shelf: ImageShelf, call: FakeCall) -> Json:
     """GET /v2/schemas/{name}."""
     if call.named["name"] not in SCHEMAS:
@@ -194,10 +204,10 @@ def _turn(shelf: ImageShelf, call: FakeCall, old: str, new: str) -> None:
     image["status"] = new
 
 
-def _check_type(call: FakeCall, wanted: str) -> None:
+def _check_type(call: FakeCall, *wanted: str) -> None:
     sent = (call.http.content_type or "").lower()
-    if sent != wanted:
-        raise FakeError(415, f"Unsupported Content-Type: {wanted} is wanted.")
+    if sent not in wanted:
+        raise FakeError(415, f"Unsupported Content-Type: {wanted[0]} is wanted.")
 
 
 def _sent(call: FakeCall) -> Iterator[bytes]:
@@ -220,6 +230,7 @@ ROUTES: tuple[FakeRoute[ImageShelf], ...] = (
     FakeRoute("GET", _ONE, show),
     FakeRoute("PATCH", _ONE, update),
     FakeRoute("DELETE", _ONE, delete, success=204),
+    FakeRoute("GET", f"{_ONE}/tasks", list_tasks),
     FakeRoute("GET", f"{_ONE}/file", download, streams=True),
     FakeRoute("PUT", f"{_ONE}/file", upload, success=204, streams=True),
     FakeRoute("POST", f"{_ONE}/actions/deactivate", deactivate, admin, 204),

@@ -171,6 +171,15 @@ def test_boot_when_the_header_says_so_then_this_server_fails_and_the_next_one_ru
     demo.settled(demo.create("fine"), "ACTIVE")
 
 
+def test_boot_when_the_request_with_the_header_is_refused_then_no_other_server_fails(demo: Compute, admin: Compute
+                                                                                     ) -> None:
+    with refusing(refused.BadRequest, "flavorRef"):
+        demo.http.post("/servers", json={"server": {"name": "shared-name", "flavorRef": {}}},
+                       headers={"X-Nova-All-Fail": "boot"})
+    assert faults_of(admin) == []
+    admin.settled(admin.create("shared-name"), "ACTIVE")
+
+
 def test_boot_when_armed_for_a_name_then_only_servers_of_that_name_fail(cloud: RunningCloud, demo: Compute, healed
                                                                         ) -> None:
     cloud.fail("boot", name="bad-*", times=2)
@@ -245,6 +254,11 @@ def test_faults_when_a_tenant_orders_one_then_403_and_none_is_armed(cloud: Runni
         cloud.session("demo").delete(faults(cloud))
     assert requests.post(faults(cloud), json={"fault": {"kind": "boot"}}, timeout=10).status_code == 401
     assert cloud.session("demo").get(faults(cloud)).json() == {"faults": []}
+
+
+def faults_of(admin: Compute) -> Any:
+    address = admin.http.get_endpoint().replace("/v2.1", "/nova-all/faults")
+    return requests.get(address, headers={"X-Auth-Token": admin.http.get_token()}, timeout=10).json()["faults"]
 
 
 def faults(cloud: RunningCloud) -> str:

@@ -103,7 +103,7 @@ def guest(cloud: RunningCloud) -> Guest:
 
 def test_guest_when_created_by_an_ordinary_user_then_it_boots_and_knows_its_name(guest: Guest) -> None:
     guest.says("nova-guest ready: hostname=guest")
-    guest.says("source=configdrive")
+    guest.says("source=config-drive")
 
 
 def test_console_when_its_address_is_opened_then_the_browser_shows_the_guests_screen(guest: Guest) -> None:
