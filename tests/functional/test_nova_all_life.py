@@ -79,6 +79,15 @@ def _settled(boss: Compute) -> Any:
         "SHELVED_OFFLOADED" in {one["status"] for one in servers} else None
 
 
+def test_state_when_a_file_of_it_is_damaged_then_the_error_names_it_and_what_to_do(tmp_path: Path) -> None:
+    kept = ("--state", str(tmp_path))
+    RunningCloud(hosts=1, more=kept).stop()
+    (tmp_path / "identity").write_bytes(b"not ours")
+    with pytest.raises(NotReady, match="identity can not be read.*Remove it to begin anew") as refusal:
+        RunningCloud(hosts=1, more=kept)
+    assert "Traceback" not in str(refusal.value)
+
+
 def test_end_when_asked_then_nothing_is_left(tmp_path: Path) -> None:
     with RunningCloud() as running:
         folder = Path(re.search(r"the log: (\S+) \(removed at the end\)", running.said)[1])  # type: ignore[index]

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from nova import concurrency, http_server
+from nova import concurrency, errors, http_server
 from nova.clients import session
 from nova.cmd import api, console_proxy, imageproxy
 from nova.cmd.compute import Compute
@@ -59,8 +59,8 @@ class Doors(NamedTuple):
             door = self.consoles.get(program)
             return f"{scheme}://{host}:{door.getsockname()[1]}" if door else ""
         return CloudAddresses(f"http://{host}:{self.apis.getsockname()[1]}", self.metadata.getsockname()[1],
-                         url(kinds.NOVNC.binary, "http"), url(kinds.SERIAL.binary, "ws"),
-                         self.image_proxy.getsockname()[1])
+                              url(kinds.NOVNC.binary, "http"), url(kinds.SERIAL.binary, "ws"),
+                              self.image_proxy.getsockname()[1])
 
 
 def open_doors(plan: Plan) -> Doors:
@@ -119,8 +119,11 @@ class WholeCloud:
         """Identity and images answer from now on: the other parts ask them when they start."""
         (self.home.path / "images").mkdir(mode=0o700, exist_ok=True)
         for fake, file in ((self.keystone, "identity"), (self.glance, "images.index")):
-            if not fake.keep_in(self.home.path / file):
-                fake.save()
+            try:
+                if not fake.keep_in(self.home.path / file):
+                    fake.save()
+            except ValueError as error:
+                raise errors.service.CanNotStart(reason=str(error)) from None
         self.front.below |= {"identity": self.keystone, "image": self.glance,
                              "nova-all": FaultService(self.faults, self.keystone.identify)}
         exchange(self.options.hosts_transport_url).intercept = self.faults.intercept
