@@ -33,6 +33,8 @@ from nova.console import kinds
 from nova.imageproxy.seen import SeenRequests
 from nova.model.base import Library
 from nova.monitoring.health import Vitals
+from nova.rpc.buses import control_bus
+from nova.rpc.contracts.conductor import ConductorRPC
 from nova.rpc.in_process import exchange
 from nova.testing.identity import FakeKeystone
 from nova.testing.images import FakeGlance
@@ -100,7 +102,8 @@ class WholeCloud:
         for program, door in self.doors.consoles.items():
             parts = console_proxy.ProxyParts(self.options, kinds.KINDS[program])
             self._begin(console_proxy.Proxy(self.options, parts, door))
-        Furniture(self).furnish()
+        conductor = control_bus(self.options, CONTROLLER).client(ConductorRPC)
+        Furniture(self.plan, self.addresses, self.keystone, self.glance, conductor).furnish(self.is_own_identity)
         self.tell(self)
 
     def _begin(self, part: Library) -> None:
