@@ -69,7 +69,7 @@ def _daemon(name: str, summary: str, *programs: str, depends: tuple[str, ...] = 
 PACKAGES = (
     Package(
         name=COMMON, summary="Nova's code, its libraries, its user, and the tools of administrators", unit=False,
-        binary=True, programs=("nova-manage", "nova-status", "nova-policy"), depends=("systemd",),
+        binary=True, programs=("nova-manage", "nova-status", "nova-policy", "nova-all"), depends=("systemd",),
         suggests=("bash-completion", "logrotate"), config=Config("nova.conf", 0o640, "root", "nova"),
         files={**_users("nova"), "etc/logrotate.d/nova": "etc/logrotate.d/nova",
                "etc/completion/nova-manage": "usr/share/bash-completion/completions/nova-manage", **_EXAMPLES}),

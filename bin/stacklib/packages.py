@@ -76,6 +76,7 @@ PACKAGES: dict[str, tuple[str, ...]] = {
     "browser": ("chromium",),
     "switch": ("openvswitch-switch",),
     "monitoring": ("prometheus",),
+    "gophercloud": ("golang-go", "golang-github-gophercloud-gophercloud-dev"),
     "fresh": ("debootstrap", "systemd-container", "slirp4netns", "iproute2", "procps"),
     "tests": ("bubblewrap", "curl", "dosfstools", "git", "iputils-ping", "libxml2-utils", "lvm2", "mtools",
               "qemu-system-common", "udhcpc", "xorriso"),
@@ -83,7 +84,9 @@ PACKAGES: dict[str, tuple[str, ...]] = {
 # What a stack is made of; the tests' own tools are `bin/test`'s to ask for.
 OPTIONAL = ("ceph", "horizon")  # installed when it is asked for
 PARTS = tuple(
-    name for name in PACKAGES if name not in ("browser", "switch", "monitoring", "fresh", "tests", *OPTIONAL)
+    name
+    for name in PACKAGES
+    if name not in ("browser", "switch", "monitoring", "gophercloud", "fresh", "tests", *OPTIONAL)
 )
 POLICY = Path("/usr/sbin/policy-rc.d")
 POLICY_TEXT = "#!/bin/sh\n# made by `bin/stack install`, which removes it again: no service may start\nexit 101\n"

@@ -91,6 +91,12 @@ class Builder:
     def tempest(self) -> str:
         return self._pinned("tempest")
 
+    def judges(self) -> str:
+        return self._pinned("judges")
+
+    def ansible(self) -> str:
+        return self._pinned("ansible")
+
     def nova(self) -> str:
         """The checkout's release, and the link `nova` leads to it."""
         name, words = self.release()

@@ -103,13 +103,10 @@ class Bench:
         return self._pytest(["-n", "0", *self._chosen(), "tests/functional/test_fuzz.py", *extra])[0]
 
     def tempest(self, extra: list[str]) -> Count:
-        with tempfile.TemporaryDirectory() as folder:
-            counts = Path(folder, "counts")
-            turn = [] if extra or self.long else [f"--turn={self.seed}"]
-            code = self.run(("python", "-m", "tests.tempest", f"--counts={counts}", *turn, *extra))
-            count = Count(*map(int, counts.read_text().split())) if counts.exists() else Count()
-        # a test that must pass was skipped, or it did not get as far as a result
-        return count + (0, 1, 0) if code and not count.failed else count
+        return self._counted("tests.tempest", [*([] if extra or self.long else [f"--turn={self.seed}"]), *extra])
+
+    def clients(self, extra: list[str]) -> Count:
+        return self._counted("tests.clients", extra)
 
     def docs(self, extra: list[str]) -> Count:
         return Count(1, 0, 0) if self.run(("python", "-m", "tests.docs", *extra)) == 0 else Count(0, 1, 0)
@@ -136,6 +133,15 @@ class Bench:
 
     def _chosen(self) -> list[str]:
         return [f"--nova-seed={self.seed}", *(["--long"] if self.long else [])]
+
+    def _counted(self, module: str, words: list[str]) -> Count:
+        """Of a module that runs others' tests, and writes how many to ``--counts``."""
+        with tempfile.TemporaryDirectory() as folder:
+            counts = Path(folder, "counts")
+            code = self.run(("python", "-m", module, f"--counts={counts}", *words))
+            count = Count(*map(int, counts.read_text().split())) if counts.exists() else Count()
+        # a test that must pass was skipped, or it did not get as far as a result
+        return count + (0, 1, 0) if code and not count.failed else count
 
     def _side_by_side(self, shares: list[Share], options: list[str]) -> tuple[Count, list[Failed]]:
         """Each share's files in a process of its own; what the others print comes after what the first one does."""

@@ -51,6 +51,7 @@ PARTS = {
     "fresh": Part(("tests/fresh",), ("fresh", "tests")),
     "books": Part(("tests/books",), ("fresh", "tests")),
     "tempest": Part((), ("broker", "databases", "nextdoor", "clients", "nova"), venvs=("clients", "tempest", "cinder")),
+    "clients": Part((), ("gophercloud",), venvs=("judges", "ansible")),
 }
 #: part -> what its processes may use, in seconds of a processor that does `budgets.work` in `budgets.WORK_S`. Those
 #: whose daemons belong to somebody else (systemd, a sandbox) are not measured. A quarter more is said: make it cheaper,
@@ -58,12 +59,13 @@ PARTS = {
 BUDGETS_S = {"unit": 350.0, "functional": 470.0}
 FUZZ_S = "600"
 ORDER = ("check", "unit", "functional", "machine", "fresh", "tempest")
+LONG = (*ORDER, "clients")
 #: The one test of machines unlike this one; a case's name follows in brackets.
 FRESH = "tests/fresh/test_fresh.py::test_machine_when_unlike_ours_then_its_cloud_answers_or_a_line_says_what_to_do"
 #: part -> the module that it is
 BENCHES = {"bench": "tests.bench", "bench-scheduler": "tests.bench.scheduler",
            "bench-consoles": "tests.bench.consoles", "bench-metadata": "tests.bench.metadata",
-           "bench-images": "tests.bench.images"}
+           "bench-images": "tests.bench.images", "bench-nova-all": "tests.bench.whole"}
 #: name -> command, run with the test environment's programs
 CHECKS = {
     "ruff": ("ruff", "check", "nova", "tests", "bin"),
@@ -73,7 +75,10 @@ CHECKS = {
 }
 
 
-def needs(chosen: tuple[str, ...]) -> tuple[str, ...]:
+def needs(chosen: tuple[str, ...], quick: bool = False) -> tuple[str, ...]:
+    """Debian's packages, by the stack's names for them. ``quick``: clients alone, and only Python's."""
+    if quick:
+        return ()
     if "bench-consoles" in chosen:
         return ("hypervisor",)
     if {*BENCHES, "fuzz"} & set(chosen):

@@ -22,6 +22,7 @@ BINARY = "nova-all"
 def main() -> int:
     """The program nova-all; its exit code: that of every daemon."""
     wanted = plan.parse(sys.argv[1:])
+    os.umask(0o077)  # what it writes is its user's alone
     try:
         home = Home(wanted.state)
         home.check_choice("networking", wanted.networking)

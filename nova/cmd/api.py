@@ -157,7 +157,7 @@ class Api:
 
     def _bus(self, is_host: bool) -> Library:
         """The metadata service is one of its host's daemons; the others are control daemons."""
-        from nova.rpc.bus import control_bus, hosts_bus
+        from nova.rpc.buses import control_bus, hosts_bus
         from nova.rpc.host_secret import HostSecret
 
         if not is_host:

@@ -19,7 +19,7 @@ class Cert:
 
     def __init__(self, options: Options, index: int) -> None:
         from nova.cert.service import CertService
-        from nova.rpc.bus import control_bus
+        from nova.rpc.buses import control_bus
         from nova.rpc.contracts.conductor import ConductorRPC
 
         self.bus = control_bus(options, options.host)

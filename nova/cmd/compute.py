@@ -111,7 +111,7 @@ class Compute:
         from nova.compute.reports import consoles, provider_config
         from nova.compute.service import ComputeParts, ComputeService
         from nova.metadata.options import tree_options
-        from nova.rpc.bus import hosts_bus, is_in_process
+        from nova.rpc.buses import hosts_bus, is_in_process
         from nova.rpc.contracts.conductor_host import ConductorHostRPC
         from nova.rpc.host_secret import HostSecret
 

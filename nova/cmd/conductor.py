@@ -172,7 +172,7 @@ class Conductor:
         from nova.conductor.hosts.registration import Daemons
         from nova.conductor.nova_network.network_updates import NetworkUpdates
         from nova.conductor.registry import ALL
-        from nova.rpc.bus import control_bus, hosts_bus
+        from nova.rpc.buses import control_bus, hosts_bus
         from nova.rpc.contracts.cert import CertRPC
         from nova.rpc.contracts.compute import ComputeRPC
         from nova.rpc.contracts.network import NetworkRPC

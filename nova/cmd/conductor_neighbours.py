@@ -67,7 +67,7 @@ def notifier(options: Options) -> Library:
     """What tells events to others. In a cloud of one process there is no broker to tell them to: oslo.messaging, which
     takes its time to import, is not asked where nova.conf does not name it."""
     from nova.notifications.notifier import Silent
-    from nova.rpc.bus import is_in_process
+    from nova.rpc.buses import is_in_process
 
     if is_in_process(options) and NOTIFICATIONS not in options.list_all_sections():
         return Silent()

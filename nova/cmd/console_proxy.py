@@ -188,7 +188,7 @@ class Proxy:
 
     def __init__(self, options: Options, parts: ProxyParts, sock: socket.socket) -> None:
         from nova.console import gate, sessions, xvp
-        from nova.rpc.bus import control_bus
+        from nova.rpc.buses import control_bus
         from nova.rpc.contracts.conductor import ConductorRPC
         from nova.rpc.contracts.console_auth import ConsoleAuthRPC
 

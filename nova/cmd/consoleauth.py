@@ -32,7 +32,7 @@ class ConsoleAuth:
 
     def __init__(self, options: Options, index: int) -> None:
         from nova.console.service import ConsoleAuthService
-        from nova.rpc.bus import control_bus
+        from nova.rpc.buses import control_bus
         from nova.rpc.contracts.conductor import ConductorRPC
 
         self.bus = control_bus(options, options.host)

@@ -18,7 +18,7 @@ class NetworkDaemon:
 
     def __init__(self, options: Options, index: int) -> None:
         from nova.network import service
-        from nova.rpc.bus import hosts_bus
+        from nova.rpc.buses import hosts_bus
         from nova.rpc.contracts.conductor_host import ConductorHostRPC
         from nova.rpc.host_secret import HostSecret
 

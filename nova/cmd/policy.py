@@ -81,10 +81,10 @@ def check(options: Options, given: argparse.Namespace) -> int:
 def _of_server(options: Options, uuid: str) -> dict[str, str]:
     """Whose a server is: asks the conductor. NotFound, Unavailable."""
     from nova.model.servers import ServerQuery
-    from nova.rpc.bus import control_bus
     from nova.rpc.contracts.conductor import ConductorRPC
+    from nova.rpc.transport import Bus
 
-    bus = control_bus(options, options.host)
+    bus = Bus(options, options.host)
     try:
         with context.entered(context.internal()):
             server = bus.client(ConductorRPC).get_target(ServerQuery(uuid=uuid))

@@ -16,7 +16,7 @@ class Scheduler:
     """One worker process."""
 
     def __init__(self, options: Options, index: int) -> None:
-        from nova.rpc.bus import control_bus
+        from nova.rpc.buses import control_bus
         from nova.rpc.contracts.conductor import ConductorRPC
         from nova.scheduler.service import SchedulerService, SchedulerSettings
 

@@ -23,7 +23,8 @@ OPTS = [
                 help="Report each of the topology's devices as a provider below the node, as a real host does with "
                      "[pci]report_in_placement."),
     cfg.FloatOpt("boot_delay", default=0.0, min=0.0,
-                 help="Seconds that starting or rebooting a guest takes. Real hypervisors need about one."),
+                 help="Seconds that starting or rebooting a guest takes, or changing a password in it. Real hypervisors "
+                      "need about one."),
     cfg.FloatOpt("live_migration_time", default=0.0, min=0.0,
                  help="Seconds that sending a running guest to another host takes."),
     cfg.BoolOpt("keep_state", default=True,

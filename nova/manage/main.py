@@ -48,10 +48,10 @@ BINARY = "nova-manage"
 # -- through the conductor
 
 def _conductor(options: Options) -> ConductorRPC:
-    from nova.rpc.bus import control_bus
     from nova.rpc.contracts.conductor import ConductorRPC
+    from nova.rpc.transport import Bus
 
-    return control_bus(options, options.host).client(ConductorRPC)
+    return Bus(options, options.host).client(ConductorRPC)
 
 
 def host_show(options: Options, given: argparse.Namespace) -> int:

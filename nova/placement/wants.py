@@ -83,12 +83,18 @@ def aggregates(name: str, texts: Iterable[str], version: int) -> tuple[tuple[tup
         forbids = text.startswith("!") and versions.may_forbid_aggregates(version)
         listed = text.removeprefix("!") if forbids else text
         parts = listed.removeprefix("in:").split(",") if listed.startswith("in:") else [listed]
-        uuids = tuple(_uuid(name, part) for part in parts)
+        uuids = tuple(_aggregate(name, part) for part in parts)
         if forbids:
             not_member_of += uuids
         else:
             member_of.append(uuids)
     return tuple(member_of), tuple(not_member_of)
+
+
+def _aggregate(name: str, text: str) -> str:
+    """As it is spelled: so aggregates are kept, too."""
+    _uuid(name, text)
+    return text
 
 
 def _uuid(name: str, text: str) -> str:

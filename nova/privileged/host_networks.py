@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ipaddress
-
-from pyroute2 import IPRoute
+from typing import TYPE_CHECKING
 
 from nova.model.base import Library
 from nova.privileged.links import IPV4, IPV6, SCOPES, conversation
+
+if TYPE_CHECKING:
+    from pyroute2 import IPRoute
 
 IFF_LOOPBACK = 0x8
 

@@ -10,16 +10,16 @@ import errno
 import os
 import socket
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
-
-from pyroute2 import IPRoute
-from pyroute2.netlink.exceptions import NetlinkError
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nova import concurrency, errors
 from nova.model.addressing import generate_mac
 from nova.model.base import Library
 from nova.privileged import files
 from nova.privileged.taps import Tap, make_tap
+
+if TYPE_CHECKING:
+    from pyroute2 import IPRoute
 
 IPV4, IPV6 = socket.AF_INET, socket.AF_INET6
 SCOPES = {"global": 0, "link": 253, "host": 254}
@@ -212,6 +212,9 @@ def index_of(ip: IPRoute, device: str) -> int:
 # --- inside one netlink conversation ----------------------------------------------------------------------------------
 
 def _netlink(device: str, work: Callable[..., object], *args: object) -> Library:
+    from pyroute2 import IPRoute  # 12 MB, which hosts without networks of their own are spared
+    from pyroute2.netlink.exceptions import NetlinkError
+
     def converse() -> object:
         with IPRoute() as ip:
             return work(ip, *args)
@@ -233,6 +236,8 @@ class _ignoring:  # noqa: N801 - reads as contextlib.suppress does
     def __enter__(self) -> None: ...
 
     def __exit__(self, _type: object, error: BaseException | None, _trace: object) -> bool:
+        from pyroute2.netlink.exceptions import NetlinkError
+
         return isinstance(error, NetlinkError) and error.code in self.codes
 
 

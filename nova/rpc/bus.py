@@ -1,9 +1,4 @@
-"""The bus, whatever carries it: clients and servers of our contracts are made here and nowhere else.
-
-There are two: control daemons meet on one, where everybody is believed; hosts and conductors on the other, where
-nothing counts without a proof (``nova/rpc/proofs.py``). RabbitMQ carries both (``nova/rpc/transport.py``), or this
-process does, when it is a whole cloud (``nova/rpc/in_process.py``).
-"""
+"""What a bus is, whatever carries it: clients and servers of our contracts are made here and nowhere else."""
 
 from __future__ import annotations
 
@@ -21,7 +16,7 @@ from nova.model.base import Json
 from nova.rpc.client import Peers, Sender, derive
 from nova.rpc.hearing import Hearing
 from nova.rpc.interface import Contract, Method, Timeout
-from nova.rpc.proofs import Envelope, HostKeys, Proofs, Spoken
+from nova.rpc.proofs import Envelope, Proofs, Spoken
 from nova.rpc.server import Receiver
 
 LOG = logging.getLogger(__name__)
@@ -33,37 +28,7 @@ LOOK_AGAIN_S = 0.25
 #: Of those who answer, one host has at most one part in so many, and so has one project of those who answer the control
 #: daemons.
 SHARE = 2
-#: ``hosts_transport_url`` of a cloud that is one process: both buses are carried within it. What follows is its name.
-IN_PROCESS = "local://"
 
-
-def control_bus(conf: Options, host: str, peers: Peers | None = None, patience_s: int | None = None) -> AnyBus:
-    """The bus of control daemons, for this one of ``host``. ``patience_s``: ordinary calls wait no longer, whatever
-    ``rpc_response_timeout`` is."""
-    if is_in_process(conf):
-        from nova.rpc.in_process import InProcessBus
-
-        return InProcessBus(conf, host, peers, patience_s)
-    from nova.rpc.transport import Bus
-
-    return Bus(conf, host, peers, patience_s)
-
-
-def hosts_bus(conf: Options, host: str, keys: HostKeys, conductor: bool = False, peers: Peers | None = None) -> AnyBus:
-    """The bus between hosts and conductors, for a daemon of ``host``; ``keys`` prove who speaks.
-    service.CanNotStart: ``hosts_transport_url`` is not set."""
-    if is_in_process(conf):
-        from nova.rpc.in_process import InProcessHostsBus
-
-        return InProcessHostsBus(conf, host, keys, conductor, peers)
-    from nova.rpc.transport import HostsBus
-
-    return HostsBus(conf, host, keys, conductor, peers)
-
-
-def is_in_process(conf: Options) -> bool:
-    """Whether this process is a whole cloud, which needs no broker."""
-    return (conf.hosts_transport_url or "").startswith(IN_PROCESS)
 
 
 class Asking(NamedTuple):

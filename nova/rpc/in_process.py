@@ -121,7 +121,7 @@ class InProcessBus(AnyBus):
     option = "hosts_transport_url"
 
     def __init__(self, conf: Options, host: str, peers: Peers | None = None, patience_s: int | None = None) -> None:
-        """``patience_s``: as :func:`nova.rpc.bus.control_bus`."""
+        """``patience_s``: as :func:`nova.rpc.buses.control_bus`."""
         super().__init__(conf, host, peers, patience_s)
         self._exchange = exchange(conf.hosts_transport_url)
         self._servers: list[InProcessServer] = []

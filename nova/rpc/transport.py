@@ -91,7 +91,7 @@ class Bus(AnyBus):
 
     def __init__(self, conf: cfg.ConfigOpts, host: str, peers: Peers | None = None,
                  patience_s: int | None = None) -> None:
-        """``patience_s``: as :func:`nova.rpc.bus.control_bus`."""
+        """``patience_s``: as :func:`nova.rpc.buses.control_bus`."""
         super().__init__(conf, host, peers, patience_s)
         self.transport = self._open()
         self._met = False

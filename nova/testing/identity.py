@@ -16,7 +16,7 @@ import webob
 from keystoneauth1 import fixture
 
 from nova.model.base import Json
-from nova.testing import identity_credentials, identity_grants, identity_things, identity_tokens
+from nova.testing import identity_credentials, identity_grants, identity_groups, identity_things, identity_tokens
 from nova.testing.identity_directory import (
     INTERFACES,
     REGION,
@@ -196,5 +196,5 @@ ROUTES: tuple[FakeRoute[Directory], ...] = (
     FakeRoute("GET", "/v3/auth/projects", own_projects),
     FakeRoute("GET", "/v3/auth/domains", own_domains),
     FakeRoute("GET", "/v3/auth/system", own_system),
-    *identity_things.ROUTES, *identity_grants.ROUTES, *identity_credentials.ROUTES,
+    *identity_things.ROUTES, *identity_groups.ROUTES, *identity_grants.ROUTES, *identity_credentials.ROUTES,
 )

@@ -21,7 +21,7 @@ INTERFACES = ("public", "internal", "admin")
 #: Who has a role has this one, too, as a cloud that Keystone bootstraps.
 IMPLIED = {"admin": "manager", "manager": "member", "member": "reader"}
 #: Kinds that a role is given of, to or for.
-GRANTED = ("domains", "projects", "users", "roles")
+GRANTED = ("domains", "projects", "users", "groups", "roles")
 
 
 class ScopeKind:
@@ -41,7 +41,14 @@ UNSCOPED = TokenScope(ScopeKind.UNSCOPED)
 SYSTEM = TokenScope(ScopeKind.SYSTEM, "all")
 
 
+class Membership(NamedTuple):
+    group_id: str
+    user_id: str
+
+
 class RoleGrant(NamedTuple):
+    """``user_id``: a user's, or that of a group, whose members have the role."""
+
     user_id: str
     scope: TokenScope
     role_id: str
@@ -86,20 +93,21 @@ class Directory:
         self.things: dict[str, dict[str, dict[str, Json]]] = {plural: {} for plural in BY_PLURAL}
         self.passwords: dict[str, Digest] = {}
         self.grants: set[RoleGrant] = set()
+        self.memberships: set[Membership] = set()
         self.credentials: dict[str, dict[str, Json]] = {}
         self.credential_secrets: dict[str, Digest] = {}
         self.tokens: dict[str, IssuedToken] = {}
 
     def packed(self) -> bytes:
         """All but tokens: who comes back after a restart asks for a new one."""
-        return msgspec.msgpack.encode((self.things, self.passwords, sorted(self.grants), self.credentials,
-                                       self.credential_secrets))
+        return msgspec.msgpack.encode((self.things, self.passwords, sorted(self.grants), sorted(self.memberships),
+                                       self.credentials, self.credential_secrets))
 
     def restore(self, packed: bytes) -> None:
         """Become what was packed."""
-        self.things, self.passwords, grants, self.credentials, self.credential_secrets = msgspec.msgpack.decode(
-            packed, type=_PACKED)
-        self.grants, self.tokens = set(grants), {}
+        self.things, self.passwords, grants, memberships, self.credentials, self.credential_secrets = (
+            msgspec.msgpack.decode(packed, type=_PACKED))
+        self.grants, self.memberships, self.tokens = set(grants), set(memberships), {}
 
     def get(self, plural: str, thing_id: str) -> dict[str, Json]:
         """One thing. 404."""
@@ -151,6 +159,7 @@ class Directory:
             return
         self.passwords.pop(thing_id, None)
         self.grants = {one for one in self.grants if thing_id not in (one.user_id, one.scope.id, one.role_id)}
+        self.memberships = {one for one in self.memberships if thing_id not in one}
         for one in [one for one in self.credentials.values() if thing_id in (one["user_id"], one["project_id"])]:
             self.remove_credential(one["id"])
 
@@ -165,8 +174,9 @@ class Directory:
         self.tokens = {text: one for text, one in self.tokens.items() if one.user_id != user_id}
 
     def roles_of(self, user_id: str, scope: TokenScope, implied: bool = True) -> dict[str, str]:
-        """The names of the roles that a user has there, by id."""
-        ids = {one.role_id for one in self.grants if (one.user_id, one.scope) == (user_id, scope)}
+        """The names of the roles that a user has there, by id. ``implied``: with those of the user's groups, too."""
+        who = self._as(user_id) if implied else {user_id}
+        ids = {one.role_id for one in self.grants if one.user_id in who and one.scope == scope}
         return self.with_implied(ids) if implied else {one: self.things["roles"][one]["name"] for one in ids}
 
     def with_implied(self, role_ids: Iterable[str]) -> dict[str, str]:
@@ -182,8 +192,13 @@ class Directory:
         return found
 
     def scopes_of(self, user_id: str, kind: str) -> Sequence[TokenScope]:
-        """Where a user has a role, enabled or not."""
-        return sorted({one.scope for one in self.grants if one.user_id == user_id and one.scope.kind == kind})
+        """Where a user, or a group of the user, has a role, enabled or not."""
+        who = self._as(user_id)
+        return sorted({one.scope for one in self.grants if one.user_id in who and one.scope.kind == kind})
+
+    def _as(self, user_id: str) -> set[str]:
+        """Whose roles a user has."""
+        return {user_id, *(one.group_id for one in self.memberships if one.user_id == user_id)}
 
     def catalog(self, project_id: str | None) -> Iterator[tuple[dict[str, Json], list[dict[str, Json]]]]:
         """Each service that is enabled, with its endpoints. One whose address has a project in it is left out where
@@ -219,7 +234,7 @@ class Directory:
 
 
 Things = dict[str, dict[str, Json]]
-_PACKED = tuple[dict[str, Things], dict[str, Digest], list[RoleGrant], Things, dict[str, Digest]]
+_PACKED = tuple[dict[str, Things], dict[str, Digest], list[RoleGrant], list[Membership], Things, dict[str, Digest]]
 
 
 def _address(template: str, project_id: str | None) -> str | None:

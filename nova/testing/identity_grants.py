@@ -8,12 +8,19 @@ from nova.model.base import Json
 from nova.testing.identity_directory import SYSTEM, Directory, RoleGrant, ScopeKind, TokenScope
 from nova.testing.service import FakeCall, FakeError, FakeRoute, admin
 
+#: Kinds that have roles, and how paths name them.
+WHO = (("users", "user_id"), ("groups", "group_id"))
+
 
 def _grant(directory: Directory, call: FakeCall) -> RoleGrant:
     """What the path names. 404 for a part of it that is not there."""
-    named = call.named
-    return RoleGrant(directory.get("users", named["user_id"])["id"], _scope(directory, call),
-                     directory.get("roles", named["role_id"])["id"])
+    return RoleGrant(_who(directory, call), _scope(directory, call),
+                     directory.get("roles", call.named["role_id"])["id"])
+
+
+def _who(directory: Directory, call: FakeCall) -> str:
+    """The user's id, or the group's."""
+    return next(directory.get(plural, call.named[name])["id"] for plural, name in WHO if name in call.named)
 
 
 def _scope(directory: Directory, call: FakeCall) -> TokenScope:
@@ -25,7 +32,7 @@ def _scope(directory: Directory, call: FakeCall) -> TokenScope:
 
 
 def give(directory: Directory, call: FakeCall) -> None:
-    """PUT .../users/{user_id}/roles/{role_id}; again is no error."""
+    """PUT .../users/{user_id}/roles/{role_id}, or of a group; again is no error."""
     directory.grants.add(_grant(directory, call))
 
 
@@ -42,20 +49,21 @@ def take(directory: Directory, call: FakeCall) -> None:
 
 
 def list_given(directory: Directory, call: FakeCall) -> Json:
-    """GET .../users/{user_id}/roles: roles as they were given, without those that they imply."""
-    user_id = directory.get("users", call.named["user_id"])["id"]
-    ids = directory.roles_of(user_id, _scope(directory, call), implied=False)
+    """GET .../users/{user_id}/roles, or of a group: as they were given, without those that they imply."""
+    ids = directory.roles_of(_who(directory, call), _scope(directory, call), implied=False)
     return {"roles": [directory.things["roles"][one] for one in ids],
             "links": {"self": call.http.path_url, "next": None, "previous": None}}
 
 
 def assignments(directory: Directory, call: FakeCall) -> Json:
-    """GET /v3/role_assignments. ``effective``: with implied roles; ``include_names``: names beside ids."""
+    """GET /v3/role_assignments. ``effective``: with implied roles, and of groups' members in the place of groups;
+    ``include_names``: names beside ids."""
     query = call.http.GET
-    wanted = {"user": query.get("user.id"), "role": query.get("role.id"), "project": query.get("scope.project.id"),
-              "domain": query.get("scope.domain.id"), "system": query.get("scope.system") and SYSTEM.id}
+    wanted = {"users": query.get("user.id"), "groups": query.get("group.id"), "role": query.get("role.id"),
+              "project": query.get("scope.project.id"), "domain": query.get("scope.domain.id"),
+              "system": query.get("scope.system") and SYSTEM.id}
     grants = _effective(directory) if _said(call, "effective") else directory.grants
-    found = [] if query.get("group.id") else [one for one in sorted(grants) if _fits(one, wanted)]
+    found = [one for one in sorted(grants) if _fits(directory, one, wanted)]
     return {"role_assignments": [_shown(directory, one, _said(call, "include_names")) for one in found],
             "links": {"self": call.http.path_url, "next": None, "previous": None}}
 
@@ -66,12 +74,21 @@ def _said(call: FakeCall, name: str) -> bool:
 
 
 def _effective(directory: Directory) -> Iterable[RoleGrant]:
-    return {RoleGrant(one.user_id, one.scope, role_id) for one in directory.grants
-            for role_id in directory.with_implied([one.role_id])}
+    return {RoleGrant(user_id, one.scope, role_id) for one in directory.grants
+            for user_id in _users(directory, one.user_id) for role_id in directory.with_implied([one.role_id])}
 
 
-def _fits(grant: RoleGrant, wanted: dict[str, str | None]) -> bool:
-    facts = {"user": grant.user_id, "role": grant.role_id, grant.scope.kind: grant.scope.id}
+def _users(directory: Directory, who: str) -> list[str]:
+    """A group's members, or the user."""
+    return [one.user_id for one in directory.memberships if one.group_id == who] if _is_group(directory, who) else [who]
+
+
+def _is_group(directory: Directory, who: str) -> bool:
+    return who in directory.things["groups"]
+
+
+def _fits(directory: Directory, grant: RoleGrant, wanted: dict[str, str | None]) -> bool:
+    facts = {_kind(directory, grant): grant.user_id, "role": grant.role_id, grant.scope.kind: grant.scope.id}
     return all(facts.get(name) == value for name, value in wanted.items() if value is not None)
 
 
@@ -79,8 +96,13 @@ def _shown(directory: Directory, grant: RoleGrant, names: bool) -> dict[str, Jso
     scope: dict[str, Json] = {"system": {"all": True}}
     if grant.scope.kind != ScopeKind.SYSTEM:
         scope = {grant.scope.kind: _named(directory, f"{grant.scope.kind}s", grant.scope.id, names)}
-    return {"user": _named(directory, "users", grant.user_id, names),
+    plural = _kind(directory, grant)
+    return {plural[:-1]: _named(directory, plural, grant.user_id, names),
             "role": _named(directory, "roles", grant.role_id, names), "scope": scope, "links": {}}
+
+
+def _kind(directory: Directory, grant: RoleGrant) -> str:
+    return "groups" if _is_group(directory, grant.user_id) else "users"
 
 
 def _named(directory: Directory, plural: str, thing_id: str, names: bool) -> dict[str, Json]:
@@ -93,10 +115,11 @@ def _named(directory: Directory, plural: str, thing_id: str, names: bool) -> dic
 
 
 def _rows(where: str) -> Iterable[FakeRoute[Directory]]:
-    path = f"{where}/users/{{user_id}}/roles"
-    yield FakeRoute("GET", path, list_given, admin)
-    for method, handler in (("PUT", give), ("GET", look), ("DELETE", take)):
-        yield FakeRoute(method, f"{path}/{{role_id}}", handler, admin, 204)
+    for plural, name in WHO:
+        path = f"{where}/{plural}/{{{name}}}/roles"
+        yield FakeRoute("GET", path, list_given, admin)
+        for method, handler in (("PUT", give), ("GET", look), ("DELETE", take)):
+            yield FakeRoute(method, f"{path}/{{role_id}}", handler, admin, 204)
 
 
 ROUTES: tuple[FakeRoute[Directory], ...] = (

@@ -47,6 +47,35 @@ def show(kind: IdentityKind) -> Operation:
     return run
 
 
+def show_project(directory: Directory, call: FakeCall) -> Json:
+    """GET of one, with the projects above it (``parents_as_list``, ``parents_as_ids``) and below it (``subtree_as_..``)
+    where the query asks for them. 404."""
+    projects = directory.things["projects"]
+    project = directory.get("projects", call.named["project_id"])
+    below = {key: [one["id"] for one in projects.values() if one["parent_id"] == key] for key in projects}
+    found = {"project": shown(call, "projects", project)}
+    for name, ids in (("parents", _above(projects, project)), ("subtree", _tree(below, project["id"]))):
+        if f"{name}_as_ids" in call.http.GET:
+            found["project"][name] = ids
+        elif f"{name}_as_list" in call.http.GET:
+            found["project"][name] = [{"project": shown(call, "projects", projects[one])} for one in _flat(ids)]
+    return found
+
+
+def _above(projects: Mapping[str, Mapping[str, Json]], project: Mapping[str, Json]) -> Json:
+    """Of ids, from the nearest; the domain at the end is no project. None without any."""
+    parent = projects.get(project["parent_id"] or "")
+    return {parent["id"]: _above(projects, parent)} if parent else None
+
+
+def _tree(below: Mapping[str, list[str]], top: str) -> Json:
+    return {one: _tree(below, one) for one in below[top]} or None
+
+
+def _flat(ids: Json) -> list[str]:
+    return [] if ids is None else [one for key, inside in ids.items() for one in (key, *_flat(inside))]
+
+
 def update(kind: IdentityKind) -> Operation:
     """PATCH. 400, 404, 409."""
     def run(directory: Directory, call: FakeCall) -> Json:
@@ -78,11 +107,6 @@ def projects_of_user(directory: Directory, call: FakeCall) -> Json:
     """GET /v3/users/{user_id}/projects: where the user has a role."""
     user_id = directory.get("users", call.named["user_id"])["id"]
     return page(call, "projects", scoped(directory, user_id, ScopeKind.PROJECT))
-
-
-def no_groups(directory: Directory, call: FakeCall) -> Json:
-    """GET /v3/users/{user_id}/groups: nobody is in a group here."""
-    return page(call, "groups", [])
 
 
 def scoped(directory: Directory, user_id: str, kind: str) -> Iterable[dict[str, Json]]:
@@ -133,7 +157,8 @@ def _rows(kind: IdentityKind) -> Iterable[FakeRoute[Directory]]:
     one = f"{path}/{{{_parameter(kind)}}}"
     yield FakeRoute("GET", path, list_all(kind), admin)
     yield FakeRoute("POST", path, create(kind), admin, 201)
-    yield FakeRoute("GET", one, show(kind), SHOW_RULES.get(kind.plural, admin))
+    shows = show_project if kind.plural == "projects" else show(kind)
+    yield FakeRoute("GET", one, shows, SHOW_RULES.get(kind.plural, admin))
     yield FakeRoute("PATCH", one, update(kind), admin)
     yield FakeRoute("DELETE", one, delete(kind), admin, 204)
 
@@ -142,5 +167,4 @@ ROUTES: tuple[FakeRoute[Directory], ...] = (
     *(row for kind in KINDS for row in _rows(kind)),
     FakeRoute("POST", "/v3/users/{user_id}/password", set_own_password, owner, 204),
     FakeRoute("GET", "/v3/users/{user_id}/projects", projects_of_user, owner_or_admin),
-    FakeRoute("GET", "/v3/users/{user_id}/groups", no_groups, owner_or_admin),
 )

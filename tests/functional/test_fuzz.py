@@ -23,6 +23,7 @@ from hypothesis.errors import InvalidArgument
 from nova.api import openapi
 from tests.functional.client import IMAGE, Client, Refused
 from tests.functional.cloud import Cloud, Plan
+from tests.functional.whole import usually
 
 pytestmark = pytest.mark.in_turn(2, 5)
 
@@ -43,7 +44,7 @@ SHORT = settings(max_examples=EXAMPLES, database=None, deadline=None, phases=[Ph
 @pytest.fixture(scope="module")
 def cloud(make_cloud) -> Cloud:
     quota = {"instances": 20, "cores": 20, "ram": 20000}
-    return make_cloud(Plan(computes=1, consoles=True, options={"quota": quota})).start()
+    return make_cloud(usually(Plan(computes=1, consoles=True, options={"quota": quota}))).start()
 
 
 class Fuzz:

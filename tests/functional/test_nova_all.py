@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
-import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -15,55 +13,11 @@ from typing import Any
 import pytest
 import requests
 import yaml
-from keystoneauth1 import adapter
 from keystoneauth1 import exceptions as refused
 
-from nova.testing.running import NotReady, RunningCloud
+from nova.testing.running import RunningCloud
 from tests.functional.backends import wait_until
-
-TOP = Path(__file__).resolve().parents[2]
-LATEST = "latest"
-
-
-class Compute:
-    """A user's compute API."""
-
-    def __init__(self, cloud: RunningCloud, user: str = "demo", project: str | None = None) -> None:
-        self.http = adapter.Adapter(cloud.session(user, project), service_type="compute",
-                                    default_microversion=LATEST)
-        self.images = adapter.Adapter(cloud.session(user, project), service_type="image")
-
-    def get(self, path: str) -> Any:
-        return self.http.get(path).json()
-
-    def create(self, name: str, fault: str = "") -> str:
-        """The new server's id."""
-        image = self.images.get("/v2/images?name=tiny").json()["images"][0]["id"]
-        headers = {"X-Nova-All-Fail": fault} if fault else {}
-        return str(self.http.post("/servers", json={"server": {
-            "name": name, "imageRef": image, "flavorRef": "1", "networks": "auto"}}, headers=headers
-            ).json()["server"]["id"])
-
-    def settled(self, uuid: str, status: str) -> dict[str, Any]:
-        def look() -> Any:
-            server = self.get(f"/servers/{uuid}")["server"]
-            return server if server["status"] == status and not server["OS-EXT-STS:task_state"] else None
-        return dict(wait_until(f"{uuid} is {status}", look, 30, 0.1))
-
-
-@contextlib.contextmanager
-def refusing(kind: type[refused.HttpError], words: str) -> Iterator[None]:
-    """The block is answered so: keystoneauth reads no messages of the compute API's own form."""
-    with pytest.raises(kind) as raised:
-        yield
-    assert words in raised.value.response.text
-
-
-def until_down(compute: Compute, host: str, state: str = "down") -> None:
-    def look() -> bool:
-        services = compute.get("/os-services?binary=nova-compute")["services"]
-        return any(one["host"] == host and one["state"] == state for one in services)
-    wait_until(f"{host} is {state}", look, 40, 0.2)
+from tests.functional.nova_all import TOP, Compute, refusing, until_down
 
 
 @pytest.fixture(scope="module")
@@ -171,6 +125,15 @@ def test_boot_when_the_header_says_so_then_this_server_fails_and_the_next_one_ru
     demo.settled(demo.create("fine"), "ACTIVE")
 
 
+def test_boot_when_the_request_with_the_header_is_refused_then_no_other_server_fails(demo: Compute, admin: Compute
+                                                                                     ) -> None:
+    with refusing(refused.BadRequest, "flavorRef"):
+        demo.http.post("/servers", json={"server": {"name": "shared-name", "flavorRef": {}}},
+                       headers={"X-Nova-All-Fail": "boot"})
+    assert faults_of(admin) == []
+    admin.settled(admin.create("shared-name"), "ACTIVE")
+
+
 def test_boot_when_armed_for_a_name_then_only_servers_of_that_name_fail(cloud: RunningCloud, demo: Compute, healed
                                                                         ) -> None:
     cloud.fail("boot", name="bad-*", times=2)
@@ -247,94 +210,16 @@ def test_faults_when_a_tenant_orders_one_then_403_and_none_is_armed(cloud: Runni
     assert cloud.session("demo").get(faults(cloud)).json() == {"faults": []}
 
 
+def faults_of(admin: Compute) -> Any:
+    address = admin.http.get_endpoint().replace("/v2.1", "/nova-all/faults")
+    return requests.get(address, headers={"X-Auth-Token": admin.http.get_token()}, timeout=10).json()["faults"]
+
+
 def faults(cloud: RunningCloud) -> str:
     return cloud.auth_url.replace("/identity/v3", "/nova-all/faults")
 
 
-# --- its life
-
-
-def test_cloud_when_it_is_killed_and_started_again_then_all_is_there(tmp_path: Path) -> None:
-    kept = ("--state", str(tmp_path))
-    with RunningCloud(more=kept) as first:
-        demo = Compute(first)
-        uuid = demo.create("survivor")
-        demo.settled(uuid, "ACTIVE")
-        project = first.session("admin").post("/v3/projects", json={"project": {"name": "kept"}},
-                                              endpoint_filter={"service_type": "identity"}).json()["project"]["id"]
-        image = demo.images.post("/v2/images", json={"name": "mine", "disk_format": "raw",
-                                                     "container_format": "bare"}).json()["id"]
-        demo.images.put(f"/v2/images/{image}/file", data=b"x" * 1000,
-                        headers={"Content-Type": "application/octet-stream"})
-        password = first.password
-        first.kill()
-    with RunningCloud(more=kept) as second:
-        assert second.password == password
-        demo = Compute(second)
-        assert demo.settled(uuid, "ACTIVE")["name"] == "survivor"
-        demo.http.post(f"/servers/{uuid}/action", json={"reboot": {"type": "HARD"}})
-        demo.settled(uuid, "ACTIVE")
-        names = second.session("admin").get("/v3/projects", endpoint_filter={"service_type": "identity"}).json()
-        assert project in {one["id"] for one in names["projects"]}
-        assert demo.images.get(f"/v2/images/{image}/file").content == b"x" * 1000
-
-
-def test_cloud_when_it_is_killed_in_the_middle_of_a_boot_then_the_next_start_ends_it(tmp_path: Path) -> None:
-    kept = ("--state", str(tmp_path))
-    with RunningCloud(hosts=1, speed=5, more=kept) as first:
-        uuid = Compute(first).create("half")
-        wait_until("it is being built", lambda: any(tmp_path.glob("host1/building/*")), 20)
-        first.kill()
-    with RunningCloud(hosts=1, more=kept) as second:
-        Compute(second).settled(uuid, "ACTIVE")
-
-
-def test_seed_when_it_is_the_same_then_so_are_all_ids() -> None:
-    def ids() -> list[str]:
-        with RunningCloud(seed=7, demo=True) as seeded:
-            boss = Compute(seeded, "admin")
-            servers = boss.get("/servers?all_tenants=1&sort_key=display_name")["servers"]
-            return [one["id"] for one in servers] + [
-                one["id"] for one in boss.images.get("/v2/images").json()["images"]]
-    first = ids()
-    assert len(first) >= 12 and first == ids()
-
-
-def test_demo_when_wanted_then_there_are_projects_servers_and_images_to_look_at() -> None:
-    with RunningCloud(demo=True) as shown:
-        boss = Compute(shown, "admin")
-        servers = wait_until("all are settled", lambda: _settled(boss), 30)
-        assert {one["status"] for one in servers} == {"ACTIVE", "PAUSED", "SHUTOFF", "SHELVED_OFFLOADED"}
-        assert len({one["tenant_id"] for one in servers}) == 3
-        assert Compute(shown, "alice", "shop").get("/servers")["servers"]
-
-
-def _settled(boss: Compute) -> Any:
-    servers = boss.get("/servers/detail?all_tenants=1")["servers"]
-    return servers if all(one["OS-EXT-STS:task_state"] is None for one in servers) and \
-        "SHELVED_OFFLOADED" in {one["status"] for one in servers} else None
-
-
-def test_end_when_asked_then_nothing_is_left(tmp_path: Path) -> None:
-    with RunningCloud() as running:
-        folder = Path(re.search(r"the log: (\S+) \(removed at the end\)", running.said)[1])  # type: ignore[index]
-        assert folder.is_dir()
-    assert not folder.exists()
-
-
-def test_end_when_the_starter_is_gone_then_the_cloud_ends_too(tmp_path: Path) -> None:
-    script = ("import os, sys\nfrom nova.testing.running import RunningCloud\ncloud = RunningCloud()\n"
-              "print(cloud.pid, flush=True)\nos.kill(os.getpid(), 9)")
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, cwd=TOP)
-    assert done.stdout, done.stderr
-    pid = int(done.stdout)
-    wait_until("it has ended", lambda: not Path(f"/proc/{pid}/cmdline").exists()
-               or not Path(f"/proc/{pid}/cmdline").read_bytes(), 15)
-
-
-def test_state_when_another_cloud_has_it_then_the_start_is_refused(tmp_path: Path) -> None:
-    with RunningCloud(more=("--state", str(tmp_path))), pytest.raises(NotReady, match="another nova-all uses"):
-        RunningCloud(more=("--state", str(tmp_path)))
+# --- its command line
 
 
 def test_state_when_it_can_not_be_made_then_exit_code_2_says_so(tmp_path: Path) -> None:
@@ -355,21 +240,3 @@ def test_port_when_it_is_in_use_then_exit_code_2_says_what_to_do(cloud: RunningC
 def test_command_line_when_a_word_is_wrong_then_exit_code_2_names_it(words: tuple[str, ...], said: str) -> None:
     done = run("--port", "0", *words)
     assert done.returncode == 2 and said in done.stderr and "Traceback" not in done.stderr
-
-
-def test_config_file_when_given_then_it_stands_above_what_nova_all_chooses(tmp_path: Path) -> None:
-    (tmp_path / "mine.conf").write_text("[quota]\ninstances = 1\n")
-    with RunningCloud(more=("--config-file", str(tmp_path / "mine.conf"))) as small:
-        demo = Compute(small)
-        demo.create("first")
-        with refusing(refused.Forbidden, "Quota"):
-            demo.create("second")
-
-
-def test_signal_when_ctrl_c_then_exit_code_0(tmp_path: Path) -> None:
-    running = subprocess.Popen([sys.executable, "-m", "nova.cmd.all", "--port", "0"], stdout=subprocess.PIPE,
-                               text=True, cwd=TOP, stdin=subprocess.DEVNULL)
-    assert running.stdout
-    assert "The cloud is ready" in running.stdout.readline()
-    running.send_signal(signal.SIGINT)
-    assert running.wait(10) == 0

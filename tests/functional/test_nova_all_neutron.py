@@ -14,7 +14,8 @@ from keystoneauth1 import adapter
 from nova.testing.running import RunningCloud
 from tests.functional.backends import wait_until
 from tests.functional.clients import VENV
-from tests.functional.test_nova_all import Compute, run
+from tests.functional.nova_all import Compute
+from tests.functional.test_nova_all import run
 
 NEUTRON = ("--networking", "neutron")
 

@@ -79,8 +79,9 @@ def judge(results: Sequence[Result], names: list[str]) -> Outcome:
     return Outcome(tuple(passed), failed, skipped)
 
 
-def reason(result: Result) -> str:
-    """Why it did not pass, on one line: the exception at the end of its traceback, and the last request it made."""
+def reason(result: Result, chars: int | None = REASON_CHARS) -> str:
+    """Why it did not pass, on one line: the exception at the end of its traceback, and the last request it made. The
+    first so many characters of it."""
     details = result["details"]
     if result["status"] == "success":
         return ""
@@ -89,5 +90,5 @@ def reason(result: Result) -> str:
     trace = next((text for name, text in details.items() if name.startswith("traceback")), "")
     told = next(iter(ERROR.findall(trace)[-1:]), "")
     last = [match["words"] for text in details.values() for match in REQUEST.finditer(text)][-1:]
-    return " ".join(f"{told or result['status']} {' '.join(f'[last request: {word}]' for word in last)}".split())[
-        :REASON_CHARS]
+    words = f"{told or result['status']} {' '.join(f'[last request: {word}]' for word in last)}"
+    return " ".join(words.split())[:chars]

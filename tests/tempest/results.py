@@ -20,7 +20,8 @@ def main() -> None:
 
     result = testtools.StreamToDict(keep)
     result.startTestRun()
-    subunit.ByteStreamToStreamResult(sys.stdin.buffer).run(result)
+    # tests that print do so in between
+    subunit.ByteStreamToStreamResult(sys.stdin.buffer, non_subunit_name="stdout").run(result)
     result.stopTestRun()
     json.dump(found, sys.stdout)
 

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from nova import concurrency, http_server
+from nova import concurrency, errors, http_server
 from nova.clients import session
 from nova.cmd import api, console_proxy, imageproxy
 from nova.cmd.compute import Compute
@@ -34,6 +34,8 @@ from nova.console import kinds
 from nova.imageproxy.seen import SeenRequests
 from nova.model.base import Library
 from nova.monitoring.health import Vitals
+from nova.rpc.buses import control_bus
+from nova.rpc.contracts.conductor import ConductorRPC
 from nova.rpc.in_process import exchange
 from nova.testing.identity import FakeKeystone
 from nova.testing.images import FakeGlance
@@ -61,8 +63,8 @@ class Doors(NamedTuple):
             door = self.consoles.get(program)
             return f"{scheme}://{host}:{door.getsockname()[1]}" if door else ""
         return CloudAddresses(f"http://{host}:{self.apis.getsockname()[1]}", self.metadata.getsockname()[1],
-                         url(kinds.NOVNC.binary, "http"), url(kinds.SERIAL.binary, "ws"),
-                         self.image_proxy.getsockname()[1], plan.networking)
+                              url(kinds.NOVNC.binary, "http"), url(kinds.SERIAL.binary, "ws"),
+                              self.image_proxy.getsockname()[1], plan.networking)
 
 
 def open_doors(plan: Plan) -> Doors:
@@ -105,7 +107,8 @@ class WholeCloud:
         for program, door in self.doors.consoles.items():
             parts = console_proxy.ProxyParts(self.options, kinds.KINDS[program])
             self._begin(console_proxy.Proxy(self.options, parts, door))
-        Furniture(self).furnish()
+        conductor = control_bus(self.options, CONTROLLER).client(ConductorRPC)
+        Furniture(self.plan, self.addresses, self.keystone, self.glance, conductor).furnish(self.is_own_identity)
         self.tell(self)
 
     def _begin(self, part: Library) -> None:
@@ -134,8 +137,11 @@ class WholeCloud:
             kept.append((self.neutron, "networks"))
             self.front.below["network"] = self.neutron
         for fake, file in kept:
-            if not fake.keep_in(self.home.path / file):
-                fake.save()
+            try:
+                if not fake.keep_in(self.home.path / file):
+                    fake.save()
+            except ValueError as error:
+                raise errors.service.CanNotStart(reason=str(error)) from None
         self.front.below |= {"identity": self.keystone, "image": self.glance,
                              "nova-all": FaultService(self.faults, self.keystone.identify)}
         exchange(self.options.hosts_transport_url).intercept = self.faults.intercept

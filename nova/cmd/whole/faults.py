@@ -23,7 +23,17 @@ from nova.cmd.whole.hosts import PretendedHost
 from nova.model.base import Json
 from nova.rpc.bus import Asking, names_of
 from nova.rpc.contracts.conductor import ConductorRPC
-from nova.testing.service import FakeAnswer, FakeCall, FakeError, FakeRoute, FakeService, Identify, admin, authenticated
+from nova.testing.service import (
+    LARGEST_BODY,
+    FakeAnswer,
+    FakeCall,
+    FakeError,
+    FakeRoute,
+    FakeService,
+    Identify,
+    admin,
+    authenticated,
+)
 from nova.virt.fake.knobs import Block, Knobs
 
 HEADER = "HTTP_X_NOVA_ALL_FAIL"
@@ -74,6 +84,10 @@ class Faults:
         with self._lock:
             self._armed.append(fault)
 
+    def _disarm(self, fault: ArmedFault) -> None:
+        with self._lock:
+            self._armed = [one for one in self._armed if one is not fault]
+
     def kill(self, name: str) -> None:
         """The host is gone at once. NotFound."""
         if name not in self.hosts:
@@ -102,13 +116,20 @@ class Faults:
             if kind not in OF_REQUESTS:
                 return _refused(start_response, f"X-Nova-All-Fail: {kind!r} is none of {', '.join(OF_REQUESTS)}.")
             fault = ArmedFault(kind, _name_of_server(environ)) if kind == BOOT else ArmedFault(kind)
+            statuses: list[str] = []
+
+            def start(status: str, headers: Json, *more: Json) -> Json:
+                statuses.append(status)
+                return start_response(status, headers, *more)
             if kind == BOOT:
                 self.arm(fault)
             token = self._own.set(fault)
             try:
-                return application(environ, start_response)
+                return application(environ, start)
             finally:
                 self._own.reset(token)
+                if not statuses or statuses[-1] >= "3":  # there is no server: nobody else's shall fail
+                    self._disarm(fault)
         return call
 
     def intercept(self, asking: Asking) -> None:
@@ -168,7 +189,7 @@ class FaultKnobs(Knobs):
 
 def _name_of_server(environ: WSGIEnvironment) -> str:
     """That the request gives a new server, as a pattern; the application finds the body as it was."""
-    body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
+    body = environ["wsgi.input"].read(min(int(environ.get("CONTENT_LENGTH") or 0), LARGEST_BODY))
     environ["wsgi.input"] = io.BytesIO(body)
     try:
         return glob.escape(str(json.loads(body)["server"]["name"]))

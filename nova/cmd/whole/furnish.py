@@ -7,24 +7,22 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from keystoneauth1 import adapter, session
 from keystoneauth1.identity import v3
 
 from nova import concurrency, context, errors
-from nova.cmd.whole.settings import CONTROLLER, PUBLIC
+from nova.cmd.whole.plan import NEUTRON, Plan
+from nova.cmd.whole.settings import PUBLIC, CloudAddresses
 from nova.model.base import Json, Library, Scope
 from nova.model.flavors import FlavorQuery, NewFlavor
 from nova.model.floating import FloatingRange
 from nova.model.networks import NewNetwork
-from nova.rpc.bus import control_bus
 from nova.rpc.contracts.conductor import ConductorRPC
-from nova.testing.identity import NewUser
+from nova.testing.identity import FakeKeystone, NewUser
+from nova.testing.images import FakeGlance
 from nova.testing.service import TokenOwner
-
-if TYPE_CHECKING:
-    from nova.cmd.whole.cloud import WholeCloud
 
 IMAGE, PART = "tiny", 1024 ** 2
 FLOATING = FloatingRange(ip_range="172.24.4.0/25", pool="public", interface="lo")
@@ -92,32 +90,33 @@ DEMO_SERVERS = (
 class Furniture:
     """Brings what is missing into a cloud that runs."""
 
-    def __init__(self, cloud: WholeCloud) -> None:
-        self.cloud = cloud
-        self._conductor: ConductorRPC = control_bus(cloud.options, CONTROLLER).client(ConductorRPC)
+    def __init__(self, plan: Plan, addresses: CloudAddresses, keystone: FakeKeystone, glance: FakeGlance,
+                 conductor: ConductorRPC) -> None:
+        self.plan, self.addresses, self.keystone, self.glance = plan, addresses, keystone, glance
+        self._conductor = conductor
 
-    def furnish(self) -> None:
+    def furnish(self, is_own_identity: bool) -> None:
         """What every cloud has; then the demonstration, if it is wanted and we know its users."""
         with context.entered(context.internal()):
             self._flavors(FLAVORS)
-            if not self.cloud.has_neutron:
+            if self.plan.networking != NEUTRON:
                 self._networks(NETWORKS)
-        if not self.cloud.is_own_identity:
+        if not is_own_identity:
             return
-        if self.cloud.has_neutron:
+        if self.plan.networking == NEUTRON:
             self._neutron(NEUTRON_NETWORKS, ROUTERS)
         self._image(IMAGE)
-        if self.cloud.plan.demo:
+        if self.plan.demo:
             self._demonstrate()
 
     def _demonstrate(self) -> None:
         with context.entered(context.internal()):
             self._flavors(DEMO_FLAVORS)
-            if not self.cloud.has_neutron:
+            if self.plan.networking != NEUTRON:
                 self._networks(DEMO_NETWORKS)
         for user in DEMO_USERS:
-            self.cloud.keystone.add_user(user, self.cloud.password)
-        if self.cloud.has_neutron:
+            self.keystone.add_user(user, self.keystone.password)
+        if self.plan.networking == NEUTRON:
             self._neutron(DEMO_NEUTRON_NETWORKS, ())
         for name in DEMO_IMAGES:
             self._image(name)
@@ -161,10 +160,10 @@ class Furniture:
         client.put(f"/v2.0/routers/{made}/add_router_interface", json={"subnet_id": inside["subnets"][0]})
 
     def _image(self, name: str) -> None:
-        glance, file = self.cloud.glance, self.cloud.plan.image
+        glance, file = self.glance, self.plan.image
         if any(image["name"] == name for image in glance.state.images.values()):
             return
-        project = self.cloud.keystone.directory.by_name("projects", "admin", "default")
+        project = self.keystone.directory.by_name("projects", "admin", "default")
         assert project is not None
         owner = TokenOwner("admin", project["id"], frozenset({"admin"}))
         parts = _parts(file) if file else iter([f"{name}: not a real disk\n".encode()])
@@ -173,15 +172,15 @@ class Furniture:
 
     def _client(self, user: str, project: str, service: str = "compute") -> adapter.Adapter:
         """Of an API of the cloud."""
-        auth = v3.Password(self.cloud.addresses.catalog["identity"], username=user, password=self.cloud.password,
+        auth = v3.Password(self.addresses.catalog["identity"], username=user, password=self.keystone.password,
                            project_name=project, user_domain_id="default", project_domain_id="default")
-        return adapter.Adapter(session.Session(auth), endpoint_override=self.cloud.addresses.catalog[service])
+        return adapter.Adapter(session.Session(auth), endpoint_override=self.addresses.catalog[service])
 
     def _servers(self, project: str, wanted: tuple[DemoServer, ...]) -> None:
         """They are built side by side; then each is brought to its state."""
         client = self._client(OWNERS[project], project)
         present = {server["name"]: server["id"] for server in client.get("/servers").json()["servers"]}
-        image = next(image_id for image_id, one in self.cloud.glance.state.images.items() if one["name"] == "debian-12")
+        image = next(image_id for image_id, one in self.glance.state.images.items() if one["name"] == "debian-12")
         flavors = {flavor["name"]: flavor["id"] for flavor in client.get("/flavors").json()["flavors"]}
         network = next(one["id"] for one in client.get("/os-networks").json()["networks"]
                        if one["label"] == PRIVATE)

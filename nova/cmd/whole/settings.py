@@ -9,7 +9,7 @@ from typing import NamedTuple
 from nova.cmd.whole.home import Home, write
 from nova.cmd.whole.plan import LIBVIRT, NEUTRON, Plan
 from nova.console import kinds
-from nova.rpc.bus import IN_PROCESS
+from nova.rpc.buses import IN_PROCESS
 
 CONTROLLER = "controller"
 FILE, LOG_FILE = "nova.conf", "nova-all.log"

@@ -39,7 +39,7 @@ class Aggregates:
     def create_aggregate(self, new: NewAggregate) -> Aggregate:
         """aggregate.NameTaken, aggregate.BadZone. A zone becomes metadata of it, under the key
         ``availability_zone``."""
-        self._check_zone_name(new.availability_zone)
+        _check_zone_name(new.availability_zone)
 
         def write(tx: Connection) -> Aggregate:
             aggregates.changing(tx)
@@ -70,9 +70,11 @@ class Aggregates:
 
     def add_aggregate_host(self, aggregate_id: int, host: str) -> Aggregate:
         """aggregate.NotFound; host.NotFound: it has no nova-compute; aggregate.HostExists, aggregate.HostInZone,
-        aggregate.PinnedServers. Schedulers hear of it after the commit."""
+        aggregate.PinnedServers; aggregate.BadZone for a zone that has no hosts. Schedulers hear of it after the
+        commit."""
         def write(tx: Connection, cell: Connection, aggregate: Aggregate) -> None:
             self._check_host(cell, host)
+            self._check_has_hosts(aggregate.zone)
             if host in aggregate.hosts:
                 raise errors.aggregate.HostExists(id=aggregate.id, host=host)
             zone = aggregates.zones(tx, [host]).get(host)
@@ -123,9 +125,10 @@ class Aggregates:
     def _check_new_zone(self, tx: Connection, cell: Connection, aggregate: Aggregate, zone: str | None) -> None:
         """aggregate.BadZone, aggregate.SecondZone, or aggregate.HasServers: the zone of this aggregate's hosts must not
         become this one."""
-        self._check_zone_name(zone)
+        _check_zone_name(zone)
         if not aggregate.hosts:
             return
+        self._check_has_hosts(zone)
         if zone is not None:
             for host, other in sorted(aggregates.zones(tx, aggregate.hosts, but=aggregate.id).items()):
                 if other != zone:
@@ -134,14 +137,11 @@ class Aggregates:
         if busy:
             raise errors.aggregate.HasServers(id=aggregate.id, hosts=", ".join(busy[:5]) + ", ..." * (len(busy) > 5))
 
-    def _check_zone_name(self, zone: str | None) -> None:
-        internal = self.deps.settings.internal_service_availability_zone
-        if zone is None:
-            return
-        if not zone.strip() or ":" in zone:
-            raise errors.aggregate.BadZone(zone=zone, reason="a zone's name has characters, and no colon among them")
-        if zone.strip() == internal:
-            raise errors.aggregate.BadZone(zone=zone, reason="it is the zone of control daemons "
+    def _check_has_hosts(self, zone: str | None) -> None:
+        """An aggregate may have the internal zone's name, as clients' own tests give it one; compute hosts would be
+        lost in it."""
+        if zone is not None and zone.strip() == self.deps.settings.internal_service_availability_zone:
+            raise errors.aggregate.BadZone(zone=zone, reason="no compute host can be in the zone of control daemons "
                                            "([DEFAULT]internal_service_availability_zone)")
 
     @staticmethod
@@ -218,3 +218,8 @@ def _on_host(deps: Deps, host: str, images: Sequence[Image], progress: announce.
     ready = [one.image_id for one in results if one.state in ("cached", "existing")]
     progress.host_done(host, ready, [one.image_id for one in results if one.image_id not in ready])
     return len(ready) == len(results)
+
+
+def _check_zone_name(zone: str | None) -> None:
+    if zone is not None and (not zone.strip() or ":" in zone):
+        raise errors.aggregate.BadZone(zone=zone, reason="a zone's name has characters, and no colon among them")

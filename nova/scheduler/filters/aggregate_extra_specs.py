@@ -11,8 +11,10 @@ from collections.abc import Iterator
 from nova.model.scheduling import PlacementRequest
 from nova.scheduler import operators
 from nova.scheduler.filters import Filter
-from nova.scheduler.filters.compute_capabilities import OTHERS
 from nova.scheduler.views import HostView
+
+#: Specs without a namespace that are about something else.
+OTHERS = frozenset({"group_policy", "hide_hypervisor_id"})
 
 SCOPE = "aggregate_instance_extra_specs:"
 

@@ -1,7 +1,7 @@
 """ComputeCapabilitiesFilter: the host's facts meet the flavor's extra specs.
 
-Meant are specs named ``capabilities:NAME`` and those without a namespace. A fact inside another one is named with
-more colons (``capabilities:cpu_info:vendor``).
+Meant are specs named ``capabilities:NAME``, and those without a namespace whose name is a fact of the host: another
+name is somebody's note. A fact inside another one is named with more colons (``capabilities:cpu_info:vendor``).
 """
 
 from __future__ import annotations
@@ -17,9 +17,6 @@ from nova.scheduler.filters import Filter
 from nova.scheduler.views import HostView
 
 SCOPE = "capabilities"
-
-#: Specs without a namespace that are about something else.
-OTHERS = frozenset({"group_policy", "hide_hypervisor_id"})
 
 #: Facts that depend on ``host.facts`` alone.
 _STATIC: dict[str, Callable[[HostView], object]] = {
@@ -82,6 +79,8 @@ class ComputeCapabilitiesFilter(Filter):
             if not name:
                 continue
             value = _value(host, name)
+            if value is _MISSING and ":" not in key:
+                continue
             if value is _MISSING:
                 return f"no capability {':'.join(name)}"
             if not operators.meets(value, wanted):
@@ -93,7 +92,7 @@ def _name(key: str) -> list[str]:
     """The fact that an extra spec is about, as a path; empty when the spec is another filter's."""
     scope, *path = key.split(":")
     if not path:
-        return [] if scope in OTHERS else [scope]
+        return [scope]
     return path if scope == SCOPE else []
 
 

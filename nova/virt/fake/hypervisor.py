@@ -88,7 +88,7 @@ class FakeHypervisor:
         return PowerState(guest.power_state) if guest is not None and guest.defined else None
 
     def take_time(self) -> None:
-        """As much as a boot shall."""
+        """As much as a boot shall, or what else a client may want to see under way."""
         if self.options.boot_delay:
             concurrency.sleep(self.options.boot_delay)
 

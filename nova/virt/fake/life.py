@@ -111,6 +111,7 @@ class FakeAgent(Part):
         state = PowerState(self._hypervisor.defined(server_uuid).power_state)
         if state != PowerState.RUNNING:
             raise errors.guest.WrongPower(uuid=server_uuid, state=state.name)
+        self._hypervisor.take_time()
         with self._hypervisor.changed(server_uuid) as guest:
             guest.passwords = {**guest.passwords, user: password}
 

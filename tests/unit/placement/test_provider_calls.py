@@ -200,7 +200,7 @@ def test_inventory_when_a_field_is_wrong_then_400_names_it(client: PlacementClie
 
 def test_aggregates_are_a_list_and_from_1_19_an_object_with_the_generation(client: PlacementClient) -> None:
     path = f"/resource_providers/{client.provider('one')}/aggregates"
-    assert client.put(path, [A, B.upper()], version="1.18").json == {"aggregates": [A, B]}
+    assert client.put(path, [A, B], version="1.18").json == {"aggregates": [A, B]}
     assert client.get(path, version="1.19").json == {"aggregates": [A, B], "resource_provider_generation": 0}
     assert client.put(path, {"aggregates": [A], "resource_provider_generation": 1}).status_int == 409
     assert client.put(path, {"aggregates": [A], "resource_provider_generation": 0}).json == {
@@ -208,6 +208,15 @@ def test_aggregates_are_a_list_and_from_1_19_an_object_with_the_generation(clien
     for wrong, version in ((["x"], "1.1"), ([A, A], "1.1"), ({"aggregates": []}, "1.18"), ([A], "1.19"),
                            ({"aggregates": []}, "1.19")):
         assert client.put(path, wrong, version=version).status_int == 400
+
+
+def test_aggregates_when_spelled_without_dashes_then_answers_and_filters_spell_them_so(client: PlacementClient) -> None:
+    provider, plain = client.provider("one"), B.replace("-", "")
+    path = f"/resource_providers/{provider}/aggregates"
+    assert client.put(path, [plain], version="1.18").json == {"aggregates": [plain]}
+    assert client.get(path, version="1.18").json == {"aggregates": [plain]}
+    found = client.get(f"/resource_providers?member_of={plain}").json["resource_providers"]
+    assert [one["uuid"] for one in found] == [provider]
 
 
 # -- traits and classes

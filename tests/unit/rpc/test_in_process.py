@@ -11,7 +11,7 @@ import pytest
 
 from nova import errors
 from nova.rpc import bus as buses
-from nova.rpc.bus import control_bus, hosts_bus
+from nova.rpc.buses import control_bus, hosts_bus
 from nova.rpc.in_process import InProcessBus, exchange
 from nova.rpc.interface import Contract, Timeout, call, cast
 

@@ -97,6 +97,7 @@ CAPABILITIES = {"cpu_info": '{"vendor": "AMD", "topology": {"cores": 8}}', "gpu"
     ({"capabilities:flags": "<all-in> aes avx"}, None),
     ({"capabilities:flags": "<all-in> aes vmx"}, "flags is not <all-in> aes vmx"),
     ({"capabilities:host": "cn1", "gpu": "maybe"}, "gpu is not maybe"),
+    ({"note": "of an operator", "hw:cpu_policy": "dedicated"}, None),
 ])
 def test_compute_capabilities_filter(specs, expected):
     assert refusal(ComputeCapabilitiesFilter(), {"capabilities": CAPABILITIES}, {"extra_specs": specs}) == expected

@@ -128,6 +128,18 @@ def test_own_user_and_project_then_a_member_sees_these_alone(cloud: FakeCloud) -
             own.projects.get(others)
 
 
+def test_project_when_asked_for_its_relatives_then_those_above_and_below_are_shown(cloud: FakeCloud,
+                                                                                   admin: client.Client) -> None:
+    top = admin.projects.create("top", domain="default")
+    middle = admin.projects.create("middle", domain="default", parent=top)
+    low = admin.projects.create("low", domain="default", parent=middle)
+    ids = of(cloud, "GET", f"projects/{middle.id}?parents_as_ids&subtree_as_ids").json()["project"]
+    assert (ids["parents"], ids["subtree"]) == ({top.id: None}, {low.id: None})
+    lists = of(cloud, "GET", f"projects/{top.id}?parents_as_list&subtree_as_list").json()["project"]
+    assert lists["parents"] == [] and [one["project"]["name"] for one in lists["subtree"]] == ["middle", "low"]
+    assert not {"parents", "subtree"} & of(cloud, "GET", f"projects/{top.id}").json()["project"].keys()
+
+
 def test_grant_then_the_user_may_log_in_until_it_is_taken(cloud: FakeCloud, admin: client.Client) -> None:
     project, role = admin.projects.create("new", domain="default"), admin.roles.find(name="member")
     user = admin.users.create("eve", password=PASSWORD)

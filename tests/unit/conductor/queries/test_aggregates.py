@@ -89,7 +89,7 @@ def test_metadata_is_merged_and_null_takes_away(cloud: SmallCloud) -> None:
         "availability_zone": "london", "ssd": "false"}
 
 
-@pytest.mark.parametrize("zone", ["internal", " internal ", "a:b", " "])
+@pytest.mark.parametrize("zone", ["a:b", " "])
 def test_zone_that_can_not_be_one_is_refused(cloud: SmallCloud, zone: str) -> None:
     one = make(cloud, "one")
     for refused in (lambda: make(cloud, "two", zone),
@@ -99,6 +99,18 @@ def test_zone_that_can_not_be_one_is_refused(cloud: SmallCloud, zone: str) -> No
         with pytest.raises(errors.Invalid, match="availability_zone"):
             refused()
     assert [found.zone for found in cloud.control.list_aggregates()] == [None]
+
+
+@pytest.mark.parametrize("zone", ["internal", " internal "])
+def test_zone_when_it_is_the_control_daemons_then_an_aggregate_may_be_named_so_but_has_no_hosts(
+        cloud: SmallCloud, zone: str) -> None:
+    named, full = make(cloud, "one", zone), make(cloud, "two", "london", "a")
+    assert named.zone == zone
+    for refused in (lambda: cloud.control.add_aggregate_host(named.id, "b"),
+                    lambda: cloud.control.set_aggregate_metadata(full.id, {"availability_zone": zone})):
+        with pytest.raises(errors.Invalid, match="zone of control daemons"):
+            refused()
+    assert [(found.zone, found.hosts) for found in cloud.control.list_aggregates()] == [(zone, ()), ("london", ("a",))]
 
 
 def test_delete_is_refused_while_it_has_hosts(cloud: SmallCloud) -> None:

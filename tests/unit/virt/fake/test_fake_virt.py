@@ -128,6 +128,14 @@ def test_boot_when_a_delay_is_set_then_starting_takes_that_long():
     assert time.monotonic() - started >= 0.05
 
 
+def test_password_when_a_delay_is_set_then_changing_it_takes_that_long():
+    fake = make(boot_delay=0.05)
+    server = boot(fake).server_uuid
+    started = time.monotonic()
+    fake.agent.set_password(server, "root", "a word")
+    assert time.monotonic() - started >= 0.05
+
+
 def test_capabilities_when_asked_then_consoles_and_uptime():
     fake = make()
     assert fake.consoles is not None

@@ -1,0 +1,1 @@
+"""Clients that others wrote judge the cloud, unmodified: ``python -m tests.clients``."""
