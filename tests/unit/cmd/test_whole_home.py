@@ -34,6 +34,16 @@ def test_home_when_a_killed_cloud_left_one_then_it_is_removed_and_a_used_one_sta
     assert not left.exists() and used.path.exists()
 
 
+def test_choice_when_another_is_made_for_a_cloud_that_is_there_then_it_can_not_start(tmp_path: Path) -> None:
+    first = Home(tmp_path / "cloud")
+    first.check_choice("networking", "neutron")
+    first.leave()
+    second = Home(tmp_path / "cloud")
+    second.check_choice("networking", "neutron")
+    with pytest.raises(errors.service.CanNotStart, match="was made with --networking neutron"):
+        second.check_choice("networking", "nova")
+
+
 def test_home_when_a_folder_is_named_then_its_files_stay(tmp_path: Path) -> None:
     made = Home(tmp_path / "mine" / "cloud")
     secret = made.secret("password")
