@@ -80,7 +80,7 @@ def _in_query(request: SignedRequest, now: float) -> tuple[str, str, str]:
 def strings_to_sign(request: SignedRequest, date: str) -> tuple[str, ...]:
     """With the path as it was sent, and as it is encoded by the rule."""
     headers = [request.headers.get(name, "").strip() for name in ("content-md5", "content-type")]
-    amz = [f"{name}:{' '.join(request.headers[name].split())}" for name in sorted(request.headers)
+    amz = [f"{name}:{request.headers[name].strip()}" for name in sorted(request.headers)
            if name.startswith("x-amz-")]
     head = "\n".join([request.method, *headers, date, *amz])
     paths = dict.fromkeys((request.path or "/", encoded(decoded(request.path), "/") or "/"))
