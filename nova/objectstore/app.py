@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import email.utils
 import logging
-import time
 from collections.abc import Callable, Iterable
 from http.client import responses
 from typing import NamedTuple
@@ -62,12 +60,15 @@ class S3Application:
             raise
         except Exception as error:
             answer = _refused(error, environ, request_id)
-        headers = [("x-amz-request-id", request_id), ("Server", "nova-objectstore"),
-                   ("Date", email.utils.formatdate(time.time(), usegmt=True)), *answer.headers.items()]
-        if isinstance(answer.body, bytes) and answer.status not in (204, 304) and not is_head:
-            headers.append(("Content-Length", str(len(answer.body))))
-        start_response(f"{answer.status} {responses[answer.status]}", headers)
-        if is_head or answer.status in (204, 304):
+        headers = {"x-amz-request-id": request_id, "Content-Type": "application/xml", **answer.headers}
+        if answer.status in (204, 304):
+            for name in ("Content-Type", "Content-Length"):
+                headers.pop(name, None)
+            answer.body = b""
+        elif isinstance(answer.body, bytes) and not is_head:
+            headers["Content-Length"] = str(len(answer.body))
+        start_response(f"{answer.status} {responses[answer.status]}", list(headers.items()))
+        if is_head:
             return []
         return [answer.body] if isinstance(answer.body, bytes) else answer.body
 

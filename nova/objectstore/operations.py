@@ -276,9 +276,11 @@ def _shown(record: ObjectRecord, query: Mapping[str, str]) -> dict[str, str]:
              if f"response-{name}" in query}
     if any(ord(letter) < 32 for value in kept.values() for letter in value):
         raise S3Error("InvalidArgument", "A header has control characters.")
+    # clients show what stands behind ``x-amz-meta-`` as it comes
+    named = {name if name.startswith("x-amz-") else name.title(): value for name, value in kept.items()}
     return {"ETag": f'"{record.etag}"', "Accept-Ranges": "bytes",
             "Last-Modified": email.utils.formatdate(record.modified, usegmt=True),
-            **{name.title(): value.encode("utf-8", "replace").decode("latin-1") for name, value in kept.items()}}
+            **{name: value.encode("utf-8", "replace").decode("latin-1") for name, value in named.items()}}
 
 
 #: (method, what the path names, sub-resources of the query) -> the operation

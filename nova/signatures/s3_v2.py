@@ -78,12 +78,15 @@ def _in_query(request: SignedRequest, now: float) -> tuple[str, str, str]:
 
 
 def strings_to_sign(request: SignedRequest, date: str) -> tuple[str, ...]:
-    """With the path as it was sent, and as it is encoded by the rule."""
+    """With the path as it was sent, and as it is encoded by the rule; botocore signs a bucket with a slash that it does
+    not send."""
     headers = [request.headers.get(name, "").strip() for name in ("content-md5", "content-type")]
     amz = [f"{name}:{request.headers[name].strip()}" for name in sorted(request.headers)
            if name.startswith("x-amz-")]
     head = "\n".join([request.method, *headers, date, *amz])
-    paths = dict.fromkeys((request.path or "/", encoded(decoded(request.path), "/") or "/"))
+    path = request.path or "/"
+    is_bucket = path.count("/") == 1 and path != "/"
+    paths = dict.fromkeys((path, encoded(decoded(path), "/"), *([f"{path}/"] if is_bucket else ())))
     return tuple(f"{head}\n{path}{query}" for path in paths for query in _subresources(request.query))
 
 

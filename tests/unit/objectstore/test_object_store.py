@@ -315,7 +315,8 @@ KEYS = ["a", "b/1", "b/2", "b/c/3", "d", "e/1", "ü"]
 
 @pytest.mark.parametrize(("asked", "keys", "prefixes", "last"), [
     (ListingAsked(), KEYS, [], None), (ListingAsked("b/"), ["b/1", "b/2", "b/c/3"], [], None),
-    (ListingAsked("b/", "/"), ["b/1", "b/2"], ["b/c/"], None), (ListingAsked("", "/"), ["a", "d", "ü"], ["b/", "e/"], None),
+    (ListingAsked("b/", "/"), ["b/1", "b/2"], ["b/c/"], None),
+    (ListingAsked("", "/"), ["a", "d", "ü"], ["b/", "e/"], None),
     (ListingAsked("", "/", "", 2), ["a"], ["b/"], "b/"), (ListingAsked("", "/", "b/", 2), ["d"], ["e/"], "e/"),
     (ListingAsked("", "/", "e/", 2), ["ü"], [], None), (ListingAsked("", "", "b/2"), KEYS[3:], [], None),
     (ListingAsked("", "", "", 0), [], [], None), (ListingAsked("x"), [], [], None),
