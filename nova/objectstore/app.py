@@ -11,7 +11,7 @@ from wsgiref.types import StartResponse, WSGIEnvironment
 from nova import context
 from nova.objectstore import documents
 from nova.objectstore.content import Content, Identity
-from nova.objectstore.operations import OPERATIONS, Call, Operations, S3Answer
+from nova.objectstore.operations import OPERATIONS, Call, S3Answer, S3Operations
 from nova.objectstore.s3_errors import S3Error
 from nova.objectstore.store import ObjectStore
 from nova.signatures.request import (
@@ -32,7 +32,7 @@ Identify = Callable[[SignedRequest], Identity]
 OVERRIDES = {name for name in SUBRESOURCES if name.startswith("response-")}
 
 
-class Target(NamedTuple):
+class S3Target(NamedTuple):
     """``key`` is empty where a bucket is meant, ``bucket`` where the service is."""
 
     bucket: str
@@ -48,7 +48,7 @@ class S3Application:
     """``identify`` says who made a request, or refuses it."""
 
     def __init__(self, store: ObjectStore, identify: Identify) -> None:
-        self._operations, self._identify = Operations(store), identify
+        self._operations, self._identify = S3Operations(store), identify
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         """As of WSGI. ConnectionError: the client went away within its body."""
@@ -85,7 +85,7 @@ class S3Application:
         return run(self._operations, Call(identity, target.bucket, target.key, query, request.headers, content))
 
 
-def target_of(environ: WSGIEnvironment) -> Target:
+def target_of(environ: WSGIEnvironment) -> S3Target:
     """S3Error: InvalidURI."""
     try:
         path = environ.get("PATH_INFO", "").encode("latin-1").decode("utf-8")
@@ -94,10 +94,10 @@ def target_of(environ: WSGIEnvironment) -> Target:
     bucket, _, key = path.removeprefix("/").partition("/")
     if key and not bucket:
         raise S3Error("InvalidBucketName")
-    return Target(bucket, key)
+    return S3Target(bucket, key)
 
 
-def _operation(method: str, target: Target, query: dict[str, str]) -> Callable[[Operations, Call], S3Answer]:
+def _operation(method: str, target: S3Target, query: dict[str, str]) -> Callable[[S3Operations, Call], S3Answer]:
     """S3Error: MethodNotAllowed; NotImplemented for parts of S3 that there are none of here."""
     asked = frozenset(SUBRESOURCES & set(query)) - OVERRIDES
     run = OPERATIONS.get((method, target.kind, asked))

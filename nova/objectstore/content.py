@@ -5,9 +5,10 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
+import hmac
 import re
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple, Protocol
 
 from nova.objectstore.s3_errors import S3Error
@@ -63,6 +64,12 @@ class _Crc32:
         return self._value.to_bytes(4, "big")
 
 
+#: The checksums that are looked at; clients choose others where they are asked to, and are believed.
+DIGESTS: Mapping[str, Callable[[], _Digest]] = {
+    "sha256": hashlib.sha256, "sha1": lambda: hashlib.sha1(usedforsecurity=False), "crc32": _Crc32}
+_SHA256 = re.compile("[0-9a-f]{64}")
+
+
 class Content:
     """The content of a body, piece by piece; to be kept only when the iteration ends without an error."""
 
@@ -74,12 +81,16 @@ class Content:
             raise S3Error("MissingContentLength")
         self._bounded = _Bounded(source, int(length))
         self._md5 = hashlib.md5(usedforsecurity=False)
-        self._digests: dict[str, _Digest] = {
-            "sha256": hashlib.sha256(), "sha1": hashlib.sha1(usedforsecurity=False), "crc32": _Crc32()}
         self._wanted_md5 = _base64(headers["content-md5"], 16) if "content-md5" in headers else None
         self._payload = identity.signature.payload if identity.signature and identity.signature.payload \
             else headers.get(CONTENT_HASH, "")
         self._chunks = self._chunked(identity) if self._payload in CHUNKED_PAYLOADS else None
+        self._digests = {name: make() for name, make in DIGESTS.items() if self._is_announced(name)}
+
+    def _is_announced(self, name: str) -> bool:
+        """By a header, or for the trailer; SHA-256 also by the signature."""
+        return CHECKSUM + name in self._headers or CHECKSUM + name in self._headers.get("x-amz-trailer", "") \
+            or name == "sha256" and _SHA256.fullmatch(self._payload) is not None
 
     def _chunked(self, identity: Identity) -> ChunkedBody:
         if identity.signature is None:  # nobody is asked to sign: of the modes, this one looks at no signature
@@ -128,15 +139,15 @@ class Content:
         decoded = self._headers.get("x-amz-decoded-content-length")
         if self._chunks is not None and decoded is not None and decoded != str(size):
             raise S3Error("IncompleteBody")
-        if self._wanted_md5 is not None and self._md5.digest() != self._wanted_md5:
+        if self._wanted_md5 is not None and not hmac.compare_digest(self._md5.digest(), self._wanted_md5):
             raise S3Error("BadDigest")
-        found = self._digests["sha256"].digest().hex()
-        if re.fullmatch("[0-9a-f]{64}", self._payload) and found != self._payload:
+        if _SHA256.fullmatch(self._payload) and not hmac.compare_digest(self._digests["sha256"].digest(),
+                                                                        bytes.fromhex(self._payload)):
             raise S3Error("XAmzContentSHA256Mismatch")
         trailers = self._chunks.trailers if self._chunks is not None else {}
         for name, digest in self._digests.items():
-            given = {**self._headers, **trailers}.get(CHECKSUM + name)
-            if given is not None and digest.digest() != _base64(given, len(digest.digest())):
+            given, found = {**self._headers, **trailers}.get(CHECKSUM + name), digest.digest()
+            if given is not None and not hmac.compare_digest(found, _base64(given, len(found))):
                 raise S3Error("BadDigest")
 
 

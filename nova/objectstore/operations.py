@@ -51,7 +51,7 @@ class S3Answer:
     headers: dict[str, str] = field(default_factory=dict)
 
 
-class Operations:
+class S3Operations:
     """S3Error, and what a body's iteration raises, from each of them."""
 
     def __init__(self, store: ObjectStore) -> None:
@@ -284,26 +284,26 @@ def _shown(record: ObjectRecord, query: Mapping[str, str]) -> dict[str, str]:
 
 
 #: (method, what the path names, sub-resources of the query) -> the operation
-OPERATIONS: Mapping[tuple[str, str, frozenset[str]], Callable[[Operations, Call], S3Answer]] = {
+OPERATIONS: Mapping[tuple[str, str, frozenset[str]], Callable[[S3Operations, Call], S3Answer]] = {
     (method, kind, frozenset(asked)): run for method, kind, asked, run in (
-        ("GET", "service", (), Operations.list_buckets),
-        ("PUT", "bucket", (), Operations.create_bucket),
-        ("HEAD", "bucket", (), Operations.head_bucket),
-        ("DELETE", "bucket", (), Operations.delete_bucket),
-        ("GET", "bucket", (), Operations.list_objects),
-        ("GET", "bucket", ("acl",), Operations.bucket_acl),
-        ("GET", "bucket", ("location",), Operations.location),
-        ("GET", "bucket", ("policy",), Operations.policy),
-        ("GET", "bucket", ("uploads",), Operations.list_uploads),
-        ("GET", "bucket", ("versioning",), Operations.versioning),
-        ("POST", "bucket", ("delete",), Operations.delete_objects),
-        ("PUT", "object", (), Operations.put_object),
-        ("GET", "object", (), Operations.get_object),
-        ("HEAD", "object", (), Operations.head_object),
-        ("DELETE", "object", (), Operations.delete_object),
-        ("GET", "object", ("acl",), Operations.object_acl),
-        ("POST", "object", ("uploads",), Operations.start_upload),
-        ("PUT", "object", ("partNumber", "uploadId"), Operations.put_part),
-        ("GET", "object", ("uploadId",), Operations.list_parts),
-        ("POST", "object", ("uploadId",), Operations.complete_upload),
-        ("DELETE", "object", ("uploadId",), Operations.abort_upload))}
+        ("GET", "service", (), S3Operations.list_buckets),
+        ("PUT", "bucket", (), S3Operations.create_bucket),
+        ("HEAD", "bucket", (), S3Operations.head_bucket),
+        ("DELETE", "bucket", (), S3Operations.delete_bucket),
+        ("GET", "bucket", (), S3Operations.list_objects),
+        ("GET", "bucket", ("acl",), S3Operations.bucket_acl),
+        ("GET", "bucket", ("location",), S3Operations.location),
+        ("GET", "bucket", ("policy",), S3Operations.policy),
+        ("GET", "bucket", ("uploads",), S3Operations.list_uploads),
+        ("GET", "bucket", ("versioning",), S3Operations.versioning),
+        ("POST", "bucket", ("delete",), S3Operations.delete_objects),
+        ("PUT", "object", (), S3Operations.put_object),
+        ("GET", "object", (), S3Operations.get_object),
+        ("HEAD", "object", (), S3Operations.head_object),
+        ("DELETE", "object", (), S3Operations.delete_object),
+        ("GET", "object", ("acl",), S3Operations.object_acl),
+        ("POST", "object", ("uploads",), S3Operations.start_upload),
+        ("PUT", "object", ("partNumber", "uploadId"), S3Operations.put_part),
+        ("GET", "object", ("uploadId",), S3Operations.list_parts),
+        ("POST", "object", ("uploadId",), S3Operations.complete_upload),
+        ("DELETE", "object", ("uploadId",), S3Operations.abort_upload))}
