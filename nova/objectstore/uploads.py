@@ -154,6 +154,17 @@ class MultipartUploads:
         with contextlib.suppress(FileNotFoundError):
             files.discard(self._folder(upload.owner, upload.id), self._store.new)
 
+    def expire(self, age_s: float) -> int:
+        """Abort what was started longer ago than this and never ended; how many that were."""
+        count = 0
+        for folder in self._store.uploads.glob("*.*"):
+            with contextlib.suppress(FileNotFoundError), (folder / "upload").open("rb") as stream:
+                record = files.read_record(stream, UploadRecord)
+                if record.started < self._store.clock() - age_s:
+                    self.abort(record)
+                    count += 1
+        return count
+
     def _folder(self, owner: str, upload_id: str) -> Path:
         if not re.fullmatch("[0-9a-f]{32}", upload_id):
             raise S3Error("NoSuchUpload")

@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from nova.objectstore import files
 from nova.objectstore.listing import ListingAsked, page_of
@@ -329,6 +331,25 @@ def test_page_then_it_has_what_was_asked_for(asked: ListingAsked, keys: list[str
     assert last is None or page.last == last
 
 
+@settings(max_examples=200, deadline=None)
+@given(st.sets(st.text("ab/", min_size=1, max_size=6), max_size=12), st.sampled_from(["", "/", "a", "b/"]),
+       st.sampled_from(["", "a", "/", "ab"]), st.integers(1, 4))
+def test_page_when_all_are_read_in_turn_then_nothing_is_left_out_or_told_twice(
+        keys: set[str], delimiter: str, prefix: str, most: int) -> None:
+    whole = page_of(keys, ListingAsked(prefix, delimiter))
+    found: list[str] = []
+    page = page_of(keys, ListingAsked(prefix, delimiter, "", most))
+    while True:
+        assert len(page.keys) + len(page.prefixes) <= most
+        found += [*page.keys, *page.prefixes]
+        if not page.truncated:
+            break
+        page = page_of(keys, ListingAsked(prefix, delimiter, page.last, most))
+    assert sorted(found) == sorted([*whole.keys, *whole.prefixes])
+    assert {key for key in keys if key.startswith(prefix)} == {
+        key for key in keys if key in whole.keys or key.startswith(tuple(whole.prefixes))}
+
+
 # -- multipart uploads
 
 @pytest.fixture
@@ -432,3 +453,34 @@ def test_sweep_when_an_upload_goes_on_for_days_then_it_is_let_be(uploads: Multip
     for path in store_of(uploads, tmp_path).uploads.rglob("*"):
         os.utime(path, (old, old))
     assert store_of(uploads, tmp_path).sweep() == 0 and len(uploads.list_parts(upload)) == 1
+
+
+def test_upload_when_its_process_dies_after_the_object_is_made_then_it_may_be_completed_again(
+        uploads: MultipartUploads, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    upload = uploads.start(OWNER, "bucket", "k", {})
+    uploads.put_part(upload, 1, of(b"x"))
+
+    def die(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(files, "discard", die)
+        uploads.complete(upload, [GivenPart(1, md5(b"x"))])
+    store = store_of(uploads, tmp_path)
+    assert read(store, "k") == b"x"
+    uploads.complete(uploads.find(OWNER, "bucket", "k", upload.id), [GivenPart(1, md5(b"x"))])
+    assert read(store, "k") == b"x" and everything(store.uploads) == everything(store.new) == []
+
+
+def test_upload_when_it_is_never_ended_then_it_expires(tmp_path: Path) -> None:
+    now = [1000.0]
+    store = ObjectStore(tmp_path, clock=lambda: now[0])
+    store.create_bucket(OWNER, "bucket")
+    uploads = MultipartUploads(store)
+    old = uploads.start(OWNER, "bucket", "old", {})
+    uploads.put_part(old, 1, of(b"x"))
+    now[0] += 100
+    young = uploads.start("project", "bucket", "young", {})
+    now[0] += 50
+    assert uploads.expire(120) == 1
+    assert uploads.list_uploads(OWNER, "bucket") == [young] and everything(store.new) == []

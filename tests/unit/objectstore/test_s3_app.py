@@ -24,6 +24,7 @@ import pytest
 from nova.objectstore.app import S3Application
 from nova.objectstore.content import Identity
 from nova.objectstore.store import ObjectStore, StoreLimits
+from nova.signatures import v4
 from nova.signatures.request import SignatureFault, SignatureRefused, SignedRequest, is_signed, signed
 from nova.signatures.versions import s3_signature
 from tests.fakes.aws_signers import ACCESS, SECRET
@@ -338,3 +339,58 @@ def test_listing_when_a_key_has_marks_of_xml_then_it_is_read_back(service: Servi
     assert tree.findtext(f"{NAME}IsTruncated") == "false"
     tree = ElementTree.fromstring(service.call("GET", "/bucket?encoding-type=url").body)
     assert [one.text for one in tree.iter(f"{NAME}Key")] == ["%3Ca%3E%26%22%27%E2%82%AC"]
+
+
+class _Gone:
+    """A client that goes away within its body."""
+
+    def read(self, size: int) -> bytes:
+        raise ConnectionResetError
+
+
+def test_put_when_the_client_goes_away_then_nothing_is_kept(tmp_path: Path) -> None:
+    store = ObjectStore(tmp_path)
+    store.create_bucket("project", "bucket")
+    application = S3Application(store, anybody)
+    with pytest.raises(ConnectionResetError):
+        application({"REQUEST_METHOD": "PUT", "PATH_INFO": "/bucket/k", "CONTENT_LENGTH": "9", "wsgi.input": _Gone()},
+                    lambda *_: lambda data: None)
+    assert list(store.new.iterdir()) == list((store.buckets / "bucket/objects").iterdir()) == []
+
+
+def streamed(data: bytes) -> tuple[dict[str, str], bytes]:
+    """Headers and body of an upload with a signature for each chunk."""
+    day = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
+    headers = {"host": "127.0.0.1:3333", "x-amz-content-sha256": v4.STREAM_SIGNED, "x-amz-date": day,
+               "x-amz-decoded-content-length": str(len(data))}
+    text = (f"AWS4-HMAC-SHA256 Credential={ACCESS}/{day[:8]}/RegionOne/s3/aws4_request, SignedHeaders="
+            f"{';'.join(headers)}, Signature=")
+    request = SignedRequest("PUT", "/bucket/k", "", {**headers, "authorization": f"{text}0"})
+    found = s3_signature(request, time.time())
+    before = signed(found, SECRET, found.strings_to_sign[0])
+    headers["authorization"], body = text + before, b""
+    for chunk in (data, b""):
+        before = signed(found, SECRET, v4.chunk_string_to_sign(found, before, hashlib.sha256(chunk).hexdigest()))
+        body += f"{len(chunk):x};chunk-signature={before}\r\n".encode() + chunk + b"\r\n"
+    return headers, body
+
+
+@pytest.mark.parametrize(("old", "new", "code"), [(b"", b"", None), (b"data", b"date", "SignatureDoesNotMatch"),
+                                                 (b"\r\ndata", b"\r\ndat", "IncompleteBody")])
+def test_put_when_each_chunk_is_signed_then_each_is_checked(tmp_path: Path, old: bytes, new: bytes,
+                                                          code: str | None) -> None:
+    store = ObjectStore(tmp_path)
+    store.create_bucket("project", "bucket")
+    headers, body = streamed(b"data")
+    answer = Service(S3Application(store, identify)).call("PUT", "/bucket/k", body.replace(old, new), **headers)
+    assert (answer.status == 200) if code is None else (answer.code == code)
+    assert len(list((store.buckets / "bucket/objects").iterdir())) == (code is None)
+    assert list(store.new.iterdir()) == []
+
+
+def test_put_when_nobody_can_check_its_chunks_then_they_are_not_taken(tmp_path: Path) -> None:
+    store = ObjectStore(tmp_path)
+    store.create_bucket("project", "bucket")
+    headers, body = streamed(b"data")
+    application = S3Application(store, lambda request: identify(request)._replace(check=None))
+    assert Service(application).call("PUT", "/bucket/k", body, **headers).code == "NotImplemented"
