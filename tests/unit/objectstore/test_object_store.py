@@ -484,3 +484,19 @@ def test_upload_when_it_is_never_ended_then_it_expires(tmp_path: Path) -> None:
     now[0] += 50
     assert uploads.expire(120) == 1
     assert uploads.list_uploads(OWNER, "bucket") == [young] and everything(store.new) == []
+
+
+def test_upload_when_it_is_aborted_while_it_is_completed_then_there_is_no_object(tmp_path: Path) -> None:
+    store = ObjectStore(tmp_path)
+    store.create_bucket(OWNER, "bucket")
+    uploads = MultipartUploads(store)
+    upload = uploads.start(OWNER, "bucket", "k", {})
+    uploads.put_part(upload, 1, of(b"x"))
+
+    def late() -> float:  # asked for when the parts are read
+        uploads.abort(upload)
+        return time.time()
+
+    store.clock = late
+    assert code_of(lambda: uploads.complete(upload, [GivenPart(1, md5(b"x"))])) == "NoSuchUpload"
+    assert code_of(lambda: store.get(OWNER, "bucket", "k")) == "NoSuchKey" and everything(store.new) == []

@@ -25,7 +25,7 @@ from nova.objectstore.app import S3Application
 from nova.objectstore.content import Identity
 from nova.objectstore.store import ObjectStore, StoreLimits
 from nova.signatures import v4
-from nova.signatures.request import SignatureFault, SignatureRefused, SignedRequest, is_signed, signed
+from nova.signatures.request import Signature, SignatureFault, SignatureRefused, SignedRequest, is_signed, signed
 from nova.signatures.versions import s3_signature
 from tests.fakes.aws_signers import ACCESS, SECRET
 
@@ -323,7 +323,8 @@ HOSTILE = [b"", b"<", b"<Delete/>", b"<Other><Object><Key>k</Key></Object></Othe
            b'<?xml version="1.0" encoding="none"?><Delete/>',
            b"<Delete>" + b"<a>" * 90000 + b"</a>" * 90000 + b"</Delete>",
            b"<Delete>" + b"<Object><Key>k</Key></Object>" * 1001 + b"</Delete>",
-           b"<Delete>" + b" " * 2 ** 20 + b"</Delete>", b"\xff\xfe\x00"]
+           b"<Delete>" + b" " * 2 ** 20 + b"</Delete>", b"\xff\xfe\x00",
+           b"<!DOCTYPE Delete><Delete><Object><Key>k</Key></Object></Delete>"]
 
 
 @pytest.mark.parametrize("body", HOSTILE, ids=range(len(HOSTILE)))
@@ -394,3 +395,13 @@ def test_put_when_nobody_can_check_its_chunks_then_they_are_not_taken(tmp_path: 
     headers, body = streamed(b"data")
     application = S3Application(store, lambda request: identify(request)._replace(check=None))
     assert Service(application).call("PUT", "/bucket/k", body, **headers).code == "NotImplemented"
+
+
+@pytest.mark.parametrize("mode", [v4.STREAM_SIGNED, v4.STREAM_UNSIGNED_TRAILER])
+def test_put_when_version_2_signs_a_body_in_chunks_then_it_is_not_taken(tmp_path: Path, mode: str) -> None:
+    store = ObjectStore(tmp_path)
+    store.create_bucket("project", "bucket")
+    found = Signature("s3v2", ACCESS, "", ("",), "sha1")
+    application = S3Application(store, lambda request: Identity("project", "demo", found, lambda text, value: True))
+    answer = Service(application).call("PUT", "/bucket/k", TRAILER, **{"x-amz-content-sha256": mode})
+    assert answer.code == "NotImplemented"

@@ -94,6 +94,14 @@ def test_version_2_when_the_host_is_signed_with_or_without_port_then_it_is_signe
     assert verdict(by_boto("2", signed_host=signed_host + "0")) is False
 
 
+def test_version_2_when_the_host_has_capitals_then_small_ones_are_signed() -> None:
+    request = by_boto("2", signed_host="localhost:8773")
+    request = dataclasses.replace(request, headers={"host": "LocalHost:8773"})
+    assert verdict(request) is True
+    credentials = ec2tokens_body(request, ec2_signature(request, time.time()))["credentials"]
+    assert Ec2Signer(SECRET).generate(dict(credentials)) == credentials["signature"]
+
+
 def test_version_2_when_botocore_signed_it_then_it_is_signed() -> None:
     made = types.SimpleNamespace(method="POST", url=f"{ENDPOINT}/services/Cloud", data=dict(ODD), params={})
     SigV2Auth(Credentials(ACCESS, SECRET)).add_auth(made)
@@ -269,3 +277,7 @@ def test_ec2tokens_when_a_header_is_not_signed_then_keystone_does_not_get_it() -
     request = dataclasses.replace(request, headers={**request.headers, "authorization": "Basic x", "cookie": "y"})
     body = ec2tokens_body(request, ec2_signature(request, time.time()))
     assert body["credentials"]["headers"] == {"Host": "127.0.0.1:8773"}
+    request = by_botocore("SigV4Auth", received("GET", f"{ENDPOINT}/?Action=A", {}))
+    request = dataclasses.replace(request, headers={**request.headers, "cookie": "y"})
+    body = ec2tokens_body(request, ec2_signature(request, time.time()))
+    assert set(body["credentials"]["headers"]) == {"Host", "X-Amz-Date", "Authorization"}

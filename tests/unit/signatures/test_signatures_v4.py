@@ -255,3 +255,18 @@ def test_v4_when_a_presigned_url_has_a_date_header_then_it_is_refused() -> None:
 
 def test_refusals_then_each_has_an_error_of_both_services() -> None:
     assert set(EC2_ERRORS) == set(S3_ERRORS) == set(SignatureFault)
+
+
+def test_presigned_when_it_is_of_a_time_to_come_then_it_is_too_new() -> None:
+    with pytest.raises(SignatureRefused) as refused:
+        s3_signature(s3_presigned(), time.time() - 910)
+    assert (refused.value.fault, refused.value.what) == (SignatureFault.TOO_NEW, "X-Amz-Date")
+
+
+def test_v4_when_its_key_is_of_another_day_than_its_date_then_it_is_refused() -> None:
+    request = ec2_post()
+    day = request.headers["x-amz-date"][:8]
+    text = request.headers["authorization"].replace(f"/{day}/", "/20130524/")
+    with pytest.raises(SignatureRefused) as refused:
+        ec2_signature(dataclasses.replace(request, headers={**request.headers, "authorization": text}), time.time())
+    assert (refused.value.fault, refused.value.what) == (SignatureFault.MALFORMED, "Credential")
