@@ -1,0 +1,124 @@
+"""The S3 API as a WSGI application, path style: what was asked for, of whom, and how it is answered."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+from http.client import responses
+from typing import NamedTuple
+from wsgiref.types import StartResponse, WSGIEnvironment
+
+from nova import context
+from nova.objectstore import documents
+from nova.objectstore.content import Content, Identity
+from nova.objectstore.operations import OPERATIONS, Call, S3Answer, S3Operations
+from nova.objectstore.s3_errors import S3Error
+from nova.objectstore.store import ObjectStore
+from nova.signatures.request import (
+    S3_ERRORS,
+    SignatureFault,
+    SignatureRefused,
+    SignedRequest,
+    signed_request,
+    sole_values,
+)
+from nova.signatures.s3_v2 import SUBRESOURCES
+
+LOG = logging.getLogger(__name__)
+
+#: Who made a request; SignatureRefused when nobody did whom we know.
+Identify = Callable[[SignedRequest], Identity]
+#: Names of a query that say how an answer is to look, and not what is asked for.
+OVERRIDES = {name for name in SUBRESOURCES if name.startswith("response-")}
+
+
+class S3Target(NamedTuple):
+    """``key`` is empty where a bucket is meant, ``bucket`` where the service is."""
+
+    bucket: str
+    key: str
+
+    @property
+    def kind(self) -> str:
+        """As operations are listed by."""
+        return "object" if self.key else "bucket" if self.bucket else "service"
+
+
+class S3Application:
+    """``identify`` says who made a request, or refuses it."""
+
+    def __init__(self, store: ObjectStore, identify: Identify) -> None:
+        self._operations, self._identify = S3Operations(store), identify
+
+    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        """As of WSGI. ConnectionError: the client went away within its body."""
+        request_id = context.new_request_id()
+        is_head = environ["REQUEST_METHOD"] == "HEAD"
+        try:
+            answer = self._answer(environ)
+        except ConnectionError:
+            raise
+        except Exception as error:
+            answer = _refused(error, environ, request_id)
+        headers = {"x-amz-request-id": request_id, "Content-Type": "application/xml", **answer.headers}
+        if answer.status in (204, 304):
+            for name in ("Content-Type", "Content-Length"):
+                headers.pop(name, None)
+            answer.body = b""
+        elif isinstance(answer.body, bytes) and not is_head:
+            headers["Content-Length"] = str(len(answer.body))
+        start_response(f"{answer.status} {responses[answer.status]}", list(headers.items()))
+        if is_head:
+            return []
+        return [answer.body] if isinstance(answer.body, bytes) else answer.body
+
+    def _answer(self, environ: WSGIEnvironment) -> S3Answer:
+        request = signed_request(environ)
+        identity = self._identify(request)
+        target = target_of(environ)
+        query = sole_values(request.query_pairs)
+        run = _operation(request.method, target, query)
+        content = None
+        if request.method in ("PUT", "POST"):
+            lengths = {"content-length": "0"} if request.method == "POST" else {}  # some clients post nothing
+            content = Content({**lengths, **request.headers}, environ["wsgi.input"], identity)
+        return run(self._operations, Call(identity, target.bucket, target.key, query, request.headers, content))
+
+
+def target_of(environ: WSGIEnvironment) -> S3Target:
+    """S3Error: InvalidURI."""
+    try:
+        path = environ.get("PATH_INFO", "").encode("latin-1").decode("utf-8")
+    except UnicodeError:
+        raise S3Error("InvalidURI") from None
+    bucket, _, key = path.removeprefix("/").partition("/")
+    if key and not bucket:
+        raise S3Error("InvalidBucketName")
+    return S3Target(bucket, key)
+
+
+def _operation(method: str, target: S3Target, query: dict[str, str]) -> Callable[[S3Operations, Call], S3Answer]:
+    """S3Error: MethodNotAllowed; NotImplemented for parts of S3 that there are none of here."""
+    asked = frozenset(SUBRESOURCES & set(query)) - OVERRIDES
+    run = OPERATIONS.get((method, target.kind, asked))
+    if run is None:
+        raise S3Error("NotImplemented" if asked else "MethodNotAllowed")
+    return run
+
+
+def _refused(error: Exception, environ: WSGIEnvironment, request_id: str) -> S3Answer:
+    """An error's answer, which has no more of an unexpected one than its request's id."""
+    headers = {"Content-Type": "application/xml"}
+    if isinstance(error, SignatureRefused):
+        status, code = S3_ERRORS[error.fault]
+        message = error.fault.value if error.fault is SignatureFault.MISMATCH else str(error)
+    else:
+        if not isinstance(error, S3Error):
+            LOG.exception("Request %s to the object store failed", request_id)
+            error = S3Error("InternalError")
+        status, code, message = error.status, error.code, error.message
+        headers |= error.headers
+    path = environ.get("PATH_INFO", "").encode("latin-1", "replace").decode("utf-8", "replace")
+    return S3Answer(status, documents.document("Error", [
+        ("Code", code), ("Message", message), ("Resource", documents.printable(path)), ("RequestId", request_id)]),
+        headers)

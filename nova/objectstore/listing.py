@@ -1,0 +1,50 @@
+"""Pages of keys."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+MOST_KEYS = 1000  # a page
+
+
+class ListingAsked(NamedTuple):
+    """``after``: the key or common prefix behind which the page begins. ``most``: entries of both kinds."""
+
+    prefix: str = ""
+    delimiter: str = ""
+    after: str = ""
+    most: int = MOST_KEYS
+
+
+@dataclass
+class ListingPage:
+    """``last``: the last entry, where the next page goes on; there is one when it is ``truncated``."""
+
+    keys: list[str] = field(default_factory=list)
+    prefixes: list[str] = field(default_factory=list)
+    truncated: bool = False
+    last: str = ""
+
+
+def page_of(keys: Iterable[str], asked: ListingAsked) -> ListingPage:
+    """Keys that share what stands before the delimiter are one common prefix."""
+    page = ListingPage()
+    for key in sorted(key for key in keys if key.startswith(asked.prefix) and key > asked.after):
+        shared = _common_prefix(key, asked)
+        if shared and shared in (page.last, asked.after):
+            continue
+        if len(page.keys) + len(page.prefixes) >= asked.most:
+            page.truncated = asked.most > 0
+            break
+        (page.prefixes if shared else page.keys).append(shared or key)
+        page.last = shared or key
+    return page
+
+
+def _common_prefix(key: str, asked: ListingAsked) -> str:
+    if not asked.delimiter:
+        return ""
+    end = key.find(asked.delimiter, len(asked.prefix))
+    return "" if end < 0 else key[:end + len(asked.delimiter)]
