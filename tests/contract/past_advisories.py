@@ -104,7 +104,7 @@ ADVISORIES: dict[str, Proof] = {
         (f"{COMPUTE}/test_firewall.py::test_refresh_when_many_come_at_once_then_they_wait_for_one_asking",)),
     "OSSA-2013-023": Proof(
         "There is no parser of XML in what reads requests.",
-        (f"{UNIT}/test_source_safety.py::test_xml_when_it_is_read_then_it_is_libvirts",
+        (f"{UNIT}/test_source_safety.py::test_xml_when_it_is_read_then_it_is_libvirts_or_is_bounded",
          f"{CONTRACT}/test_api_hostile.py::test_body_of_another_media_type_is_415")),
     "OSSA-2013-024": Proof(
         "Whether a flavor may be used is asked where it is read, for boots and resizes alike.",
