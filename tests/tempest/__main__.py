@@ -38,6 +38,8 @@ REAL = ("--sandbox", "--hosts", str(COMPUTES))
 VOLUMES = ("--volumes", "nfs")
 LOGS = Path(tempfile.gettempdir()) / "nova-tempest-logs"  # of the last sandbox's daemons
 UP_S, RUN_S = 900, 3600
+WORKERS = 2
+QUICK_WORKERS = 4  # tests wait more than they work, where no daemons of a sandbox take the machine
 SMALL = {"name": "tempest.small", "ram": 128, "vcpus": 1, "disk": 1}
 LARGE = {"name": "tempest.large", "ram": 256, "vcpus": 2, "disk": 2}
 IMAGES = ("tempest-1", "tempest-2")
@@ -272,7 +274,7 @@ def main(argv: list[str]) -> int:
     for name, text in OPTIONS.items():
         parser.add_argument(f"--{name}", action="store_true", help=f"{text}; without a list: its own")
     parser.add_argument("--nova-all", action="store_true", help="against a whole cloud in one process")
-    parser.add_argument("--workers", type=int, default=2, help="tests side by side (2)")
+    parser.add_argument("--workers", type=int, help=f"tests side by side ({WORKERS}; {QUICK_WORKERS} with --nova-all)")
     parser.add_argument("--turn", type=int, metavar="N",
                         help=f"some of the list's classes alone; {TURNS} numbers in a row have all")
     parser.add_argument("--passed", type=Path, metavar="FILE", help="write the names of those that passed, for a list")
@@ -301,7 +303,8 @@ def main(argv: list[str]) -> int:
     try:
         with target(kind, folder, args.nova_all) as cloud:
             started = time.monotonic()
-            outcome = Run(cloud, folder).tests(names, args.workers)
+            usual = QUICK_WORKERS if args.nova_all else WORKERS
+            outcome = Run(cloud, folder).tests(names, args.workers or usual)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     tell(outcome, time.monotonic() - started)
