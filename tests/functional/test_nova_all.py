@@ -236,7 +236,9 @@ def test_port_when_it_is_in_use_then_exit_code_2_says_what_to_do(cloud: RunningC
 
 @pytest.mark.parametrize(("words", "said"), [
     (("--hosts", "0"), "--hosts"), (("--speed", "fast"), "--speed"), (("--driver", "xen"), "--driver"),
-    (("--config-file", "/nowhere.conf"), "/nowhere.conf")], ids=str)
+    (("--config-file", "/nowhere.conf"), "/nowhere.conf"), (("--image", "/nowhere.img"), "/nowhere.img"),
+    (("--clouds-file", "/nowhere/c.yaml"), "/nowhere/c.yaml"), (("--port", "99999"), "65535"),
+    (("--console-port", "-1"), "--console-port")], ids=str)
 def test_command_line_when_a_word_is_wrong_then_exit_code_2_names_it(words: tuple[str, ...], said: str) -> None:
     done = run("--port", "0", *words)
     assert done.returncode == 2 and said in done.stderr and "Traceback" not in done.stderr

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -72,12 +73,12 @@ def parser() -> argparse.ArgumentParser:
     add("--listen", default="127.0.0.1", metavar="ADDRESS",
         help="address of all ports (default: 127.0.0.1, this machine alone). Who reaches it can log in with the "
              "password that is printed")
-    add("--port", type=_at_least(0), default=8774, metavar="N",
+    add("--port", type=_port, default=8774, metavar="N",
         help="port of all APIs: compute at /, /identity, /image, /placement, /network (default: 8774; 0: a "
              "free one)")
-    add("--console-port", type=_at_least(0), default=0, metavar="N", help="port of noVNC (default: a free one)")
+    add("--console-port", type=_port, default=0, metavar="N", help="port of noVNC (default: a free one)")
     add("--state", type=Path, metavar="DIR", help="keep the cloud here; without it nothing is left at the end")
-    add("--clouds-file", type=Path, metavar="FILE",
+    add("--clouds-file", type=_new_file, metavar="FILE",
         help="write a clouds.yaml for OS_CLIENT_CONFIG_FILE, with the clouds nova-all and nova-all-admin (mode 0600)")
     add("--password", metavar="WORD", help="of the users admin and demo (default: made up, and printed)")
     add("--demo", action="store_true", help="furnish it: more projects, flavors, networks, images, and servers")
@@ -88,7 +89,7 @@ def parser() -> argparse.ArgumentParser:
     add("--networking", choices=(NOVA, NEUTRON), default=NOVA,
         help="whose the networks are: nova-network's (default), or those of a small fake of Neutron, for clients that "
              "need Neutron's API")
-    add("--image", type=Path, metavar="FILE", help="a disk image in qcow2 to begin with, for --driver libvirt")
+    add("--image", type=_readable, metavar="FILE", help="a disk image in qcow2 to begin with, for --driver libvirt")
     add("--config-file", action="append", default=[], metavar="FILE", help="more of a nova.conf; may be repeated")
     add("--end-with-stdin", action="store_true", help="end when standard input is closed: with whoever started it")
     add("--verbose", "-v", action="store_true", help="log lines on standard error, too")
@@ -117,6 +118,26 @@ def _at_least(least: int) -> Callable[[str], int]:
         return value
     number.__name__ = "number"  # argparse says it: invalid number value
     return number
+
+
+def _port(text: str) -> int:
+    value = int(text)
+    if not 0 <= value <= 65535:
+        raise argparse.ArgumentTypeError(f"{value} is not between 0 and 65535")
+    return value
+
+
+def _readable(text: str) -> Path:
+    if not (os.path.isfile(text) and os.access(text, os.R_OK)):
+        raise argparse.ArgumentTypeError(f"{text} is no file that you can read")
+    return Path(text)
+
+
+def _new_file(text: str) -> Path:
+    path = Path(text)
+    if path.is_dir() or not os.access(path.absolute().parent, os.W_OK | os.X_OK):
+        raise argparse.ArgumentTypeError(f"{text} can not be written: name a file in a folder of yours that exists")
+    return path
 
 
 def _factor(text: str) -> float:
