@@ -157,6 +157,20 @@ def test_rpc_when_the_header_says_so_then_the_answer_is_503(demo: Compute) -> No
         demo.create("lost", "rpc")
 
 
+def test_rpc_when_a_read_has_the_header_then_its_second_asking_is_lost_too(demo: Compute) -> None:
+    with refusing(refused.ServiceUnavailable, "did not answer"):
+        demo.http.get("/servers", headers={"X-Nova-All-Fail": "rpc"})
+    demo.get("/servers")
+
+
+def test_rpc_when_armed_once_then_one_request_is_lost_with_all_its_calls(cloud: RunningCloud, demo: Compute, healed
+                                                                         ) -> None:
+    cloud.fail("rpc")
+    with refusing(refused.ServiceUnavailable, "did not answer"):
+        demo.get("/servers")
+    demo.get("/servers")
+
+
 def test_header_when_it_names_no_fault_then_400_says_which_there_are(demo: Compute) -> None:
     with refusing(refused.BadRequest, "boot, quota, rpc"):
         demo.create("odd", "fire")

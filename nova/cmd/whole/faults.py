@@ -11,6 +11,7 @@ import glob
 import io
 import json
 import threading
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -38,6 +39,7 @@ from nova.virt.fake.knobs import Block, Knobs
 
 HEADER = "HTTP_X_NOVA_ALL_FAIL"
 BOOT, QUOTA, RPC, HOST = "boot", "quota", "rpc", "host"
+AT_ONCE = 1000  # requests that are under way, at most
 OF_REQUESTS = (BOOT, QUOTA, RPC)
 STARTS = ("start_new",)  # calls of the driver that a boot is
 #: What a project's quota may refuse: the conductor's methods, and what there would be too many of.
@@ -75,6 +77,7 @@ class Faults:
     def __init__(self, hosts: Mapping[str, PretendedHost]) -> None:
         self.hosts = hosts
         self._armed: list[ArmedFault] = []
+        self._lost: deque[str] = deque(maxlen=AT_ONCE)  # requests none of whose calls is answered
         self._doomed: set[str] = set()  # servers whose boot fails wherever it is tried
         self._lock = threading.Lock()
         self._own: ContextVar[ArmedFault | None] = ContextVar("nova_all_fault", default=None)
@@ -139,7 +142,7 @@ class Faults:
         over = COUNTED.get(asking.method.name)
         if over is not None and self._happens(QUOTA):
             raise errors.quota.Exceeded(over=over, requested=1, used=0, limit=0)
-        if self._happens(RPC):
+        if self._loses(context.current().request_id):
             raise errors.daemon.RpcNoAnswer(seconds=asking.seconds, **names_of(asking))
 
     def check_boot(self, names: tuple[str, ...]) -> None:
@@ -153,6 +156,14 @@ class Faults:
                 self._use(found)
                 self._doomed.add(names[0])
         raise errors.guest.FakeInjected(call=STARTS[0])
+
+    def _loses(self, request_id: str) -> bool:
+        """Whether no call of this request is answered: what only reads is asked twice, and lost twice."""
+        if request_id not in self._lost:
+            if not self._happens(RPC):
+                return False
+            self._lost.append(request_id)
+        return True
 
     def _happens(self, kind: str) -> bool:
         """Whether the request wants it, or it is armed; it is used up by that."""
