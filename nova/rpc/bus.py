@@ -30,7 +30,6 @@ LOOK_AGAIN_S = 0.25
 SHARE = 2
 
 
-
 class Asking(NamedTuple):
     """One message, and how long its answer is waited for; ``monitor``: seconds between its heartbeats."""
 

@@ -160,7 +160,8 @@ class InProcessBus(AnyBus):
         self._exchange.intercept(asking)
         if asking.method.fanout:
             for one in self._exchange.found(asking.contract, asking.server):
-                one.take(asking.method, envelope)
+                with contextlib.suppress(RuntimeError):  # it stops at this moment: who is gone is told nothing
+                    one.take(asking.method, envelope)
             return None
         try:
             future = self._found(asking).take(asking.method, envelope)

@@ -147,6 +147,17 @@ def test_fanout_when_nobody_serves_then_it_is_no_error(conf) -> None:
     control_bus(conf, "ctl").client(Office).tell("news")
 
 
+def test_fanout_when_one_of_them_stops_at_that_moment_then_the_others_hear_it(conf) -> None:
+    gone, clerk = serve(control_bus(conf, "one"), Office, Clerk("one")), Clerk("two")
+    gone.wait()  # its threads have ended, and it has not left the exchange yet
+    serve(control_bus(conf, "two"), Office, clerk)
+    control_bus(conf, "ctl").client(Office).tell("news")
+    until = time.monotonic() + 5
+    while not clerk.heard and time.monotonic() < until:
+        time.sleep(0.01)
+    assert clerk.heard == ["news"]
+
+
 def test_stop_when_a_call_runs_then_it_is_answered_and_the_next_one_is_not_taken(conf, monkeypatch) -> None:
     monkeypatch.setattr(buses, "ABSENT_S", 0)
     clerk, bus = Clerk("one"), control_bus(conf, "ctl")
