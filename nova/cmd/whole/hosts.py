@@ -39,7 +39,7 @@ def options_of(options: Options, host: str, home: Path) -> Options:
 
 
 def enroll(options: Options, names: tuple[str, ...], home: Path) -> None:
-    """Let in those hosts that have not been: each finds a token in its folder, as an operator would put it there."""
+    """Let these hosts in, by the secrets that their folders have: as after a token, without its round."""
     _, cell = databases(options)
     wrap = secret_wrap(options)
     for name in names:
