@@ -25,10 +25,12 @@ def main() -> int:
     os.umask(0o077)  # what it writes is its user's alone
     try:
         home = Home(wanted.state)
-        home.check_choice("networking", wanted.networking)
     except errors.NovaError as error:
         common.fail(error.message)
-    return _run(wanted, home)
+    try:
+        return _run(wanted, home)
+    finally:  # it could not start: one that ran has ended the process
+        home.leave()
 
 
 def _run(wanted: plan.Plan, home: Home) -> int:
@@ -36,6 +38,10 @@ def _run(wanted: plan.Plan, home: Home) -> int:
     from nova.cmd.whole import cloud
     from nova.conf import proxies
 
+    try:
+        home.check_choice("networking", wanted.networking)
+    except errors.NovaError as error:
+        common.fail(error.message)
     if wanted.seed is not None:
         seeds.plant(f"{wanted.seed} {home.count_start()}")
     home.secret("password", wanted.password)

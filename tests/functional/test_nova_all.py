@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ import requests
 import yaml
 from keystoneauth1 import exceptions as refused
 
+from nova.cmd.whole import home
 from nova.testing.running import RunningCloud
 from tests.functional.backends import wait_until
 from tests.functional.nova_all import TOP, Compute, refusing, until_down
@@ -242,10 +244,16 @@ def test_state_when_it_can_not_be_made_then_exit_code_2_says_so(tmp_path: Path) 
     assert done.returncode == 2 and "--state" in done.stderr and "Traceback" not in done.stderr
 
 
+def homes() -> list[Path]:
+    return [path for above in (home.IN_MEMORY, Path(tempfile.gettempdir())) for path in above.glob(f"{home.PREFIX}*")]
+
+
 def test_port_when_it_is_in_use_then_exit_code_2_says_what_to_do(cloud: RunningCloud) -> None:
     port = re.search(r":(\d+)/", cloud.auth_url)[1]  # type: ignore[index]
+    before = set(homes())
     done = run("--port", port)
     assert done.returncode == 2 and "--port" in done.stderr and "0 is a free one" in done.stderr
+    assert set(homes()) <= before, "the refused start left its folder"
 
 
 @pytest.mark.parametrize(("words", "said"), [

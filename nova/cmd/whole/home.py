@@ -14,6 +14,7 @@ from nova import errors
 from nova.model.secret_wrap import new_key
 
 PREFIX = "nova-all-home-"
+ROOM = 2 ** 30  # bytes that are free, or the folder is made on a disk
 IN_MEMORY = Path("/dev/shm")  # where Linux keeps files in memory
 
 
@@ -81,12 +82,17 @@ def _made(path: Path) -> Path:
 
 def _temporary() -> Path:
     """A new folder, in memory where that is possible; those that a killed nova-all left are removed before."""
-    above = IN_MEMORY if os.access(IN_MEMORY, os.W_OK | os.X_OK) else Path(tempfile.gettempdir())
+    above = IN_MEMORY if _is_large(IN_MEMORY) else Path(tempfile.gettempdir())
     for left in above.glob(f"{PREFIX}*"):
         with contextlib.suppress(OSError):  # it is used, or another user's
             os.close(_taken(left))
             shutil.rmtree(left, ignore_errors=True)
     return Path(tempfile.mkdtemp(prefix=PREFIX, dir=above))
+
+
+def _is_large(folder: Path) -> bool:
+    """Whether there is room for databases and images: containers have 64 MB there."""
+    return os.access(folder, os.W_OK | os.X_OK) and shutil.disk_usage(folder).free >= ROOM
 
 
 def _taken(path: Path) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -42,6 +43,14 @@ def test_choice_when_another_is_made_for_a_cloud_that_is_there_then_it_can_not_s
     second.check_choice("networking", "neutron")
     with pytest.raises(errors.service.CanNotStart, match="was made with --networking neutron"):
         second.check_choice("networking", "nova")
+
+
+def test_home_when_memory_is_small_then_it_is_on_a_disk(above: Path, monkeypatch: pytest.MonkeyPatch, tmp_path_factory
+                                                        ) -> None:
+    disk = tmp_path_factory.mktemp("disk")
+    monkeypatch.setattr(home.tempfile, "gettempdir", lambda: str(disk))
+    monkeypatch.setattr(home.shutil, "disk_usage", lambda folder: SimpleNamespace(free=2 ** 26))
+    assert Home(None).path.parent == disk
 
 
 def test_home_when_a_folder_is_named_then_its_files_stay(tmp_path: Path) -> None:
