@@ -9,7 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 
 from nova import errors
-from nova.api import keys
+from nova.web import keys
 from nova.conf.base import Options
 from nova.db import keypairs, lost_api
 from nova.db.engine import Database

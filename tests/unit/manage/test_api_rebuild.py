@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from nova.api import keys
+from nova.web import keys
 from nova.db import aggregates, flavors, keypairs, ledger
 from nova.db.engine import Database
 from nova.db.models import api, cell
