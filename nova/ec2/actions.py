@@ -1,4 +1,4 @@
-"""What can be asked of EC2's API: an action's name, who answers it, and the compute API's rule that must let the caller.
+"""What can be asked of EC2's API: an action's name, who answers it, and the compute API's rule that must allow it.
 
 Actions about one server ask their rule on that server, by themselves.
 """

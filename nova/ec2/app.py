@@ -56,7 +56,7 @@ class Ec2Application:
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         request_id = environ["nova.request_id"]
         environ["nova.path"] = environ.get("SCRIPT_NAME", "") + environ.get("PATH_INFO", "")
-        environ["ec2.query"], environ["QUERY_STRING"] = environ.get("QUERY_STRING", ""), ""  # it has a signature: no log
+        environ["ec2.query"], environ["QUERY_STRING"] = environ.get("QUERY_STRING", ""), ""  # a signature: for no log
         try:
             status, content = 200, self._answer(environ, request_id)
         except ConnectionError:
@@ -122,7 +122,7 @@ def _described(error: Exception, version: str) -> tuple[int, str, str]:
 
 def _signed(environ: WSGIEnvironment) -> SignedRequest:
     """Of a path and method that are served. The body is read whole, since a signature may cover its bytes."""
-    if environ.get("PATH_INFO", "") not in PATHS:
+    if environ["nova.path"] not in PATHS:
         raise Ec2Error("InvalidAction", "This API is at /services/Cloud.", 404)
     if environ["REQUEST_METHOD"] not in ("GET", "POST"):
         raise Ec2Error("InvalidAction", "GET and POST are the methods of this API.", 405)

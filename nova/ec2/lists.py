@@ -1,7 +1,7 @@
 """What lists have in common: filters over what would be answered, and pages of it.
 
-A list's filters are a table: a filter's name -> where its values are in an item of the answer (``instanceState.name``; a
-step through a list means each of its items). ``tag:KEY``, ``tag-key`` and ``tag-value`` look at ``tagSet``.
+A list's filters are a table: a filter's name -> where its values are in an item of the answer (``instanceState.name``;
+a step through a list means each of its items). ``tag:KEY``, ``tag-key`` and ``tag-value`` look at ``tagSet``.
 """
 
 from __future__ import annotations

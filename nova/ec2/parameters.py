@@ -1,7 +1,7 @@
 """From ``Name.N.Member=text`` to an action's arguments, as its type says.
 
-An action's arguments are a ``msgspec.Struct``: a field ``instance_id`` is the parameter InstanceId, in whichever case it
-came; a tuple is a list (``InstanceId.1``, or one alone without a number), a struct is a structure
+An action's arguments are a ``msgspec.Struct``: a field ``instance_id`` is the parameter InstanceId, in whichever case
+it came; a tuple is a list (``InstanceId.1``, or one alone without a number), a struct is a structure
 (``Placement.AvailabilityZone``). Numbers and flags are read as what the type says, and text stays text.
 """
 

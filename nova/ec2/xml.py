@@ -1,5 +1,5 @@
-"""Answers and errors as XML. What is answered is a tree: a dictionary is an element's children in order, a tuple or list
-is its ``<item>``s, and True, numbers, times and text are its text."""
+"""Answers and errors as XML. What is answered is a tree: a dictionary is an element's children in order, a tuple or
+list is its ``<item>``s, and True, numbers, times and text are its text."""
 
 from __future__ import annotations
 

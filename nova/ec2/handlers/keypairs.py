@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Sequence
 
@@ -125,8 +126,6 @@ def delete_key_pair(req: Ec2Request, args: DeleteKeyPair) -> Tree:
         found: Sequence[Keypair] = req.conductor.list_keypairs(KeypairQuery(user_id=req.context.user_id or ""))
         name = next((one.name for one in found if _id(one) == args.key_pair_id), None)
     if name is not None:
-        try:
+        with contextlib.suppress(errors.NotFound):
             req.conductor.delete_keypair(req.context.user_id or "", name)
-        except errors.NotFound:
-            pass
     return {"return": True}

@@ -22,7 +22,7 @@ from nova.model.base import Scope
 from nova.model.flavors import Flavor, FlavorQuery
 from nova.model.images import Image
 from nova.model.networks import RequestedNetwork
-from nova.model.servers import STOP, TERMINATE, CreatedServers, NewServer
+from nova.model.servers import STOP, TERMINATE, CreatedServers, NewServer, ServerDetail
 
 CREATE = "os_compute_api:servers:create"
 ATTACH_VOLUME, ATTACH_NETWORK = f"{CREATE}:attach_volume", f"{CREATE}:attach_network"
@@ -34,7 +34,7 @@ LONGEST_TOKEN = 64
 MOST_ROUNDS = 100  # times that a token was used again after its servers were gone
 LONGEST_USER_DATA = 65535  # of base64 text, as the compute API takes
 #: A create that comes twice: the ledger knows its servers.
-CAME_BEFORE = "daemon.ledger_open"
+CAME_BEFORE = "ledger.open"
 
 
 class Placement(msgspec.Struct, frozen=True, kw_only=True):
@@ -103,10 +103,8 @@ def run_instances(req: Ec2Request, args: RunInstances) -> Tree:
     if image.status != "active" or image.properties.get("image_state", "available") != "available":
         raise Ec2Error("IncorrectState", f"Image {args.image_id} is not available.")
     order = _order(req, args, image)
-    made = _made(req, order, args.client_token)
-    found = of_uuids(req, made.uuids)
-    servers = sorted(found.values(), key=lambda one: one.launch_index)
-    return views.reservation(req, made.reservation_id, servers, views.names_of(req, servers))
+    reservation_id, servers = _made(req, order, args.client_token)
+    return views.reservation(req, reservation_id, servers, views.names_of(req, servers))
 
 
 def _check(args: RunInstances) -> None:
@@ -142,22 +140,22 @@ def _order(req: Ec2Request, args: RunInstances, image: Image) -> NewServer:
         kernel_id=_part(req, args.kernel_id), ramdisk_id=_part(req, args.ramdisk_id))
 
 
-def _made(req: Ec2Request, order: NewServer, token: str | None) -> CreatedServers:
-    """By a key that follows from the token. Where the servers of a token are gone, it may be used again: then the key
-    is the next one."""
-    if token is None:
-        made: CreatedServers = req.conductor.create_servers(msgspec.structs.replace(order, key=str(uuid.uuid4())))
-        return made
-    for number in range(MOST_ROUNDS):
-        key = str(uuid.uuid5(TOKENS, f"{req.project_id}/{req.context.user_id}/{token}/{number}"))
+def _made(req: Ec2Request, order: NewServer, token: str | None) -> tuple[str, list[ServerDetail]]:
+    """(reservation's id, its servers), by a key that follows from the token. Where the servers of a token are gone, it
+    may be used again: then the key is the next one."""
+    for number in range(MOST_ROUNDS if token else 1):
+        name = f"{req.project_id}/{req.context.user_id}/{token}/{number}"
+        key = str(uuid.uuid5(TOKENS, name) if token else uuid.uuid4())
         try:
-            made = req.conductor.create_servers(msgspec.structs.replace(order, key=key))
+            made: CreatedServers = req.conductor.create_servers(msgspec.structs.replace(order, key=key))
         except errors.NovaError as error:
             if error.code != CAME_BEFORE:
                 raise
             continue
-        return made
-    raise invalid("ClientToken", token, "It was used too often.")
+        servers = of_uuids(req, made.uuids)
+        if servers:
+            return made.reservation_id, sorted(servers.values(), key=lambda one: one.launch_index)
+    raise invalid("ClientToken", token, "Its instances are gone, and it was used too often.")
 
 
 def _flavor(req: Ec2Request, name: str | None) -> Flavor:

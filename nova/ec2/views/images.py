@@ -18,7 +18,6 @@ STATES = {"active": "available", "queued": "pending", "saving": "pending", "uplo
           "importing": "pending", "killed": "failed", "deactivated": "deregistered", "deleted": "deregistered"}
 TYPES = {"ami": "machine", "aki": "kernel", "ari": "ramdisk"}
 FAILED = "failed"
-USUAL_ROOT = "sda1"  # of EC2's images that say nothing
 
 
 def prefix(image: Image) -> str:
@@ -53,7 +52,7 @@ def all_of(req: Ec2Request, images: Iterable[Image]) -> list[dict[str, object]]:
 
 def _image(image: Image, ids: Mapping[str, Mapping[str, str]], storage: Mapping[str, str]) -> dict[str, object]:
     kind, said = prefix(image), image.properties
-    root = "/dev/" + root_name(said) if said.get("root_device_name") or said.get(VIRTUAL) else f"/dev/{USUAL_ROOT}"
+    root = f"/dev/{root_name(said)}"
     mapping = [_device(one, storage) for one in devices(image)]
     is_ebs = any(bare(str(one["deviceName"] or "")) == bare(root) and "ebs" in one for one in mapping) or any(
         one.get("boot_index") in (0, "0") for one in devices(image))

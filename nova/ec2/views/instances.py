@@ -50,7 +50,7 @@ TASKS: Mapping[TaskState, InstanceState] = {
 def state_of(server: ServerDetail, is_old: bool) -> InstanceState:
     """One that never ran and failed is terminated today: nothing will ever run, and scripts wait for no more."""
     if not is_old:
-        if server.task_state in TASKS:
+        if server.task_state is not None and server.task_state in TASKS:
             return TASKS[server.task_state]
         if server.vm_state is VmState.ERROR and server.launched_at is None:
             return TERMINATED
