@@ -61,14 +61,14 @@ def _described(req: Ec2Request, args: DescribeInstances, with_v6: bool = False) 
     for servers in _batches(req, args):
         names = views.names_of(req, servers)
         for server in servers:
-            if count == most:
-                following = last
-                break
             whole = views.reservation(req, server.reservation_id, (server,), names, with_v6)
             members = whole["instancesSet"]
             assert isinstance(members, list)
             if args.filter and not tests({**members[0], "reservation": whole}):
                 continue
+            if count == most:  # one more is there
+                following = last
+                break
             count, last = count + 1, server.uuid
             kept = shown.setdefault(server.reservation_id, whole)
             if kept is not whole:
