@@ -69,6 +69,12 @@ def _all(req: Ec2Request) -> Sequence[SecurityGroup]:
     return found
 
 
+def _of_project(req: Ec2Request, project_id: str) -> Sequence[SecurityGroup]:
+    found: Sequence[SecurityGroup] = req.conductor.list_security_groups(
+        SecurityGroupQuery(scope=Scope(project_id=project_id)))
+    return found
+
+
 def _is_named(group: SecurityGroup, id: str, word: str) -> bool:
     """By its name, or by EC2's id, which the first years called a name, too."""
     return word in (group.name, id)
@@ -134,6 +140,8 @@ def create_security_group(req: Ec2Request, args: CreateSecurityGroup) -> Tree:
         if not 0 < len(value) <= 255 or (form is not None and not form.fullmatch(value)):
             raise invalid(name, value, "It must have 1 to 255 letters, digits, spaces, dashes and underscores."
                           if strict else "It must have 1 to 255 printable letters.")
+    if any(one.name == args.group_name for one in _of_project(req, req.project_id)):  # Neutron would make another
+        raise Ec2Error("InvalidGroup.Duplicate", f"The security group '{args.group_name}' already exists")
     made: SecurityGroup = req.conductor.create_security_group(NewSecurityGroup(
         name=args.group_name, description=args.group_description, project_id=req.project_id))
     if req.is_old:
@@ -160,8 +168,7 @@ def _named(req: Ec2Request, name: str | None, id: str | None, project_id: str | 
         raise missing("GroupName or GroupId")
     if project_id not in (None, "", req.project_id) and not req.context.is_admin:
         raise absent(GROUP, word)
-    groups: Sequence[SecurityGroup] = req.conductor.list_security_groups(
-        SecurityGroupQuery(scope=Scope(project_id=project_id or req.project_id)))
+    groups = _of_project(req, project_id or req.project_id)
     ids = req.ids("sg", [one.id for one in groups])
     for one in groups:
         if _is_named(one, ids[one.id], word):
