@@ -71,10 +71,11 @@ class UsersProjects(dict[str, str]):
 
 
 class Amazon:
-    """The cloud, and clients at it. ``user``: of the keys; ``other``: of another project; ``reader``: may look only."""
+    """The cloud, and clients at it. ``user``: of the keys; ``other``: of another project; ``reader``: may look only.
+    ``state``: the cloud's folder, where it is kept."""
 
-    def __init__(self, cloud: RunningCloud, cinder: FakeCinder) -> None:
-        self.cloud, self.cinder = cloud, cinder
+    def __init__(self, cloud: RunningCloud, cinder: FakeCinder, state: str = "") -> None:
+        self.cloud, self.cinder, self.state = cloud, cinder, state
         self.root = cloud.auth_url.removesuffix("/identity/v3")
         self.wire = Wire(urlsplit(self.root).port or 0)
         self.endpoint = f"http://127.0.0.1:{self.wire.port}{PATH}"
@@ -216,9 +217,10 @@ def amazon() -> Iterator[Amazon]:
     with FakeCinder() as cinder, tempfile.TemporaryDirectory(prefix="nova-ec2-") as folder:
         more = Path(folder, "more.conf")
         more.write_text(CONF.format(volumes=cinder.url))
-        with RunningCloud(more=("--config-file", str(more))) as cloud:
+        state = str(Path(folder, "state"))
+        with RunningCloud(more=("--config-file", str(more), "--state", state)) as cloud:
             projects.cloud, cinder.tokens = cloud, projects
-            found = Amazon(cloud, cinder)
+            found = Amazon(cloud, cinder, state)
             found.pool()
             yield found
             found.close()

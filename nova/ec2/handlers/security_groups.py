@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from nova import errors
 from nova.ec2 import lists
 from nova.ec2.faults import Ec2Error, absent, invalid, missing, unsupported
 from nova.ec2.handlers.run_instances import TagSpecification
@@ -33,6 +34,8 @@ PROTOCOLS = {"tcp": "tcp", "6": "tcp", "udp": "udp", "17": "udp", "icmp": "icmp"
 ANY = "-1"
 #: All traffic, where a back end has no word for it: protocol, first and last port.
 WHOLE = (("icmp", -1, -1), ("tcp", 1, 65535), ("udp", 1, 65535))
+#: Neutron refuses to delete a group that is there for this alone: it is in use.
+NEUTRON_REFUSED = "network.refused"
 ICMP = ("icmp", "icmpv6")
 _STRICT, _LOOSE = re.compile(r"[a-zA-Z0-9 _-]{1,255}"), re.compile(r"[\x20-\x7e]{1,255}")
 
@@ -157,7 +160,12 @@ class GroupNamed(Arguments, frozen=True, kw_only=True):
 def delete_security_group(req: Ec2Request, args: GroupNamed) -> Tree:
     """InvalidGroup.NotFound, InUse; CannotDelete: the default one."""
     found = _named(req, args.group_name, args.group_id)
-    req.conductor.delete_security_group(found.id, Scope(project_id=req.project_id))
+    try:
+        req.conductor.delete_security_group(found.id, Scope(project_id=req.project_id))
+    except errors.Invalid as error:
+        if error.code != NEUTRON_REFUSED:
+            raise
+        raise Ec2Error("InvalidGroup.InUse", error.message) from None
     return {"return": True}
 
 
