@@ -22,7 +22,7 @@ from nova.ec2.handlers import (
     tags,
     volumes,
 )
-from nova.ec2.parameters import Arguments
+from nova.ec2.parameters import Ec2Arguments
 from nova.ec2.xml import Tree
 
 Handler = Callable[[Any, Any], Tree]
@@ -31,82 +31,82 @@ _API = "os_compute_api:"
 SERVERS, VOLUMES, SNAPSHOTS = f"{_API}servers:detail", f"{_API}os-volumes", f"{_API}os-volumes:snapshots"
 
 
-class Action(typing.NamedTuple):
+class Ec2Action(typing.NamedTuple):
     """``rule`` None: the handler asks it on what it finds; or the service next door has rules of its own."""
 
     handler: Handler
     rule: str | None = None
 
     @property
-    def arguments(self) -> type[Arguments]:
+    def arguments(self) -> type[Ec2Arguments]:
         """Of the handler's own annotation."""
         found = typing.get_type_hints(self.handler)["args"]
-        assert isinstance(found, type) and issubclass(found, Arguments)
+        assert isinstance(found, type) and issubclass(found, Ec2Arguments)
         return found
 
 
-ACTIONS: Mapping[str, Action] = {
+ACTIONS: Mapping[str, Ec2Action] = {
     # instances
-    "DescribeInstances": Action(instances.describe_instances, SERVERS),
-    "DescribeInstancesV6": Action(instances.describe_instances_v6, SERVERS),
-    "DescribeInstanceStatus": Action(instances.describe_instance_status, SERVERS),
-    "DescribeInstanceAttribute": Action(instances.describe_instance_attribute),
-    "ModifyInstanceAttribute": Action(instances.modify_instance_attribute),
-    "RunInstances": Action(run_instances.run_instances, run_instances.CREATE),
-    "TerminateInstances": Action(instance_power.terminate_instances),
-    "RebootInstances": Action(instance_power.reboot_instances),
-    "StopInstances": Action(instance_power.stop_instances),
-    "StartInstances": Action(instance_power.start_instances),
-    "GetConsoleOutput": Action(instance_power.get_console_output),
-    "GetPasswordData": Action(instance_power.get_password_data),
+    "DescribeInstances": Ec2Action(instances.describe_instances, SERVERS),
+    "DescribeInstancesV6": Ec2Action(instances.describe_instances_v6, SERVERS),
+    "DescribeInstanceStatus": Ec2Action(instances.describe_instance_status, SERVERS),
+    "DescribeInstanceAttribute": Ec2Action(instances.describe_instance_attribute),
+    "ModifyInstanceAttribute": Ec2Action(instances.modify_instance_attribute),
+    "RunInstances": Ec2Action(run_instances.run_instances, run_instances.CREATE),
+    "TerminateInstances": Ec2Action(instance_power.terminate_instances),
+    "RebootInstances": Ec2Action(instance_power.reboot_instances),
+    "StopInstances": Ec2Action(instance_power.stop_instances),
+    "StartInstances": Ec2Action(instance_power.start_instances),
+    "GetConsoleOutput": Ec2Action(instance_power.get_console_output),
+    "GetPasswordData": Ec2Action(instance_power.get_password_data),
     # images: the image service's own rules, with the caller's token
-    "DescribeImages": Action(images.describe_images),
-    "RegisterImage": Action(images.register_image),
-    "DeregisterImage": Action(images.deregister_image),
-    "DescribeImageAttribute": Action(images.describe_image_attribute),
-    "ModifyImageAttribute": Action(images.modify_image_attribute),
-    "UpdateImage": Action(images.update_image),
-    "CreateImage": Action(images.create_image),
+    "DescribeImages": Ec2Action(images.describe_images),
+    "RegisterImage": Ec2Action(images.register_image),
+    "DeregisterImage": Ec2Action(images.deregister_image),
+    "DescribeImageAttribute": Ec2Action(images.describe_image_attribute),
+    "ModifyImageAttribute": Ec2Action(images.modify_image_attribute),
+    "UpdateImage": Ec2Action(images.update_image),
+    "CreateImage": Ec2Action(images.create_image),
     # volumes
-    "DescribeVolumes": Action(volumes.describe_volumes, f"{VOLUMES}:detail"),
-    "CreateVolume": Action(volumes.create_volume, f"{VOLUMES}:create"),
-    "DeleteVolume": Action(volumes.delete_volume, f"{VOLUMES}:delete"),
-    "AttachVolume": Action(volumes.attach_volume),
-    "DetachVolume": Action(volumes.detach_volume),
-    "DescribeSnapshots": Action(volumes.describe_snapshots, f"{SNAPSHOTS}:detail"),
-    "CreateSnapshot": Action(volumes.create_snapshot, f"{SNAPSHOTS}:create"),
-    "DeleteSnapshot": Action(volumes.delete_snapshot, f"{SNAPSHOTS}:delete"),
+    "DescribeVolumes": Ec2Action(volumes.describe_volumes, f"{VOLUMES}:detail"),
+    "CreateVolume": Ec2Action(volumes.create_volume, f"{VOLUMES}:create"),
+    "DeleteVolume": Ec2Action(volumes.delete_volume, f"{VOLUMES}:delete"),
+    "AttachVolume": Ec2Action(volumes.attach_volume),
+    "DetachVolume": Ec2Action(volumes.detach_volume),
+    "DescribeSnapshots": Ec2Action(volumes.describe_snapshots, f"{SNAPSHOTS}:detail"),
+    "CreateSnapshot": Ec2Action(volumes.create_snapshot, f"{SNAPSHOTS}:create"),
+    "DeleteSnapshot": Ec2Action(volumes.delete_snapshot, f"{SNAPSHOTS}:delete"),
     # key pairs
-    "DescribeKeyPairs": Action(keypairs.describe_key_pairs, f"{keypairs.RULES}:index"),
-    "CreateKeyPair": Action(keypairs.create_key_pair, f"{keypairs.RULES}:create"),
-    "ImportKeyPair": Action(keypairs.import_key_pair, f"{keypairs.RULES}:create"),
-    "DeleteKeyPair": Action(keypairs.delete_key_pair, f"{keypairs.RULES}:delete"),
+    "DescribeKeyPairs": Ec2Action(keypairs.describe_key_pairs, f"{keypairs.RULES}:index"),
+    "CreateKeyPair": Ec2Action(keypairs.create_key_pair, f"{keypairs.RULES}:create"),
+    "ImportKeyPair": Ec2Action(keypairs.import_key_pair, f"{keypairs.RULES}:create"),
+    "DeleteKeyPair": Ec2Action(keypairs.delete_key_pair, f"{keypairs.RULES}:delete"),
     # security groups
-    "DescribeSecurityGroups": Action(security_groups.describe_security_groups, f"{security_groups.RULES}:get"),
-    "DescribeSecurityGroupRules": Action(security_groups.describe_security_group_rules,
+    "DescribeSecurityGroups": Ec2Action(security_groups.describe_security_groups, f"{security_groups.RULES}:get"),
+    "DescribeSecurityGroupRules": Ec2Action(security_groups.describe_security_group_rules,
                                          f"{security_groups.RULES}:get"),
-    "CreateSecurityGroup": Action(security_groups.create_security_group, f"{security_groups.RULES}:create"),
-    "DeleteSecurityGroup": Action(security_groups.delete_security_group, f"{security_groups.RULES}:delete"),
-    "AuthorizeSecurityGroupIngress": Action(security_groups.authorize_security_group_ingress,
+    "CreateSecurityGroup": Ec2Action(security_groups.create_security_group, f"{security_groups.RULES}:create"),
+    "DeleteSecurityGroup": Ec2Action(security_groups.delete_security_group, f"{security_groups.RULES}:delete"),
+    "AuthorizeSecurityGroupIngress": Ec2Action(security_groups.authorize_security_group_ingress,
                                             f"{security_groups.RULES}:rule:create"),
-    "RevokeSecurityGroupIngress": Action(security_groups.revoke_security_group_ingress,
+    "RevokeSecurityGroupIngress": Ec2Action(security_groups.revoke_security_group_ingress,
                                          f"{security_groups.RULES}:rule:delete"),
     # elastic IPs
-    "DescribeAddresses": Action(addresses.describe_addresses, f"{addresses.RULES}:list"),
-    "AllocateAddress": Action(addresses.allocate_address, f"{addresses.RULES}:create"),
-    "ReleaseAddress": Action(addresses.release_address, f"{addresses.RULES}:delete"),
-    "AssociateAddress": Action(addresses.associate_address, f"{addresses.RULES}:add"),
-    "DisassociateAddress": Action(addresses.disassociate_address, f"{addresses.RULES}:remove"),
+    "DescribeAddresses": Ec2Action(addresses.describe_addresses, f"{addresses.RULES}:list"),
+    "AllocateAddress": Ec2Action(addresses.allocate_address, f"{addresses.RULES}:create"),
+    "ReleaseAddress": Ec2Action(addresses.release_address, f"{addresses.RULES}:delete"),
+    "AssociateAddress": Ec2Action(addresses.associate_address, f"{addresses.RULES}:add"),
+    "DisassociateAddress": Ec2Action(addresses.disassociate_address, f"{addresses.RULES}:remove"),
     # tags
-    "CreateTags": Action(tags.create_tags),
-    "DeleteTags": Action(tags.delete_tags),
-    "DescribeTags": Action(tags.describe_tags, SERVERS),
+    "CreateTags": Ec2Action(tags.create_tags),
+    "DeleteTags": Ec2Action(tags.delete_tags),
+    "DescribeTags": Ec2Action(tags.describe_tags, SERVERS),
     # what there is
-    "DescribeRegions": Action(regions.describe_regions),
-    "DescribeAvailabilityZones": Action(regions.describe_availability_zones, f"{_API}os-availability-zone:list"),
-    "DescribeInstanceTypes": Action(regions.describe_instance_types),
-    "DescribeAccountAttributes": Action(regions.describe_account_attributes, f"{_API}limits"),
-    "DescribeVpcs": Action(networks.describe_vpcs),
-    "DescribeSubnets": Action(networks.describe_subnets, f"{_API}os-networks:list"),
-    "DescribeNetworkInterfaces": Action(networks.describe_network_interfaces),
+    "DescribeRegions": Ec2Action(regions.describe_regions),
+    "DescribeAvailabilityZones": Ec2Action(regions.describe_availability_zones, f"{_API}os-availability-zone:list"),
+    "DescribeInstanceTypes": Ec2Action(regions.describe_instance_types),
+    "DescribeAccountAttributes": Ec2Action(regions.describe_account_attributes, f"{_API}limits"),
+    "DescribeVpcs": Ec2Action(networks.describe_vpcs),
+    "DescribeSubnets": Ec2Action(networks.describe_subnets, f"{_API}os-networks:list"),
+    "DescribeNetworkInterfaces": Ec2Action(networks.describe_network_interfaces),
 }

@@ -22,7 +22,7 @@ from nova.context import RequestContext, current, entered
 from nova.ec2 import faults, xml
 from nova.ec2.actions import ACTIONS
 from nova.ec2.faults import Ec2Error, missing
-from nova.ec2.ids import Ids
+from nova.ec2.ids import IdCache
 from nova.ec2.parameters import arguments
 from nova.ec2.request import DryRun, Ec2Options, Ec2Request, Ec2Site
 from nova.policies import Policy
@@ -152,7 +152,7 @@ def from_conf(conductor: ConductorRPC, objects: ObjectStoreRPC, conf: cfg.Config
         private_dns_show_ip=conf.ec2_private_dns_show_ip, strict_validation=conf.ec2_strict_validation,
         vpn_key_suffix=conf.vpn_key_suffix, has_neutron=neutron_in_use(conf),
         max_local_block_devices=conf.max_local_block_devices)
-    site = Ec2Site(conductor, policy or Policy(conf), Ids(conductor), options, objects)
+    site = Ec2Site(conductor, policy or Policy(conf), IdCache(conductor), options, objects)
     return build(site, signers.from_conf(conf), {"healthcheck": healthcheck.Healthcheck(None, conf)})
 
 

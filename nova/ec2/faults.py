@@ -22,7 +22,7 @@ class Ec2Error(errors.NovaError):
         self.aws_code, self.status, self.code = aws_code, status, f"ec2.{aws_code}"
 
 
-class Fault(NamedTuple):
+class Ec2Fault(NamedTuple):
     status: int
     code: str
 
@@ -77,54 +77,54 @@ def malformed(kind: str, shown: str) -> Ec2Error:
 
 
 #: code of the house -> EC2's
-CODES: dict[str, Fault] = {
-    "server.not_found": Fault(404, "InvalidInstanceID.NotFound"),
-    "server.wrong_state": Fault(400, "IncorrectInstanceState"),
-    "server.no_host": Fault(400, "IncorrectInstanceState"),
-    "server.going": Fault(400, "IncorrectInstanceState"),
-    "server.locked": Fault(400, "OperationNotPermitted"),
-    "server.bad_image": Fault(404, "InvalidAMIID.NotFound"),
-    "server.bad_keypair": Fault(404, "InvalidKeyPair.NotFound"),
-    "server.keypair_not_found": Fault(404, "InvalidKeyPair.NotFound"),
-    "server.keypair_taken": Fault(400, "InvalidKeyPair.Duplicate"),
-    "server.keypair_bad_key": Fault(400, "InvalidKeyPair.Format"),
-    "server.bad_flavor": Fault(400, "InvalidParameterValue"),
-    "server.bad_block_device": Fault(400, "InvalidBlockDeviceMapping"),
-    "server.bad_block_devices": Fault(400, "InvalidBlockDeviceMapping"),
-    "aggregate.zone_not_available": Fault(400, "InvalidParameterValue"),
-    "image.not_found": Fault(404, "InvalidAMIID.NotFound"),
-    "image.not_active": Fault(400, "IncorrectState"),
-    "volume.not_found": Fault(404, "InvalidVolume.NotFound"),
-    "volume.no_snapshot": Fault(404, "InvalidSnapshot.NotFound"),
-    "volume.not_attached": Fault(400, "IncorrectState"),
-    "volume.already_attached": Fault(400, "VolumeInUse"),
-    "volume.not_available": Fault(400, "VolumeInUse"),
-    "security_group.not_found": Fault(404, "InvalidGroup.NotFound"),
-    "security_group.name_taken": Fault(400, "InvalidGroup.Duplicate"),
-    "security_group.in_use": Fault(400, "InvalidGroup.InUse"),
-    "security_group.default": Fault(400, "CannotDelete"),
-    "security_group.rule_there": Fault(400, "InvalidPermission.Duplicate"),
-    "security_group.no_rule": Fault(400, "InvalidPermission.NotFound"),
-    "security_group.over_quota": Fault(413, "SecurityGroupLimitExceeded"),
-    "security_group.rules_over_quota": Fault(413, "SecurityGroupLimitExceeded"),
-    "floating.not_found": Fault(404, "InvalidAllocationID.NotFound"),
-    "floating.no_such_address": Fault(404, "InvalidAddress.NotFound"),
-    "floating.pool_empty": Fault(400, "UnsupportedOperation"),
-    "floating.no_such_pool": Fault(400, "UnsupportedOperation"),
-    "floating.no_pool": Fault(400, "UnsupportedOperation"),
-    "floating.over_quota": Fault(413, "ResourceLimitExceeded"),
-    "floating.not_yours": Fault(403, "AuthFailure"),
-    "floating.not_associated": Fault(404, "InvalidAssociationID.NotFound"),
-    "floating.no_fixed_addresses": Fault(400, "UnsupportedOperation"),
-    "api.page_marker_not_found": Fault(400, "InvalidNextToken"),
+CODES: dict[str, Ec2Fault] = {
+    "server.not_found": Ec2Fault(404, "InvalidInstanceID.NotFound"),
+    "server.wrong_state": Ec2Fault(400, "IncorrectInstanceState"),
+    "server.no_host": Ec2Fault(400, "IncorrectInstanceState"),
+    "server.going": Ec2Fault(400, "IncorrectInstanceState"),
+    "server.locked": Ec2Fault(400, "OperationNotPermitted"),
+    "server.bad_image": Ec2Fault(404, "InvalidAMIID.NotFound"),
+    "server.bad_keypair": Ec2Fault(404, "InvalidKeyPair.NotFound"),
+    "server.keypair_not_found": Ec2Fault(404, "InvalidKeyPair.NotFound"),
+    "server.keypair_taken": Ec2Fault(400, "InvalidKeyPair.Duplicate"),
+    "server.keypair_bad_key": Ec2Fault(400, "InvalidKeyPair.Format"),
+    "server.bad_flavor": Ec2Fault(400, "InvalidParameterValue"),
+    "server.bad_block_device": Ec2Fault(400, "InvalidBlockDeviceMapping"),
+    "server.bad_block_devices": Ec2Fault(400, "InvalidBlockDeviceMapping"),
+    "aggregate.zone_not_available": Ec2Fault(400, "InvalidParameterValue"),
+    "image.not_found": Ec2Fault(404, "InvalidAMIID.NotFound"),
+    "image.not_active": Ec2Fault(400, "IncorrectState"),
+    "volume.not_found": Ec2Fault(404, "InvalidVolume.NotFound"),
+    "volume.no_snapshot": Ec2Fault(404, "InvalidSnapshot.NotFound"),
+    "volume.not_attached": Ec2Fault(400, "IncorrectState"),
+    "volume.already_attached": Ec2Fault(400, "VolumeInUse"),
+    "volume.not_available": Ec2Fault(400, "VolumeInUse"),
+    "security_group.not_found": Ec2Fault(404, "InvalidGroup.NotFound"),
+    "security_group.name_taken": Ec2Fault(400, "InvalidGroup.Duplicate"),
+    "security_group.in_use": Ec2Fault(400, "InvalidGroup.InUse"),
+    "security_group.default": Ec2Fault(400, "CannotDelete"),
+    "security_group.rule_there": Ec2Fault(400, "InvalidPermission.Duplicate"),
+    "security_group.no_rule": Ec2Fault(400, "InvalidPermission.NotFound"),
+    "security_group.over_quota": Ec2Fault(413, "SecurityGroupLimitExceeded"),
+    "security_group.rules_over_quota": Ec2Fault(413, "SecurityGroupLimitExceeded"),
+    "floating.not_found": Ec2Fault(404, "InvalidAllocationID.NotFound"),
+    "floating.no_such_address": Ec2Fault(404, "InvalidAddress.NotFound"),
+    "floating.pool_empty": Ec2Fault(400, "UnsupportedOperation"),
+    "floating.no_such_pool": Ec2Fault(400, "UnsupportedOperation"),
+    "floating.no_pool": Ec2Fault(400, "UnsupportedOperation"),
+    "floating.over_quota": Ec2Fault(413, "ResourceLimitExceeded"),
+    "floating.not_yours": Ec2Fault(403, "AuthFailure"),
+    "floating.not_associated": Ec2Fault(404, "InvalidAssociationID.NotFound"),
+    "floating.no_fixed_addresses": Ec2Fault(400, "UnsupportedOperation"),
+    "api.page_marker_not_found": Ec2Fault(400, "InvalidNextToken"),
 }
 #: kind of the house -> EC2's
-KINDS: dict[str, Fault] = {
-    "not_found": Fault(404, "InvalidParameterValue"), "invalid": Fault(400, "InvalidParameterValue"),
-    "conflict": Fault(400, "IncorrectState"), "wrong_state": Fault(400, "IncorrectState"),
-    "forbidden": Fault(403, "UnauthorizedOperation"), "over_quota": Fault(413, "ResourceLimitExceeded"),
-    "unavailable": Fault(503, "Unavailable"), "peer_too_old": Fault(503, "Unavailable"),
-    "not_supported": Fault(400, "UnsupportedOperation"), "gone": Fault(400, "UnsupportedOperation")}
+KINDS: dict[str, Ec2Fault] = {
+    "not_found": Ec2Fault(404, "InvalidParameterValue"), "invalid": Ec2Fault(400, "InvalidParameterValue"),
+    "conflict": Ec2Fault(400, "IncorrectState"), "wrong_state": Ec2Fault(400, "IncorrectState"),
+    "forbidden": Ec2Fault(403, "UnauthorizedOperation"), "over_quota": Ec2Fault(413, "ResourceLimitExceeded"),
+    "unavailable": Ec2Fault(503, "Unavailable"), "peer_too_old": Ec2Fault(503, "Unavailable"),
+    "not_supported": Ec2Fault(400, "UnsupportedOperation"), "gone": Ec2Fault(400, "UnsupportedOperation")}
 
 #: Today's code -> that of the first years, where it was another.
 OLD = {"InvalidGroup.NotFound": "SecurityGroupNotFound", "InvalidGroup.InUse": "InvalidGroup",
@@ -138,11 +138,11 @@ def described(error: Exception, is_old: bool) -> tuple[int, str, str]:
     """(status, code, message). What is not one of ours, or is a bug of ours, shows no internals. To old clients an
     error that was foreseen is never a 5xx."""
     if isinstance(error, Ec2Error):
-        fault = Fault(error.status, error.aws_code)
+        fault = Ec2Fault(error.status, error.aws_code)
     elif isinstance(error, errors.NovaError) and error.status != 500:
-        fault = CODES.get(error.code) or KINDS.get(error.kind) or Fault(400, "InternalError")
+        fault = CODES.get(error.code) or KINDS.get(error.kind) or Ec2Fault(400, "InternalError")
     else:
         return 500, "InternalError", UNEXPECTED
     if is_old:
-        fault = Fault(min(fault.status, 499) if fault.status < 500 else 400, OLD.get(fault.code, fault.code))
+        fault = Ec2Fault(min(fault.status, 499) if fault.status < 500 else 400, OLD.get(fault.code, fault.code))
     return fault.status, fault.code, error.message

@@ -14,7 +14,7 @@ MOST_KEPT = 200_000
 _FORM = re.compile(r"([a-z]+)-([0-9a-f]{1,15})", re.ASCII)
 
 
-class Ids:
+class IdCache:
     """Of one process. ``conductor``: a client of ConductorRPC."""
 
     def __init__(self, conductor: ConductorRPC) -> None:
@@ -30,19 +30,19 @@ class Ids:
         new = tuple(one for one in wanted if (kind, one) not in known)
         if not new:
             return {one: ec2_id(prefix, known[kind, one]) for one in wanted}
-        told = self._conductor.ec2_numbers(kind, new)
-        self._keep(kind, told)
-        return {one: ec2_id(prefix, told[one] if one in told else known[kind, one]) for one in wanted}
+        given = self._conductor.ec2_numbers(kind, new)
+        self._keep(kind, given)
+        return {one: ec2_id(prefix, given[one] if one in given else known[kind, one]) for one in wanted}
 
     def meant(self, prefix: str, shown: Iterable[str]) -> Mapping[str, str]:
         """EC2's id -> id. An image's may have any of its prefixes. Malformed, or absent, by its kind's code."""
         kind, wanted = KINDS[prefix], {one: _number(prefix, one) for one in shown}
         new = tuple(number for number in wanted.values() if (kind, number) not in self._meant)
-        told = self._conductor.ec2_meant(kind, new) if new else {}
-        self._keep(kind, {one: number for number, one in told.items()})
+        given = self._conductor.ec2_meant(kind, new) if new else {}
+        self._keep(kind, {one: number for number, one in given.items()})
         found = {}
         for one, number in wanted.items():
-            id = told.get(number) or self._meant.get((kind, number))
+            id = given.get(number) or self._meant.get((kind, number))
             if id is None:
                 raise absent(kind, one)
             found[one] = id

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import re2
 
 from nova.ec2.faults import Ec2Error
-from nova.ec2.parameters import Filter, Listing
+from nova.ec2.parameters import AskedFilter, Listing
 from nova.ec2.xml import Tree, shown
 from nova.model.base import Library
 
@@ -92,13 +92,13 @@ def bad_token() -> Ec2Error:
 # -- filters
 
 
-def tester(filters: Sequence[Filter], paths: FilterPaths, has_tags: bool = False) -> Test:
+def tester(filters: Sequence[AskedFilter], paths: FilterPaths, has_tags: bool = False) -> Test:
     """Whether an item passes all of them. InvalidParameterValue names one that there is not."""
     tests = [_test(one, paths, has_tags) for one in filters]
     return lambda item: all(test(item) for test in tests)
 
 
-def _test(wanted: Filter, paths: FilterPaths, has_tags: bool) -> Test:
+def _test(wanted: AskedFilter, paths: FilterPaths, has_tags: bool) -> Test:
     patterns = [_pattern(value) for value in wanted.value]
     if has_tags and wanted.name.startswith("tag:"):
         key = wanted.name.removeprefix("tag:")

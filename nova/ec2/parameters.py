@@ -33,23 +33,23 @@ _FLAGS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no"
 Args = TypeVar("Args", bound=msgspec.Struct)
 
 
-class Filter(msgspec.Struct, frozen=True):
+class AskedFilter(msgspec.Struct, frozen=True):
     """Values of one are alternatives; several must all hold."""
 
     name: str
     value: tuple[str, ...] = ()
 
 
-class Arguments(msgspec.Struct, frozen=True, kw_only=True):
+class Ec2Arguments(msgspec.Struct, frozen=True, kw_only=True):
     """What every action takes. ``dry_run``: only say whether it would be done."""
 
     dry_run: bool = False
 
 
-class Listing(Arguments, frozen=True, kw_only=True):
+class Listing(Ec2Arguments, frozen=True, kw_only=True):
     """What every list takes. ``max_results``: of a page; ``next_token``: where the page before ended."""
 
-    filter: tuple[Filter, ...] = ()
+    filter: tuple[AskedFilter, ...] = ()
     max_results: int | None = None
     next_token: str | None = None
 

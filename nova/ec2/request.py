@@ -8,7 +8,7 @@ from typing import Any
 
 from nova.context import RequestContext
 from nova.ec2.faults import Ec2Error
-from nova.ec2.ids import Ids
+from nova.ec2.ids import IdCache
 from nova.model.base import Json, Scope
 from nova.policies import Policy
 from nova.rpc.contracts.conductor import ConductorRPC
@@ -42,7 +42,7 @@ class Ec2Site:
 
     conductor: ConductorRPC
     policy: Policy
-    ids: Ids
+    ids: IdCache
     options: Ec2Options = Ec2Options()
     objects: ObjectStoreRPC | None = None
 

@@ -8,7 +8,7 @@ from nova import errors
 from nova.ec2 import lists
 from nova.ec2.faults import Ec2Error, absent, missing, unsupported
 from nova.ec2.handlers.instances import target
-from nova.ec2.parameters import Arguments, Listing
+from nova.ec2.parameters import Ec2Arguments, Listing
 from nova.ec2.request import Ec2Request
 from nova.ec2.xml import Tree
 from nova.model.base import Scope
@@ -84,7 +84,7 @@ def _association(allocation: str) -> str:
     return allocation.replace("eipalloc-", "eipassoc-", 1)
 
 
-class AllocateAddress(Arguments, frozen=True, kw_only=True):
+class AllocateAddress(Ec2Arguments, frozen=True, kw_only=True):
     domain: str | None = None
     public_ipv4_pool: str | None = None
     address: str | None = None
@@ -101,7 +101,7 @@ def allocate_address(req: Ec2Request, args: AllocateAddress) -> Tree:
     return shown
 
 
-class AddressNamed(Arguments, frozen=True, kw_only=True):
+class AddressNamed(Ec2Arguments, frozen=True, kw_only=True):
     public_ip: str | None = None
     allocation_id: str | None = None
     association_id: str | None = None
@@ -128,7 +128,7 @@ def _named(req: Ec2Request, address: str | None, id: str | None) -> FloatingAddr
     return by_address(own(req), address)
 
 
-class AssociateAddress(Arguments, frozen=True, kw_only=True):
+class AssociateAddress(Ec2Arguments, frozen=True, kw_only=True):
     instance_id: str | None = None
     public_ip: str | None = None
     allocation_id: str | None = None

@@ -14,7 +14,7 @@ from nova.ec2 import devices, lists
 from nova.ec2.devices import BlockDeviceMapping
 from nova.ec2.faults import Ec2Error, absent, invalid, missing, unsupported
 from nova.ec2.handlers.instances import bad_attribute, server
-from nova.ec2.parameters import Arguments, Listing
+from nova.ec2.parameters import Ec2Arguments, Listing
 from nova.ec2.request import Ec2Request
 from nova.ec2.views import images as views
 from nova.ec2.views.instances import root_type
@@ -93,7 +93,7 @@ def image_named(req: Ec2Request, shown: str) -> Image:
 # -- registered
 
 
-class RegisterImage(Arguments, frozen=True, kw_only=True):
+class RegisterImage(Ec2Arguments, frozen=True, kw_only=True):
     image_location: str | None = None
     name: str | None = None
     description: str | None = None
@@ -172,7 +172,7 @@ def _of_bundle(req: Ec2Request, args: RegisterImage, location: str, mapping: Seq
     return req.id(made.container_format, made.image_id)
 
 
-class ImageOnly(Arguments, frozen=True, kw_only=True):
+class ImageOnly(Ec2Arguments, frozen=True, kw_only=True):
     image_id: str
 
 
@@ -185,7 +185,7 @@ def deregister_image(req: Ec2Request, args: ImageOnly) -> Tree:
 # -- attributes
 
 
-class DescribeImageAttribute(Arguments, frozen=True, kw_only=True):
+class DescribeImageAttribute(Ec2Arguments, frozen=True, kw_only=True):
     image_id: str
     attribute: str
 
@@ -230,7 +230,7 @@ class AttributeValue(msgspec.Struct, frozen=True, kw_only=True):
     value: str = ""
 
 
-class ModifyImageAttribute(Arguments, frozen=True, kw_only=True):
+class ModifyImageAttribute(Ec2Arguments, frozen=True, kw_only=True):
     image_id: str
     attribute: str | None = None
     operation_type: str | None = None
@@ -279,7 +279,7 @@ def _sharing(req: Ec2Request, args: ModifyImageAttribute) -> bool:
     return is_added
 
 
-class UpdateImage(Arguments, frozen=True, kw_only=True):
+class UpdateImage(Ec2Arguments, frozen=True, kw_only=True):
     image_id: str
     name: str | None = None
     description: str | None = None
@@ -297,14 +297,14 @@ def update_image(req: Ec2Request, args: UpdateImage) -> Tree:
 # -- of an instance
 
 
-class CreateImage(Arguments, frozen=True, kw_only=True):
+class ImageOfInstance(Ec2Arguments, frozen=True, kw_only=True):
     instance_id: str
     name: str
     description: str | None = None
     no_reboot: bool = False
 
 
-def create_image(req: Ec2Request, args: CreateImage) -> Tree:
+def create_image(req: Ec2Request, args: ImageOfInstance) -> Tree:
     """Of an instance on volumes: snapshots of all of them. It is stopped for that, unless NoReboot, and started again.
     InvalidParameterValue: it has a disk of its host; IncorrectInstanceState."""
     found = server(req, args.instance_id, SHOW)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from nova import errors
 from nova.ec2.faults import absent
 from nova.ec2.handlers.instances import InstanceOnly, by_ids, target
-from nova.ec2.parameters import Arguments
+from nova.ec2.parameters import Ec2Arguments
 from nova.ec2.request import Ec2Request
 from nova.ec2.views.instances import PENDING, SHUTTING_DOWN, STOPPED, STOPPING, TERMINATED, InstanceState, state_of
 from nova.ec2.xml import Tree
@@ -22,7 +22,7 @@ CONSOLE, PASSWORD = "os_compute_api:os-console-output", "os_compute_api:os-serve
 CONSOLE_BYTES = 65536  # of a console's log: its end, as much as AWS keeps
 
 
-class InstanceIds(Arguments, frozen=True, kw_only=True):
+class InstanceIds(Ec2Arguments, frozen=True, kw_only=True):
     instance_id: tuple[str, ...]
     force: bool = False  # a stop that does not wait for the guest: the compute API decides that itself
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from nova import errors
 from nova.ec2 import lists
 from nova.ec2.faults import Ec2Error, absent, invalid, unsupported
-from nova.ec2.parameters import Arguments, Listing
+from nova.ec2.parameters import Ec2Arguments, Listing
 from nova.ec2.request import Ec2Request
 from nova.ec2.views import instances as views
 from nova.ec2.xml import Tree
@@ -125,7 +125,7 @@ def of_uuids(req: Ec2Request, uuids: Sequence[str], with_deleted: bool = False) 
     return found
 
 
-class InstanceOnly(Arguments, frozen=True, kw_only=True):
+class InstanceOnly(Ec2Arguments, frozen=True, kw_only=True):
     instance_id: str
 
 
@@ -188,7 +188,7 @@ def _status(id: str, server: ServerDetail) -> dict[str, object]:
 # -- attributes
 
 
-class DescribeInstanceAttribute(Arguments, frozen=True, kw_only=True):
+class DescribeInstanceAttribute(Ec2Arguments, frozen=True, kw_only=True):
     instance_id: str
     attribute: str
 
@@ -227,7 +227,7 @@ ATTRIBUTES: Mapping[str, Callable[[ServerDetail, Tree], object]] = {
     "userData": lambda found, whole: found.user_data}
 
 
-class ModifyInstanceAttribute(Arguments, frozen=True, kw_only=True):
+class ModifyInstanceAttribute(Ec2Arguments, frozen=True, kw_only=True):
     instance_id: str
     group_id: tuple[str, ...] = ()
     attribute: str | None = None

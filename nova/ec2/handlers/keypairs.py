@@ -10,7 +10,7 @@ from nova import concurrency, errors
 from nova.ec2 import lists
 from nova.ec2.faults import Ec2Error, absent, unsupported
 from nova.ec2.handlers.run_instances import TagSpecification
-from nova.ec2.parameters import Arguments, Listing
+from nova.ec2.parameters import Ec2Arguments, Listing
 from nova.ec2.request import Ec2Request
 from nova.ec2.xml import Tree
 from nova.model.ec2 import KEY_PAIR, ec2_id
@@ -68,7 +68,7 @@ def _type(one: Keypair) -> str:
     return "ed25519" if one.public_key.startswith("ssh-ed25519") else "rsa"
 
 
-class CreateKeyPair(Arguments, frozen=True, kw_only=True):
+class CreateKeyPair(Ec2Arguments, frozen=True, kw_only=True):
     key_name: str
     key_type: str = "rsa"
     key_format: str = "pem"
@@ -86,7 +86,7 @@ def create_key_pair(req: Ec2Request, args: CreateKeyPair) -> Tree:
     return {**_keypair(req, kept), "keyMaterial": made.private_key}
 
 
-class ImportKeyPair(Arguments, frozen=True, kw_only=True):
+class ImportKeyPair(Ec2Arguments, frozen=True, kw_only=True):
     key_name: str
     public_key_material: bytes
     tag_specification: tuple[TagSpecification, ...] = ()
@@ -117,7 +117,7 @@ def _keep(req: Ec2Request, name: str, public_key: str, fingerprint: str, generat
     return kept
 
 
-class DeleteKeyPair(Arguments, frozen=True, kw_only=True):
+class DeleteKeyPair(Ec2Arguments, frozen=True, kw_only=True):
     key_name: str | None = None
     key_pair_id: str | None = None
 

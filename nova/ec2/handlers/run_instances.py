@@ -14,7 +14,7 @@ from nova.ec2.devices import BlockDeviceMapping
 from nova.ec2.faults import Ec2Error, absent, invalid, unsupported
 from nova.ec2.handlers.images import image_named
 from nova.ec2.handlers.instances import of_uuids
-from nova.ec2.parameters import Arguments
+from nova.ec2.parameters import Ec2Arguments
 from nova.ec2.request import Ec2Request
 from nova.ec2.views import instances as views
 from nova.ec2.xml import Tree
@@ -53,7 +53,7 @@ class TagSpecification(msgspec.Struct, frozen=True, kw_only=True):
     tag: tuple[Tag, ...] = ()
 
 
-class Monitoring(msgspec.Struct, frozen=True, kw_only=True):
+class AskedMonitoring(msgspec.Struct, frozen=True, kw_only=True):
     enabled: bool = False
 
 
@@ -66,7 +66,7 @@ class NetworkInterface(msgspec.Struct, frozen=True, kw_only=True):
     associate_public_ip_address: bool | None = None
 
 
-class RunInstances(Arguments, frozen=True, kw_only=True):
+class RunInstances(Ec2Arguments, frozen=True, kw_only=True):
     image_id: str
     min_count: int = 1
     max_count: int = 1
@@ -85,7 +85,7 @@ class RunInstances(Arguments, frozen=True, kw_only=True):
     network_interface: tuple[NetworkInterface, ...] = ()
     subnet_id: str | None = None
     private_ip_address: str | None = None
-    monitoring: Monitoring | None = None
+    monitoring: AskedMonitoring | None = None
     ebs_optimized: bool = False
     disable_api_termination: bool = False
     addressing_type: str | None = None  # of the first clients: every server has an address of its own here

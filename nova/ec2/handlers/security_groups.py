@@ -12,7 +12,7 @@ from nova import errors
 from nova.ec2 import lists
 from nova.ec2.faults import Ec2Error, absent, invalid, missing, unsupported
 from nova.ec2.handlers.run_instances import TagSpecification
-from nova.ec2.parameters import Arguments, Listing
+from nova.ec2.parameters import Ec2Arguments, Listing
 from nova.ec2.request import Ec2Request
 from nova.ec2.xml import Tree
 from nova.model import security_rules
@@ -123,7 +123,7 @@ def _shown_ports(req: Ec2Request, rule: SecurityRule) -> Sequence[tuple[str, int
 # -- groups made and deleted
 
 
-class CreateSecurityGroup(Arguments, frozen=True, kw_only=True):
+class CreateSecurityGroup(Ec2Arguments, frozen=True, kw_only=True):
     group_name: str
     group_description: str
     vpc_id: str | None = None
@@ -152,7 +152,7 @@ def create_security_group(req: Ec2Request, args: CreateSecurityGroup) -> Tree:
     return {"return": True, "groupId": req.id("sg", made.id)}
 
 
-class GroupNamed(Arguments, frozen=True, kw_only=True):
+class GroupNamed(Ec2Arguments, frozen=True, kw_only=True):
     group_name: str | None = None
     group_id: str | None = None
 
@@ -213,7 +213,7 @@ class IpPermission(msgspec.Struct, frozen=True, kw_only=True):
     groups: tuple[GroupSource, ...] = ()
 
 
-class RuleChange(Arguments, frozen=True, kw_only=True):
+class RuleChange(Ec2Arguments, frozen=True, kw_only=True):
     """In one of two forms: a list of permissions, or the first years' single one."""
 
     group_name: str | None = None

@@ -11,7 +11,7 @@ from nova.ec2 import lists
 from nova.ec2.faults import Ec2Error, absent, invalid
 from nova.ec2.handlers.instances import DescribeInstances, every
 from nova.ec2.handlers.run_instances import Tag
-from nova.ec2.parameters import Arguments, Listing
+from nova.ec2.parameters import Ec2Arguments, Listing
 from nova.ec2.request import Ec2Request
 from nova.ec2.xml import Tree
 from nova.model.ec2 import INSTANCE
@@ -23,7 +23,7 @@ FILTERS: lists.FilterPaths = {"key": "key", "value": "value", "resource-id": "re
                               "resource-type": "resourceType"}
 
 
-class TagChange(Arguments, frozen=True, kw_only=True):
+class NewTags(Ec2Arguments, frozen=True, kw_only=True):
     resource_id: tuple[str, ...]
     tag: tuple[Tag, ...]
 
@@ -33,12 +33,12 @@ class DoomedTag(msgspec.Struct, frozen=True, kw_only=True):
     value: str | None = None
 
 
-class TagRemoval(Arguments, frozen=True, kw_only=True):
+class TagRemoval(Ec2Arguments, frozen=True, kw_only=True):
     resource_id: tuple[str, ...]
     tag: tuple[DoomedTag, ...] = ()
 
 
-def create_tags(req: Ec2Request, args: TagChange) -> Tree:
+def create_tags(req: Ec2Request, args: NewTags) -> Tree:
     """Of a key that is there, the value changes. InvalidInstanceID.NotFound; InvalidParameterValue: no instance;
     TagLimitExceeded."""
     servers = _instances(req, args.resource_id, UPDATE)

@@ -11,7 +11,7 @@ from nova.ec2 import lists
 from nova.ec2.faults import Ec2Error, absent, invalid, missing, unsupported
 from nova.ec2.handlers.instances import target
 from nova.ec2.handlers.run_instances import TagSpecification
-from nova.ec2.parameters import Arguments, Listing
+from nova.ec2.parameters import Ec2Arguments, Listing
 from nova.ec2.request import Ec2Request
 from nova.ec2.xml import Tree
 from nova.model.base import utcnow
@@ -96,7 +96,7 @@ def _volume(req: Ec2Request, one: Volume, ids: Mapping[str, str], snapshots: Map
                     "tagSet": [{"key": key, "value": value} for key, value in sorted(one.metadata.items())]}
 
 
-class CreateVolume(Arguments, frozen=True, kw_only=True):
+class CreateVolume(Ec2Arguments, frozen=True, kw_only=True):
     size: int | None = None
     snapshot_id: str | None = None
     availability_zone: str | None = None
@@ -131,7 +131,7 @@ def create_volume(req: Ec2Request, args: CreateVolume) -> Tree:
     return _volumes(req, (made,))[0]
 
 
-class VolumeOnly(Arguments, frozen=True, kw_only=True):
+class VolumeOnly(Ec2Arguments, frozen=True, kw_only=True):
     volume_id: str
 
 
@@ -148,7 +148,7 @@ def delete_volume(req: Ec2Request, args: VolumeOnly) -> Tree:
 # -- attached
 
 
-class AttachVolumeTo(Arguments, frozen=True, kw_only=True):
+class AttachVolumeTo(Ec2Arguments, frozen=True, kw_only=True):
     volume_id: str
     instance_id: str
     device: str | None = None
@@ -180,7 +180,7 @@ def _attachment(req: Ec2Request, volume_id: str, instance_id: str, device: str |
 
 
 
-class DetachVolumeFrom(Arguments, frozen=True, kw_only=True):
+class DetachVolumeFrom(Ec2Arguments, frozen=True, kw_only=True):
     volume_id: str
     instance_id: str | None = None
     device: str | None = None
@@ -242,7 +242,7 @@ def _snapshots(req: Ec2Request, found: Sequence[VolumeSnapshot]) -> list[Tree]:
              "description": one.description or ""} for one in found]
 
 
-class CreateSnapshot(Arguments, frozen=True, kw_only=True):
+class CreateSnapshot(Ec2Arguments, frozen=True, kw_only=True):
     volume_id: str
     name: str | None = None
     description: str | None = None
@@ -261,7 +261,7 @@ def create_snapshot(req: Ec2Request, args: CreateSnapshot) -> Tree:
     return _snapshots(req, (msgspec.structs.replace(made, volume_id=made.volume_id or found.id),))[0]
 
 
-class SnapshotOnly(Arguments, frozen=True, kw_only=True):
+class SnapshotOnly(Ec2Arguments, frozen=True, kw_only=True):
     snapshot_id: str
 
 

@@ -27,10 +27,10 @@ def prefix(image: Image) -> str:
 
 def state(image: Image) -> str:
     """A bundle's own word goes before: it is pending until its data are there."""
-    told = image.properties.get("image_state")
-    if told is None or told == "available":
+    said = image.properties.get("image_state")
+    if said is None or said == "available":
         return STATES.get(image.status, image.status)
-    return FAILED if told.startswith(FAILED) else "pending"
+    return FAILED if said.startswith(FAILED) else "pending"
 
 
 def all_of(req: Ec2Request, images: Iterable[Image]) -> list[dict[str, object]]:

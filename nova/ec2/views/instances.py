@@ -171,7 +171,7 @@ def _device(volume: AttachedVolume, names: Names) -> Tree:
         "status": "attached"}}
 
 
-class Addresses(NamedTuple):
+class InstanceAddresses(NamedTuple):
     """The first of each kind; None: there is none."""
 
     fixed: str | None
@@ -179,9 +179,9 @@ class Addresses(NamedTuple):
     fixed_v6: str | None
 
 
-def _addresses(server: ServerDetail) -> Addresses:
+def _addresses(server: ServerDetail) -> InstanceAddresses:
     fixed = [one for card in server.interfaces for one in card.addresses]
-    return Addresses(_first(one.address for one in fixed if one.version == 4),
+    return InstanceAddresses(_first(one.address for one in fixed if one.version == 4),
                      _first(one.address for card in server.interfaces for one in card.floating_addresses),
                      _first(one.address for one in fixed if one.version == 6))
 
