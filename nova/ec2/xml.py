@@ -6,6 +6,7 @@ from __future__ import annotations
 import datetime
 import re
 from collections.abc import Mapping
+from urllib.parse import quote
 
 #: A child's value. None: there is none, which old clients are told by an empty element.
 Tree = Mapping[str, object]
@@ -18,7 +19,8 @@ _HEAD = '<?xml version="1.0" encoding="UTF-8"?>\n'
 
 def answer(action: str, version: str, request_id: str, body: Tree, empty_unset: bool) -> bytes:
     """``<{action}Response>``. ``empty_unset``: what is None is an empty element; else there is none."""
-    out = [_HEAD, f'<{action}Response xmlns="http://ec2.amazonaws.com/doc/{escaped(version)}/"><requestId>',
+    namespace = f"http://ec2.amazonaws.com/doc/{quote(version, errors='replace')}/"  # a client's text, in an attribute
+    out = [_HEAD, f'<{action}Response xmlns="{namespace}"><requestId>',
            escaped(request_id), "</requestId>"]
     _children(out, body, empty_unset)
     out.append(f"</{action}Response>")
