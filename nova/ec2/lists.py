@@ -22,6 +22,7 @@ FilterPaths = Mapping[str, str]
 Test = Callable[[Tree], bool]
 
 MOST_RESULTS = 1000
+LONGEST_VALUE = 1024  # letters of a filter's value
 _TAGS = {"tag-key": "tagSet.key", "tag-value": "tagSet.value"}
 _MANY_LINES = re2.Options()
 _MANY_LINES.dot_nl, _MANY_LINES.log_errors = True, False
@@ -133,7 +134,9 @@ def _any(patterns: Sequence[Library], text: str) -> bool:
 
 def _pattern(value: str) -> Library:
     """``*`` is any text, ``?`` any letter; behind a backslash a letter is itself. RE2 takes no longer for what is made
-    to take long."""
+    to take long. InvalidParameterValue: it is too long."""
+    if len(value) > LONGEST_VALUE:
+        raise Ec2Error("InvalidParameterValue", f"A filter's value may have {LONGEST_VALUE} letters.")
     parts, letters = [], iter(value)
     for letter in letters:
         if letter == "\\":

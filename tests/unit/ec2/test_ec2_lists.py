@@ -70,6 +70,14 @@ def test_pattern_when_it_is_any_text_then_it_is_tested(pattern: str, text: str) 
         assert error.aws_code == "InvalidParameterValue"
 
 
+@pytest.mark.parametrize("letter", ["a", "*", "?", "ü"])
+def test_pattern_when_it_is_as_long_as_may_be_then_it_holds_and_a_longer_one_is_refused(letter: str) -> None:
+    longest = letter * lists.LONGEST_VALUE
+    assert lists.tester((AskedFilter("name", (longest,)),), PATHS)({"name": longest})
+    with pytest.raises(Ec2Error, match="InvalidParameterValue|may have"):
+        lists.tester((AskedFilter("name", (longest + letter,)),), PATHS)
+
+
 def test_pattern_when_it_is_made_to_take_long_then_it_does_not() -> None:
     began = time.monotonic()
     assert not lists.tester((AskedFilter("name", ("*a" * 30 + "b",)),), PATHS)({"name": "a" * 20000})
