@@ -190,15 +190,15 @@ class DetachVolumeFrom(Ec2Arguments, frozen=True, kw_only=True):
 def detach_volume(req: Ec2Request, args: DetachVolumeFrom) -> Tree:
     """Begun when it is answered. IncorrectState: it is attached to no instance, or not to that one."""
     found = volume(req, args.volume_id)
-    wanted = req.one_meant("i", args.instance_id) if args.instance_id else None
-    uses = [use for use in found.attachments if wanted in (None, use.server_id)]
+    named = target(req, args.instance_id, f"{ATTACHMENTS}:delete") if args.instance_id else None
+    uses = [use for use in found.attachments if named is None or use.server_id == named.uuid]
     if not uses:
         raise Ec2Error("IncorrectState", f"Volume {args.volume_id} is not attached"
                                          f"{f' to {args.instance_id}' if args.instance_id else ''}.")
     if len(uses) > 1:
         raise Ec2Error("IncorrectState", f"Volume {args.volume_id} is attached to several instances: name one.")
     instance_id = req.id("i", uses[0].server_id)
-    server = target(req, instance_id, f"{ATTACHMENTS}:delete")
+    server = named or target(req, instance_id, f"{ATTACHMENTS}:delete")
     _check_lock(req, server.locked, server.uuid)
     req.conductor.detach_volume(server.uuid, found.id)
     return _attachment(req, args.volume_id, instance_id, uses[0].device, "detaching", False)
