@@ -9,7 +9,19 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from nova import errors
-from nova.model.ec2 import ADDRESS, GROUP, IMAGE, INSTANCE, KEY_PAIR, SNAPSHOT, VOLUME
+from nova.model.ec2 import (
+    ADDRESS,
+    GROUP,
+    IMAGE,
+    INSTANCE,
+    INTERFACE,
+    KEY_PAIR,
+    NETWORK,
+    RULE,
+    SNAPSHOT,
+    SUBNET,
+    VOLUME,
+)
 
 UNEXPECTED = "Unknown error occurred."
 
@@ -58,22 +70,23 @@ ABSENT = {
     GROUP: Absence("InvalidGroup.NotFound", "InvalidGroupId.Malformed", "security group"),
     ADDRESS: Absence("InvalidAllocationID.NotFound", "InvalidAllocationID.Malformed", "allocation ID"),
     KEY_PAIR: Absence("InvalidKeyPair.NotFound", "InvalidKeyPair.Format", "key pair"),
+    RULE: Absence("InvalidSecurityGroupRuleId.NotFound", "InvalidSecurityGroupRuleId.Malformed", "security group rule"),
+    NETWORK: Absence("InvalidVpcID.NotFound", "InvalidVpcId.Malformed", "vpc ID"),
+    SUBNET: Absence("InvalidSubnetID.NotFound", "InvalidSubnetId.Malformed", "subnet ID"),
+    INTERFACE: Absence("InvalidNetworkInterfaceID.NotFound", "InvalidNetworkInterfaceId.Malformed",
+                       "networkInterface ID"),
 }
 
 
 def absent(kind: str, shown: str) -> Ec2Error:
     """Nothing of that kind is the caller's."""
-    row = ABSENT.get(kind)
-    if row is None:
-        return Ec2Error("InvalidParameterValue", f"The {kind} '{shown}' does not exist")
+    row = ABSENT[kind]
     return Ec2Error(row.not_found, f"The {row.what} '{shown}' does not exist", 404)
 
 
 def malformed(kind: str, shown: str) -> Ec2Error:
     """It can be no id of that kind."""
-    row = ABSENT.get(kind)
-    code = row.malformed if row else "InvalidParameterValue"
-    return Ec2Error(code, f'Invalid id: "{shown[:100]}"')
+    return Ec2Error(ABSENT[kind].malformed, f'Invalid id: "{shown[:100]}"')
 
 
 #: code of the house -> EC2's

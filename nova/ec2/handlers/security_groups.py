@@ -17,7 +17,7 @@ from nova.ec2.request import Ec2Request
 from nova.ec2.xml import Tree
 from nova.model import security_rules
 from nova.model.base import Scope
-from nova.model.ec2 import GROUP
+from nova.model.ec2 import GROUP, RULE
 from nova.model.security_groups import (
     NewSecurityGroup,
     NewSecurityRule,
@@ -264,10 +264,12 @@ def revoke_security_group_ingress(req: Ec2Request, args: RuleChange) -> Tree:
     """InvalidPermission.NotFound (InvalidParameterValue to old clients): the group has no such rule."""
     group = _named(req, args.group_name, args.group_id)
     if args.security_group_rule_id:
-        ids = set(req.meant("sgr", args.security_group_rule_id).values())
-        doomed = [rule for rule in group.rules if rule.id in ids]
-        if len(doomed) < len(ids):
-            raise Ec2Error("InvalidSecurityGroupRuleId.NotFound", f"Group {group.name} has no such rule.", 404)
+        own = {rule.id: rule for rule in group.rules}
+        meant = req.meant("sgr", args.security_group_rule_id)
+        for shown, id in meant.items():
+            if id not in own:
+                raise absent(RULE, shown)
+        doomed = [own[id] for id in dict.fromkeys(meant.values())]
     else:
         by_traffic = {_traffic(rule): rule for rule in group.rules}
         doomed = []
@@ -356,7 +358,7 @@ def describe_security_group_rules(req: Ec2Request, args: DescribeSecurityGroupRu
     shown = _rules(req, owners, [rule for group in groups for rule in group.rules])
     for id in args.security_group_rule_id:
         if not any(one["securityGroupRuleId"] == id for one in shown):
-            raise Ec2Error("InvalidSecurityGroupRuleId.NotFound", f"The rule '{id}' does not exist.", 404)
+            raise absent(RULE, id)
     wanted = [one for one in shown if not args.security_group_rule_id
               or one["securityGroupRuleId"] in args.security_group_rule_id]
     page = lists.chosen(wanted, args, RULE_FILTERS, "securityGroupRuleId")

@@ -31,8 +31,7 @@ def code(cache: IdCache, prefix: str, shown: str) -> str:
 
 @pytest.mark.parametrize("prefix", sorted(KINDS))
 def test_id_when_it_is_unknown_or_none_then_its_kind_has_the_code(cache: IdCache, prefix: str) -> None:
-    row = ABSENT.get(KINDS[prefix])
-    not_found, malformed = (row.not_found, row.malformed) if row else ("InvalidParameterValue",) * 2
+    not_found, malformed, _ = ABSENT[KINDS[prefix]]
     assert code(cache, prefix, f"{prefix}-0000000a") == not_found
     for wrong in (f"{prefix}-", f"{prefix}-zz", "nonsense", "", prefix, f"{prefix}--1", f"{prefix}-{'1' * 16}",
                   f"{prefix}-\N{ARABIC-INDIC DIGIT ONE}", "r-12345678"):
