@@ -1,0 +1,144 @@
+"""An answer in XML, made of what it is in JSON by the tables of layouts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import singledispatch
+from typing import Any
+from xml.sax.saxutils import escape, quoteattr
+
+from nova.api.xml.answers import Laid, laid
+from nova.api.xml.layouts import GENERIC, Listing, Pairs, Record, singular
+from nova.api.xml.namespaces import PREFIXES
+
+DECLARATION = "<?xml version='1.0' encoding='UTF-8'?>\n"
+LINKS = "links"
+_NAME = re.compile(r"(?:[A-Za-z_][\w.-]*:)?[A-Za-z_][\w.-]*", re.ASCII)
+_NO_TEXT = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # what XML 1.0 has no form for
+_RETURN = {"\r": "&#13;"}
+_IN_ATTRIBUTES = {"\n": "&#10;", "\r": "&#13;", "\t": "&#9;"}
+
+
+@dataclass
+class Node:
+    """An element to be written. ``tag`` and the attributes' names have their prefix."""
+
+    tag: str
+    attributes: dict[str, str] = field(default_factory=dict)
+    inside: list[Node] = field(default_factory=list)
+    text: str = ""
+
+    def prefixes(self) -> Iterator[str]:
+        """Those of all names in it."""
+        for name in (self.tag, *self.attributes):
+            yield name.partition(":")[0] if ":" in name else ""
+        for node in self.inside:
+            yield from node.prefixes()
+
+    def written(self) -> str:
+        """The element as text."""
+        opened = f"<{self.tag}" + "".join(f" {name}={quoteattr(_clean(value), _IN_ATTRIBUTES)}"
+                                          for name, value in self.attributes.items())
+        content = escape(_clean(self.text), _RETURN) + "".join(node.written() for node in self.inside)
+        return f"{opened}>{content}</{self.tag}>" if content else f"{opened}/>"
+
+
+def write(answer: Mapping[str, Any], operation: str | None = None) -> bytes:
+    """The document of an answer of ``operation`` (a route's id; None for what has no operation)."""
+    return document(laid(answer, operation))
+
+
+def document(what: Laid) -> bytes:
+    """The document with this root."""
+    [node] = _nodes(what.root.layout, what.tag, what.value)
+    node.inside += [_link(link) for link in what.links]
+    used = dict.fromkeys((*what.root.prefixes, *filter(None, node.prefixes())))
+    declared = {f"xmlns:{prefix}": PREFIXES.get(prefix, prefix) for prefix in used}
+    if what.root.namespace:
+        declared["xmlns"] = what.root.namespace
+    node.attributes = {**declared, **node.attributes}
+    return (DECLARATION + node.written()).encode()
+
+
+def text_of(value: object) -> str:
+    """A plain value: None, True and False as Python spells them."""
+    return value if isinstance(value, str) else str(value)
+
+
+def _clean(text: str) -> str:
+    return _NO_TEXT.sub("\ufffd", text)
+
+
+def _is_plain(value: object) -> bool:
+    return not isinstance(value, (dict, list))
+
+
+def _link(link: Mapping[str, Any]) -> Node:
+    return Node("atom:link", {name: text_of(value) for name, value in link.items() if value is not None})
+
+
+@singledispatch
+def _nodes(layout: object, tag: str, value: Any) -> list[Node]:
+    raise TypeError(f"{layout} is no layout")
+
+
+@_nodes.register
+def _record(layout: Record, tag: str, value: Any) -> list[Node]:
+    if isinstance(value, list):
+        return _nodes(Listing(singular(tag)), tag, value)
+    if not isinstance(value, dict):
+        return [Node(tag, text=text_of(value))]
+    node = Node(tag)
+    for key in _in_order(layout, value):
+        name, inner = layout.names.get(key, key), value.get(key, "")
+        if key == LINKS and isinstance(inner, list):
+            node.inside += [_link(link) for link in inner]
+        elif layout.attributes and _is_plain(inner) and key not in (*layout.elements, *layout.always):
+            node.attributes[name] = text_of(inner)
+        elif _NAME.fullmatch(name):
+            node.inside += _nodes(layout.inside.get(key, GENERIC), name, inner)
+        else:  # no name of XML: as an item of metadata
+            [made] = _nodes(GENERIC, "meta", inner)
+            node.inside.append(Node("meta", {"key": key}, made.inside, made.text))
+    return [node]
+
+
+def _in_order(layout: Record, value: Mapping[str, Any]) -> list[str]:
+    first = [key for key in layout.order if key in value or key in layout.always]
+    rest = [key for key in value if key not in layout.order and key not in layout.hidden]
+    return [*first, *(key for key in rest if key != LINKS), *(key for key in rest if key == LINKS)] \
+        if LINKS not in layout.order else [*first, *rest]
+
+
+@_nodes.register
+def _listing(layout: Listing, tag: str, value: Any) -> list[Node]:
+    if not isinstance(value, list):
+        return [Node(tag, text=text_of(value))] if value else [] if layout.flat else [Node(tag)]
+    items = [node for item in value for node in _nodes(layout.of, layout.item, _unwrapped(layout.item, item))]
+    return items if layout.flat else [Node(tag, inside=items)]
+
+
+def _unwrapped(name: str, item: Any) -> Any:
+    """``{"keypair": {...}}`` in a list of keypairs is one keypair."""
+    return item[name] if isinstance(item, dict) and list(item) == [name] else item
+
+
+@_nodes.register
+def _pairs(layout: Pairs, tag: str, value: Any) -> list[Node]:
+    if not isinstance(value, dict):
+        return [Node(tag, text=text_of(value or ""))]
+    items = [_pair(layout, key, item) for key, item in value.items()]
+    return items if layout.flat else [Node(tag, inside=items)]
+
+
+def _pair(layout: Pairs, key: str, value: Any) -> Node:
+    node = Node(layout.item, {layout.key: key})
+    if layout.value:
+        node.attributes[layout.value] = text_of(value)
+    elif layout.of:
+        node.inside = _nodes(layout.of, layout.item, value)
+    else:
+        node.text = text_of(value)
+    return node
