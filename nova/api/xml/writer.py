@@ -54,12 +54,17 @@ def document(what: Laid) -> bytes:
     """The document with this root."""
     [node] = _nodes(what.root.layout, what.tag, what.value)
     node.inside += [_link(link) for link in what.links]
-    used = dict.fromkeys((*what.root.prefixes, *filter(None, node.prefixes())))
+    return rendered(node, what.root.namespace, what.root.prefixes)
+
+
+def rendered(root: Node, namespace: str | None, prefixes: tuple[str, ...] = ()) -> bytes:
+    """The document of a root in a default namespace. ``prefixes``: those that are declared even if nothing has them."""
+    used = dict.fromkeys((*prefixes, *filter(None, root.prefixes())))
     declared = {f"xmlns:{prefix}": PREFIXES.get(prefix, prefix) for prefix in used}
-    if what.root.namespace:
-        declared["xmlns"] = what.root.namespace
-    node.attributes = {**declared, **node.attributes}
-    return (DECLARATION + node.written()).encode()
+    if namespace:
+        declared["xmlns"] = namespace
+    root.attributes = {**declared, **root.attributes}
+    return (DECLARATION + root.written()).encode()
 
 
 def text_of(value: object) -> str:
