@@ -23,17 +23,20 @@ _IN_ATTRIBUTES = {"\n": "&#10;", "\r": "&#13;", "\t": "&#9;"}
 
 @dataclass
 class Node:
-    """An element to be written. ``tag`` and the attributes' names have their prefix."""
+    """An element to be written. ``tag`` and the attributes' names have their prefix. ``keys``: of the value in JSON,
+    whose prefixes are declared even where nothing of them is in the document, such as of an empty list."""
 
     tag: str
     attributes: dict[str, str] = field(default_factory=dict)
     inside: list[Node] = field(default_factory=list)
     text: str = ""
+    keys: tuple[str, ...] = ()
 
     def prefixes(self) -> Iterator[str]:
         """Those of all names in it."""
         for name in (self.tag, *self.attributes):
             yield name.partition(":")[0] if ":" in name else ""
+        yield from (prefix for prefix in (key.partition(":")[0] for key in self.keys) if prefix in PREFIXES)
         for node in self.inside:
             yield from node.prefixes()
 
@@ -95,7 +98,7 @@ def _record(layout: Record, tag: str, value: Any) -> list[Node]:
         return _nodes(Listing(singular(tag)), tag, value)
     if not isinstance(value, dict):
         return [Node(tag, text=text_of(value))]
-    node = Node(tag)
+    node = Node(tag, keys=tuple(key for key in value if ":" in key))
     for key in _in_order(layout, value):
         name, inner = layout.names.get(key, key), value.get(key, "")
         if key == LINKS and isinstance(inner, list):
