@@ -52,6 +52,7 @@ ROOTS: dict[str, Root] = {
     "security_group_default_rules": Root(Listing("security_group_default_rule", _RULE), COMPUTE),
     "server_group": Root(_SERVER_GROUP, COMPUTE, ("atom",)),
     "server_groups": Root(Listing("server_group", _SERVER_GROUP), COMPUTE, ("atom",)),
+    "tenant_usages": Root(Listing("tenant_usage", Record(always=("server_usages",)))),
     "virtual_interfaces": Root(Listing("virtual_interface", ATTRIBUTES), COMPUTE),
     "cell": Root(_CELL, COMPUTE_OLD),
     "cells": Root(Listing("cell", _CELL), COMPUTE_OLD),

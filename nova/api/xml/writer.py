@@ -114,10 +114,10 @@ def _record(layout: Record, tag: str, value: Any) -> list[Node]:
 
 
 def _in_order(layout: Record, value: Mapping[str, Any]) -> list[str]:
+    """The keys as the layout orders them; links come last where it does not say otherwise."""
     first = [key for key in layout.order if key in value or key in layout.always]
-    rest = [key for key in value if key not in layout.order and key not in layout.hidden]
-    return [*first, *(key for key in rest if key != LINKS), *(key for key in rest if key == LINKS)] \
-        if LINKS not in layout.order else [*first, *rest]
+    rest = [key for key in (*value, *layout.always) if key not in (*layout.order, *layout.hidden)]
+    return list(dict.fromkeys((*first, *sorted(rest, key=lambda key: key == LINKS))))
 
 
 @_nodes.register

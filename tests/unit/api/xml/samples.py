@@ -136,3 +136,10 @@ def shape(element: Any) -> Any:
     attributes = sorted((name, kind_of(value)) for name, value in element.attrib.items())
     children = sorted((shape(child) for child in element), key=repr)
     return element.tag, attributes, children, "" if len(element) else kind_of(element.text)
+
+
+def names(element: Any, above: str = "") -> set[str]:
+    """Paths of all elements and attributes."""
+    path = f"{above}/{element.tag}"
+    own = {path, *(f"{path}@{name}" for name in element.attrib)}
+    return own.union(*(names(child, path) for child in element))
