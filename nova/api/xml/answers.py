@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from nova.api.xml import core_roots, extension_roots
 from nova.api.xml.layouts import GENERIC, Root
 from nova.api.xml.namespaces import EXTENSIONS
+from nova.model.base import Json
 
 ROOTS: dict[str, Root] = {**extension_roots.ROOTS, **core_roots.ROOTS}
 _PLAIN = Root(GENERIC)
@@ -18,22 +19,22 @@ class Laid(NamedTuple):
 
     tag: str
     root: Root
-    value: Any
+    value: Json
     links: tuple[Mapping[str, str], ...] = ()
 
 
-def _whole(tag: str, root: Root) -> Callable[[Any], Laid]:
+def _whole(tag: str, root: Root) -> Callable[[Json], Laid]:
     """The whole answer is in the root."""
     return lambda answer: Laid(tag, root, answer)
 
 
-def _created(answer: Any) -> Laid:
+def _created(answer: Json) -> Laid:
     if "server" in answer:
         return Laid("server", core_roots.CREATED, answer["server"])
     return Laid("server", core_roots.RESERVED, answer)
 
 
-def _extension(shown: Mapping[str, Any]) -> dict[str, Any]:
+def _extension(shown: Mapping[str, Json]) -> dict[str, Json]:
     """As it was published: JSON has one namespace for all."""
     known = EXTENSIONS.get(shown["alias"])
     return {**shown, **known._asdict()} if known else dict(shown)
@@ -42,7 +43,7 @@ def _extension(shown: Mapping[str, Any]) -> dict[str, Any]:
 _HOST, _POWER = "/os-hosts/{host_name}", _whole("host", extension_roots.HOST_POWER)
 _SPEC = "/flavors/{flavor_id}/os-extra_specs/{key}"
 
-OPERATIONS: dict[str, Callable[[Any], Laid]] = {
+OPERATIONS: dict[str, Callable[[Json], Laid]] = {
     "POST /servers": _created,
     "POST /os-volumes_boot": _created,
     "GET /servers/{server_id}/ips/{network_label}": _whole("network", core_roots.ONE_NETWORK),
@@ -63,7 +64,7 @@ OPERATIONS: dict[str, Callable[[Any], Laid]] = {
 }
 
 
-def laid(answer: Mapping[str, Any], operation: str | None = None) -> Laid:
+def laid(answer: Mapping[str, Json], operation: str | None = None) -> Laid:
     """How ``answer`` is laid out; ``operation``: its id, as the table of routes has it."""
     if operation in OPERATIONS:
         return OPERATIONS[operation](answer)

@@ -50,8 +50,8 @@ class NegotiatedAPI(ComputeAPI):
         request = super().begin(environ)
         if request is not None and isinstance(request.body, _Elements):
             [root] = request.body.values()
-            table = request.row.body
-            request.body = requests.body_of(root, table and table.compiled(versions.LEGACY, True))
+            body = request.row.body
+            request.body = requests.body_of(root, body.compiled(versions.LEGACY, True) if body else None)
         return request
 
     def reply(self, request: Request, answer: object) -> tuple[int, Headers, bytes]:

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 
-
 @dataclass(frozen=True)
 class Record:
     """An object. ``attributes``: its plain values are attributes, but for those named in ``elements``; else all are

@@ -6,13 +6,13 @@ What an attack needs is refused, not only made harmless: document types, entitie
 from __future__ import annotations
 
 import re
-from typing import Any
 from xml.etree.ElementTree import Element, ParseError, TreeBuilder
 
 from defusedxml.common import DefusedXmlException
 from defusedxml.ElementTree import DefusedXMLParser
 
 from nova import errors
+from nova.model.base import Json
 from nova.web.bodies import MAX_DEPTH
 
 MOST_ELEMENTS = 10_000  # a body of the largest size, of what the API knows, has fewer
@@ -32,12 +32,12 @@ class _Bounded(TreeBuilder):
         super().__init__()
         self.depth = self.elements = 0
 
-    def start(self, tag: Any, attrs: dict[Any, Any]) -> Element:
+    def start(self, tag: Json, attrs: dict[Json, Json]) -> Element:
         self.depth, self.elements = self.depth + 1, self.elements + 1
         if self.depth > MAX_DEPTH:
             raise _TooMuch(f"It is nested too deeply: at most {MAX_DEPTH} levels.")
         if self.elements > MOST_ELEMENTS or len(attrs) > MOST_ATTRIBUTES:
-            raise _TooMuch(f"It is too large: at most {MOST_ELEMENTS} elements, with {MOST_ATTRIBUTES} attributes each.")
+            raise _TooMuch(f"It has too much: at most {MOST_ELEMENTS} elements of {MOST_ATTRIBUTES} attributes.")
         return super().start(tag, attrs)
 
     def end(self, tag: str) -> Element:

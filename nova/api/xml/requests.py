@@ -5,7 +5,6 @@ else by what the elements look like. In XML all values are text; the table says 
 from __future__ import annotations
 
 import re
-from typing import Any
 from xml.etree.ElementTree import Element
 
 from nova import errors
@@ -147,5 +146,5 @@ def _key(tag: str, node: SchemaNode, renamed: dict[str, str] | None = None) -> s
         return renamed[name]
     if full in node.keys or name in node.keys:
         return full if full in node.keys else name
-    ours: Any = next((key for key in node.keys if key.endswith(f":{name}")), None)
+    ours = next((key for key in node.keys if key.endswith(f":{name}")), None)
     return ours or (name if namespace in ALIASES and not node.patterns else full)

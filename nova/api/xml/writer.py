@@ -6,12 +6,12 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import singledispatch
-from typing import Any
 from xml.sax.saxutils import escape, quoteattr
 
 from nova.api.xml.answers import Laid, laid
 from nova.api.xml.layouts import GENERIC, Listing, Pairs, Record, singular
 from nova.api.xml.namespaces import PREFIXES
+from nova.model.base import Json
 
 DECLARATION = "<?xml version='1.0' encoding='UTF-8'?>\n"
 LINKS = "links"
@@ -48,7 +48,7 @@ class Node:
         return f"{opened}>{content}</{self.tag}>" if content else f"{opened}/>"
 
 
-def write(answer: Mapping[str, Any], operation: str | None = None) -> bytes:
+def write(answer: Mapping[str, Json], operation: str | None = None) -> bytes:
     """The document of an answer of ``operation`` (a route's id; None for what has no operation)."""
     return document(laid(answer, operation))
 
@@ -83,17 +83,17 @@ def _is_plain(value: object) -> bool:
     return not isinstance(value, (dict, list))
 
 
-def _link(link: Mapping[str, Any]) -> Node:
+def _link(link: Mapping[str, Json]) -> Node:
     return Node("atom:link", {name: text_of(value) for name, value in link.items() if value is not None})
 
 
 @singledispatch
-def _nodes(layout: object, tag: str, value: Any) -> list[Node]:
+def _nodes(layout: object, tag: str, value: Json) -> list[Node]:
     raise TypeError(f"{layout} is no layout")
 
 
 @_nodes.register
-def _record(layout: Record, tag: str, value: Any) -> list[Node]:
+def _record(layout: Record, tag: str, value: Json) -> list[Node]:
     if isinstance(value, list):
         return _nodes(Listing(singular(tag)), tag, value)
     if not isinstance(value, dict):
@@ -113,7 +113,7 @@ def _record(layout: Record, tag: str, value: Any) -> list[Node]:
     return [node]
 
 
-def _in_order(layout: Record, value: Mapping[str, Any]) -> list[str]:
+def _in_order(layout: Record, value: Mapping[str, Json]) -> list[str]:
     """The keys as the layout orders them; links come last where it does not say otherwise."""
     first = [key for key in layout.order if key in value or key in layout.always]
     rest = [key for key in (*value, *layout.always) if key not in (*layout.order, *layout.hidden)]
@@ -121,27 +121,27 @@ def _in_order(layout: Record, value: Mapping[str, Any]) -> list[str]:
 
 
 @_nodes.register
-def _listing(layout: Listing, tag: str, value: Any) -> list[Node]:
+def _listing(layout: Listing, tag: str, value: Json) -> list[Node]:
     if not isinstance(value, list):
         return [Node(tag, text=text_of(value))] if value else [] if layout.flat else [Node(tag)]
     items = [node for item in value for node in _nodes(layout.of, layout.item, _unwrapped(layout.item, item))]
     return items if layout.flat else [Node(tag, inside=items)]
 
 
-def _unwrapped(name: str, item: Any) -> Any:
+def _unwrapped(name: str, item: Json) -> Json:
     """``{"keypair": {...}}`` in a list of keypairs is one keypair."""
     return item[name] if isinstance(item, dict) and list(item) == [name] else item
 
 
 @_nodes.register
-def _pairs(layout: Pairs, tag: str, value: Any) -> list[Node]:
+def _pairs(layout: Pairs, tag: str, value: Json) -> list[Node]:
     if not isinstance(value, dict):
         return [Node(tag, text=text_of(value or ""))]
     items = [_pair(layout, key, item) for key, item in value.items()]
     return items if layout.flat else [Node(tag, inside=items)]
 
 
-def _pair(layout: Pairs, key: str, value: Any) -> Node:
+def _pair(layout: Pairs, key: str, value: Json) -> Node:
     node = Node(layout.item, {layout.key: key})
     if layout.value:
         node.attributes[layout.value] = text_of(value)

@@ -49,7 +49,8 @@ def test_create_when_a_reservation_is_asked_for_then_answers_with_it(client: XML
 
 @pytest.mark.parametrize(("kind", "accept", "answered"), [
     (XML, XML, XML), (XML, JSON, JSON), (XML, None, JSON), (JSON, XML, XML), (COMPUTE_XML, COMPUTE_XML, COMPUTE_XML),
-    (COMPUTE_JSON, COMPUTE_JSON, COMPUTE_JSON), (f"{XML}; charset=latin-1", "*/*", JSON), ("Application/XML", XML, XML)])
+    (COMPUTE_JSON, COMPUTE_JSON, COMPUTE_JSON), (f"{XML}; charset=latin-1", "*/*", JSON),
+    ("Application/XML", XML, XML)])
 def test_body_and_answer_then_are_each_in_its_own_form(client: XMLClient, server: str, kind: str, accept: str | None,
                                                        answered: str) -> None:
     bodies = {True: '{"metadata": {"a": "b"}}', False: '<metadata><meta key="a">b</meta></metadata>'}

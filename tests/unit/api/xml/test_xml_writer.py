@@ -19,10 +19,11 @@ from nova.api.xml.namespaces import COMPUTE, EXTENSIONS
 from nova.api.xml.writer import document, write
 from tests.unit.api.xml.samples import parsed
 
-CHARACTERS = st.characters(exclude_categories=("Cs", "Cc"), exclude_characters="\ufffe\uffff", include_characters="\t\n\r")
+CHARACTERS = st.characters(exclude_categories=("Cs", "Cc"), exclude_characters="\ufffe\uffff",
+                           include_characters="\t\n\r")
 TEXT = st.text(CHARACTERS, min_size=1, max_size=20).filter(str.strip)
-NAMES = st.from_regex(r"\A[A-Za-z_][A-Za-z0-9_.-]{0,12}\Z").filter(
-    lambda name: name != "meta" and name not in (requests.LISTS | requests.ENCODED | requests.REFERENCES | requests.BARE))
+SPECIAL = {"meta", *requests.LISTS, *requests.ENCODED, *requests.REFERENCES, *requests.BARE}
+NAMES = st.from_regex(r"\A[A-Za-z_][A-Za-z0-9_.-]{0,12}\Z").filter(lambda name: name not in SPECIAL)
 OBJECTS = st.recursive(TEXT, lambda inner: st.dictionaries(NAMES, inner, min_size=1, max_size=4), max_leaves=12)
 
 
