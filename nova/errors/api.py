@@ -16,7 +16,7 @@ Gone = kinds.Gone.row("api.gone", "This resource is no longer available. No forw
 IdentityAway = kinds.Unavailable.row("api.identity_away",
     "The identity service (Keystone) does not answer, so that no token can be checked. Try again later.")
 MalformedBody = kinds.Invalid.row("api.malformed_body", "Malformed request body: it must be JSON. {reason}")
-MalformedXML = kinds.Invalid.row("api.malformed_xml", "Malformed request body: it must be XML. {reason}")
+MalformedXml = kinds.Invalid.row("api.malformed_xml", "Malformed request body: it must be XML. {reason}")
 MediaType = kinds.NovaError.row("api.media_type",
     "Unsupported Content-Type {content_type}: send application/json.", status=415)
 NoSuchAction = kinds.Invalid.row("api.no_such_action",

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from nova.api.xml import negotiation, writer
 from nova.api.xml.namespaces import ATOM
-from nova.api.xml.writer import Node
+from nova.api.xml.writer import XMLElement
 from nova.model.base import Json
 
 MEDIA_TYPES = (*negotiation.MEDIA_TYPES, negotiation.ATOM)
@@ -24,25 +24,25 @@ def _feed(versions: list[Mapping[str, Json]]) -> bytes:
     """A feed with an entry for each version. Its own id is where the first of them is, without the version."""
     address = _address(versions[0])
     address = address if len(versions) == 1 else address.rstrip("/").rpartition("/")[0] + "/"
-    author = Node("author", inside=[Node("name", text=_AUTHOR), Node("uri", text=_AUTHORS_PAGE)])
-    feed = Node("feed", inside=[
-        Node("title", {"type": "text"}, text=_TITLE),
-        Node("updated", text=max(version["updated"] for version in versions)),
-        Node("id", text=address),
-        Node("link", {"rel": "self", "href": address}),
+    author = XMLElement("author", inside=[XMLElement("name", text=_AUTHOR), XMLElement("uri", text=_AUTHORS_PAGE)])
+    feed = XMLElement("feed", inside=[
+        XMLElement("title", {"type": "text"}, text=_TITLE),
+        XMLElement("updated", text=max(version["updated"] for version in versions)),
+        XMLElement("id", text=address),
+        XMLElement("link", {"rel": "self", "href": address}),
         author,
         *map(_entry, versions)])
     return writer.rendered(feed, ATOM)
 
 
-def _entry(version: Mapping[str, Json]) -> Node:
-    told = f"Version {version['id']} {version['status']} ({version['updated']})"
-    return Node("entry", inside=[
-        Node("id", text=_address(version)),
-        Node("title", {"type": "text"}, text=f"Version {version['id']}"),
-        Node("updated", text=version["updated"]),
-        Node("link", {"rel": "self", "href": _address(version)}),
-        Node("content", {"type": "text"}, text=told)])
+def _entry(version: Mapping[str, Json]) -> XMLElement:
+    summary = f"Version {version['id']} {version['status']} ({version['updated']})"
+    return XMLElement("entry", inside=[
+        XMLElement("id", text=_address(version)),
+        XMLElement("title", {"type": "text"}, text=f"Version {version['id']}"),
+        XMLElement("updated", text=version["updated"]),
+        XMLElement("link", {"rel": "self", "href": _address(version)}),
+        XMLElement("content", {"type": "text"}, text=summary)])
 
 
 def _address(version: Mapping[str, Json]) -> str:

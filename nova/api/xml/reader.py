@@ -46,7 +46,7 @@ class _Bounded(TreeBuilder):
 
 
 def read(raw: bytes) -> Element:
-    """The root element. api.MalformedXML for what is no XML, is not in UTF-8, or is not meant well; api.UnusableBody
+    """The root element. api.MalformedXml for what is no XML, is not in UTF-8, or is not meant well; api.UnusableBody
     for what passes a bound."""
     text = _decoded(raw)
     parser = DefusedXMLParser(target=_Bounded(), forbid_dtd=True, forbid_entities=True, forbid_external=True)
@@ -56,9 +56,9 @@ def read(raw: bytes) -> Element:
     except _TooMuch as error:
         raise errors.api.UnusableBody(reason=str(error)) from None
     except DefusedXmlException:
-        raise errors.api.MalformedXML(reason="Document types, entities and notations are not taken.") from None
+        raise errors.api.MalformedXml(reason="Document types, entities and notations are not taken.") from None
     except (ParseError, ValueError) as error:
-        raise errors.api.MalformedXML(reason=f"{error}.") from None
+        raise errors.api.MalformedXml(reason=f"{error}.") from None
     return root
 
 
@@ -67,8 +67,8 @@ def _decoded(raw: bytes) -> str:
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise errors.api.MalformedXML(reason="It is not encoded in UTF-8.") from None
+        raise errors.api.MalformedXml(reason="It is not encoded in UTF-8.") from None
     declared = _ENCODING.match(text.lstrip())
     if "\0" in text or (declared and declared[1].lower() not in _ENCODINGS):
-        raise errors.api.MalformedXML(reason="It is not encoded in UTF-8, or holds a NUL character.")
+        raise errors.api.MalformedXml(reason="It is not encoded in UTF-8, or holds a NUL character.")
     return text

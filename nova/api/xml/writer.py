@@ -22,13 +22,13 @@ _IN_ATTRIBUTES = {"\n": "&#10;", "\r": "&#13;", "\t": "&#9;"}
 
 
 @dataclass
-class Node:
+class XMLElement:
     """An element to be written. ``tag`` and the attributes' names have their prefix. ``keys``: of the value in JSON,
     whose prefixes are declared even where nothing of them is in the document, such as of an empty list."""
 
     tag: str
     attributes: dict[str, str] = field(default_factory=dict)
-    inside: list[Node] = field(default_factory=list)
+    inside: list[XMLElement] = field(default_factory=list)
     text: str = ""
     keys: tuple[str, ...] = ()
 
@@ -60,7 +60,7 @@ def document(what: Laid) -> bytes:
     return rendered(node, what.root.namespace, what.root.prefixes)
 
 
-def rendered(root: Node, namespace: str | None, prefixes: tuple[str, ...] = ()) -> bytes:
+def rendered(root: XMLElement, namespace: str | None, prefixes: tuple[str, ...] = ()) -> bytes:
     """The document of a root in a default namespace. ``prefixes``: those that are declared even if nothing has them."""
     used = dict.fromkeys((*prefixes, *filter(None, root.prefixes())))
     declared = {f"xmlns:{prefix}": PREFIXES.get(prefix, prefix) for prefix in used}
@@ -83,22 +83,22 @@ def _is_plain(value: object) -> bool:
     return not isinstance(value, (dict, list))
 
 
-def _link(link: Mapping[str, Json]) -> Node:
-    return Node("atom:link", {name: text_of(value) for name, value in link.items() if value is not None})
+def _link(link: Mapping[str, Json]) -> XMLElement:
+    return XMLElement("atom:link", {name: text_of(value) for name, value in link.items() if value is not None})
 
 
 @singledispatch
-def _nodes(layout: object, tag: str, value: Json) -> list[Node]:
+def _nodes(layout: object, tag: str, value: Json) -> list[XMLElement]:
     raise TypeError(f"{layout} is no layout")
 
 
 @_nodes.register
-def _record(layout: Record, tag: str, value: Json) -> list[Node]:
+def _record(layout: Record, tag: str, value: Json) -> list[XMLElement]:
     if isinstance(value, list):
         return _nodes(Listing(singular(tag)), tag, value)
     if not isinstance(value, dict):
-        return [Node(tag, text=text_of(value))]
-    node = Node(tag, keys=tuple(key for key in value if ":" in key))
+        return [XMLElement(tag, text=text_of(value))]
+    node = XMLElement(tag, keys=tuple(key for key in value if ":" in key))
     for key in _in_order(layout, value):
         name, inner = layout.names.get(key, key), value.get(key, "")
         if key == LINKS and isinstance(inner, list):
@@ -109,7 +109,7 @@ def _record(layout: Record, tag: str, value: Json) -> list[Node]:
             node.inside += _nodes(layout.inside.get(key, GENERIC), name, inner)
         else:  # no name of XML: as an item of metadata
             [made] = _nodes(GENERIC, "meta", inner)
-            node.inside.append(Node("meta", {"key": key}, made.inside, made.text))
+            node.inside.append(XMLElement("meta", {"key": key}, made.inside, made.text))
     return [node]
 
 
@@ -121,11 +121,11 @@ def _in_order(layout: Record, value: Mapping[str, Json]) -> list[str]:
 
 
 @_nodes.register
-def _listing(layout: Listing, tag: str, value: Json) -> list[Node]:
+def _listing(layout: Listing, tag: str, value: Json) -> list[XMLElement]:
     if not isinstance(value, list):
-        return [Node(tag, text=text_of(value))] if value else [] if layout.flat else [Node(tag)]
+        return [XMLElement(tag, text=text_of(value))] if value else [] if layout.flat else [XMLElement(tag)]
     items = [node for item in value for node in _nodes(layout.of, layout.item, _unwrapped(layout.item, item))]
-    return items if layout.flat else [Node(tag, inside=items)]
+    return items if layout.flat else [XMLElement(tag, inside=items)]
 
 
 def _unwrapped(name: str, item: Json) -> Json:
@@ -134,15 +134,15 @@ def _unwrapped(name: str, item: Json) -> Json:
 
 
 @_nodes.register
-def _pairs(layout: Pairs, tag: str, value: Json) -> list[Node]:
+def _pairs(layout: Pairs, tag: str, value: Json) -> list[XMLElement]:
     if not isinstance(value, dict):
-        return [Node(tag, text=text_of(value or ""))]
+        return [XMLElement(tag, text=text_of(value or ""))]
     items = [_pair(layout, key, item) for key, item in value.items()]
-    return items if layout.flat else [Node(tag, inside=items)]
+    return items if layout.flat else [XMLElement(tag, inside=items)]
 
 
-def _pair(layout: Pairs, key: str, value: Json) -> Node:
-    node = Node(layout.item, {layout.key: key})
+def _pair(layout: Pairs, key: str, value: Json) -> XMLElement:
+    node = XMLElement(layout.item, {layout.key: key})
     if layout.value:
         node.attributes[layout.value] = text_of(value)
     elif layout.of:
