@@ -33,7 +33,10 @@ def local(element: Any) -> str:
 
 
 @functools.cache
-def _directions() -> dict[str, dict[str, Any]]:
+def layouts() -> dict[str, dict[str, Any]]:
+    """The layouts of the contract: folder -> ``request`` or ``response`` -> root -> layout."""
+    if not FOLDER.is_dir():
+        return {}
     found: dict[str, dict[str, Any]] = yaml.safe_load((LEGACY / "xml_v2.yaml").read_text())["layouts"]
     return found
 
@@ -43,7 +46,7 @@ def is_request(path: Path) -> bool:
     if path.stem.endswith("-req") or "-resp" in path.stem:
         return path.stem.endswith("-req")
     folder = path.parent.name if path.parent != FOLDER else "core"
-    return local(parsed(path.read_bytes())) in _directions().get(folder, {}).get("request", {})
+    return local(parsed(path.read_bytes())) in layouts().get(folder, {}).get("request", {})
 
 
 def documents(requests: bool) -> list[Path]:
@@ -55,6 +58,31 @@ def documents(requests: bool) -> list[Path]:
 
 def name_of(path: Path) -> str:
     return str(path.relative_to(FOLDER))
+
+
+def made_up(tag: str, entry: dict[str, Any]) -> Any:
+    """A document as the contract's layout of it says, with one of each."""
+    prefixes = {None if name == "default" else name: uri for name, uri in entry.get("xmlns", {}).items()}
+    root = etree.Element(_full(tag, prefixes), nsmap=prefixes)
+    _fill(root, entry["layout"], prefixes)
+    return root
+
+
+def _fill(element: Any, layout: Any, prefixes: dict[str | None, str]) -> None:
+    for name, inner in layout.items() if isinstance(layout, dict) else ():
+        if name == "@":
+            for attribute in inner:
+                element.set(_full(attribute, prefixes, None), "x")
+        elif name == "text":
+            element.text = "x"
+        else:
+            _fill(etree.SubElement(element, _full(name.rstrip("*"), prefixes)), inner, prefixes)
+
+
+def _full(name: str, prefixes: dict[str | None, str], default: Any = ...) -> str:
+    prefix, colon, rest = name.partition(":")
+    namespace = prefixes[prefix] if colon else prefixes.get(None) if default is ... else default
+    return f"{{{namespace}}}{rest or prefix}" if namespace else rest or prefix
 
 
 # from XML to JSON: what a layout says the other way round
