@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
-from xml.etree.ElementTree import Element
 
 import msgspec
 import webob
@@ -22,7 +21,7 @@ from nova.web.errors import Errors, Speech
 from nova.web.routing import Router
 
 
-class _Elements(dict[str, Element]):
+class _Elements(dict[str, reader.Element]):
     """A body in XML before its operation is known: the root by its name, which is an action's name, too."""
 
 

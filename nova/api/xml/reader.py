@@ -1,12 +1,14 @@
 """A request body in XML, from bytes to a tree of elements: bounded, in UTF-8, and without what a document type may do.
 
 What an attack needs is refused, not only made harmless: document types, entities, notations, external references.
+Nothing else of the API parses XML; what works on the elements takes their class from here.
 """
 
 from __future__ import annotations
 
 import re
-from xml.etree.ElementTree import Element, ParseError, TreeBuilder
+from xml.etree.ElementTree import Element as Element
+from xml.etree.ElementTree import ParseError, TreeBuilder
 
 from defusedxml.common import DefusedXmlException
 from defusedxml.ElementTree import DefusedXMLParser

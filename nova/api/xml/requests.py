@@ -5,10 +5,10 @@ else by what the elements look like. In XML all values are text; the table says 
 from __future__ import annotations
 
 import re
-from xml.etree.ElementTree import Element
 
 from nova import errors
 from nova.api.xml.namespaces import ALIASES, EXTENSIONS
+from nova.api.xml.reader import Element
 from nova.model.base import Json
 from nova.web.formats import BOOLEANS
 from nova.web.schema import SchemaNode

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import singledispatch
-from xml.sax.saxutils import escape, quoteattr
 
 from nova.api.xml.answers import Laid, laid
 from nova.api.xml.layouts import GENERIC, Listing, Pairs, Record, singular
@@ -17,8 +16,9 @@ DECLARATION = "<?xml version='1.0' encoding='UTF-8'?>\n"
 LINKS = "links"
 _NAME = re.compile(r"(?:[A-Za-z_][\w.-]*:)?[A-Za-z_][\w.-]*", re.ASCII)
 _NO_TEXT = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # what XML 1.0 has no form for
-_RETURN = {"\r": "&#13;"}
-_IN_ATTRIBUTES = {"\n": "&#10;", "\r": "&#13;", "\t": "&#9;"}
+#: Characters that would mean something, or come back as others.
+_ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "\r": "&#13;"})
+_IN_ATTRIBUTES = _ESCAPES | str.maketrans({'"': "&quot;", "\n": "&#10;", "\t": "&#9;"})
 
 
 @dataclass
@@ -42,9 +42,9 @@ class XMLElement:
 
     def written(self) -> str:
         """The element as text."""
-        opened = f"<{self.tag}" + "".join(f" {name}={quoteattr(_clean(value), _IN_ATTRIBUTES)}"
+        opened = f"<{self.tag}" + "".join(f' {name}="{_clean(value).translate(_IN_ATTRIBUTES)}"'
                                           for name, value in self.attributes.items())
-        content = escape(_clean(self.text), _RETURN) + "".join(node.written() for node in self.inside)
+        content = _clean(self.text).translate(_ESCAPES) + "".join(node.written() for node in self.inside)
         return f"{opened}>{content}</{self.tag}>" if content else f"{opened}/>"
 
 
