@@ -46,6 +46,7 @@ _SPEC = "/flavors/{flavor_id}/os-extra_specs/{key}"
 OPERATIONS: dict[str, Callable[[Json], Laid]] = {
     "POST /servers": _created,
     "POST /os-volumes_boot": _created,
+    "POST /servers/{server_id}/action#rescue": lambda answer: Laid("adminPass", _PLAIN, answer.get("adminPass", "")),
     "GET /servers/{server_id}/ips/{network_label}": _whole("network", core_roots.ONE_NETWORK),
     "GET /servers/{server_id}/diagnostics": _whole("diagnostics", core_roots.DIAGNOSTICS),
     f"GET {_SPEC}": _whole("extra_spec", extension_roots.EXTRA_SPEC),

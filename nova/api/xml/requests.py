@@ -5,6 +5,7 @@ else by what the elements look like. In XML all values are text; the table says 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from nova import errors
 from nova.api.xml.namespaces import ALIASES, EXTENSIONS
@@ -100,41 +101,40 @@ def _plain(name: str, text: str, node: SchemaNode | None) -> Json:
 
 
 def _record(element: Element, node: SchemaNode | None) -> Json:
-    """An object of its attributes and children; ``<meta key="k">v</meta>`` is a key of its own choice, anywhere."""
+    """An object of its attributes and children. What comes again makes a list where one may be; else it is refused,
+    as in JSON."""
     if _is_meta(element):
         return {element.attrib["key"]: element.text or ""}
     node = node or _NOTHING
-    renamed = NAMES.get(local(element.tag), {})
-    made: dict[str, Json] = {}
-    for name, text in element.attrib.items():
-        key = _key(name, node, renamed)
-        _put(made, key, _plain(key, text, node.node_of(key)), node)
+    made: dict[str, list[Json]] = {}
+    for key, value in _pairs(element, node):
+        made.setdefault(key, []).append(value)
+    for key, values in made.items():
+        inner = node.node_of(key)
+        if len(values) > 1 and inner is not None and not {"any", "array"} & set(inner.spec.types):
+            raise errors.api.UnusableBody(reason=f"'{shown(key)}' is there more than once.")
+    return {key: values if len(values) > 1 else values[0] for key, values in made.items()}
+
+
+def _pairs(element: Element, node: SchemaNode) -> Iterator[tuple[str, Json]]:
+    """Keys and values; ``<meta key="k">v</meta>`` is a key of its own choice, anywhere."""
+    name = local(element.tag)
+    renamed = NAMES.get(name, {})
+    for attribute, text in element.attrib.items():
+        key = _key(attribute, node, renamed)
+        yield key, _plain(key, text, node.node_of(key))
     for child in element:
         if _is_meta(child):
-            _put(made, child.attrib["key"], child.text or "", node)
+            yield child.attrib["key"], child.text or ""
         else:
             key = _key(child.tag, node, renamed)
-            _put(made, key, _value(child, node.node_of(key)), node)
-    if local(element.tag) in TEXTS and (element.text or "").strip():
-        key = TEXTS[local(element.tag)]
-        _put(made, key, _plain(key, element.text or "", None), node)
-    return made
+            yield key, _value(child, node.node_of(key))
+    if name in TEXTS and (element.text or "").strip():
+        yield TEXTS[name], _plain(TEXTS[name], element.text or "", None)
 
 
 def _is_meta(element: Element) -> bool:
     return local(element.tag) == "meta" and list(element.attrib) == ["key"] and not len(element)
-
-
-def _put(made: dict[str, Json], key: str, value: Json, node: SchemaNode) -> None:
-    """What comes again makes a list where one may be; else it is refused, as in JSON."""
-    if key not in made:
-        made[key] = value
-        return
-    inner = node.node_of(key)
-    if inner is not None and not {"any", "array"} & set(inner.spec.types):
-        raise errors.api.UnusableBody(reason=f"'{shown(key)}' is there more than once.")
-    before = made[key]
-    made[key] = [*before, value] if isinstance(before, list) else [before, value]
 
 
 def _key(tag: str, node: SchemaNode, renamed: dict[str, str] | None = None) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from nova.api import app
 from nova.api.xml.namespaces import COMMON, COMPUTE
 from nova.api.xml.negotiation import COMPUTE_JSON, COMPUTE_XML, JSON, XML
 from nova.web.routing import at_version
-from tests.fakes.api import ApiClient
+from tests.fakes.api import ApiClient, configuration
 from tests.unit.api.xml.client import XMLClient, tree
 
 SERVER = f'<server xmlns="{COMPUTE}" name="one" flavorRef="1" imageRef="{{image}}" min_count="1"/>'
@@ -91,6 +92,20 @@ def test_action_then_is_named_by_the_root(client: XMLClient, server: str, body: 
     answer = client.say("POST", f"/servers/{server}/action", body)
     assert answer.status_int == 202, answer.text
     assert answer.body == b"" and answer.headers["Content-Type"] == XML
+
+
+@pytest.mark.parametrize(("shows", "text"), [(True, "saved"), (False, None)])
+def test_rescue_then_shows_the_password_where_the_deployment_does(shows: bool, text: str | None) -> None:
+    client = XMLClient(conf=configuration(use_neutron=False, enable_instance_password=shows))
+    server = client.conductor.add_server()
+    root = tree(client.say("POST", f"/servers/{server.uuid}/action", '<rescue adminPass="saved"/>'))
+    assert (root.tag, root.text) == ("adminPass", text)
+
+
+def test_body_when_it_has_an_element_thousands_of_times_then_is_read_soon(client: XMLClient) -> None:
+    began = time.process_time()
+    answer = client.say("POST", "/os-keypairs", "<keypair>" + "<a/>" * 9_000 + "</keypair>")
+    assert answer.status_int == 400 and time.process_time() - began < 2
 
 
 def test_action_when_there_is_none_then_is_400(client: XMLClient, server: str) -> None:

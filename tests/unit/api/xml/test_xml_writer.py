@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from lxml import etree
 
-from nova.api import versions
+from nova.api import faults, versions
 from nova.api.schemas import servers as server_schemas
 from nova.api.xml import reader, requests
 from nova.api.xml.answers import Laid
@@ -119,3 +120,13 @@ def test_pages_links_then_are_at_the_end_of_the_root() -> None:
 def test_server_when_it_boots_from_a_volume_then_its_image_is_empty() -> None:
     image = parsed(write({"server": {"id": "1", "image": ""}})).find(f"{{{COMPUTE}}}image")
     assert image is not None and not image.attrib and not len(image) and image.text is None
+
+
+@pytest.mark.parametrize(("status", "name"), [
+    (400, "badRequest"), (413, "overLimit"), (429, "overLimit"), (503, "serviceUnavailable"), (500, "computeFault"),
+    (410, "computeFault")])
+def test_fault_then_has_its_code_and_when_to_ask_again(status: int, name: str) -> None:
+    root = parsed(write(msgspec.json.decode(faults.body(status, "too <much>", retry_after=7))))
+    assert (root.tag, dict(root.attrib)) == (f"{{{COMPUTE}}}{name}", {"code": str(status)})
+    said = {etree.QName(child).localname: child.text for child in root}
+    assert said == {"message": "too <much>", **({"retryAfter": "7"} if status in (413, 429) else {})}
