@@ -14,6 +14,7 @@ from nova.api.xml.namespaces import ATOM, COMPUTE, EXTENSIONS
 from tests.functional.backends import wait_until
 from tests.functional.client import IMAGE
 from tests.functional.cloud import Cloud, Plan
+from tests.unit.api.xml import samples
 
 XML = "application/xml"
 STATES = EXTENSIONS["OS-EXT-STS"].namespace
@@ -60,6 +61,13 @@ def local(element: Any) -> str:
 
 def fields(element: Any) -> dict[str, str | None]:
     return {local(child): child.text for child in element}
+
+
+def assert_published(root: Any, published: str) -> None:
+    """It has all names of the published answer, where that is at hand."""
+    path = samples.FOLDER / f"{published}.xml"
+    if path.is_file():
+        assert samples.names(samples.parsed(path.read_bytes())) - samples.names(root) == set()
 
 
 @pytest.fixture(scope="module")
@@ -125,6 +133,9 @@ def test_server_when_only_xml_is_spoken_then_lives_its_whole_life(demo: XMLUser)
 
     fault = demo.call("POST", f"/servers/{server}/action", "<unpause/>", status=409)
     assert fault.tag == f"{{{COMPUTE}}}conflictingRequest" and fault.get("code") == "409"
+    usage = demo.get("/os-simple-tenant-usage/demo?start=2020-01-01T00:00:00&detailed=1")
+    assert fields(usage.find("server_usages/server_usage"))["instance_id"] == server
+    assert_published(usage, "os-simple-tenant-usage/simple-tenant-usage-get-specific")
     demo.call("DELETE", f"/servers/{server}", status=204)
     demo.gone(server)
     assert demo.get(f"/servers/{server}", status=404).tag == f"{{{COMPUTE}}}itemNotFound"
@@ -185,3 +196,21 @@ def test_administrator_when_only_xml_is_spoken_then_rules_the_cloud(admin: XMLUs
         assert admin.get(path) is not None
     admin.call("POST", f"/os-aggregates/{made['id']}/action", '<remove_host host="host1"/>')
     admin.call("DELETE", f"/os-aggregates/{made['id']}")
+
+
+#: Path, and the published answer that has the same names; what it has not is of extensions that came beside it.
+FORMS = [("/os-hypervisors", "os-hypervisors/hypervisors-list-resp"),
+         ("/os-hypervisors/detail", "os-hypervisors/hypervisors-detail-resp"),
+         ("/os-hypervisors/host/servers", "os-hypervisors/hypervisors-servers-resp"),
+         ("/os-services", "os-extended-services-delete/services-get-resp"),
+         ("/os-hosts", "os-hosts/hosts-list-resp"), ("/os-hosts/host1", "os-hosts/host-get-resp"),
+         ("/os-networks", "os-extended-networks/networks-list-resp"),
+         ("/os-quota-sets/demo", "os-server-group-quotas/quotas-show-get-resp"),
+         ("/os-instance_usage_audit_log", "os-instance_usage_audit_log/inst-usage-audit-log-index-get-resp")]
+
+
+@samples.needs_samples
+@pytest.mark.parametrize(("path", "published"), FORMS)
+def test_answer_of_a_real_cloud_then_has_the_form_of_the_published_one(admin: XMLUser, path: str,
+                                                                      published: str) -> None:
+    assert_published(admin.get(path), published)

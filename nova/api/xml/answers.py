@@ -51,6 +51,8 @@ OPERATIONS: dict[str, Callable[[Json], Laid]] = {
     "GET /servers/{server_id}/diagnostics": _whole("diagnostics", core_roots.DIAGNOSTICS),
     f"GET {_SPEC}": _whole("extra_spec", extension_roots.EXTRA_SPEC),
     f"PUT {_SPEC}": _whole("extra_spec", extension_roots.EXTRA_SPEC),
+    "GET /os-hypervisors/{hypervisor_hostname_pattern}/servers": lambda answer: Laid(
+        "hypervisors", extension_roots.SERVERS_OF_HYPERVISORS, answer["hypervisors"]),
     f"GET {_HOST}": lambda answer: Laid("host", extension_roots.HOST_RESOURCES, answer["host"]),
     f"PUT {_HOST}": _POWER,
     f"GET {_HOST}/startup": _POWER,

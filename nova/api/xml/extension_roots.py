@@ -26,6 +26,7 @@ _QUOTAS = Record(attributes=True, elements=(
     "server_group_members", "networks"))
 _HYPERVISOR = Record(
     attributes=True, inside={"service": ATTRIBUTES, "servers": Listing("server", ATTRIBUTES)})
+_WITH_SERVERS = Record(attributes=True, inside=_HYPERVISOR.inside, always=("servers",))
 _ACTION = Record(attributes=True, inside={"events": Listing("events", ATTRIBUTES, flat=True)})
 _NODE = Record(attributes=True, inside={"interfaces": Listing("interface", ATTRIBUTES)})
 _UNITS = Record(attributes=True, inside={"units_by_mb": Pairs("unit_by_mb", "mb", "unit", flat=True)})
@@ -60,5 +61,6 @@ ROOTS: dict[str, Root] = {
 
 HOST_POWER = Root(ATTRIBUTES)
 HOST_RESOURCES = Root(Listing("resource"))
+SERVERS_OF_HYPERVISORS = Root(Listing("hypervisor", _WITH_SERVERS))
 EXTRA_SPEC = Root(Pairs("extra_spec", flat=True))
 PINGED, ALL_PINGED = Root(GENERIC), Root(Listing("server"))

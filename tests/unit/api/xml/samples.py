@@ -171,3 +171,8 @@ def names(element: Any, above: str = "") -> set[str]:
     path = f"{above}/{element.tag}"
     own = {path, *(f"{path}@{name}" for name in element.attrib)}
     return own.union(*(names(child, path) for child in element))
+
+
+def last(path: str) -> str:
+    """The local name at the end of one of those paths."""
+    return path.rpartition("@")[2].rpartition("}")[2].rpartition("/")[2]
