@@ -14,7 +14,8 @@ from nova.model.base import Json
 
 DECLARATION = "<?xml version='1.0' encoding='UTF-8'?>\n"
 LINKS = "links"
-_NAME = re.compile(r"(?:[A-Za-z_][\w.-]*:)?[A-Za-z_][\w.-]*", re.ASCII)
+#: Of an element. Prefixes that mean something of their own can not stand for what a user's key begins with.
+_NAME = re.compile(r"(?:(?!xml|atom:)[A-Z_][\w.-]*:)?[A-Z_][\w.-]*", re.ASCII | re.IGNORECASE)
 _NO_TEXT = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # what XML 1.0 has no form for
 #: Characters that would mean something, or come back as others.
 _ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "\r": "&#13;"})

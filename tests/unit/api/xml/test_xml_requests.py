@@ -6,7 +6,7 @@ from typing import Any
 from xml.etree.ElementTree import Element, SubElement
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nova import errors
@@ -73,6 +73,7 @@ BODIES = {route.id: route for route in app.table("nova-network") if route.body i
 TEXTS = st.sampled_from(["", " ", "1", "-1", "x", "True", "None", "a/b", "YQ==", "1e9", "http://x/y"])
 
 
+@settings(deadline=None)
 @given(st.data(), st.sampled_from(sorted(BODIES)))
 def test_body_whatever_its_elements_are_then_is_taken_or_invalid(data: st.DataObject, id: str) -> None:
     table = BODIES[id].body

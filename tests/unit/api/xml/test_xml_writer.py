@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from lxml import etree
 
@@ -28,12 +28,14 @@ NAMES = st.from_regex(r"\A[A-Za-z_][A-Za-z0-9_.-]{0,12}\Z").filter(lambda name: 
 OBJECTS = st.recursive(TEXT, lambda inner: st.dictionaries(NAMES, inner, min_size=1, max_size=4), max_leaves=12)
 
 
+@settings(deadline=None)
 @given(NAMES, st.dictionaries(NAMES, OBJECTS, min_size=1, max_size=5))
 def test_object_when_written_and_read_then_is_the_same(name: str, value: dict[str, Any]) -> None:
     root = reader.read(document(Laid(name, Root(Record()), value)))
     assert requests.body_of(root, None) == {name: value}
 
 
+@settings(deadline=None)
 @given(st.dictionaries(TEXT, TEXT, max_size=6))
 def test_metadata_whatever_its_keys_when_written_and_read_then_is_the_same(value: dict[str, str]) -> None:
     table = server_schemas.CREATE.compiled(versions.LEGACY, True).keys["server"]
@@ -59,6 +61,7 @@ BODIES = st.fixed_dictionaries(
              "source_type": st.sampled_from(["blank", "image"])}), max_size=2)})
 
 
+@settings(deadline=None)
 @given(BODIES)
 def test_body_of_a_server_when_written_and_read_then_handlers_get_the_same_as_of_json(server: dict[str, Any]) -> None:
     table = server_schemas.CREATE
@@ -68,6 +71,7 @@ def test_body_of_a_server_when_written_and_read_then_handlers_get_the_same_as_of
     assert table.check(made, versions.LEGACY, True) == in_json
 
 
+@settings(deadline=None)
 @given(st.text(max_size=30), st.text(max_size=30))
 def test_text_whatever_characters_it_has_then_gives_a_document(text: str, key: str) -> None:
     root = parsed(write({"thing": {"value": text, "inner": {key: text}}}))
@@ -94,6 +98,13 @@ def test_key_when_it_is_no_name_of_xml_then_stands_in_an_attribute() -> None:
     root = parsed(write({"aggregate": {"metadata": {"a b": "1", "7": "2", "ok": "3", "a:b:c": "4"}}}))
     assert [(child.tag, dict(child.attrib), child.text) for child in root[0]] == [
         ("meta", {"key": "a b"}, "1"), ("meta", {"key": "7"}, "2"), ("ok", {}, "3"), ("meta", {"key": "a:b:c"}, "4")]
+
+
+@pytest.mark.parametrize("key", ["xmlns:a", "xml:lang", "XmlA:b", "atom:link", "a:b:c", "1:a", "a:1", ":a", "a:", "a b"])
+def test_extra_spec_when_its_key_can_have_no_namespace_then_stands_in_an_attribute(key: str) -> None:
+    content = write({"extra_specs": {key: "1"}})
+    assert [(child.tag, dict(child.attrib)) for child in parsed(content)] == [("meta", {"key": key})]
+    assert requests.body_of(reader.read(content), None) == {"extra_specs": {key: "1"}}
 
 
 def test_extra_spec_when_its_key_has_a_prefix_then_is_in_a_namespace_of_that_name() -> None:
