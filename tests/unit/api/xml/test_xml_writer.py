@@ -100,7 +100,8 @@ def test_key_when_it_is_no_name_of_xml_then_stands_in_an_attribute() -> None:
         ("meta", {"key": "a b"}, "1"), ("meta", {"key": "7"}, "2"), ("ok", {}, "3"), ("meta", {"key": "a:b:c"}, "4")]
 
 
-@pytest.mark.parametrize("key", ["xmlns:a", "xml:lang", "XmlA:b", "atom:link", "a:b:c", "1:a", "a:1", ":a", "a:", "a b"])
+@pytest.mark.parametrize("key", ["xmlns:a", "xml:lang", "XmlA:b", "atom:link", "a:b:c", "1:a", "a:1", ":a", "a:",
+                                 "a b"])
 def test_extra_spec_when_its_key_can_have_no_namespace_then_stands_in_an_attribute(key: str) -> None:
     content = write({"extra_specs": {key: "1"}})
     assert [(child.tag, dict(child.attrib)) for child in parsed(content)] == [("meta", {"key": key})]
