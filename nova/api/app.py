@@ -60,7 +60,8 @@ def build(site: ComputeSite, authenticate: Middleware, outer: tuple[Middleware, 
 
 def from_conf(conductor: ConductorRPC, consoles: ConsoleAuthRPC, certs: CertRPC, conf: cfg.ConfigOpts,
               policy: Policy | None = None) -> Application:
-    """The API as ``conf`` says; ``conductor``, ``consoles`` and ``certs`` are clients of these contracts. ``policy``: one that was made of ``conf`` before; to read all rules takes longer than all else here."""
+    """The API as ``conf`` says; ``conductor``, ``consoles`` and ``certs`` are clients of their contracts. ``policy``:
+    one that was made of ``conf`` before; to read all rules takes longer than all else here."""
     policy = policy or Policy(conf)
     options = ApiOptions(max_limit=conf.api.max_limit, compute_link_prefix=conf.api.compute_link_prefix,
                          glance_link_prefix=conf.api.glance_link_prefix,

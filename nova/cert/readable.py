@@ -13,7 +13,7 @@ from cryptography.x509.oid import NameOID
 SHORT = {NameOID.COUNTRY_NAME: "C", NameOID.STATE_OR_PROVINCE_NAME: "ST", NameOID.LOCALITY_NAME: "L",
          NameOID.ORGANIZATION_NAME: "O", NameOID.ORGANIZATIONAL_UNIT_NAME: "OU", NameOID.COMMON_NAME: "CN"}
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")  # whatever the locale is
-QUOTED = frozenset(',+"\\<>;')
+QUOTED = frozenset(",+<>;")
 LONGEST_SERIAL = 2**63  # from which on openssl shows bytes, and no number
 KEY_BYTES, SIGNATURE_BYTES = 15, 18  # a line
 SIGNED_BY = "Signature Algorithm: sha256WithRSAEncryption"

@@ -1,7 +1,8 @@
 """nova-manage: what operators do by hand.
 
 Tables of commands: (category, action) -> what runs, its help, its arguments. Exit codes: 0 done; 1 something is wrong;
-2 bad command line or nothing asked; 3 nothing to do (``db purge``, ``cleanup drop``). ``placement``: see its module.
+2 bad command line or nothing asked; 3 nothing to do (``db purge``, ``cleanup drop``, ``x509 revoke``). ``placement``:
+see its module.
 """
 
 from __future__ import annotations

@@ -61,8 +61,9 @@ def test_certificate_when_made_then_it_is_what_openssl_prints_and_believes(tmp_p
 
 
 @pytest.mark.parametrize(("subject", "names"), [
-    ("/O=Foo, Inc./CN=%.4s%.4s%s", 'O="Foo, Inc."'), ('/O=a"b/CN=%.4s%.4s%s', r'O="a\"b"'), ("/O=été/CN=%.4s%.4s%s", "O="),
-    ("/L=#1/CN=%.4s%.4s%s", 'L="#1"')])
+    ("/O=Foo, Inc./CN=%.4s%.4s%s", 'O="Foo, Inc."'), ('/O=a"b/CN=%.4s%.4s%s', r'O=a\"b'),
+    ("/O=été/CN=%.4s%.4s%s", r"O=\C3\A9t\C3\A9"),
+    ('/O=a", b/CN=%.4s%.4s%s', r'O="a\", b"'), ("/L=#1/CN=%.4s%.4s%s", 'L="#1"')])
 def test_certificate_when_the_subject_has_other_signs_then_it_is_still_what_openssl_prints(
         tmp_path, service, subject, names):
     certs = service(user_cert_subject=subject)
