@@ -1,8 +1,9 @@
 """A certificate authority in a folder, laid out as openssl's ``ca`` has it (openssl-ca(1)).
 
-``cacert.pem``, ``private/cakey.pem``, ``crl.pem``, ``index.txt``, ``serial`` and ``newcerts/<serial>.pem``. Each file
-is written whole or not at all; the key is the first of them, so that whoever died in between finds it and goes on. A
-number is used up before anything bears it, and ``index.txt`` has a revocation before ``crl.pem`` has it.
+``cacert.pem``, ``private/cakey.pem``, ``crl.pem``, ``index.txt``, ``serial``, ``newcerts/<serial>.pem`` and
+``openssl.cnf``. Each file is written whole or not at all; the key is the first of them, so that whoever died in between
+finds it and goes on. A number is used up before anything bears it, and ``index.txt`` has a revocation before
+``crl.pem`` has it.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ DAYS = datetime.timedelta(days=365)
 LEFT = DAYS / 12  # what ends sooner is made again, by the same key: what was signed and handed out stays good
 KEY_BITS = 2048
 FIRST_SERIAL = 0x10
-SERIAL, INDEX, CERTIFICATES = "serial", "index.txt", "newcerts"
+SERIAL, INDEX, CERTIFICATES, SETTINGS = "serial", "index.txt", "newcerts", "openssl.cnf"
 NEVER_SIGNED = "/CN=revoked before it was signed"
 
 _WORDS = {"C": NameOID.COUNTRY_NAME, "ST": NameOID.STATE_OR_PROVINCE_NAME, "L": NameOID.LOCALITY_NAME,
@@ -56,6 +57,7 @@ class Reserved(NamedTuple):
 
     @property
     def end(self) -> datetime.datetime:
+        """When the certificate ends."""
         return self.begin + DAYS
 
 
@@ -85,6 +87,36 @@ def private_text(key: rsa.RSAPrivateKey) -> str:
                              serialization.NoEncryption()).decode()
 
 
+def for_openssl(files: AuthorityFiles) -> str:
+    """``openssl.cnf``, which we never read: for an operator who runs ``openssl ca`` in the folder."""
+    return f"""[ca]
+default_ca = nova
+[nova]
+dir = .
+database = $dir/{INDEX}
+serial = $dir/{SERIAL}
+new_certs_dir = $dir/{CERTIFICATES}
+certificate = $dir/{files.certificate}
+private_key = $dir/{files.key}
+crl = $dir/{files.revoked}
+unique_subject = no
+default_md = sha256
+default_days = {DAYS.days}
+default_crl_days = {DAYS.days}
+policy = any
+x509_extensions = user
+[any]
+countryName = optional
+stateOrProvinceName = optional
+localityName = optional
+organizationName = optional
+organizationalUnitName = optional
+commonName = supplied
+[user]
+basicConstraints = critical, CA:FALSE
+"""
+
+
 class Authority:
     """One authority, its own root. ``subject`` is that of its first certificate, and stays. Every method may be called
     by several processes at once. All raise OSError as it is, and cert.Damaged for a file that can not be read."""
@@ -104,6 +136,8 @@ class Authority:
                 self._write(self.files.certificate, self._self_signed())
             if not self._path(INDEX).exists():
                 self._write(INDEX, "")
+            if not self._path(SETTINGS).exists():
+                self._write(SETTINGS, for_openssl(self.files))
             if not self._path(SERIAL).exists():
                 self._write(SERIAL, f"{max(self._index(), default=FIRST_SERIAL - 1) + 1:02X}\n")
             if self._list_ends_soon():
@@ -146,7 +180,7 @@ class Authority:
         with self._locked():
             entries, today = self._index(), self._clock()
             for serial in serials:
-                entry = entries.get(serial, index.Entry(index.VALID, index.stamp(today + DAYS), "", serial,
+                entry = entries.get(serial, index.IndexEntry(index.VALID, index.stamp(today + DAYS), "", serial,
                                                         NEVER_SIGNED))
                 if entry.status != index.REVOKED:
                     entries[serial] = entry._replace(status=index.REVOKED, revoked=index.stamp(today))
@@ -187,7 +221,7 @@ class Authority:
                 .sign(self._key(self.files.key), hashes.SHA256()))
         text = text_of(made)
         self._write(f"{CERTIFICATES}/{number.path.name}", text)
-        entries[number.serial] = index.Entry(index.VALID, index.stamp(number.end), "", number.serial, subject)
+        entries[number.serial] = index.IndexEntry(index.VALID, index.stamp(number.end), "", number.serial, subject)
         self._write(INDEX, index.written(entries))
         return text
 
@@ -223,7 +257,7 @@ class Authority:
         ends = self._list().next_update_utc
         return ends is None or ends - self._clock() < LEFT
 
-    def _write_list(self, entries: Collection[index.Entry]) -> None:
+    def _write_list(self, entries: Collection[index.IndexEntry]) -> None:
         today = self._clock()
         revoked = [x509.RevokedCertificateBuilder().serial_number(entry.serial)
                    .revocation_date(entry.revoked_at).build() for entry in entries]
@@ -233,10 +267,10 @@ class Authority:
 
     # -- files
 
-    def _revoked_entries(self) -> list[index.Entry]:
+    def _revoked_entries(self) -> list[index.IndexEntry]:
         return [entry for entry in self._index().values() if entry.status == index.REVOKED]
 
-    def _index(self) -> dict[int, index.Entry]:
+    def _index(self) -> dict[int, index.IndexEntry]:
         with self._readable(INDEX):
             return index.read(self._path(INDEX).read_text())
 

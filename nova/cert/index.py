@@ -13,7 +13,7 @@ VALID, REVOKED, EXPIRED = "V", "R", "E"
 CENTURY = 2050  # from which year on a time has four digits of it (RFC 5280, 4.1.2.5)
 
 
-class Entry(NamedTuple):
+class IndexEntry(NamedTuple):
     """One line. ``ends``, ``revoked``: as :func:`stamp` makes them; ``revoked`` is empty but for status R."""
 
     status: str
@@ -44,13 +44,13 @@ def moment(text: str) -> datetime.datetime:
     return datetime.datetime.strptime(full, "%Y%m%d%H%M%SZ").replace(tzinfo=datetime.UTC)
 
 
-def read(text: str) -> dict[int, Entry]:
+def read(text: str) -> dict[int, IndexEntry]:
     """By number. ValueError names the line that is damaged."""
-    found: dict[int, Entry] = {}
+    found: dict[int, IndexEntry] = {}
     for number, line in enumerate(text.splitlines(), 1):
         try:
             status, ends, revoked, serial, _file, subject = line.split("\t")
-            entry = Entry(status, ends, revoked, int(serial, 16), subject)
+            entry = IndexEntry(status, ends, revoked, int(serial, 16), subject)
             if status not in (VALID, REVOKED, EXPIRED) or (status == REVOKED) != bool(revoked):
                 raise ValueError
             if revoked:
@@ -61,6 +61,6 @@ def read(text: str) -> dict[int, Entry]:
     return found
 
 
-def written(entries: dict[int, Entry]) -> str:
+def written(entries: dict[int, IndexEntry]) -> str:
     """The file's text."""
     return "".join(entry.line for entry in entries.values())

@@ -91,7 +91,7 @@ class ApiDatabaseCalls:
 
     @call(reads=True, since="1.8")
     def list_certificates(self, query: CertificateQuery) -> tuple[CertificateRecord, ...]:
-        """Those that were not revoked, 1,000 at most. Invalid: the query names neither user nor project."""
+        """The certificates that were not revoked, 1,000 at most. Invalid: the query names neither user nor project."""
 
     @call(since="1.8")
     def forget_certificates(self, file_names: tuple[str, ...]) -> None:

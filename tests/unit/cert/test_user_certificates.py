@@ -73,16 +73,33 @@ def test_certificate_when_the_subject_has_other_signs_then_it_is_still_what_open
     assert made == re.sub(r"(?m)^(\s+(?:Issuer|Subject): .*)$", lambda line: line[1].replace(" = ", "="), printed)
 
 
-def test_openssl_when_it_reads_the_folder_then_it_knows_what_is_valid_and_what_is_not(tmp_path, service):
+def test_openssl_when_it_reads_and_revokes_then_both_sides_know_what_is_valid(
+        tmp_path, service, monkeypatch):
     certs = service()
     certs.generate_x509_cert("joe", "demo")
     certs.generate_x509_cert("ann", "demo")
     certs.revoke_certs_by_user("joe")
-    settings = tmp_path / "openssl.cnf"
-    settings.write_text(f"[ca]\ndefault_ca = here\n[here]\ndatabase = {tmp_path}/CA/index.txt\n"
-                        f"serial = {tmp_path}/CA/serial\n")
-    said = {number: openssl("ca", "-config", settings, "-status", number).stderr for number in ("10", "11")}
+    monkeypatch.chdir(tmp_path / "CA")
+    ca = ("ca", "-config", "openssl.cnf")
+    said = {number: openssl(*ca, "-status", number).stderr for number in ("10", "11")}
     assert "10=Revoked" in said["10"] and "11=Valid" in said["11"]
+    assert openssl(*ca, "-revoke", "newcerts/11.pem").returncode == 0
+    assert openssl(*ca, "-gencrl", "-out", "crl.pem").returncode == 0 and listed(tmp_path / "CA") == {0x10, 0x11}
+    assert load(certs.generate_x509_cert("ann", "demo").certificate).serial_number == 0x12
+    assert certs.revoke_certs_by_user("ann") == 2 and listed(tmp_path / "CA") == {0x10, 0x11, 0x12}
+
+
+def test_openssl_when_it_signs_in_the_folder_then_its_certificate_is_one_as_ours(
+        tmp_path, service, clock, monkeypatch):
+    clock.now = datetime.datetime.now(datetime.UTC)
+    certs = service()
+    certs.generate_x509_cert("joe", "demo")
+    monkeypatch.chdir(tmp_path / "CA")
+    assert openssl("req", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=by hand", "-keyout", tmp_path / "key.pem",
+                   "-out", tmp_path / "asked.pem").returncode == 0
+    assert openssl("ca", "-config", "openssl.cnf", "-batch", "-in", tmp_path / "asked.pem").returncode == 0
+    assert openssl("verify", "-CAfile", "cacert.pem", "newcerts/11.pem").returncode == 0
+    assert load(certs.generate_x509_cert("joe", "demo").certificate).serial_number == 0x12
 
 
 def test_certificate_when_ids_have_signs_that_end_a_part_then_they_are_replaced(tmp_path, service):
