@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from nova.api import openapi, versions
+from nova.api import legacy_v2, openapi, versions
 from nova.api.absent import GONE, NOT_YET
 from nova.api.routes import ROUTES
 from nova.api.routing import Route
@@ -14,7 +14,8 @@ INTRO = """\
 What the compute API serves, under ``/v2.1`` (and, as version {lowest}, under ``/v2``). A version is asked for with the
 header ``OpenStack-API-Version: compute 2.N`` or ``X-OpenStack-Nova-API-Version: 2.N``; there are {lowest} to {highest}.
 *Since* and *until* are the first and the last version that have an operation. Its policy is the rule that is asked
-first; a rule without a default of yours in ``policy.yaml`` is in ``etc/nova/policy.yaml.sample``.
+first; a rule without a default of yours in ``policy.yaml`` is in ``etc/nova/policy.yaml.sample``. Below ``/v2`` it
+speaks `XML, too <../migrating.rst#clients-that-speak-xml>`_.
 
 Below the tables of all operations is an entry for each, with its parameters, body, answer and codes. For programs there
 is the same as an OpenAPI document of any version: ``nova-manage api schema --version 2.96``.
@@ -34,6 +35,10 @@ NEVER = """\
 These were removed from the API for good. They answer 410 at every version.
 """
 
+OLD_CLIENTS = """\
+Below ``/v2``, which has no versions, these of them work as they once did: see `certificates <../certificates.rst>`_.
+"""
+
 
 def page() -> str:
     intro = INTRO.format(lowest=versions.text(versions.MIN), highest=versions.text(versions.MAX))
@@ -48,7 +53,8 @@ def page() -> str:
               operations.entries(ROUTES)]
     later = [f"{id} ({_range(since, until)})" for since, until, ids in NOT_YET for id in ids]
     parts += [rst.heading("Not served yet", "-"), LATER, _list(sorted(later, key=_by_path))]
-    parts += [rst.heading("Gone", "-"), NEVER, _list(sorted(GONE, key=_by_path))]
+    parts += [rst.heading("Gone", "-"), NEVER, _list(sorted(GONE, key=_by_path)), OLD_CLIENTS,
+              _list(sorted((route.id for route in legacy_v2.ROUTES), key=_by_path))]
     return "\n".join(parts)
 
 
