@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import http.client
 import threading
@@ -83,7 +84,8 @@ class _Handler(BaseHTTPRequestHandler):
             if name.lower() not in ("connection", "expect"):
                 connection.putheader(name, value)
         connection.putheader("Connection", "close")
-        connection.endheaders(body)
+        with contextlib.suppress(BrokenPipeError):  # too much, and it is answered already
+            connection.endheaders(body)
         answer = connection.getresponse()
         content = answer.read()
         said = parse_qsl(urlsplit(self.path).query, True) + parse_qsl(body.decode("latin-1"), True)
