@@ -41,6 +41,12 @@ def test_tags_when_they_are_filtered_then_key_and_value_belong_together() -> Non
     assert not lists.tester((AskedFilter("tag:a", ("1",)),), PATHS, has_tags=True)({"name": "untagged"})
 
 
+def test_filter_when_its_value_has_markup_then_it_is_the_text_that_counts() -> None:
+    item = {"name": "a&b <c>", "state": {"name": 'x"y'}}
+    for name, value in (("name", "a&b <c>"), ("name", "*&b*"), ("state", 'x"y')):
+        assert lists.tester((AskedFilter(name, (value,)),), PATHS)(item)
+
+
 @pytest.mark.parametrize("name", ["colour", "tag:a", "tag-key", ""])
 def test_filter_when_there_is_none_of_the_name_then_it_is_named(name: str) -> None:
     with pytest.raises(Ec2Error, match=f"The filter '{name}' is invalid") as raised:
