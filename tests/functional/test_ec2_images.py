@@ -18,8 +18,8 @@ def test_image_when_registered_of_a_snapshot_then_it_is_described_shared_and_rem
     ec2 = amazon.ec2
     snapshot = ec2.create_snapshot(VolumeId=amazon.volume(2))["SnapshotId"]
     amazon.wait("snapshot_completed", SnapshotIds=[snapshot])
-    image = ec2.register_image(Name="on a volume", Description="d <&>", Architecture="x86_64", RootDeviceName="/dev/vda",
-                               BlockDeviceMappings=[{"DeviceName": "/dev/vda", "Ebs": {
+    image = ec2.register_image(Name="on a volume", Description="d <&>", Architecture="x86_64",
+                               RootDeviceName="/dev/vda", BlockDeviceMappings=[{"DeviceName": "/dev/vda", "Ebs": {
                                    "SnapshotId": snapshot, "VolumeSize": 3, "DeleteOnTermination": True}}])["ImageId"]
     amazon.wait("image_available", ImageIds=[image])
     found = ec2.describe_images(ImageIds=[image])["Images"][0]

@@ -65,7 +65,8 @@ def test_requests_when_they_are_malformed_then_botocore_reads_the_code(amazon: A
         answer = signed_post(amazon, asked, now + datetime.timedelta(minutes=minutes))
         assert code(answer, amazon) == (403, "RequestExpired"), minutes
     for body, wanted in (
-            ("Action=Nothing&Version=2016-11-15", (400, "InvalidAction")), ("Version=2016-11-15", (400, "MissingParameter")),
+            ("Action=Nothing&Version=2016-11-15", (400, "InvalidAction")),
+            ("Version=2016-11-15", (400, "MissingParameter")),
             ("Action=DescribeInstances", (400, "MissingParameter")), (f"{asked}&Colour=red", (400, "UnknownParameter")),
             (f"{asked}&InstanceId.1=i-zz", (400, "InvalidInstanceID.Malformed")),
             (f"{asked}&InstanceId.1=i-1&InstanceId.1=i-2", (400, "InvalidParameterCombination")),
@@ -181,7 +182,8 @@ def test_instance_filters_when_each_is_used_then_it_holds(amazon: Amazon) -> Non
             "tag:colour": "dark*", "tag-key": "colour", "tag-value": "dark?red"}.items():
         for wanted, is_there in (([value, "none"], True), (["none"], False)):
             found = amazon.ec2.describe_instances(Filters=[{"Name": name, "Values": wanted}])["Reservations"]
-            assert (id in [each["InstanceId"] for found_one in found for each in found_one["Instances"]]) is is_there, name
+            shown = [each["InstanceId"] for reservation in found for each in reservation["Instances"]]
+            assert (id in shown) is is_there, name
     assert refusal(amazon.ec2.describe_instances, Filters=[{"Name": "colour", "Values": ["red"]}]) == (
         "InvalidParameterValue", 400)
     amazon.ec2.terminate_instances(InstanceIds=[id])

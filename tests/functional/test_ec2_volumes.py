@@ -74,7 +74,8 @@ def test_snapshot_when_made_then_volumes_are_made_of_it(amazon: Amazon) -> None:
     volume = amazon.volume(2)
     made = amazon.ec2.create_snapshot(VolumeId=volume, Description="before <the> change")
     amazon.wait("snapshot_completed", SnapshotIds=[made["SnapshotId"]])
-    found = amazon.aws("describe-snapshots", "--owner-ids", "self", "--snapshot-ids", made["SnapshotId"])["Snapshots"][0]
+    shown = amazon.aws("describe-snapshots", "--owner-ids", "self", "--snapshot-ids", made["SnapshotId"])["Snapshots"]
+    found = shown[0]
     assert (found["VolumeId"], found["VolumeSize"], found["State"], found["Description"], found["OwnerId"]) == (
         volume, 2, "completed", "before <the> change", amazon.project())
     for name, value in {

@@ -36,11 +36,12 @@ def test_kinds_when_an_error_is_foreseen_then_ec2_has_a_word_for_it() -> None:
 
 def test_old_codes_when_they_stand_for_one_of_today_then_that_is_told_today() -> None:
     told = {fault.code for fault in (*CODES.values(), *KINDS.values())} | {
-        row.not_found for row in faults.ABSENT.values()} | {"InvalidAction", "UnknownParameter", "InvalidAddress.NotFound"}
+        row.not_found for row in faults.ABSENT.values()} | {"InvalidAction", "UnknownParameter"}
     assert set(OLD) - told == set()
 
 
-@pytest.mark.parametrize("code", sorted(code for code, one in house().items() if one.kind in KINDS or one.status == 500))
+@pytest.mark.parametrize("code", sorted(code for code, one in house().items()
+                                        if one.kind in KINDS or one.status == 500))
 def test_error_when_it_is_the_houses_then_old_clients_never_see_a_5xx_of_what_was_foreseen(code: str) -> None:
     error = kinds.from_wire(house()[code].kind, code, "said", {})
     status, told, message = described(error, is_old=True)

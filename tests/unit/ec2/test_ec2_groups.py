@@ -71,7 +71,8 @@ def test_rule_when_it_is_asked_for_in_any_words_then_it_is_the_houses_and_is_tak
     ({"IpProtocol": "icmp", "FromPort": 300, "ToPort": 0, "CidrIp": "10.0.0.0/8"}, "InvalidParameterValue"),
     ({f"{PERMISSION}.IpProtocol": "tcp", f"{PERMISSION}.Groups.1.GroupId": "sg-00ffffff"}, "InvalidGroup.NotFound"),
     ({f"{PERMISSION}.IpProtocol": "tcp", f"{PERMISSION}.Groups.1.UserId": "demo"}, "MissingParameter")])
-def test_rule_when_it_can_not_be_then_nothing_is_made(client: Ec2Client, params: dict[str, object], wanted: str) -> None:
+def test_rule_when_it_can_not_be_then_nothing_is_made(client: Ec2Client, params: dict[str, object], wanted: str
+                                                      ) -> None:
     assert authorize(client, params).code == wanted
     assert rules(client) == set() and client.conductor.asked("create_security_rule") == []
 
@@ -100,7 +101,8 @@ def test_rule_when_its_source_is_a_group_then_each_name_of_it_is_taken(client: E
         assert revoke(client, params).status == 200
     old = {"SourceSecurityGroupName": "web", "SourceSecurityGroupOwnerId": "any-user:demo"}
     assert authorize(client, old).status == 200 and rules(client) == {(None, None, None, None)}
-    shown = client.ask("DescribeSecurityGroups", {"GroupName.1": "web"}).tree.find("securityGroupInfo/item/ipPermissions")
+    today = client.ask("DescribeSecurityGroups", {"GroupName.1": "web"})
+    shown = today.tree.find("securityGroupInfo/item/ipPermissions")
     assert [(one.findtext("ipProtocol"), one.findtext("fromPort")) for one in shown] == [("-1", None)]
     shown = client.ask("DescribeSecurityGroups", {"GroupName.1": "web"}, version=OLD)
     assert shown.texts("securityGroupInfo/item/ipPermissions/item/ipProtocol") == ["icmp", "tcp", "udp"]

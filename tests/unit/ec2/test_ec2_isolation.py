@@ -21,7 +21,8 @@ NAMED: Mapping[str, Mapping[str, object]] = {
     "DescribeInstances": {"InstanceId.1": "{i}"}, "DescribeInstancesV6": {"InstanceId.1": "{i}"},
     "DescribeInstanceStatus": {"InstanceId.1": "{i}"},
     "DescribeInstanceAttribute": {"InstanceId": "{i}", "Attribute": "instanceType"},
-    "ModifyInstanceAttribute": {"InstanceId": "{i}", "GroupId.1": "{sg}"}, "TerminateInstances": {"InstanceId.1": "{i}"},
+    "ModifyInstanceAttribute": {"InstanceId": "{i}", "GroupId.1": "{sg}"},
+    "TerminateInstances": {"InstanceId.1": "{i}"},
     "RebootInstances": {"InstanceId.1": "{i}"}, "StopInstances": {"InstanceId.1": "{i}"},
     "StartInstances": {"InstanceId.1": "{i}"}, "GetConsoleOutput": {"InstanceId": "{i}"},
     "GetPasswordData": {"InstanceId": "{i}"}, "CreateImage": {"InstanceId": "{i}", "Name": "image"},
@@ -58,9 +59,9 @@ def furnished(client: Ec2Client) -> dict[str, str]:
     conductor.add_flavor("1", name="m1.small")
     mine = conductor.add_server(metadata={"a": "b"}, name="mine", security_groups=("default",))
     theirs = conductor.add_server(project_id="other", user_id="other")
-    group = client.ask("CreateSecurityGroup", {"GroupName": "ours", "GroupDescription": "d"}, DEMO).text("groupId") or ""
-    rule = client.ask("AuthorizeSecurityGroupIngress", {"GroupId": group, "IpProtocol": "tcp", "FromPort": 1, "ToPort": 2,
-                                                        "CidrIp": "10.0.0.0/8"})
+    group = client.ask("CreateSecurityGroup", {"GroupName": "ours", "GroupDescription": "d"}).text("groupId") or ""
+    rule = client.ask("AuthorizeSecurityGroupIngress", {
+        "GroupId": group, "IpProtocol": "tcp", "FromPort": 1, "ToPort": 2, "CidrIp": "10.0.0.0/8"})
     address = conductor.add_floating("203.0.113.5", project_id="demo")
     network = conductor.add_network(project_id="demo")
     image, volume = conductor.add_image(owner="demo"), conductor.add_volume()
@@ -117,7 +118,8 @@ def test_list_when_another_project_asks_then_ours_is_not_in_it(client: Ec2Client
 def test_key_pairs_when_another_user_asks_then_there_are_none(client: Ec2Client) -> None:
     client.ask("CreateKeyPair", {"KeyName": "mine"}, "demo:demo")
     assert client.ask("DescribeKeyPairs", user="other:demo").texts("keySet/item/keyName") == []
-    assert client.ask("DescribeKeyPairs", {"KeyName.1": "mine"}, "other:demo").refusal == (404, "InvalidKeyPair.NotFound")
+    named = client.ask("DescribeKeyPairs", {"KeyName.1": "mine"}, "other:demo")
+    assert named.refusal == (404, "InvalidKeyPair.NotFound")
     assert client.ask("DeleteKeyPair", {"KeyName": "mine"}, "other:demo").status == 200
     assert client.ask("DescribeKeyPairs", user="demo:demo").texts("keySet/item/keyName") == ["mine"]
 

@@ -68,7 +68,8 @@ def test_common_parameters_when_they_come_then_no_action_sees_them() -> None:
 def test_arguments_when_a_parameter_is_wrong_then_it_is_named_as_it_was_sent() -> None:
     assert refused(("Colour", "red")) == ("UnknownParameter", "The parameter Colour is not recognized.")
     assert refused(("inner.1.cOlour.2", "red"))[1] == "The parameter inner.1.cOlour.2 is not recognized."
-    assert refused(("Inner.1.Number", "5")) == ("MissingParameter", "The request must contain the parameter Inner.1.Key")
+    assert refused(("Inner.1.Number", "5")) == (
+        "MissingParameter", "The request must contain the parameter Inner.1.Key")
     assert refused(("Count", "many"))[1].startswith("Value (many) for parameter Count is invalid.")
     for number in ("1.5", "0x10", "", " 1", "1" * 11, "\N{ARABIC-INDIC DIGIT ONE}"):
         assert refused(("Count", number))[0] == "InvalidParameterValue", number
@@ -113,7 +114,8 @@ def test_arguments_when_anything_comes_then_they_are_read_or_refused(pairs: list
 
 @given(names=st.lists(st.tuples(st.text(min_size=1, max_size=8), st.lists(st.text(max_size=8), max_size=4)),
                       min_size=1, max_size=5))
-def test_filters_when_they_are_written_as_clients_do_then_they_are_read_back(names: list[tuple[str, list[str]]]) -> None:
+def test_filters_when_they_are_written_as_clients_do_then_they_are_read_back(names: list[tuple[str, list[str]]]
+                                                                             ) -> None:
     pairs = [(f"Filter.{at}.Name", name) for at, (name, _values) in enumerate(names, 1)]
     pairs += [(f"Filter.{at}.Value.{place}", value) for at, (_name, values) in enumerate(names, 1)
               for place, value in enumerate(values, 1)]

@@ -51,7 +51,8 @@ def image(client: Ec2Client) -> str:
 
 
 def run(client: Ec2Client, params: Mapping[str, object] | None = None, **more: Any) -> Ec2Answer:
-    return client.ask("RunInstances", {"ImageId": image(client), "MinCount": 1, "MaxCount": 1, **(params or {})}, **more)
+    usual = {"ImageId": image(client), "MinCount": 1, "MaxCount": 1}
+    return client.ask("RunInstances", {**usual, **(params or {})}, **more)
 
 
 def ordered(client: Ec2Client, params: Mapping[str, object] | None = None, **more: Any) -> NewServer:
@@ -95,7 +96,8 @@ def test_order_when_much_is_said_then_it_is_the_compute_apis(client: Ec2Client) 
     ({"SecurityGroupId.1": "sg-00ffffff"}, "InvalidGroup.NotFound"), ({"UserData": "!"}, "InvalidParameterValue"),
     ({"ClientToken": ""}, "InvalidParameterValue"), ({"ClientToken": "a" * 65}, "InvalidParameterValue"),
     ({"InstanceInitiatedShutdownBehavior": "x"}, "InvalidParameterValue"),
-    ({"Monitoring.Enabled": "true"}, "UnsupportedOperation"), ({"DisableApiTermination": "true"}, "UnsupportedOperation"),
+    ({"Monitoring.Enabled": "true"}, "UnsupportedOperation"),
+    ({"DisableApiTermination": "true"}, "UnsupportedOperation"),
     ({"Placement.Tenancy": "host"}, "UnsupportedOperation"), ({"Placement.GroupName": "g"}, "UnsupportedOperation"),
     ({"TagSpecification.1.ResourceType": "volume", "TagSpecification.1.Tag.1.Key": "a"}, "UnsupportedOperation"),
     ({"PrivateIpAddress": "10.0.0.5"}, "MissingParameter"), ({"SubnetId": "subnet-zz"}, "InvalidSubnetId.Malformed"),
@@ -205,7 +207,8 @@ def test_devices_when_a_volume_stands_for_a_snapshot_then_it_is_taken_itself(cli
 
 def test_devices_when_blank_ones_and_none_are_named_then_each_is_of_its_kind(client: Ec2Client) -> None:
     order = mapped(client, {"DeviceName": "/dev/vdb", "Ebs.VolumeSize": 3},
-                   {"DeviceName": "/dev/vdc", "VirtualName": "ephemeral0"}, {"DeviceName": "/dev/vdd", "VirtualName": "swap"},
+                   {"DeviceName": "/dev/vdc", "VirtualName": "ephemeral0"},
+                   {"DeviceName": "/dev/vdd", "VirtualName": "swap"},
                    {"DeviceName": "/dev/vde", "NoDevice": ""})
     assert [(one.source, one.size_gb, one.delete_on_termination) for one in order.volumes] == [("blank", 3, True)]
     assert len(order.disks) == 2 and "vde" in str(order.unmapped)
