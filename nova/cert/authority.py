@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives.asymmetric import padding, rsa
 from cryptography.x509.oid import NameOID
 
 from nova.privileged.files import locked, write_whole
@@ -83,6 +83,15 @@ class Authority:
     def certificate(self) -> str:
         """The authority's own certificate, PEM. OSError before :meth:`ensure` has made it."""
         return self._path(self.files.certificate).read_text()
+
+    @property
+    def has_key(self) -> bool:
+        """Whether :meth:`ensure` was ever begun."""
+        return self._path(self.files.key).exists()
+
+    def decrypt(self, data: bytes) -> bytes:
+        """What was encrypted for its certificate, RSA with PKCS#1 v1.5 padding. ValueError: it was not."""
+        return self._key(self.files.key).decrypt(data, padding.PKCS1v15())
 
     def revoked(self) -> str:
         """The list of what was revoked, renewed when it is to end soon."""

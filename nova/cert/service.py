@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import logging
 import re
 from pathlib import Path
@@ -43,17 +44,28 @@ class CertService:
                 LOG.error("the authority in %s could not be renewed: %s", folder, error)
 
     def fetch_ca(self, project_id: str) -> str:
-        """The authority is made, or its certificate renewed, first. service.CertProject: with ``use_project_ca`` an id
+        """The authority is made, or its certificate renewed, first. cert.Project: with ``use_project_ca`` an id
         that can not name a folder."""
         return self._of(project_id).certificate
 
     def fetch_crl(self, project_id: str) -> str:
-        """The authority is made, and its list renewed, where that is due. service.CertProject: with
+        """The authority is made, and its list renewed, where that is due. cert.Project: with
         ``use_project_ca`` an id that can not name a folder."""
         return self._of(project_id).revoked()
 
+    def decrypt_text(self, project_id: str, text: str) -> str:
+        """cert.NoProject: it has no authority with a key, which is not made for this. cert.Decryption: all else."""
+        authority = self._present(project_id)
+        # One error for all that can be wrong with the text. Wrong padding is no error at all where OpenSSL rejects
+        # it implicitly (3.2 and later): it gives random bytes, which are then mostly no UTF-8. So neither the error
+        # nor its time tells a tenant whether the padding was right (Bleichenbacher's attack).
+        try:
+            return authority.decrypt(base64.b64decode(text, validate=True)).decode()
+        except ValueError:
+            raise errors.cert.Decryption from None
+
     def vpn_credentials(self, project_id: str) -> VpnCredentials:
-        """Keys are made once; certificates that end soon are made anew. service.CertProject: an id that can
+        """Keys are made once; certificates that end soon are made anew. cert.Project: an id that can
         not name a folder."""
         authority = self._project(project_id)
         key, certificate = authority.server_pair("server", f"/C=US/O=OpenStack/CN={_word(f'vpn-{project_id}')}")
@@ -76,13 +88,23 @@ class CertService:
         self.root.ensure()  # it may have come to its end since the start
         return self.root
 
+    def _present(self, project_id: str) -> Authority:
+        """cert.NoProject: it was never made."""
+        authority = self._at(project_id) if self._options.use_project_ca else self.root
+        if not authority.has_key:
+            raise errors.cert.NoProject(project_id=project_id)
+        return authority
+
     def _project(self, project_id: str) -> Authority:
-        if not re.fullmatch(r"[A-Za-z0-9_-]{1,255}", project_id):  # it names a folder
-            raise errors.service.CertProject(project_id=project_id)
-        subject = f"/C=US/ST=California/O=OpenStack/OU=NovaDev/CN={_word(f'project-ca-{project_id[:16]}')}"
-        authority = Authority(self._folder / "projects" / project_id, subject, self._files, self._clock)
+        authority = self._at(project_id)
         authority.ensure()
         return authority
+
+    def _at(self, project_id: str) -> Authority:
+        if not re.fullmatch(r"[A-Za-z0-9_-]{1,255}", project_id):  # it names a folder
+            raise errors.cert.Project(project_id=project_id)
+        subject = f"/C=US/ST=California/O=OpenStack/OU=NovaDev/CN={_word(f'project-ca-{project_id[:16]}')}"
+        return Authority(self._folder / "projects" / project_id, subject, self._files, self._clock)
 
 
 def _word(text: str) -> str:

@@ -36,5 +36,3 @@ ReasonWithoutDisable = kinds.Invalid.row("service.reason_without_disable",
 ResourceNotFound = kinds.NotFound.row("service.resource_not_found", "The {service} service has no {what}.")
 Unavailable = kinds.Unavailable.row("service.unavailable", "The {service} service does not answer: {reason}.",
     "See that service's own log and endpoint (`openstack catalog list`).")
-
-CertProject = kinds.Invalid.row("cert.project", "{project_id!r} can not be a project's id.")

@@ -89,7 +89,7 @@ class BundleWork:
             return True
         except errors.image.NotFound:
             raise
-        except errors.Unavailable as error:
+        except (errors.Unavailable, errors.PeerTooOld) as error:
             if time.time() - job.created < GIVE_UP_S:
                 raise
             failure: errors.NovaError = errors.bundle.TooLate(reason=error.message)
@@ -120,7 +120,7 @@ class BundleWork:
                  for one in (job.manifest.encrypted_key, job.manifest.encrypted_iv)]
         try:
             key, iv = (self._cert.decrypt_text(job.project_id, text) for text in texts)
-        except errors.Unavailable:
+        except (errors.Unavailable, errors.PeerTooOld):
             raise
         except errors.NovaError as error:
             raise errors.bundle.KeyRefused(reason=error.message) from None

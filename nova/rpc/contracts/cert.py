@@ -9,7 +9,7 @@ from nova.rpc.interface import Contract, call
 class CertRPC(Contract):
     """Certificates of the cloud and its projects."""
 
-    topic, version = "cert", "1.0"
+    topic, version = "cert", "1.1"
 
     @call()
     def fetch_ca(self, project_id: str) -> str:
@@ -22,3 +22,8 @@ class CertRPC(Contract):
     @call(sensitive=True)
     def vpn_credentials(self, project_id: str) -> VpnCredentials:
         """All that a project's VPN server needs; made at the first asking, the same ever after."""
+
+    @call(sensitive=True, since="1.1")
+    def decrypt_text(self, project_id: str, text: str) -> str:
+        """What ``text`` (base64; RSA, PKCS#1 v1.5) says, decrypted with the key of the authority of ``fetch_ca``.
+        cert.Decryption, one error for all reasons; cert.NoProject: there is no such authority."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import datetime
+import subprocess
 import threading
 import types
 
@@ -150,3 +152,45 @@ def test_vpn_credentials_when_the_project_names_a_path_then_invalid_and_nothing_
 def test_name_when_a_word_is_unknown_then_the_error_lists_the_known():
     with pytest.raises(ValueError, match="'XX'"):
         name_of("/XX=1")
+
+
+def encrypted(certificate: str, text: bytes) -> str:
+    return base64.b64encode(load(certificate).public_key().encrypt(text, padding.PKCS1v15())).decode()
+
+
+def test_decrypt_when_openssl_encrypted_with_the_root_then_it_is_what_was_said(tmp_path, clock):
+    certs = service(tmp_path, clock)
+    certs.start()
+    (tmp_path / "root.pem").write_text(certs.fetch_ca("demo"))
+    data = subprocess.run(["openssl", "pkeyutl", "-encrypt", "-certin", "-inkey", tmp_path / "root.pem"],
+                          input=b"00ff", capture_output=True, check=True).stdout
+    assert certs.decrypt_text("demo", base64.b64encode(data).decode()) == "00ff"
+
+
+def test_decrypt_when_projects_have_their_own_then_only_the_projects_key_does(tmp_path, clock):
+    certs = service(tmp_path, clock, use_project_ca=True)
+    secret = encrypted(certs.fetch_ca("demo"), b"key")
+    certs.fetch_ca("other")
+    assert certs.decrypt_text("demo", secret) == "key"
+    try:
+        assert certs.decrypt_text("other", secret) != "key"  # random text, once in a while
+    except errors.Invalid as error:
+        assert error.code == "cert.decryption"
+
+
+def test_decrypt_when_the_project_has_no_authority_then_not_found_and_none_is_made(tmp_path, clock):
+    certs = service(tmp_path, clock, use_project_ca=True)
+    with pytest.raises(errors.cert.NoProject):
+        certs.decrypt_text("demo", "aa==")
+    assert not (tmp_path / "CA/projects/demo").exists()
+
+
+@pytest.mark.parametrize("data", [b"", b"short", b"\x00" * 255 + b"\x01", b"\xff" * 256, b"x" * 257])
+def test_decrypt_when_anything_is_wrong_then_the_same_error_without_a_reason(tmp_path, clock, data):
+    certs = service(tmp_path, clock)
+    certs.start()
+    for text in (base64.b64encode(data).decode(), "no base64!", encrypted(certs.fetch_ca("demo"), b"\xff\xfe")):
+        with pytest.raises(errors.cert.Decryption) as caught:
+            certs.decrypt_text("demo", text)
+        assert (caught.value.message, caught.value.data) == ("Unable to decrypt the text.", {})
+        assert caught.value.__cause__ is None and caught.value.__suppress_context__
