@@ -144,8 +144,8 @@ class BundleWork:
                     return self._images.send(job.image_id, _WantedUpload(data))
             except (errors.Unavailable, errors.Conflict) as error:  # it may have come through, or another was first
                 reason = error.message
-            except (errors.Invalid, errors.Forbidden) as error:  # 410 of an image that was deleted meanwhile is one of them
-                self._images.show(job.image_id)
+            except (errors.Invalid, errors.Forbidden) as error:
+                self._images.show(job.image_id)  # 410 is one of them: the image was deleted meanwhile
                 raise errors.bundle.Upload(reason=error.message) from None
             concurrency.sleep(self.bounds.pause_s)
         if self._settled(job.image_id) != ACTIVE:
