@@ -130,6 +130,8 @@ def _check_size(image: tarfile.TarInfo, expected: Expected) -> None:
         raise errors.bundle.WrongLength(what="image", found=image.size, wanted=expected.size)
     end, entries = 0, cast("Sequence[tuple[int, int]]", image.sparse or ())
     for offset, size in entries:
+        if not size:  # of places in the map that are not used
+            continue
         if size < 0 or offset < end or offset + size > image.size:
             raise errors.bundle.Tarball(reason="the map of its sparse image is wrong")
         end = offset + size
