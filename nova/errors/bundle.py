@@ -11,7 +11,7 @@ NotFound = kinds.NotFound.row("bundle.not_found", "The manifest {location} could
 Manifest = kinds.Invalid.row("bundle.manifest", "The manifest {location} can not be used: {reason}.",
     "Bundle the image again, as doc/bundles.rst tells; upload it, and register it again.")
 Architecture = kinds.Invalid.row("bundle.architecture", "The architecture {architecture!r} is not known.",
-    "Name one that the cloud's hosts have, for example x86_64.")
+    "Name an architecture of the cloud's hosts, for example x86_64.")
 TooLarge = kinds.Invalid.row("bundle.too_large", "The {what} has more than the {limit} characters it may have.")
 TooMany = kinds.OverQuota.row("bundle.too_many",
     "{count} images of bundles wait already, of the project or of the whole object store: no more may.",

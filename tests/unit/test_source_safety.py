@@ -20,9 +20,10 @@ OF_ANY_NAME = {"nova/console/vencrypt.py", "nova/manage/doctor/services.py"}
 TRUSTING = {"CERT_NONE", "_create_unverified_context", "_create_stdlib_context", "disable_warnings"}
 IMAGE_TOOL = "nova/privileged/qemu_img.py"
 XML_PARSERS = {"xml", "lxml", "defusedxml", "xmltodict", "bs4"}
-#: They read libvirt's own documents; the next one another host's, and none with a document type; the last one clients'
+#: They read libvirt's own documents; the next one another host's, and none with a document type; the others clients'
 #: by defusedxml.
-READS_XML = ("nova/virt/libvirt/", "nova/migrationproxy/references.py", "nova/objectstore/documents.py")
+READS_XML = ("nova/virt/libvirt/", "nova/migrationproxy/references.py", "nova/objectstore/documents.py",
+             "nova/objectstore/bundles/manifest.py")
 
 Rule = Callable[[ast.AST], bool]
 

@@ -36,7 +36,7 @@ class Stopping(BaseException):
     """The process ends: work is left as it is, and begun anew by the next."""
 
 
-class Retry(NamedTuple):
+class BundleRetry(NamedTuple):
     """Of a job that something was not there for. ``at``: on the monotonic clock; then it waits twice as long."""
 
     at: float = 0.0
@@ -51,7 +51,7 @@ class BundleService:
         self._store, self._images, self._work, self._jobs, self._folders = store, images, work, jobs, folders
         self._pool = concurrency.WorkerPool(workers, "bundles")
         self._held: dict[str, HeldJob] = {}
-        self._retries: dict[str, Retry] = {}
+        self._retries: dict[str, BundleRetry] = {}
         self._lock = threading.Lock()
         self._stopped = False
         self._looking = Every(LOOK_S, self.look, "looking for bundles")
@@ -101,7 +101,7 @@ class BundleService:
     def look(self) -> None:
         """Work on jobs that nobody works on, unless it is too early for them."""
         for held in self._jobs.waiting():
-            if self._stopped or time.monotonic() < self._retries.get(held.job.image_id, Retry()).at:
+            if self._stopped or time.monotonic() < self._retries.get(held.job.image_id, BundleRetry()).at:
                 held.release()
             else:
                 self._submit(held)
@@ -166,8 +166,8 @@ class BundleService:
         held.done()
 
     def _put_off(self, job: BundleJob) -> None:
-        wait_s = self._retries.get(job.image_id, Retry()).wait_s
-        self._retries[job.image_id] = Retry(time.monotonic() + wait_s, min(2 * wait_s, LAST_RETRY_S))
+        wait_s = self._retries.get(job.image_id, BundleRetry()).wait_s
+        self._retries[job.image_id] = BundleRetry(time.monotonic() + wait_s, min(2 * wait_s, LAST_RETRY_S))
 
     def _check(self, job: BundleJob) -> Callable[[], None]:
         """Of work that takes long: Stopping, and now and then image.NotFound."""

@@ -18,7 +18,7 @@ MOST_MEMBERS = 1000
 GZIP_BITS = 16 + zlib.MAX_WBITS
 
 
-class Expected(NamedTuple):
+class ExpectedImage(NamedTuple):
     """What the image must be like. ``limit``: bytes that it may have; ``size``: those it must have, where that is
     known; ``sha1``: of the tarball, or empty (euca-bundle-image takes it after tar and before gzip)."""
 
@@ -72,7 +72,7 @@ class GunzippedStream:
         return True
 
 
-def unpack(source: Path, target: Path, expected: Expected) -> None:
+def unpack(source: Path, target: Path, expected: ExpectedImage) -> None:
     """Write the image of the packed tarball to the new file. bundle.Tarball, bundle.Digest, bundle.WrongLength,
     bundle.TooLong."""
     with source.open("rb") as packed, target.open("xb") as out:
@@ -88,7 +88,7 @@ def unpack(source: Path, target: Path, expected: Expected) -> None:
         raise errors.bundle.Digest()
 
 
-def _extract(stream: GunzippedStream, out: BinaryIO, expected: Expected) -> None:
+def _extract(stream: GunzippedStream, out: BinaryIO, expected: ExpectedImage) -> None:
     stream.allow(HEADERS, "its headers are too long")
     with tarfile.open(fileobj=stream, mode="r|", bufsize=READ) as tar:  # type: ignore[call-overload]
         image = _first_file(tar)
@@ -121,7 +121,7 @@ def _check(member: tarfile.TarInfo) -> None:
         raise errors.bundle.Tarball(reason="a link, a device or the like is in it")
 
 
-def _check_size(image: tarfile.TarInfo, expected: Expected) -> None:
+def _check_size(image: tarfile.TarInfo, expected: ExpectedImage) -> None:
     if image.size < 0:
         raise errors.bundle.Tarball(reason="its image has a size below zero")
     if image.size > expected.limit:

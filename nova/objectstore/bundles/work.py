@@ -16,7 +16,7 @@ from nova.model.images import Image, NewImage
 from nova.objectstore.bundles.jobs import BundleJob
 from nova.objectstore.bundles.manifest import location_of
 from nova.objectstore.bundles.streams import BundleKey, Parts, decrypt, read_key
-from nova.objectstore.bundles.tarball import Expected, unpack
+from nova.objectstore.bundles.tarball import ExpectedImage, unpack
 from nova.objectstore.bundles.workdirs import WorkFolders
 from nova.objectstore.store import ObjectStore
 
@@ -32,19 +32,25 @@ UPLOADS = 3  # tries while the image service answers
 class BundleImages(Protocol):
     """What is asked of the image service, with our own credentials (``nova.clients.glance.Glance``)."""
 
-    def create(self, image: NewImage) -> Image: ...
+    def create(self, image: NewImage) -> Image:
+        """A record without data. service.Forbidden, service.Conflict; Unavailable, also when it may be there."""
 
-    def show(self, image_id: str) -> Image: ...
+    def show(self, image_id: str) -> Image:
+        """image.NotFound, Unavailable."""
 
-    def update(self, image_id: str, fields: dict[str, object]) -> Json: ...
+    def update(self, image_id: str, fields: dict[str, object]) -> Json:
+        """Set custom properties. image.NotFound, Unavailable, service.Forbidden."""
 
-    def send(self, image_id: str, data: Upload) -> None: ...
+    def send(self, image_id: str, data: Upload) -> None:
+        """image.NotFound; service.Conflict: it is not queued; service.Invalid, service.Forbidden: it is refused;
+        Unavailable, also when it may have come through."""
 
 
 class BundleCert(Protocol):
     """What is asked of nova-cert."""
 
-    def decrypt_text(self, project_id: str, text: str) -> str: ...
+    def decrypt_text(self, project_id: str, text: str) -> str:
+        """Of base64. Unavailable; NotFound, Invalid: there is no such key, or it was another."""
 
 
 class WorkBounds(NamedTuple):
@@ -128,7 +134,7 @@ class BundleWork:
 
     def unpack(self, job: BundleJob, folder: Path) -> None:
         """The tarball's file is the image."""
-        unpack(folder / "image.tar.gz", folder / "image", Expected(
+        unpack(folder / "image.tar.gz", folder / "image", ExpectedImage(
             self.bounds.largest, job.manifest.facts.size, job.manifest.sha1))
         (folder / "image.tar.gz").unlink()
 

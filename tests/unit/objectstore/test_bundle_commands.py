@@ -1,4 +1,4 @@
-"""Bundles that others' programs make: the commands of doc/bundles.rst, run as they stand there, and a real nova-cert."""
+"""Bundles that others' programs make, by the commands of doc/bundles.rst as they stand there, and a real nova-cert."""
 
 from __future__ import annotations
 

@@ -89,7 +89,8 @@ HOSTILE: dict[str, bytes] = {
     "no image": b"<manifest/>",
     "an entity": PLAIN.manifest.replace(b"<manifest>", b'<!DOCTYPE m [<!ENTITY a "b">]><manifest>').replace(
         b"x86_64", b"&a;"),
-    "entities of entities": b'<!DOCTYPE m [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;">]><manifest>&b;</manifest>',
+    "entities of entities": (
+        b'<!DOCTYPE m [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;">]><manifest>&b;</manifest>'),
     "a file of ours": b'<!DOCTYPE m [<!ENTITY a SYSTEM "file:///etc/passwd">]><manifest>&a;</manifest>',
     "a DTD": PLAIN.manifest.replace(b"<manifest>", b'<!DOCTYPE manifest SYSTEM "http://127.0.0.1/x"><manifest>'),
     "an unknown encoding": b'<?xml version="1.0" encoding="klingon"?><manifest/>',

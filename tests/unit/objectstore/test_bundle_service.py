@@ -50,7 +50,8 @@ def test_register_when_all_is_well_then_the_image_has_the_bundles_data(world: Bu
     location = world.upload(made, "folder/")
     found = world.service.read_manifest(f"/{location}", OWNER)
     answer = world.service.register_image(RegisterBundle(
-        location=f"/{location}", project_id=OWNER, name="a name", description="some words", root_device_name="/dev/sda1",
+        location=f"/{location}", project_id=OWNER, name="a name", description="some words",
+        root_device_name="/dev/sda1",
         kernel_image_id="a-kernel", block_device_mapping=[{"device_name": "sdb", "ebs": {"volume_size": 1}}]))
     world.settle()
     image = glance.images[answer.image_id]
@@ -59,8 +60,8 @@ def test_register_when_all_is_well_then_the_image_has_the_bundles_data(world: Bu
     assert (found.size, found.name, found.container_format) == (len(DATA), "disk.img", "ami")
     assert image == image | {
         "name": "a name", "owner": OWNER, "visibility": "private", "status": "active", "image_state": "available",
-        "disk_format": "ami", "container_format": "ami", "image_location": location, "architecture": "i386",
-        "kernel_id": "a-kernel", "root_device_name": "/dev/sda1", "description": "some words"}
+        "disk_format": "ami", "container_format": "ami", "image_location": location,
+        "architecture": "i386", "kernel_id": "a-kernel", "root_device_name": "/dev/sda1", "description": "some words"}
     assert json.loads(image["mappings"]) == [{"virtual": "ami", "device": "sda1"}, {"virtual": "swap", "device": "sda3"}]
     assert json.loads(image["block_device_mapping"]) == [{"device_name": "sdb", "ebs": {"volume_size": 1}}]
     assert "ramdisk_id" not in image and world.left() == []
@@ -285,7 +286,8 @@ def test_work_when_uploads_break_off_then_it_is_tried_again_and_fails_at_last(
     assert states(glance, image_id) == ("queued", "failed_upload") and len(tries) == 3 and world.left() == []
 
 
-def test_work_when_an_uploads_answer_is_lost_then_the_image_is_available(world: BundleWorld, glance: FakeGlance) -> None:
+def test_work_when_an_uploads_answer_is_lost_then_the_image_is_available(
+        world: BundleWorld, glance: FakeGlance) -> None:
     def lost(_image_id: str) -> None:
         raise errors.service.Unavailable(service="image", reason="timeout")
     world.images.after["send"] = lost

@@ -17,7 +17,7 @@ import pytest
 
 from nova import concurrency, errors
 from nova.objectstore.bundles.streams import BundleKey, decrypt, read_key
-from nova.objectstore.bundles.tarball import HEADERS, Expected, unpack
+from nova.objectstore.bundles.tarball import HEADERS, ExpectedImage, unpack
 from tests.fakes.bundles import add_file, encrypted, tar_of, tar_with
 
 DATA = bytes(range(256)) * 300
@@ -28,7 +28,7 @@ BLOCK = 512
 def run(tmp_path: Path, packed: bytes, limit: int = LIMIT, **expected: object) -> bytes:
     (tmp_path / "packed").write_bytes(packed)
     (tmp_path / "image").unlink(missing_ok=True)
-    unpack(tmp_path / "packed", tmp_path / "image", Expected(limit, **expected))
+    unpack(tmp_path / "packed", tmp_path / "image", ExpectedImage(limit, **expected))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["image", "packed"]
     return (tmp_path / "image").read_bytes()
 
@@ -103,7 +103,8 @@ TARS: dict[str, tuple[bytes, str]] = {
     "a name that leads up": (tar_with(one("../../etc/passwd", DATA)), "folder"),
     "a name that leads up within": (tar_with(one("a/../../b", DATA)), "folder"),
     "a folder that leads up": (tar_with(both(one("../x", type=tarfile.DIRTYPE), one("y", DATA))), "folder"),
-    "a link before the file": (tar_with(both(one(type=tarfile.SYMTYPE, linkname="/etc"), one("x/passwd", DATA))), "link"),
+    "a link before the file": (
+        tar_with(both(one(type=tarfile.SYMTYPE, linkname="/etc"), one("x/passwd", DATA))), "link"),
     "a link behind the file": (tar_with(both(one("x", DATA), one("y", type=tarfile.SYMTYPE, linkname="/"))), "link"),
     "a second large file": (tar_with(both(one("x", DATA), one("y", bytes(HEADERS + 2 ** 20)))), "more than an image"),
     "many folders": (tar_with(lambda tar: [add_file(tar, "d", type=tarfile.DIRTYPE) for _ in range(1001)]), "no file"),
