@@ -19,7 +19,7 @@ from nova.clients.glance import Glance
 from nova.clients.session import Caller, Credentials, ServiceEndpoint
 from nova.model.bundles import RegisterBundle
 from nova.objectstore.bundles.jobs import JobFolder
-from nova.objectstore.bundles.service import BundleService
+from nova.objectstore.bundles.service import BundleRules, BundleService
 from nova.objectstore.bundles.work import BundleWork, WorkBounds
 from nova.objectstore.bundles.workdirs import WorkFolders
 from nova.objectstore.store import ObjectStore
@@ -86,7 +86,8 @@ class HookedImages:
 class BundleWorld:
     """``folder`` has all that outlives a process."""
 
-    def __init__(self, folder: Path, url: str, cert: Any = None, workers: int = 2, largest: int = MOST) -> None:
+    def __init__(self, folder: Path, url: str, cert: Any = None, largest: int = MOST,
+                 rules: BundleRules | None = None) -> None:
         self.folder, self.store = folder, ObjectStore(folder / "buckets")
         if not self.store.list_buckets(OWNER):
             self.store.create_bucket(OWNER, BUCKET)
@@ -94,7 +95,8 @@ class BundleWorld:
         self.jobs = JobFolder(folder / "jobs")
         folders = WorkFolders(folder / "work", folder / "jobs/.lock")
         self.work = BundleWork(self.store, self.images, self.cert, folders, WorkBounds(largest, 0.3, 0.01))
-        self.service = BundleService(self.store, self.images, self.work, self.jobs, folders, workers)
+        self.service = BundleService(self.store, self.images, self.work, self.jobs, folders,
+                                     rules or BundleRules())
 
     def upload(self, bundle: Bundle, folder: str = "") -> str:
         return bundle.put(self.store, OWNER, BUCKET, folder)

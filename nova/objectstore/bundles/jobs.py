@@ -31,6 +31,7 @@ class BundleJob(msgspec.Struct, frozen=True):
 
     image_id: str
     project_id: str
+    bucket_owner: str
     location: str
     created: float
     manifest: BundleManifest

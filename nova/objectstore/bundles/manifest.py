@@ -82,10 +82,10 @@ def known_architecture(name: str) -> str:
     return name
 
 
-def fetch(store: ObjectStore, project_id: str, location: BundleLocation) -> BundleManifest:
-    """The manifest, as it is now. bundle.NotFound, also for another project's; bundle.Manifest, bundle.Architecture."""
+def fetch(store: ObjectStore, owner: str, location: BundleLocation) -> BundleManifest:
+    """The manifest, as it is now. bundle.NotFound, also in another's bucket; bundle.Manifest, bundle.Architecture."""
     try:
-        opened = store.get(project_id, location.bucket, location.key)
+        opened = store.get(owner, location.bucket, location.key)
     except S3Error as error:
         if error.code in MISSING:
             raise errors.bundle.NotFound(location=str(location)) from None

@@ -36,20 +36,29 @@ class Stopping(BaseException):
     """The process ends: work is left as it is, and begun anew by the next."""
 
 
-class BundleRetry(NamedTuple):
-    """Of a job that something was not there for. ``at``: on the monotonic clock; then it waits twice as long."""
+class BundleRules(NamedTuple):
+    """``workers``: bundles that are worked on at once. ``owner``: of all buckets; None: projects have their own.
+    ``retry_s``: what a job waits for the first time when something is not there for it."""
 
-    at: float = 0.0
-    wait_s: float = FIRST_RETRY_S
+    workers: int = 2
+    owner: str | None = None
+    retry_s: float = FIRST_RETRY_S
+
+
+class BundleRetry(NamedTuple):
+    """Of a job that something was not there for. ``at``: on the monotonic clock; ``wait_s``: how long it was."""
+
+    at: float
+    wait_s: float
 
 
 class BundleService:
-    """Several processes may share the folder of jobs. ``workers``: bundles that are worked on at once."""
+    """Several processes may share the folder of jobs. ``rules`` say what an operator decides."""
 
     def __init__(self, store: ObjectStore, images: BundleImages, work: BundleWork, jobs: JobFolder,
-                 folders: WorkFolders, workers: int = 2) -> None:
+                 folders: WorkFolders, rules: BundleRules) -> None:
         self._store, self._images, self._work, self._jobs, self._folders = store, images, work, jobs, folders
-        self._pool = concurrency.WorkerPool(workers, "bundles")
+        self._rules, self._pool = rules, concurrency.WorkerPool(rules.workers, "bundles")
         self._held: dict[str, HeldJob] = {}
         self._retries: dict[str, BundleRetry] = {}
         self._lock = threading.Lock()
@@ -60,16 +69,17 @@ class BundleService:
 
     def read_manifest(self, location: str, project_id: str) -> BundleFacts:
         """bundle.Location, bundle.NotFound, bundle.Manifest, bundle.Architecture."""
-        return manifest.fetch(self._store, project_id, manifest.location_of(location)).facts
+        return manifest.fetch(self._store, self._owner(project_id), manifest.location_of(location)).facts
 
     def register_image(self, order: RegisterBundle) -> RegisteredImage:
         """The job is on the disk before the image service hears of it: so no image waits that nobody works on. Errors
         as above; bundle.TooMany, bundle.TooLarge; the image service's."""
         location = manifest.location_of(order.location)
-        found = manifest.fetch(self._store, order.project_id, location)
+        found = manifest.fetch(self._store, self._owner(order.project_id), location)
         image = _record(order, str(location), found.facts)
         self._check_room(order.project_id)
-        held = self._jobs.add(BundleJob(image.id, order.project_id, str(location), time.time(), found))
+        held = self._jobs.add(BundleJob(
+            image.id, order.project_id, self._owner(order.project_id), str(location), time.time(), found))
         try:
             self._images.create(image)
         except errors.Unavailable:  # the record may be there: whoever looks at the job finds out
@@ -80,6 +90,10 @@ class BundleService:
             raise
         self._submit(held)
         return RegisteredImage(image_id=image.id, container_format=found.facts.container_format)
+
+    def _owner(self, project_id: str) -> str:
+        """Whose buckets a project's manifests are in."""
+        return self._rules.owner or project_id
 
     def _check_room(self, project_id: str) -> None:
         """bundle.TooMany."""
@@ -101,7 +115,8 @@ class BundleService:
     def look(self) -> None:
         """Work on jobs that nobody works on, unless it is too early for them."""
         for held in self._jobs.waiting():
-            if self._stopped or time.monotonic() < self._retries.get(held.job.image_id, BundleRetry()).at:
+            retry = self._retries.get(held.job.image_id)
+            if self._stopped or (retry is not None and time.monotonic() < retry.at):
                 held.release()
             else:
                 self._submit(held)
@@ -166,8 +181,9 @@ class BundleService:
         held.done()
 
     def _put_off(self, job: BundleJob) -> None:
-        wait_s = self._retries.get(job.image_id, BundleRetry()).wait_s
-        self._retries[job.image_id] = BundleRetry(time.monotonic() + wait_s, min(2 * wait_s, LAST_RETRY_S))
+        before = self._retries.get(job.image_id)
+        wait_s = self._rules.retry_s if before is None else min(2 * before.wait_s, LAST_RETRY_S)
+        self._retries[job.image_id] = BundleRetry(time.monotonic() + wait_s, wait_s)
 
     def _check(self, job: BundleJob) -> Callable[[], None]:
         """Of work that takes long: Stopping, and now and then image.NotFound."""
@@ -189,12 +205,14 @@ class BundleService:
             LOG.debug("whether image %s is still there can not be told now", image_id)
 
 
-def of_options(options: Options, store: ObjectStore, images: BundleImages, cert: BundleCert) -> BundleService:
-    """As nova.conf says. OSError: a folder can not be made."""
+def of_options(options: Options, store: ObjectStore, images: BundleImages, cert: BundleCert,
+               owner: str | None = None) -> BundleService:
+    """As nova.conf says. ``owner``: of all buckets, where nobody is asked who he is. OSError: a folder can not be
+    made."""
     jobs = JobFolder(Path(options.image_decryption_jobs_dir))
     folders = WorkFolders(Path(options.image_decryption_dir), jobs.folder / ".lock")
     work = BundleWork(store, images, cert, folders, WorkBounds(options.image_decryption_largest_gb * GIB))
-    return BundleService(store, images, work, jobs, folders, options.image_decryption_workers)
+    return BundleService(store, images, work, jobs, folders, BundleRules(options.image_decryption_workers, owner))
 
 
 def _record(order: RegisterBundle, location: str, facts: BundleFacts) -> NewImage:

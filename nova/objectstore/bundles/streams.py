@@ -52,7 +52,7 @@ class Parts(NamedTuple):
     """Of a bundle, where they lie in the store."""
 
     store: ObjectStore
-    project_id: str
+    owner: str
     location: BundleLocation
     manifest: BundleManifest
 
@@ -69,7 +69,7 @@ class Parts(NamedTuple):
     def _add(self, part: BundlePart, out: BinaryIO, limit: int) -> None:
         digest = hashlib.sha1(usedforsecurity=False)
         try:
-            opened = self.store.get(self.project_id, self.location.bucket, self.location.beside(part.filename))
+            opened = self.store.get(self.owner, self.location.bucket, self.location.beside(part.filename))
         except (S3Error, RecordDamaged):
             raise errors.bundle.PartMissing(part=part.filename) from None
         if out.tell() + opened.record.size > limit:

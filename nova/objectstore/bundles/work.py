@@ -113,7 +113,7 @@ class BundleWork:
 
     def download(self, job: BundleJob, folder: Path) -> None:
         """The parts become one file: from then on their bucket is not needed."""
-        Parts(self._store, job.project_id, location_of(job.location), job.manifest).join(
+        Parts(self._store, job.bucket_owner, location_of(job.location), job.manifest).join(
             folder / "bundle", self.bounds.largest)
 
     def decrypt(self, job: BundleJob, folder: Path) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from nova import concurrency
 from nova.model.bundles import RegisterBundle
 from nova.objectstore.bundles import service as bundles_service
 from tests.fakes.bundle_world import KEYS, KILLED, OWNER, BundleWorld, save_key
@@ -116,3 +117,10 @@ def test_start_when_a_job_was_not_written_to_its_end_then_it_is_swept_once_it_is
     assert world.left() == ["jobs/new.abc"], "its writer may be at it"
     world.jobs.sweep(young_s=-1)
     assert world.left() == [] and bundles_service.LOOK_S > 0
+
+
+@pytest.mark.parametrize("mode", concurrency.MODES)
+def test_work_when_threads_are_native_or_green_then_the_image_is_made(tmp_path: Path, mode: str) -> None:
+    done = subprocess.run([sys.executable, "-m", "tests.fakes.bundles_in_mode", mode, str(tmp_path)], cwd=ROOT,
+                          capture_output=True, text=True, timeout=60)
+    assert done.stdout == "ok\n", done.stderr

@@ -19,6 +19,7 @@ from nova import errors
 from nova.model.bundles import BundleFacts, RegisterBundle
 from nova.objectstore.bundles import service as bundles_service
 from nova.objectstore.bundles.jobs import BundleJob
+from nova.objectstore.bundles.service import BundleRules
 from tests.fakes.bundle_world import BUCKET, CLOUD_KEY, KEYS, MOST, OWNER, BundleWorld
 from tests.fakes.bundles import Bundle, Keys, bundle, put
 from tests.fakes.glance import FakeGlance
@@ -62,7 +63,8 @@ def test_register_when_all_is_well_then_the_image_has_the_bundles_data(world: Bu
         "name": "a name", "owner": OWNER, "visibility": "private", "status": "active", "image_state": "available",
         "disk_format": "ami", "container_format": "ami", "image_location": location,
         "architecture": "i386", "kernel_id": "a-kernel", "root_device_name": "/dev/sda1", "description": "some words"}
-    assert json.loads(image["mappings"]) == [{"virtual": "ami", "device": "sda1"}, {"virtual": "swap", "device": "sda3"}]
+    assert json.loads(image["mappings"]) == [{"virtual": "ami", "device": "sda1"},
+                                             {"virtual": "swap", "device": "sda3"}]
     assert json.loads(image["block_device_mapping"]) == [{"device_name": "sdb", "ebs": {"volume_size": 1}}]
     assert "ramdisk_id" not in image and world.left() == []
     assert world.images.states == ["downloading", "decrypting", "untarring", "uploading", "available"]
@@ -111,6 +113,17 @@ def test_register_when_the_manifest_is_missing_or_anothers_then_the_error_is_the
             world.register(location)
         assert refused.value.message == f"The manifest {location} could not be found."
     assert glance.images == {} and world.left() == []
+
+
+def test_register_when_one_owner_has_all_buckets_then_every_project_can(tmp_path: Path, glance: FakeGlance) -> None:
+    """As nova-objectstore is where it asks nobody who he is."""
+    world = BundleWorld(tmp_path, glance.url, rules=BundleRules(owner=OWNER))
+    location = world.upload(bundle(DATA, KEYS))
+    assert world.service.read_manifest(location, "another").parts
+    answer = world.service.register_image(RegisterBundle(location=location, project_id="another"))
+    world.settle()
+    assert glance.images[answer.image_id]["owner"] == "another" and set(world.cert.asked) == {"another"}
+    assert states(glance, answer.image_id) == ("active", "available")
 
 
 def test_register_when_parts_are_in_anothers_bucket_then_they_are_not_read(
@@ -358,8 +371,7 @@ def test_work_when_the_image_is_deleted_during_a_long_step_then_the_job_ends_ear
 
 @pytest.mark.parametrize("error", [errors.Unavailable("nova-cert does not answer."), errors.PeerTooOld("Too old.")])
 def test_work_when_nova_cert_is_away_then_the_job_waits_for_it(
-        world: BundleWorld, glance: FakeGlance, caplog: Any, monkeypatch: Any, error: errors.NovaError) -> None:
-    monkeypatch.setattr(bundles_service, "FIRST_RETRY_S", 0.0)
+        world: BundleWorld, glance: FakeGlance, caplog: Any, error: errors.NovaError) -> None:
     world.cert.error = error
     image_id = world.register(world.upload(bundle(DATA, KEYS)))
     world.settle()
@@ -373,6 +385,23 @@ def test_work_when_nova_cert_is_away_then_the_job_waits_for_it(
     again.settle()
     again.service.stop(1)
     assert states(glance, image_id) == ("active", "available") and world.left() == []
+
+
+def test_look_when_the_time_of_a_job_has_come_then_it_is_tried_again_in_the_same_process(
+        tmp_path: Path, glance: FakeGlance) -> None:
+    world = BundleWorld(tmp_path, glance.url, rules=BundleRules(retry_s=0.2))
+    world.cert.error = errors.Unavailable("nova-cert does not answer.")
+    image_id = world.register(world.upload(bundle(DATA, KEYS)))
+    world.settle()
+    deadline = time.monotonic() + 10
+    while len(world.cert.asked) < 3 and time.monotonic() < deadline:
+        world.service.look()
+        time.sleep(0.01)
+    world.cert.error = None
+    while world.left() and time.monotonic() < deadline:
+        world.service.look()
+        time.sleep(0.01)
+    assert states(glance, image_id) == ("active", "available")
 
 
 def test_work_when_it_waited_for_a_day_then_it_failed(world: BundleWorld, glance: FakeGlance) -> None:
@@ -396,7 +425,7 @@ def old_job(world: BundleWorld, glance: FakeGlance) -> str:
     found = world.upload(bundle(DATA, KEYS))
     image_id = glance.add(status="queued", disk_format="ami", container_format="ami", image_state="pending")
     manifest = bundles_service.manifest.fetch(world.store, OWNER, bundles_service.manifest.location_of(found))
-    world.jobs.add(BundleJob(image_id, OWNER, found, time.time() - 86401, manifest)).release()
+    world.jobs.add(BundleJob(image_id, OWNER, OWNER, found, time.time() - 86401, manifest)).release()
     return image_id
 
 
@@ -433,7 +462,7 @@ def test_stop_when_work_is_under_way_then_the_next_start_goes_on(world: BundleWo
 
 
 def test_stop_when_jobs_wait_for_a_worker_then_they_are_let_go(tmp_path: Path, glance: FakeGlance) -> None:
-    world = BundleWorld(tmp_path, glance.url, workers=1)
+    world = BundleWorld(tmp_path, glance.url, rules=BundleRules(workers=1))
     go = threading.Event()
     world.images.hooks["update:downloading"] = lambda _image_id: go.wait(10)
     location = world.upload(bundle(DATA, KEYS))
@@ -466,7 +495,7 @@ def test_start_when_a_job_is_damaged_then_others_are_done(world: BundleWorld, gl
     image_id = glance.add(status="queued", disk_format="ami", container_format="ami")
     location = world.upload(bundle(DATA, KEYS))
     found = bundles_service.manifest
-    world.jobs.add(BundleJob(image_id, OWNER, location, time.time(), found.fetch(
+    world.jobs.add(BundleJob(image_id, OWNER, OWNER, location, time.time(), found.fetch(
         world.store, OWNER, found.location_of(location)))).release()
     world.service.start()
     world.settle()
