@@ -107,7 +107,7 @@ class BundleWork:
             LOG.exception("A failure that nobody foresaw, with image %s (%s)", job.image_id, step.failed)
             failure = errors.Bug()
         LOG.warning("Image %s could not be made of the bundle %s of project %s (%s): %s. %s", job.image_id,
-                    job.location, job.project_id, step.failed, failure.message, failure.cure)
+                    job.location, job.project_id, step.failed, failure.message.rstrip("."), failure.cure)
         self._images.update(job.image_id, {STATE: step.failed})
         return False
 
