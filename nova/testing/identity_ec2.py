@@ -48,7 +48,7 @@ def create(directory: Directory, call: FakeCall) -> Json:
         raise FakeError(400, "'tenant_id' is a required property: a string.")
     directory.get("projects", project_id)
     return {"credential": _as_ec2(call, _add(directory, call.named["user_id"], project_id,
-                                             uuid.uuid4().hex, uuid.uuid4().hex))}
+                                             uuid.uuid4().hex, secrets.token_hex(16)))}
 
 
 def _add(directory: Directory, user_id: str, project_id: str, access: str, secret: str) -> dict[str, Json]:
@@ -111,7 +111,7 @@ def create_typed(directory: Directory, call: FakeCall) -> Json:
         if not all(isinstance(one, str) and one for one in (access, secret, project_id)):
             raise TypeError(blob)
     except (ValueError, LookupError, TypeError):
-        raise FakeError(400, "A credential of type ec2 has project_id, and blob: JSON with access and secret.") from None
+        raise FakeError(400, "type ec2 wants project_id, and blob: JSON with access and secret.") from None
     user_id = given.get("user_id") or call.caller.user_id
     _check_owner(call, user_id)
     directory.get("projects", project_id)
