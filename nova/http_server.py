@@ -263,7 +263,7 @@ class ClientConnection:
         path, _, query = head.target.partition("?")
         host, port = self.sock.getsockname()[:2]
         environ: dict[str, Any] = {
-            "REQUEST_METHOD": head.method, "SCRIPT_NAME": "", "QUERY_STRING": query, "SERVER_PROTOCOL": head.protocol,
+            "REQUEST_METHOD": head.method, "RAW_URI": head.target, "SCRIPT_NAME": "", "QUERY_STRING": query, "SERVER_PROTOCOL": head.protocol,
             "PATH_INFO": urllib.parse.unquote_to_bytes(path).decode("latin-1"), "SERVER_NAME": str(host),
             "SERVER_PORT": str(port), "REMOTE_ADDR": str(self.peer[0]), "wsgi.version": (1, 0),
             "wsgi.url_scheme": "https" if self.secure else "http", "wsgi.errors": sys.stderr,

@@ -83,7 +83,7 @@ class Keystone:
     def _write(self, what: str, rows: list[dict[str, Json]]) -> None:
         endpoint = self._endpoint = self._endpoint or self._find_endpoint()
         where = {"service_id": endpoint.service_id, "region_id": endpoint.region_id}
-        caller = self._caller = self._caller or self._reach()
+        caller = self._caller = self._caller or reach(self._credentials, self._timeout_s)
         caller.call("POST", f"/{what}", what=what.replace("_", " "), json={what: [{**where, **row} for row in rows]})
 
     def _find_endpoint(self) -> Endpoint:
@@ -107,27 +107,27 @@ class Keystone:
 
     def _get(self, path: str, query: Mapping[str, str] | None = None) -> Json:
         if self._caller is None:
-            self._caller = self._reach()
+            self._caller = reach(self._credentials, self._timeout_s)
         try:
             return self._caller.call("GET", path, what=path.strip("/").replace("/", " "), params=query).json()
         except errors.service.ResourceNotFound:
             self._caller = self._endpoint = None  # it may have moved
             raise
 
-    def _reach(self) -> Caller:
-        """Where its API v3 is: the catalog may say it with a version or without."""
-        service = ServiceEndpoint("identity", "identity", retries=RETRIES, read_timeout_s=self._timeout_s,
-                                  retry_wait_s=RETRY_WAIT_S)
-        auth = self._credentials.auth
-        try:
-            address = auth.get_endpoint(self._credentials.session, service_type="identity", version="3",
-                                        interface=list(service.interfaces)) if auth is not None else None
-        except (exceptions.ClientException, requests.RequestException) as error:
-            raise Caller(service, self._credentials).translated(error, "API v3") from error
-        if not address:
-            raise errors.service.ResourceNotFound(service="identity", what="address in the catalog")
-        return Caller(service.__class__(**{**vars(service), "addresses": (str(address).rstrip("/"),)}),
-                      self._credentials)
+def reach(credentials: Credentials, read_timeout_s: float) -> Caller:
+    """A caller of its API v3, wherever that is: the catalog may say it with a version or without. service.Unavailable
+    and what else Keystone makes of our credentials; service.ResourceNotFound: the catalog has no address of it."""
+    service = ServiceEndpoint("identity", "identity", retries=RETRIES, read_timeout_s=read_timeout_s,
+                              retry_wait_s=RETRY_WAIT_S)
+    auth = credentials.auth
+    try:
+        address = auth.get_endpoint(credentials.session, service_type="identity", version="3",
+                                    interface=list(service.interfaces)) if auth is not None else None
+    except (exceptions.ClientException, requests.RequestException) as error:
+        raise Caller(service, credentials).translated(error, "API v3") from error
+    if not address:
+        raise errors.service.ResourceNotFound(service="identity", what="address in the catalog")
+    return Caller(service.__class__(**{**vars(service), "addresses": (str(address).rstrip("/"),)}), credentials)
 
 
 def _by_name(rows: Iterable[Mapping[str, Json]], field: str, endpoint: Endpoint) -> dict[str, int]:
@@ -139,4 +139,4 @@ def _by_name(rows: Iterable[Mapping[str, Json]], field: str, endpoint: Endpoint)
     return found
 
 
-__all__ = ["Endpoint", "Keystone", "ProjectLimits", "WantedEndpoint", "of_groups"]
+__all__ = ["Endpoint", "Keystone", "ProjectLimits", "WantedEndpoint", "of_groups", "reach"]

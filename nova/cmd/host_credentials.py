@@ -13,7 +13,7 @@ SECRETS = ("password", "user_password", "admin_password", "token", "admin_token"
            "memcache_secret_key")
 #: Sections of control daemons alone. What [vendordata_dynamic_auth] has is for config drives.
 SECTIONS = ("keystone_authtoken", "service_user", "glance", "neutron", "cinder", "placement", "oslo_limit",
-            "barbican")
+            "barbican", "keystone")
 OTHERS = (("key_manager", "fixed_key"), ("image_proxy", "key"), ("conductor", "host_secret_key"))
 CURE = "take it out of this host's nova.conf; a password that was there counts as known to whoever had the host"
 

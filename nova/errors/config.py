@@ -11,6 +11,9 @@ CpuSet = kinds.Invalid.row("config.cpu_set", "nova-compute can not run with {opt
 Credentials = kinds.Invalid.row("config.credentials", "The credentials in [{section}] can not be used: {reason}.")
 DeviceSpec = kinds.Invalid.row("config.device_spec",
     "nova-compute can not run with [pci]device_spec = {text}: {reason}.")
+Ec2Url = kinds.Invalid.row("config.ec2_url",
+    "keystone_ec2_url = {url} can not be used: it must be the URL of Keystone's ec2tokens, for example "
+    "https://identity.example/v3/ec2tokens.")
 FakeTopology = kinds.Invalid.row("config.fake_topology",
     "nova-compute can not run with [fake]topology = {text}: {reason}.")
 HostSecretKey = kinds.Invalid.row("config.host_secret_key",

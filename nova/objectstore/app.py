@@ -23,6 +23,7 @@ from nova.signatures.request import (
     sole_values,
 )
 from nova.signatures.s3_v2 import SUBRESOURCES
+from nova.web import paths
 
 LOG = logging.getLogger(__name__)
 
@@ -52,7 +53,7 @@ class S3Application:
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         """As of WSGI. ConnectionError: the client went away within its body."""
-        request_id = context.new_request_id()
+        request_id = environ.get("nova.request_id") or context.new_request_id()
         is_head = environ["REQUEST_METHOD"] == "HEAD"
         try:
             answer = self._answer(environ)
@@ -76,6 +77,7 @@ class S3Application:
         request = signed_request(environ)
         identity = self._identify(request)
         target = target_of(environ)
+        environ[paths.ROUTE_KEY] = target.kind
         query = sole_values(request.query_pairs)
         run = _operation(request.method, target, query)
         content = None

@@ -16,7 +16,14 @@ import webob
 from keystoneauth1 import fixture
 
 from nova.model.base import Json
-from nova.testing import identity_credentials, identity_grants, identity_groups, identity_things, identity_tokens
+from nova.testing import (
+    identity_credentials,
+    identity_ec2,
+    identity_grants,
+    identity_groups,
+    identity_things,
+    identity_tokens,
+)
 from nova.testing.identity_directory import (
     INTERFACES,
     REGION,
@@ -197,4 +204,5 @@ ROUTES: tuple[FakeRoute[Directory], ...] = (
     FakeRoute("GET", "/v3/auth/domains", own_domains),
     FakeRoute("GET", "/v3/auth/system", own_system),
     *identity_things.ROUTES, *identity_groups.ROUTES, *identity_grants.ROUTES, *identity_credentials.ROUTES,
+    *identity_ec2.ROUTES,
 )

@@ -96,18 +96,21 @@ class Directory:
         self.memberships: set[Membership] = set()
         self.credentials: dict[str, dict[str, Json]] = {}
         self.credential_secrets: dict[str, Digest] = {}
+        self.ec2_keys: dict[str, dict[str, Json]] = {}
         self.tokens: dict[str, IssuedToken] = {}
 
     def packed(self) -> bytes:
         """All but tokens: who comes back after a restart asks for a new one."""
-        return msgspec.msgpack.encode((self.things, self.passwords, sorted(self.grants), sorted(self.memberships),
-                                       self.credentials, self.credential_secrets))
+        return msgspec.msgpack.encode(_Packed(self.things, self.passwords, sorted(self.grants),
+                                              sorted(self.memberships), self.credentials, self.credential_secrets,
+                                              self.ec2_keys))
 
     def restore(self, packed: bytes) -> None:
         """Become what was packed."""
-        self.things, self.passwords, grants, memberships, self.credentials, self.credential_secrets = (
-            msgspec.msgpack.decode(packed, type=_PACKED))
-        self.grants, self.memberships, self.tokens = set(grants), set(memberships), {}
+        found = msgspec.msgpack.decode(packed, type=_Packed)
+        self.things, self.passwords, self.credentials = found.things, found.passwords, found.credentials
+        self.credential_secrets, self.ec2_keys = found.credential_secrets, found.ec2_keys
+        self.grants, self.memberships, self.tokens = set(found.grants), set(found.memberships), {}
 
     def get(self, plural: str, thing_id: str) -> dict[str, Json]:
         """One thing. 404."""
@@ -162,6 +165,8 @@ class Directory:
         self.memberships = {one for one in self.memberships if thing_id not in one}
         for one in [one for one in self.credentials.values() if thing_id in (one["user_id"], one["project_id"])]:
             self.remove_credential(one["id"])
+        self.ec2_keys = {key: one for key, one in self.ec2_keys.items()
+                         if thing_id not in (one["user_id"], one["project_id"])}
 
     def remove_credential(self, credential_id: str) -> None:
         """It opens nothing any more, and neither do tokens that it opened."""
@@ -234,7 +239,18 @@ class Directory:
 
 
 Things = dict[str, dict[str, Json]]
-_PACKED = tuple[dict[str, Things], dict[str, Digest], list[RoleGrant], list[Membership], Things, dict[str, Digest]]
+
+
+class _Packed(msgspec.Struct, array_like=True):
+    """What older releases have not written is empty."""
+
+    things: dict[str, Things]
+    passwords: dict[str, Digest]
+    grants: list[RoleGrant]
+    memberships: list[Membership]
+    credentials: Things
+    credential_secrets: dict[str, Digest]
+    ec2_keys: Things = {}
 
 
 def _address(template: str, project_id: str | None) -> str | None:

@@ -41,12 +41,28 @@ def issue(directory: Directory, call: FakeCall) -> FakeAnswer:
     now = utcnow()
     issued = IssuedToken(proven.user_id, scope, proven.methods, now, min(proven.expires_at, now + (
         directory.token_lifetime)), secrets.token_urlsafe(16), proven.credential_id)
-    if scope != UNSCOPED and not _roles(directory, issued):
+    text = _keep(directory, issued)
+    return FakeAnswer(201, token_body(directory, issued, "nocatalog" not in call.http.GET), {"X-Subject-Token": text})
+
+
+def issue_for(directory: Directory, user_id: str, scope: TokenScope, methods: tuple[str, ...]
+              ) -> tuple[str, dict[str, Json]]:
+    """A token, and its JSON, for who has proven it otherwise. 401 where the user, the project or the roles are gone."""
+    if not _is_enabled(directory, user_id) or not _is_open(directory, scope):
         raise FakeError(401, NO)
-    text = secrets.token_urlsafe(32)
+    now = utcnow()
+    issued = IssuedToken(user_id, scope, methods, now, now + directory.token_lifetime, secrets.token_urlsafe(16))
+    return _keep(directory, issued), token_body(directory, issued)
+
+
+def _keep(directory: Directory, issued: IssuedToken) -> str:
+    """A new text that stands for the token. 401 where it would have no role."""
+    if issued.scope != UNSCOPED and not _roles(directory, issued):
+        raise FakeError(401, NO)
+    text, now = secrets.token_urlsafe(32), issued.issued_at
     directory.tokens = {one: kept for one, kept in directory.tokens.items() if kept.expires_at + KEPT_EXPIRED > now}
     directory.tokens[text] = issued
-    return FakeAnswer(201, token_body(directory, issued, "nocatalog" not in call.http.GET), {"X-Subject-Token": text})
+    return text
 
 
 def validate(directory: Directory, call: FakeCall) -> FakeAnswer:
@@ -135,8 +151,8 @@ def _by_token(directory: Directory, given: Mapping[str, Json]) -> _Proven:
     issued = _valid(directory, _text(given, "id"))
     if issued is None:
         raise FakeError(401, NO)
-    if issued.credential_id:
-        raise FakeError(403, "A token of an application credential can not be exchanged for another.")
+    if issued.credential_id or "ec2credential" in issued.methods:
+        raise FakeError(403, "A token of an application or EC2 credential can not be exchanged for another.")
     return _Proven(issued.user_id, tuple(dict.fromkeys(("token", *issued.methods))), issued.expires_at)
 
 

@@ -26,7 +26,7 @@ LIBRARIES = ("oslo.messaging", "oslo.middleware", "oslo.middleware.cors", "oslo.
 PRIVSEP = ("vif_plug_ovs_privileged", "vif_plug_linux_bridge_privileged")
 #: Sections whose credentials are keystoneauth's to read.
 WITH_CREDENTIALS = ("keystone_authtoken", "service_user", "glance", "cinder", "barbican", "neutron", "oslo_limit",
-                    "vendordata_dynamic_auth")
+                    "vendordata_dynamic_auth", "keystone")
 #: Sections of Nova's that mean nothing here, and why.
 NOT_READ = {
     "placement": "conductors claim resources in their own database",

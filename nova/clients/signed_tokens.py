@@ -1,0 +1,98 @@
+"""The identity service as a judge of signatures: ``POST /v3/ec2tokens`` and ``/v3/s3tokens``. It has the secrets.
+
+Source: its public API reference (OS-EC2, s3tokens). Newer releases answer only to a caller with the role ``service``.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+import requests
+from keystoneauth1 import exceptions
+
+from nova import errors
+from nova.clients import keystone
+from nova.clients.session import Caller, Credentials, ServiceEndpoint
+from nova.model.base import Json
+
+READ_TIMEOUT_S = 10.0
+RENEW_S = 60.0  # how often a refusal may be taken for one of our own token: it does not say whose fault it was
+UNKNOWN_KEY = "access key"  # in what it says with 404; a wrong address says something else
+
+
+class SignedToken(NamedTuple):
+    """``body``: the ``token`` of its JSON, as of ``POST /v3/auth/tokens``. ``token``: its text; s3tokens gives none."""
+
+    token: str | None
+    body: Mapping[str, Json]
+
+
+class SignatureNotTaken(Exception):
+    """The key or the signature is wrong, or its user, project or role is gone: it does not say which."""
+
+
+class SignedTokens:
+    """``ec2_url``: the whole URL of ec2tokens; None: what the catalog says. errors.service.Unavailable and Forbidden
+    when it does not answer, or not to us."""
+
+    def __init__(self, credentials: Credentials, ec2_url: str | None = None,
+                 clock: Callable[[], float] = time.monotonic) -> None:
+        """errors.config.Ec2Url when it is none of ec2tokens."""
+        self._credentials, self._clock = credentials, clock
+        self._caller = self._configured = _caller_at(ec2_url, credentials) if ec2_url else None
+        self._renewed = -RENEW_S
+
+    def of_ec2(self, body: Mapping[str, object]) -> SignedToken:
+        """For a request to EC2. SignatureNotTaken."""
+        return self._asked("/ec2tokens", body)
+
+    def of_s3(self, body: Mapping[str, object]) -> SignedToken:
+        """For a request to S3. SignatureNotTaken."""
+        return self._asked("/s3tokens", body)
+
+    def check(self) -> None:
+        """That it answers. errors.service.Unavailable and others."""
+        self._reached().call("GET", "/", what="API v3")
+
+    def _reached(self) -> Caller:
+        caller = self._caller = self._caller or keystone.reach(self._credentials, READ_TIMEOUT_S)
+        return caller
+
+    def _asked(self, path: str, body: Mapping[str, object]) -> SignedToken:
+        caller = self._reached()
+        try:
+            answer = caller.call("POST", path, what=path, json=body, allow_reauth=self._may_renew(), log=False)
+        except (errors.service.Forbidden, errors.service.ResourceNotFound) as error:
+            if _is_of_the_signature(error.__cause__, path):
+                raise SignatureNotTaken from None
+            self._caller = self._configured  # it may have moved
+            raise
+        try:
+            token = answer.json()["token"]
+            return SignedToken(answer.headers.get("X-Subject-Token"), {**token})
+        except (requests.JSONDecodeError, LookupError, TypeError):
+            raise errors.service.Unavailable(service="identity", reason=f"its answer to {path} has no token") from None
+
+    def _may_renew(self) -> bool:
+        """Its 401 is also of our own token, e.g. a revoked one. A new one costs it much, and strangers cause 401."""
+        if self._clock() < self._renewed + RENEW_S:
+            return False
+        self._renewed = self._clock()
+        return True
+
+
+def _caller_at(ec2_url: str, credentials: Credentials) -> Caller:
+    base, slash, last = ec2_url.rstrip("/").rpartition("/")
+    if last != "ec2tokens" or not base.startswith(("http://", "https://")) or base.endswith("/v2.0"):
+        raise errors.config.Ec2Url(url=ec2_url)
+    return Caller(ServiceEndpoint("identity", "identity", (base,), retries=keystone.RETRIES,
+                                  read_timeout_s=READ_TIMEOUT_S), credentials)
+
+
+def _is_of_the_signature(cause: BaseException | None, path: str) -> bool:
+    """And not of our own log-in, nor of a wrong address."""
+    if not isinstance(cause, exceptions.HttpError) or not str(cause.url).endswith(path):
+        return False
+    return cause.http_status == 401 or cause.http_status == 404 and UNKNOWN_KEY in str(cause.message)

@@ -1,0 +1,131 @@
+"""Who signed a request to EC2 or S3: by Keystone, which has the secrets, or (``noauth2``) as the request says."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from typing import Protocol
+
+from nova import errors
+from nova.clients import session
+from nova.clients.signed_tokens import SignatureNotTaken, SignedToken, SignedTokens
+from nova.conf.base import Options
+from nova.model.base import Json
+from nova.signatures import keystone, v4
+from nova.signatures.request import SKEW_S, Signature, SignatureFault, SignatureRefused, SignedRequest
+from nova.signatures.versions import ec2_signature, s3_signature
+from nova.web.auth import NOAUTH, NOAUTH_ROLES
+
+LOG = logging.getLogger(__name__)
+
+SECTION = "keystone"
+#: The only digests by which Keystone checks a request to EC2: by the signature's version.
+DIGESTS = {"0": "sha1", "1": "sha1", "2": "sha256", "4": "sha256"}
+
+
+class Signers(Protocol):
+    """Both answer with fields of a RequestContext, as :meth:`nova.web.auth.Context.identify`; ``now`` is in seconds
+    since 1970. SignatureRefused: what the caller did wrong. errors.api.SignaturesAway, errors.api.IdentityRefuses:
+    nobody can tell now."""
+
+    def ec2(self, request: SignedRequest, now: float) -> dict[str, Json]:
+        """Of a request to EC2."""
+
+    def s3(self, request: SignedRequest, now: float) -> dict[str, Json]:
+        """Of a request to S3."""
+
+
+def from_conf(conf: Options) -> Signers:
+    """As ``[api]auth_strategy`` says. errors.config.Ec2Url, errors.config.Credentials."""
+    if conf.api.auth_strategy == NOAUTH:
+        return NoAuthSigners(conf.ec2_timestamp_expiry)
+    tokens = SignedTokens(session.load(conf, SECTION), conf.keystone_ec2_url or None)
+    return KeystoneSigners(tokens, conf.ec2_timestamp_expiry)
+
+
+def fresh_ec2_signature(request: SignedRequest, now: float, expiry_s: float) -> Signature:
+    """The signature that a request to EC2 carries. ``expiry_s`` is of versions 0 to 2 alone. SignatureRefused."""
+    is_v4 = v4.is_header_signed(request) or v4.is_presigned(request)
+    return ec2_signature(request, now, SKEW_S if is_v4 else expiry_s)
+
+
+class KeystoneSigners:
+    """Asks Keystone at each request."""
+
+    def __init__(self, tokens: SignedTokens, ec2_expiry_s: float = 300) -> None:
+        self._tokens, self._expiry_s = tokens, ec2_expiry_s
+
+    def check(self) -> None:
+        """errors.service.Unavailable and others when Keystone does not answer."""
+        self._tokens.check()
+
+    def ec2(self, request: SignedRequest, now: float) -> dict[str, Json]:
+        """As of Signers. SignatureRefused (UNKNOWN) also for a digest that Keystone does not know."""
+        signature = fresh_ec2_signature(request, now, self._expiry_s)
+        if signature.digest != DIGESTS[signature.version]:
+            raise SignatureRefused(SignatureFault.UNKNOWN, "SignatureMethod")
+        found = _asked(self._tokens.of_ec2, keystone.ec2tokens_body(request, signature))
+        if found is None:
+            raise SignatureRefused(SignatureFault.MISMATCH)
+        return context_fields(found)
+
+    def s3(self, request: SignedRequest, now: float) -> dict[str, Json]:
+        """As of Signers. One call of Keystone for each way in which a client may have signed, until one is right."""
+        for body in keystone.s3tokens_bodies(s3_signature(request, now)):
+            found = _asked(self._tokens.of_s3, body)
+            if found is not None:
+                return context_fields(found)
+        raise SignatureRefused(SignatureFault.MISMATCH)
+
+
+def _asked(ask: Callable[[Mapping[str, object]], SignedToken], body: Mapping[str, object]) -> SignedToken | None:
+    """None: Keystone does not take the signature."""
+    try:
+        return ask(body)
+    except SignatureNotTaken:
+        return None
+    except errors.Unavailable as error:
+        LOG.warning("No signature can be checked: %s", error.message)
+        raise errors.api.SignaturesAway from error
+    except errors.NovaError as error:
+        LOG.error("Keystone checks no signature for us: %s", error.message)
+        raise errors.api.IdentityRefuses from error
+
+
+def context_fields(found: SignedToken) -> dict[str, Json]:
+    """Fields of a RequestContext. errors.api.IdentityRefuses: the answer is none of Keystone's API v3."""
+    try:
+        user, project, roles = found.body["user"], found.body["project"], found.body["roles"]
+        return {"user_id": user["id"], "user_name": user["name"], "user_domain_id": user["domain"]["id"],
+                "project_id": project["id"], "project_name": project["name"],
+                "project_domain_id": project["domain"]["id"], "domain_id": None, "system_scope": None,
+                "roles": tuple(role["name"] for role in roles), "token": found.token}
+    except (LookupError, TypeError) as error:
+        LOG.error("Keystone's answer to a question about a signature is no token of a project: it lacks %s", error)
+        raise errors.api.IdentityRefuses from None
+
+
+class NoAuthSigners:
+    """For trials on one machine: believes that the caller has the access key ``USER:PROJECT``, or ``USER`` of a project
+    of that name. No signature is checked, but it must be there, and fresh."""
+
+    def __init__(self, ec2_expiry_s: float = 300) -> None:
+        self._expiry_s = ec2_expiry_s
+
+    def ec2(self, request: SignedRequest, now: float) -> dict[str, Json]:
+        """As of Signers."""
+        return believed(fresh_ec2_signature(request, now, self._expiry_s).access)
+
+    def s3(self, request: SignedRequest, now: float) -> dict[str, Json]:
+        """As of Signers."""
+        return believed(s3_signature(request, now).access)
+
+
+def believed(access: str) -> dict[str, Json]:
+    """The fields that an access key of ``noauth2`` stands for. SignatureRefused (NO_SUCH_KEY): it names no user."""
+    user, _, project = access.partition(":")
+    if not user:
+        raise SignatureRefused(SignatureFault.NO_SUCH_KEY)
+    project = project or user
+    return {"user_id": user, "user_name": user, "project_id": project, "project_name": project,
+            "roles": NOAUTH_ROLES.get(user, ("member", "reader")), "token": f"{user}:{project}"}
