@@ -79,11 +79,13 @@ def application(options: Options, kept: Library, asked: Library) -> Library:
 
 
 class ObjectStoreDaemon:
-    """One worker process, serving the socket that its parent bound. ``upkeep``: it alone of several workers does it."""
+    """One worker process, serving the socket that its parent bound. ``upkeep``: it alone of several workers does it,
+    and makes images of bundles."""
 
     def __init__(self, options: Options, sock: socket.socket, upkeep: bool = True) -> None:
         from nova import http_server
         from nova.cmd import api
+        from nova.cmd.bundles import Bundles
         from nova.objectstore.uploads import MultipartUploads
 
         self.options, self.store, self.signers = options, store(options), signers(options)
@@ -92,12 +94,15 @@ class ObjectStoreDaemon:
         self.server = http_server.Server(sock, application(options, self.store, self.signers), bounds,
                                          api.tls(options.wsgi))
         self.upkeep = [Every(UPKEEP_S, self.keep, "upkeep of the object store", at_once=True)] if upkeep else []
+        self.bundles = Bundles(options, BINARY, self.store) if upkeep else None
 
     def start(self) -> None:
         """Serve."""
         self.server.start()
         for one in self.upkeep:
             one.start()
+        if self.bundles is not None:
+            self.bundles.start()
 
     def keep(self) -> None:
         """Remove what nobody will end."""
@@ -107,16 +112,19 @@ class ObjectStoreDaemon:
                      swept, expired)
 
     def vitals(self) -> Vitals:
-        """That files can be made, and that Keystone answers where it is asked."""
+        """That files can be made, and that Keystone answers where it is asked; what images of bundles need."""
         from nova.web.signers import KeystoneSigners
 
         asked = {"keystone": self.signers.check} if isinstance(self.signers, KeystoneSigners) else {}
-        return Vitals({"store": self.store.check, **asked})
+        checks = {"store": self.store.check, **asked}
+        return Vitals(checks) if self.bundles is None else self.bundles.vitals(checks)
 
     def stop(self, seconds: float) -> None:
         """Take no more requests; those that run have ``seconds``. A client sends an upload that broke off again."""
         for one in self.upkeep:
             one.stop()
+        if self.bundles is not None:
+            self.bundles.stop(seconds)
         self.server.stop(seconds)
 
 
@@ -134,7 +142,8 @@ def main() -> int:
     except errors.NovaError as error:
         LOG.error("%s can not start: %s", BINARY, error.message)
         return 1
-    common.preload(("nova.clients.signed_tokens", "nova.objectstore.app", "nova.http_server"))
+    common.preload(("nova.clients.signed_tokens", "nova.objectstore.app", "nova.objectstore.bundles.service",
+                    "nova.rpc.buses", "nova.http_server"))
     return service.run(options, BINARY, lambda index: ObjectStoreDaemon(options, sock, index == 0),
                        options.s3_workers or common.cpus())
 

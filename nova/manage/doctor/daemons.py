@@ -13,14 +13,13 @@ from nova.model.services import Service, ServiceQuery
 from nova.privileged.runner import CommandRunner, SystemRunner
 
 BOOTED = "/run/systemd/system"  # sd_booted(3)
-#: By the name of its program: how a daemon registers. nova-imageproxy and nova-objectstore do not: they have no way to the
-#: broker.
+#: By the name of its program: how a daemon registers. nova-imageproxy does not: it has no way to the broker.
 REGISTERS_AS: Mapping[str, tuple[str, ...]] = {
     **{name: (name,) for name in (
         "nova-compute", "nova-network", "nova-conductor", "nova-scheduler", "nova-consoleauth", "nova-cert",
-        "nova-placement-api", "nova-novncproxy", "nova-spicehtml5proxy", "nova-serialproxy", "nova-xvpvncproxy")},
-    "nova-api-os-compute": ("nova-osapi_compute",), "nova-api-metadata": ("nova-metadata",), "nova-imageproxy": (),
-    "nova-objectstore": ()}
+        "nova-placement-api", "nova-novncproxy", "nova-spicehtml5proxy", "nova-serialproxy", "nova-xvpvncproxy",
+        "nova-objectstore")},
+    "nova-api-os-compute": ("nova-osapi_compute",), "nova-api-metadata": ("nova-metadata",), "nova-imageproxy": ()}
 OF_APIS = {"osapi_compute": "nova-osapi_compute", "metadata": "nova-metadata"}
 
 
