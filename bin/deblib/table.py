@@ -93,7 +93,7 @@ PACKAGES = (
             depends=("dnsmasq-base", "dnsmasq-utils", "iptables", "iproute2", "conntrack", "iputils-arping"),
             recommends=("radvd",)),
     _daemon("nova-consoleauth", "Nova's tokens for consoles"),
-    _daemon("nova-cert", "Nova's certificates, for cloudpipe"),
+    _daemon("nova-cert", "Nova's certificates, for bundled images and cloudpipe"),
     _daemon("nova-imageproxy", "Nova's image proxy: images for compute hosts, by tickets",
             config=Config("nova-imageproxy.conf", 0o600, "nova", "root")),
     _daemon("nova-objectstore", "Nova's object store: S3 on files, for bundled images"),

@@ -7,7 +7,7 @@ import functools
 from oslo_config import cfg
 from oslo_middleware import healthcheck
 
-from nova.api import absent, faults, legacy_networks, versions
+from nova.api import absent, faults, legacy_networks, legacy_v2, versions
 from nova.api.discovery import ComputeRoot
 from nova.api.dispatch import ComputeAPI
 from nova.api.request import ApiOptions, ComputeSite
@@ -15,6 +15,7 @@ from nova.api.routes import ROUTES
 from nova.api.routing import Route
 from nova.conf.network import neutron_in_use
 from nova.policies import Policy
+from nova.rpc.contracts.cert import CertRPC
 from nova.rpc.contracts.conductor import ConductorRPC
 from nova.rpc.contracts.console_auth import ConsoleAuthRPC
 from nova.web import microversions
@@ -31,9 +32,10 @@ REQUEST_ID_HEADERS = (HEADER, "x-compute-request-id")
 
 @functools.cache
 def table(networks: str) -> tuple[Route, ...]:
-    """Every operation. With nova-network in service, those that only it has stand where they else are gone."""
+    """Every operation. With nova-network in service, those that only it has stand where they else are gone. Those of
+    /v2 alone stand before what the others get."""
     served = legacy_networks.ROUTES if networks == legacy_networks.BACK_END else ()
-    return (*ROUTES, *served, *absent.rows(without={row.id for row in served}))
+    return (*ROUTES, *legacy_v2.ROUTES, *served, *absent.rows(without={row.id for row in served}))
 
 
 @functools.cache
@@ -56,10 +58,10 @@ def build(site: ComputeSite, authenticate: Middleware, outer: tuple[Middleware, 
                                  lambda inner: AccessLog(inner, "compute", ACCESS_LOG), *outer))
 
 
-def from_conf(conductor: ConductorRPC, consoles: ConsoleAuthRPC, conf: cfg.ConfigOpts,
+def from_conf(conductor: ConductorRPC, consoles: ConsoleAuthRPC, certs: CertRPC, conf: cfg.ConfigOpts,
               policy: Policy | None = None) -> Application:
-    """The API as ``conf`` says; ``conductor`` is a client of ConductorRPC, ``consoles`` one of ConsoleAuthRPC.
-    ``policy``: one that was made of ``conf`` before; to read all rules takes longer than all else here."""
+    """The API as ``conf`` says; ``conductor``, ``consoles`` and ``certs`` are clients of their contracts. ``policy``:
+    one that was made of ``conf`` before; to read all rules takes longer than all else here."""
     policy = policy or Policy(conf)
     options = ApiOptions(max_limit=conf.api.max_limit, compute_link_prefix=conf.api.compute_link_prefix,
                          glance_link_prefix=conf.api.glance_link_prefix,
@@ -70,6 +72,6 @@ def from_conf(conductor: ConductorRPC, consoles: ConsoleAuthRPC, conf: cfg.Confi
                          floating_pool=conf.default_floating_pool, public_interface=conf.public_interface)
     health = healthcheck.Healthcheck(None, conf)
     networks = "neutron" if neutron_in_use(conf) else legacy_networks.BACK_END
-    return build(ComputeSite(conductor, policy, consoles, options, networks), authentication(conf, policy),
+    return build(ComputeSite(conductor, policy, consoles, certs, options, networks), authentication(conf, policy),
                  library_middleware(conf, (versions.OLD_HEADER, microversions.HEADER)),
                  {"healthcheck": health})

@@ -67,7 +67,7 @@ class ComputeAPI(Dispatcher[Request]):
         http = webob.Request(environ)
         version = versions.LEGACY if self.legacy else versions.SERIES.choose(environ, http)
         body = bodies.read(http, MEDIA_TYPES)
-        row = _row(rows, body, version, project, context)
+        row = _row([row for row in rows if self.legacy or not row.legacy], body, version, project, context)
         return Request(http, self.site, context, version, row, named, body=body, legacy=self.legacy,
                        project_in_url=project, route_path=_after_project(path, project))
 

@@ -63,9 +63,10 @@ def successes_of(route: Route, version: int) -> list[int]:
 def document(version: int, legacy: bool = False, rows: Sequence[Route] | None = None) -> dict[str, object]:
     """The whole document. ``legacy``: the API under /v2, which is that of 2.1 without versions."""
     if rows is None:
+        from nova.api import legacy_v2
         from nova.api.routes import ROUTES
 
-        rows = ROUTES
+        rows = (*ROUTES, *legacy_v2.ROUTES) if legacy else ROUTES
     return {
         "openapi": "3.1.0",
         "info": {"title": "Compute API", "version": "2.0" if legacy else versions.text(version),

@@ -9,6 +9,7 @@ from typing import Any
 
 from nova.api.routing import Route
 from nova.model.base import Json, Page, Scope
+from nova.rpc.contracts.cert import CertRPC
 from nova.rpc.contracts.console_auth import ConsoleAuthRPC
 from nova.web.dispatch import APIRequest, Site
 from nova.web.query import query_pairs
@@ -43,6 +44,7 @@ class ComputeSite(Site):
     """``conductor``: a client of ConductorRPC. ``networks``: whose they are, neutron or nova-network."""
 
     consoles: ConsoleAuthRPC
+    certs: CertRPC
     options: ApiOptions = ApiOptions()
     networks: str = "neutron"
 
@@ -89,6 +91,11 @@ class Request(APIRequest):
     def consoles(self) -> ConsoleAuthRPC:
         """A client of ConsoleAuthRPC, which gives out and shows tokens of consoles."""
         return self.site.consoles
+
+    @property
+    def certs(self) -> CertRPC:
+        """A client of CertRPC, which has the certificates of the cloud."""
+        return self.site.certs
 
     @property
     def options(self) -> ApiOptions:

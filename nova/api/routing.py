@@ -12,11 +12,12 @@ Codes = int | tuple[tuple[str | None, str | None, int], ...]
 
 @dataclass(frozen=True)
 class Route(APIRoute):
-    """One operation. ``code``: success code, or (since, until, code) rows."""
+    """One operation. ``code``: success code, or (since, until, code) rows. ``legacy``: below /v2 alone."""
 
     since: str = "2.1"
     code: Codes = 200
     action: str | None = None
+    legacy: bool = False
 
     @property
     def id(self) -> str:

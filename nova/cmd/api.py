@@ -27,10 +27,11 @@ ANSWER_S = 900.0  # the slowest call of ours is over by then
 
 def _osapi(options: Options, bus: Library) -> Library:
     from nova.api import app
+    from nova.rpc.contracts.cert import CertRPC
     from nova.rpc.contracts.conductor import ConductorRPC
     from nova.rpc.contracts.console_auth import ConsoleAuthRPC
 
-    return app.from_conf(bus.client(ConductorRPC), bus.client(ConsoleAuthRPC), options)
+    return app.from_conf(bus.client(ConductorRPC), bus.client(ConsoleAuthRPC), bus.client(CertRPC), options)
 
 
 def _metadata(options: Options, bus: Library) -> Library:

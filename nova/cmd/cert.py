@@ -1,4 +1,4 @@
-"""nova-cert: the certificates of the cloud and its projects. Only projects' VPN servers (cloudpipe) need it."""
+"""nova-cert: the certificates of the cloud, its projects and users: for bundled images, and VPN servers (cloudpipe)."""
 
 from __future__ import annotations
 
@@ -17,21 +17,24 @@ RENEW_S = 86400.0  # how often what is to end within a month is looked for
 class Cert:
     """The one process: the authorities are files of its host."""
 
-    def __init__(self, options: Options, index: int) -> None:
+    def __init__(self, options: Options, index: int, prepares: bool = True) -> None:
+        """``prepares``: the root is made at the start, and else at its first use, since a key takes a while."""
         from nova.cert.service import CertService
         from nova.rpc.buses import control_bus
         from nova.rpc.contracts.conductor import ConductorRPC
 
         self.bus = control_bus(options, options.host)
-        self.service = CertService(options)
-        self.reporting = Reporting(options, BINARY, "cert", self.bus, self.bus.client(ConductorRPC))
+        conductor = self.bus.client(ConductorRPC)
+        self.service, self._prepares = CertService(options, conductor), prepares
+        self.reporting = Reporting(options, BINARY, "cert", self.bus, conductor)
         self.server: Any = None
         self.renewing = Every(RENEW_S, self.service.renew, "renewing of certificates")
 
     def start(self) -> None:
         from nova.rpc.contracts.cert import CertRPC
 
-        self.service.start()
+        if self._prepares:
+            self.service.start()
         self.server = self.bus.server(CertRPC, self.service)
         self.server.start()
         self.reporting.start((CertRPC,))

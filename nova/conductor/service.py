@@ -23,6 +23,7 @@ from nova.conductor.hosts.enrolment import Enrolments
 from nova.conductor.hosts.registration import Daemons
 from nova.conductor.nova_network.cloudpipe import Cloudpipes
 from nova.conductor.queries.aggregates import Aggregates
+from nova.conductor.queries.certificates import Certificates
 from nova.conductor.queries.consoles import ConsoleQueries
 from nova.conductor.queries.external_events import ExternalEvents
 from nova.conductor.queries.flavors import Flavors, Keypairs
@@ -54,9 +55,9 @@ def conductor_service(deps: Deps, daemons: Daemons) -> Assembled:
     actions = (admission, Passwords(deps), Rescues(deps), Unshelving(deps), ImagesOfServers(deps),
                Rebuilds(deps, servers.get_server), Resizes(deps), Evacuations(deps), LiveMigrations(deps),
                InterfaceActions(deps), volumes, AttachmentUpkeep(deps))
-    reads = (servers, Flavors(deps), Keypairs(deps), Quotas(deps), Hosts(deps), Aggregates(deps), Networks(deps),
-             Floating(deps), SecurityGroups(deps), ImageQueries(deps), UsageQueries(deps), ServerGroups(deps),
-             ServerParts(deps), Migrations(deps), ConsoleQueries(deps), VolumeQueries(deps))
+    reads = (servers, Flavors(deps), Keypairs(deps), Certificates(deps), Quotas(deps), Hosts(deps), Aggregates(deps),
+             Networks(deps), Floating(deps), SecurityGroups(deps), ImageQueries(deps), UsageQueries(deps),
+             ServerGroups(deps), ServerParts(deps), Migrations(deps), ConsoleQueries(deps), VolumeQueries(deps))
     whole = assemble(ConductorRPC, *actions, *reads, ControlDaemons(daemons), Enrolments(deps), Strangers(deps),
                      Adoptions(deps), ExternalEvents(deps, servers.order_server, volumes.volume_extended),
                      Cloudpipes(deps, admission.create_servers, servers.list_servers))

@@ -15,6 +15,11 @@ OPTS = [
     cfg.StrOpt("keys_path", default="$state_path/keys",
                help="Folder of the private keys by which operators enter projects' VPN servers."),
     cfg.BoolOpt("use_project_ca", default=False, help="Each project has an authority of its own."),
+    cfg.StrOpt("user_cert_subject", default="/C=US/ST=California/O=OpenStack/OU=NovaDev/CN=%.16s-%.16s-%s",
+               help="Subject of users' certificates; the %s take the project, the user and the time."),
+    cfg.StrOpt("project_cert_subject", default="/C=US/ST=California/O=OpenStack/OU=NovaDev/CN=project-ca-%.16s-%s",
+               help="Subject of a project's authority; the %s take the project and the time. An authority that is "
+                    "there keeps its own."),
     cfg.StrOpt("vpn_image_id", default="0", help="Image of projects' VPN servers (cloudpipe). 0: there are none."),
     cfg.StrOpt("vpn_flavor", default="m1.tiny", help="Name of their flavor."),
     cfg.StrOpt("vpn_key_suffix", default="-vpn", help="What is added to a project's id to name the keypair and the "

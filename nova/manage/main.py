@@ -1,7 +1,8 @@
 """nova-manage: what operators do by hand.
 
 Tables of commands: (category, action) -> what runs, its help, its arguments. Exit codes: 0 done; 1 something is wrong;
-2 bad command line or nothing asked; 3 nothing to do (``db purge``, ``cleanup drop``). ``placement``: see its module.
+2 bad command line or nothing asked; 3 nothing to do (``db purge``, ``cleanup drop``, ``x509 revoke``). ``placement``:
+see its module.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from nova.manage import (
     stranger_commands,
     volume_attachment_commands,
     vpn_commands,
+    x509_commands,
 )
 from nova.manage import doctor as checks
 from nova.manage.command import JSON, Command, Run, argument
@@ -36,6 +38,7 @@ from nova.manage.database_commands import archive, database_of, online_data_migr
 from nova.manage.doctor.finding import described
 from nova.manage.output import say, say_now, table, write_json
 from nova.model.services import Debt
+from nova.rpc.contracts.cert import CertRPC
 from nova.rpc.contracts.conductor import ConductorRPC
 from nova.version import RELEASE
 
@@ -52,6 +55,13 @@ def _conductor(options: Options) -> ConductorRPC:
     from nova.rpc.transport import Bus
 
     return Bus(options, options.host).client(ConductorRPC)
+
+
+def _certs(options: Options) -> CertRPC:
+    from nova.rpc.contracts.cert import CertRPC
+    from nova.rpc.transport import Bus
+
+    return Bus(options, options.host).client(CertRPC)
 
 
 def host_show(options: Options, given: argparse.Namespace) -> int:
@@ -259,6 +269,7 @@ COMMANDS: dict[str, dict[str, Command]] = {
     "fixed": network_commands.fixed_actions(_conductor, say, table),
     "project": {**network_commands.project_actions(_conductor, say, table), **nothing_commands.actions("project", say)},
     "vpn": vpn_commands.actions(_conductor, say, table),
+    "x509": x509_commands.actions(_certs, say),
     "firewall": firewall_commands.actions(_conductor, say, table),
     "flavor": {"create": Command(flavor_create, "make a flavor", _FLAVOR)},
     "api": {"schema": Command(api_schema, "print the compute API's OpenAPI document", (

@@ -1,8 +1,31 @@
-"""What a VPN guest needs of its project's certificate authority. PEM texts."""
+"""Users' certificates, and what a VPN guest needs of its project's certificate authority. PEM texts."""
 
 from __future__ import annotations
 
 from nova.model.base import Time, Value
+
+
+class SignedCertificate(Value):
+    """``private_key`` is a secret that nobody else has: it is made for its user, and kept nowhere."""
+
+    certificate: str  # as openssl prints it: words, then the PEM block
+    private_key: str
+
+
+class CertificateRecord(Value):
+    """Whose certificate a file of nova-cert's is. ``file_name``: the path of ``newcerts/<serial>.pem`` on its host."""
+
+    user_id: str
+    project_id: str
+    file_name: str
+    ends_at: Time
+
+
+class CertificateQuery(Value):
+    """Of a user, of a project, or of a user in a project; None does not matter."""
+
+    user_id: str | None = None
+    project_id: str | None = None
 
 
 class VpnCredentials(Value):

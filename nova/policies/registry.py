@@ -5,6 +5,7 @@ from __future__ import annotations
 from oslo_policy import policy
 
 from nova.policies import (
+    certificates,
     flavors,
     hosts,
     legacy_networks,
@@ -20,7 +21,7 @@ from nova.policies.base import BASE_RULES, BaseRule, Rule
 
 RULES: tuple[Rule, ...] = (*servers.RULES, *server_actions.RULES, *server_parts.RULES, *flavors.RULES,
                            *projects.RULES, *hosts.RULES, *networks.RULES, *volumes.RULES)  # the compute API's
-ALL_RULES: tuple[Rule, ...] = (*RULES, *legacy_networks.RULES, *placement.RULES)
+ALL_RULES: tuple[Rule, ...] = (*RULES, *legacy_networks.RULES, *certificates.RULES, *placement.RULES)
 SINCE = "21.0.0"
 REASON = "Reader, member and manager roles within a project replaced admin and owner."
 

@@ -16,8 +16,9 @@ LOCK_POLL_S = 0.02
 IPV6_SETTINGS = Path("/proc/sys/net/ipv6/conf")  # of the network namespace that the process is in
 
 
-def write_whole(path: Path, text: str, mode: int = 0o644) -> bool:
-    """Make the file say ``text``, whole or not at all; False when it says so already."""
+def write_whole(path: Path, text: str, mode: int = 0o644, durable: bool = False) -> bool:
+    """Make the file say ``text``, whole or not at all; False when it says so already. ``durable``: it is on the disk
+    when this returns, whatever becomes of the machine."""
     with contextlib.suppress(OSError, UnicodeDecodeError):
         if path.read_text() == text and path.stat().st_mode & 0o777 == mode:
             return False
@@ -27,12 +28,26 @@ def write_whole(path: Path, text: str, mode: int = 0o644) -> bool:
         with open(descriptor, "w") as stream:
             os.fchmod(stream.fileno(), mode)
             stream.write(text)
+            if durable:
+                stream.flush()
+                os.fsync(stream.fileno())
         os.replace(temporary, path)
     except BaseException:
         with contextlib.suppress(OSError):
             os.unlink(temporary)
         raise
+    if durable:
+        _keep_names(path.parent)
     return True
+
+
+def _keep_names(folder: Path) -> None:
+    """Put the folder's own list of names on the disk."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 @contextlib.contextmanager

@@ -38,7 +38,7 @@ class Nobody:
 @pytest.fixture(scope="module")
 def alone() -> ApiClient:
     client = ApiClient(token=ADMIN)
-    client.application = app.from_conf(Nobody(), Nobody(), configuration())
+    client.application = app.from_conf(Nobody(), Nobody(), Nobody(), configuration())
     return client
 
 

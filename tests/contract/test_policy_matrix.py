@@ -22,6 +22,7 @@ from nova.api.request import ComputeSite
 from nova.api.routes import ROUTES
 from nova.api.routing import Route
 from nova.policies import Policy
+from nova.rpc.contracts.cert import CertRPC
 from nova.web import auth
 from nova.web.schema import SchemaNode
 from nova.web.specs import Spec, problem_of
@@ -29,6 +30,7 @@ from tests.contract import rows
 from tests.fakes.api import configuration
 from tests.fakes.conductor import FakeConductor
 from tests.fakes.consoles import FakeConsoles
+from tests.fakes.contract import ContractFake
 
 if not rows.SHARED.is_dir():
     pytest.skip("the contract's files are not beside the checkout", allow_module_level=True)
@@ -151,7 +153,8 @@ class Cloud:
     def __init__(self) -> None:
         conf = configuration()
         self.conductor, self.consoles, policy = FakeConductor(), FakeConsoles(), Policy(conf)
-        self.application = app.build(ComputeSite(self.conductor.client(), policy, self.consoles.client()),
+        self.application = app.build(ComputeSite(self.conductor.client(), policy, self.consoles.client(),
+                                                ContractFake(CertRPC).client()),
                                      lambda application: auth.KeystoneContext(application, policy))
 
     def fresh(self) -> None:

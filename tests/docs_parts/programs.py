@@ -44,7 +44,7 @@ EXIT = {
                         "2": "It was not called as dnsmasq calls it."},
     "nova-manage": {"0": "Done.", "1": "Something is wrong.",
                     "2": "The command line is wrong, or no command was named.",
-                    "3": "There was nothing to do (`db purge`, `cleanup drop`)."},
+                    "3": "There was nothing to do (`db purge`, `cleanup drop`, `x509 revoke`)."},
     "nova-policy": {"0": "All rules that were named pass, or none was named.", "1": "Some of them do not pass.",
                     "2": "The command line, the configuration or the policy file is wrong."},
     "nova-status": {"0": "All is well.", "1": "There is a warning.", "2": "There is a failure.",
@@ -65,8 +65,10 @@ ABOUT: dict[str, tuple[str, ...]] = {
                           "of a part of `nova-api`: a host runs one of the two.", _HOSTS_BUS),
     "nova-api-os-compute": ("It listens on port 8774. It takes the place of a part of `nova-api`: a host runs one of "
                             "the two.", _BUS),
-    "nova-cert": ("It runs on one host. It keeps the keys of the certificate authorities (`[DEFAULT]ca_path`, "
-                  "`keys_path`) there: have them in a backup.", _BUS),
+    "nova-cert": ("It makes and revokes users' certificates, and decrypts what was encrypted with the cloud's. "
+                  "Projects' VPN servers need it, too. It runs on one host. It keeps the keys of the certificate "
+                  "authorities (`[DEFAULT]ca_path`, `keys_path`) there: have them in a backup. `nova-manage x509 "
+                  "revoke` revokes.", _BUS),
     "nova-compute": ("It makes guests by libvirt, starts, stops and moves them, and gives images, networks and "
                      "consoles to them. Guests run on while it does not. It runs as root.", _HOSTS_BUS),
     "nova-conductor": ("Every long operation is a row in the database. When a conductor dies, another one goes on "

@@ -13,8 +13,10 @@ from nova.api import app
 from nova.conf import api as api_section
 from nova.conf import floating, network, osapi
 from nova.policies import Policy
+from nova.rpc.contracts.cert import CertRPC
 from tests.fakes.conductor import FakeConductor
 from tests.fakes.consoles import FakeConsoles
+from tests.fakes.contract import ContractFake
 
 ADMIN, DEMO, READER = "admin:admin", "demo:demo", "reader:demo"
 
@@ -48,8 +50,9 @@ class ApiClient:
         self.conductor = conductor or FakeConductor()
         self.consoles = FakeConsoles()
         options, policy = (conf, None) if conf else usual()
-        self.application = app.from_conf(self.conductor.client(),
-                                         self.consoles.client(), options, policy)
+        self.certs = ContractFake(CertRPC)
+        self.application = app.from_conf(self.conductor.client(), self.consoles.client(), self.certs.client(), options,
+                                         policy)
         self.token, self.version, self.prefix = token, version, "/v2.1"
 
     def request(self, method: str, path: str, body: Any = None, *, token: str | None = "", version: str | None = "",

@@ -63,7 +63,7 @@ def test_server_when_created_as_it_is_printed_then_it_runs_with_an_address(demo:
 def test_services_when_the_cloud_is_ready_then_all_daemons_are_up(cloud: RunningCloud, admin: Compute) -> None:
     services = admin.get("/os-services")["services"]
     assert {(one["binary"], one["state"]) for one in services} == {
-        (f"nova-{name}", "up") for name in ("conductor", "scheduler", "consoleauth", "network", "compute")}
+        (f"nova-{name}", "up") for name in ("conductor", "scheduler", "consoleauth", "cert", "network", "compute")}
     assert {one["host"] for one in services if one["binary"] == "nova-compute"} == {"host1", "host2", "host3"}
 
 
@@ -72,6 +72,18 @@ def test_catalog_when_asked_then_each_service_answers_at_its_address(cloud: Runn
     for service, path in (("compute", "/servers"), ("image", "/v2/images"), ("placement", "/resource_providers"),
                           ("identity", "/v3/users")):
         assert session.get(path, endpoint_filter={"service_type": service}).status_code == 200, service
+
+
+def test_certificate_when_made_as_old_clients_do_then_the_clouds_own_verifies_it(
+        cloud: RunningCloud, tmp_path: Path) -> None:
+    session = cloud.session("demo")
+    root = session.get_endpoint(service_type="compute").replace("/v2.1", "/v2")
+    made = session.post(f"{root}/os-certificates").json()["certificate"]
+    assert made["private_key"].startswith("-----BEGIN RSA PRIVATE KEY-----")
+    (tmp_path / "cert.pem").write_text(made["data"])
+    (tmp_path / "root.pem").write_text(session.get(f"{root}/os-certificates/root").json()["certificate"]["data"])
+    assert subprocess.run(["openssl", "verify", "-CAfile", tmp_path / "root.pem", tmp_path / "cert.pem"],
+                          capture_output=True, timeout=30).returncode == 0
 
 
 def test_console_when_its_address_is_opened_then_there_is_a_page(demo: Compute) -> None:

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from nova import concurrency, errors, http_server
 from nova.clients import session
 from nova.cmd import api, console_proxy, imageproxy, objectstore
+from nova.cmd.cert import Cert
 from nova.cmd.compute import Compute
 from nova.cmd.conductor import Conductor, databases
 from nova.cmd.consoleauth import ConsoleAuth
@@ -101,6 +102,7 @@ class WholeCloud:
         self._prepare()
         for make in (Conductor, Scheduler, ConsoleAuth, *([] if self.has_neutron else [NetworkDaemon])):
             self._begin(make(self.options, 0))
+        self._begin(Cert(self.options, 0, prepares=False))
         self._begin(self.events)
         self._begin(imageproxy.ImageProxyDaemon(self.options, self.doors.image_proxy, SeenRequests()))
         self._begin(objectstore.ObjectStoreDaemon(self.options, self.doors.s3))

@@ -12,8 +12,8 @@ from nova.version import RELEASE
 
 ABOUT = """\
 A whole cloud in one process, for whoever writes or tries clients of the Compute API: nova-api, nova-conductor,
-nova-scheduler, the Placement API, metadata, consoles and compute hosts. It needs no root, no broker, no database
-server, no Keystone and no Glance. It is for development: its Keystone, Glance and Neutron are small fakes.
+nova-scheduler, the Placement API, metadata, consoles, certificates and compute hosts. It needs no root, no broker, no
+database server, no Keystone and no Glance. It is for development: its Keystone, Glance and Neutron are small fakes.
 """
 
 EPILOG = """\

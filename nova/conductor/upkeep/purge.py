@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from nova.conductor.engine.deps import ConductorSettings, Deps
-from nova.db import flavors, ledger, old_actions, servers, services, strangers, usage_audits
+from nova.db import certificates, flavors, ledger, old_actions, servers, services, strangers, usage_audits
 from nova.db.engine import Connection
 from nova.db.old_actions import Retention
 from nova.model import periods
@@ -45,6 +45,8 @@ KINDS = (
     OldRows("ledger rows of deleted servers", "api",
             lambda tx, settings: ledger.purge(tx, settings.deleted_retention_s, BATCH)),
     OldRows("deleted flavors", "api", lambda tx, settings: flavors.purge(tx, settings.deleted_retention_s, BATCH)),
+    OldRows("certificates that ended", "api",
+            lambda tx, settings: certificates.purge(tx, settings.deleted_retention_s, BATCH)),
     OldRows("strangers that ended", "cell",
             lambda tx, settings: strangers.purge(tx, settings.deleted_retention_s, BATCH)),
     OldRows("usage audits", "cell", _audits),

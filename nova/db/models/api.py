@@ -55,6 +55,19 @@ keypairs = sa.Table(
     sa.Column("created_at", moment(), nullable=False),
     sa.UniqueConstraint("user_id", "name"))
 
+#: Users' certificates that nova-cert signed and has not revoked.
+certificates = sa.Table(
+    "certificates", metadata,
+    sa.Column("id", key(), primary_key=True, autoincrement=True),
+    sa.Column("user_id", text(), nullable=False),
+    sa.Column("project_id", text(), nullable=False),
+    sa.Column("file_name", text(), nullable=False, unique=True),
+    sa.Column("ends_at", moment(), nullable=False),
+    sa.Column("created_at", moment(), nullable=False),
+    sa.Index("ix_certificates_user_id_project_id", "user_id", "project_id"),
+    sa.Index("ix_certificates_project_id", "project_id"),
+    sa.Index("ix_certificates_ends_at", "ends_at"))
+
 #: Limits that differ from the defaults. ``user_id`` is empty for a project's own.
 quotas = sa.Table(
     "quotas", metadata,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nova.model.certificates import VpnCredentials
+from nova.model.certificates import SignedCertificate, VpnCredentials
 from nova.rpc.interface import Contract, call
 
 
@@ -27,3 +27,19 @@ class CertRPC(Contract):
     def decrypt_text(self, project_id: str, text: str) -> str:
         """What ``text`` (base64; RSA, PKCS#1 v1.5) says, decrypted with the key of the authority of ``fetch_ca``.
         cert.Decryption, one error for all reasons; cert.NoProject: there is no such authority."""
+
+    @call(sensitive=True, since="1.1")
+    def generate_x509_cert(self, user_id: str, project_id: str) -> SignedCertificate:
+        """A certificate of a new key for a user in a project. Unavailable: the conductor, or the authority's files."""
+
+    @call(since="1.1")
+    def revoke_certs_by_user(self, user_id: str) -> int:
+        """All of a user's certificates; how many were not revoked before. May be repeated. Unavailable as above."""
+
+    @call(since="1.1")
+    def revoke_certs_by_project(self, project_id: str) -> int:
+        """The same of a project's. cert.NoProject: with ``use_project_ca``, a project that never had one."""
+
+    @call(since="1.1")
+    def revoke_certs_by_user_and_project(self, user_id: str, project_id: str) -> int:
+        """The same of a user's in a project."""

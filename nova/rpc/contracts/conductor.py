@@ -67,7 +67,7 @@ class ConductorRPC(ApiDatabaseCalls, ConsoleCalls, AllNetworkCalls, EnrolmentCal
                    AttachmentUpkeepCalls, VolumeProxyCalls, Contract):
     """Everything the API can ask. Who asks is in the request's context; what they may see is in the query's scope."""
 
-    topic, version, carries_token = "conductor", "1.7", True  # it shows images and networks as the user sees them
+    topic, version, carries_token = "conductor", "1.8", True  # it shows images and networks as the user sees them
 
     # servers
     @call(sensitive=True)

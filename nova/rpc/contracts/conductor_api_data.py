@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from nova.model.aggregates import Aggregate, AggregateUpdate, NewAggregate
 from nova.model.base import Scope
+from nova.model.certificates import CertificateQuery, CertificateRecord
 from nova.model.flavors import Flavor, FlavorQuery, NewFlavor
 from nova.model.keypairs import Keypair, KeypairQuery, NewKeypair
 from nova.model.quotas import QuotaClass, QuotaSet, QuotaUpdate
@@ -14,7 +15,7 @@ from nova.rpc.interface import call
 
 
 class ApiDatabaseCalls:
-    """Server groups, flavors, key pairs, quotas, aggregates."""
+    """Server groups, flavors, key pairs, certificates, quotas, aggregates."""
 
     # server groups
     @call(reads=True, since="1.1")
@@ -82,6 +83,19 @@ class ApiDatabaseCalls:
     @call()
     def delete_keypair(self, user_id: str, name: str) -> None:
         """NotFound when there is none."""
+
+    # certificates, for nova-cert
+    @call(since="1.8")
+    def keep_certificate(self, certificate: CertificateRecord) -> None:
+        """Whose a file is from now on: a row of that file is replaced. May be repeated."""
+
+    @call(reads=True, since="1.8")
+    def list_certificates(self, query: CertificateQuery) -> tuple[CertificateRecord, ...]:
+        """The certificates that were not revoked, 1,000 at most. Invalid: the query names neither user nor project."""
+
+    @call(since="1.8")
+    def forget_certificates(self, file_names: tuple[str, ...]) -> None:
+        """They are revoked: their rows go. May be repeated."""
 
     # quotas
     @call(reads=True)

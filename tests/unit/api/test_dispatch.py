@@ -147,7 +147,7 @@ class Broken:
 
 def failing(error: Exception) -> ApiClient:
     client = ApiClient(token=ADMIN)
-    client.application = app.from_conf(Broken(error), Broken(error), configuration())
+    client.application = app.from_conf(Broken(error), Broken(error), Broken(error), configuration())
     return client
 
 

@@ -27,7 +27,7 @@ def test_path_when_its_project_is_not_the_tokens_then_it_is_refused_on_every_rou
         token: str, prefix: str, networks: str) -> None:
     client = ApiClient()
     conf = configuration(use_neutron=networks == "neutron")
-    client.application = app.from_conf(Nobody(), Nobody(), conf)  # type: ignore[arg-type]
+    client.application = app.from_conf(Nobody(), Nobody(), Nobody(), conf)  # type: ignore[arg-type]
     client.prefix, wrong = prefix, []
     for route in app.table(networks):
         path = "/".join(UUID if part.startswith("{") else part for part in route.path.split("/"))

@@ -74,5 +74,5 @@ def test_request_when_a_part_of_it_is_huge_then_the_log_grows_by_little(what: st
 @pytest.mark.parametrize("what", REQUESTS)
 def test_request_when_it_ends_in_an_accident_then_the_log_grows_by_little(what: str) -> None:
     client = ApiClient(token=DEMO)
-    client.application = app.from_conf(Broken(), Broken(), configuration())  # type: ignore[arg-type]
+    client.application = app.from_conf(Broken(), Broken(), Broken(), configuration())  # type: ignore[arg-type]
     assert 0 < logged(client, **REQUESTS[what]) < MOST_OF_AN_ACCIDENT

@@ -58,7 +58,7 @@ def test_operation_above_its_last_version_is_404(client: ApiClient, method: str,
 
 def test_table_with_nova_network_has_no_operation_twice() -> None:
     for networks in ("neutron", legacy_networks.BACK_END):
-        rows = [(row.id, row.since) for row in app.table(networks)]
+        rows = [(row.id, row.since, row.legacy) for row in app.table(networks)]
         assert len(rows) == len(set(rows))
     served = {row.id for row in legacy_networks.ROUTES}
     assert served <= set(GONE)

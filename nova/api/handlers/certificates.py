@@ -1,0 +1,32 @@
+"""Users' X.509 certificates, and the cloud's own, for clients that bundle images."""
+
+from __future__ import annotations
+
+from nova import errors
+from nova.api.request import Answer, Request
+from nova.api.view import answers
+from nova.model.base import Json
+
+ROOT = "root"  # the one id that a GET may name
+SECRET = ("Cache-Control", "no-store")  # no proxy and no browser keeps a private key
+
+
+def _shown(data: str, private_key: str | None) -> dict[str, Json]:
+    return {"certificate": {"data": data, "private_key": private_key}}
+
+
+@answers({"certificate": {"data": str, "private_key": str}})
+def create(req: Request) -> Answer:
+    """Make a key and a certificate for the caller. The certificate is as openssl prints it, words before the PEM block.
+    Nobody keeps the private key. Unavailable: nova-cert."""
+    made = req.certs.generate_x509_cert(req.context.user_id or "", req.context.project_id or "")
+    return Answer(_shown(made.certificate, made.private_key), headers=(SECRET,))
+
+
+@answers({"certificate": {"data": str, "private_key": type(None)}})
+def show(req: Request, id: str) -> dict[str, Json]:
+    """Show the cloud's certificate, or that of the caller's project where each has its own; the path's id must be
+    ``root``. cert.OnlyRoot (501). Unavailable: nova-cert."""
+    if id != ROOT:
+        raise errors.cert.OnlyRoot
+    return _shown(req.certs.fetch_ca(req.context.project_id or ""), None)
