@@ -7,10 +7,11 @@ import textwrap
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
+from oslo_config import cfg
 
+from nova import conf
 from nova.cert.service import CertService
 from nova.model.bundles import RegisterBundle
 from nova.objectstore.bundles.service import of_options
@@ -51,12 +52,11 @@ def write_sparse(path: Path, data: bytes) -> None:
 @pytest.mark.parametrize("data", [b"an image" * 1000, SPARSE], ids=["plain", "sparse"])
 def test_commands_when_they_are_run_then_the_image_is_made_of_their_bundle(
         tmp_path: Path, glance: FakeGlance, data: bytes, use_project_ca: bool) -> None:
-    options = SimpleNamespace(
-        image_decryption_dir=str(tmp_path / "work"), image_decryption_jobs_dir=str(tmp_path / "jobs"),
-        image_decryption_workers=1, image_decryption_largest_gb=1, ca_path=str(tmp_path / "CA"), ca_file="cacert.pem",
-        key_file="private/cakey.pem", crl_file="crl.pem", keys_path=str(tmp_path / "keys"),
-        use_project_ca=use_project_ca)
-    cert = CertService(options)
+    options = conf.register(cfg.ConfigOpts())
+    options([], project="nova", default_config_files=[])
+    options.set_override("state_path", str(tmp_path))
+    options.set_override("use_project_ca", use_project_ca)
+    cert = CertService(options, None)
     cert.start()
     here = tmp_path / "here"
     here.mkdir()
