@@ -17,6 +17,9 @@ TooMany = kinds.OverQuota.row("bundle.too_many",
     "{count} images of bundles wait already, of the project or of the whole object store: no more may.",
     "Wait until some of them are available or failed.")
 
+NotKept = kinds.Unavailable.row("bundle.not_kept", "The object store can not write what is to be done: {reason}.",
+    "Look at the free space and the rights of [DEFAULT]image_decryption_jobs_dir.")
+
 # Of images that are being made: they stay in the log, and in the state of the image.
 PartMissing = kinds.Invalid.row("bundle.part_missing", "its part {part} is not in the bucket",
     "Upload all parts beside the manifest, and register it again.")

@@ -73,12 +73,12 @@ class BundleService:
 
     def register_image(self, order: RegisterBundle) -> RegisteredImage:
         """The job is on the disk before the image service hears of it: so no image waits that nobody works on. Errors
-        as above; bundle.TooMany, bundle.TooLarge; the image service's."""
+        as above; bundle.TooMany, bundle.TooLarge, bundle.NotKept; the image service's."""
         location = manifest.location_of(order.location)
         found = manifest.fetch(self._store, self._owner(order.project_id), location)
         image = _record(order, str(location), found.facts)
         self._check_room(order.project_id)
-        held = self._jobs.add(BundleJob(
+        held = self._kept(BundleJob(
             image.id, order.project_id, self._owner(order.project_id), str(location), time.time(), found))
         try:
             self._images.create(image)
@@ -90,6 +90,13 @@ class BundleService:
             raise
         self._submit(held)
         return RegisteredImage(image_id=image.id, container_format=found.facts.container_format)
+
+    def _kept(self, job: BundleJob) -> HeldJob:
+        """bundle.NotKept."""
+        try:
+            return self._jobs.add(job)
+        except OSError as error:
+            raise errors.bundle.NotKept(reason=error.strerror or type(error).__name__) from None
 
     def _owner(self, project_id: str) -> str:
         """Whose buckets a project's manifests are in."""
@@ -157,10 +164,6 @@ class BundleService:
                 self._outcome(held)
         except Stopping:
             LOG.info("Image %s is gone on with at the next start", job.image_id)
-        except Exception:
-            LOG.exception("A failure that nobody foresaw, with image %s of the bundle %s. It is tried again",
-                          job.image_id, job.location)
-            self._put_off(job)
         finally:
             self._end(held)
 
@@ -171,14 +174,27 @@ class BundleService:
         except errors.image.NotFound:
             LOG.info("Image %s was deleted: no more is done for it", job.image_id)
         except errors.NovaError as error:
-            if time.time() - job.created < GIVE_UP_S:
-                LOG.warning("Image %s of the bundle %s has to wait, and is tried again: %s. %s", job.image_id,
-                            job.location, error.message, error.cure)
-                return self._put_off(job)
-            LOG.error("Image %s of the bundle %s is given up after a day: %s. Delete the image, and register the "
-                      "manifest again", job.image_id, job.location, error.message)
+            if self._has_to_wait(job, error):
+                return
+        except Exception:
+            LOG.exception("A failure that nobody foresaw, with image %s of the bundle %s", job.image_id, job.location)
+            if self._has_to_wait(job, errors.Bug()):
+                return
         self._retries.pop(job.image_id, None)
         held.done()
+
+    def _has_to_wait(self, job: BundleJob, error: errors.NovaError) -> bool:
+        """Whether it is tried again; else nobody can do more for it."""
+        said = error.message.rstrip(".")
+        if time.time() - job.created < GIVE_UP_S:
+            LOG.warning("Image %s of the bundle %s has to wait, and is tried again: %s. %s", job.image_id,
+                        job.location, said, error.cure)
+            self._put_off(job)
+            return True
+        LOG.error("Image %s of the bundle %s is given up after a day: %s. Delete the image, and register the manifest "
+                  "again", job.image_id, job.location, said)
+        self._work.give_up(job)
+        return False
 
     def _put_off(self, job: BundleJob) -> None:
         before = self._retries.get(job.image_id)

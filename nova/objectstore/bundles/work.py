@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import logging
 import time
 from collections.abc import Callable, Iterator
@@ -81,10 +82,12 @@ class BundleWork:
         """The image is available, or failed, and its owner can see it. image.NotFound: it was deleted; there is nothing
         more to do. Unavailable: another time. Other NovaErrors: the image service takes no state of it."""
         if self._images.show(job.image_id).status != ACTIVE:  # else it came to its end, and nobody could say so
-            with self._folders.fresh() as folder:
-                for step in STEPS:
-                    if not self._is_done(step, job, folder):
+            try:
+                with self._folders.fresh() as folder:
+                    if not all(self._is_done(step, job, folder) for step in STEPS):
                         return
+            except OSError as error:
+                raise _disk(error) from None
         self._images.update(job.image_id, {STATE: AVAILABLE})
         LOG.info("Image %s of the bundle %s is available", job.image_id, job.location)
 
@@ -102,7 +105,7 @@ class BundleWork:
         except errors.NovaError as error:
             failure = error
         except OSError as error:
-            failure = errors.bundle.Disk(reason=error.strerror or type(error).__name__)
+            failure = _disk(error)
         except Exception:
             LOG.exception("A failure that nobody foresaw, with image %s (%s)", job.image_id, step.failed)
             failure = errors.Bug()
@@ -110,6 +113,11 @@ class BundleWork:
                     job.location, job.project_id, step.failed, failure.message.rstrip("."), failure.cure)
         self._images.update(job.image_id, {STATE: step.failed})
         return False
+
+    def give_up(self, job: BundleJob) -> None:
+        """Let its owner see that it failed, where that can be said."""
+        with contextlib.suppress(errors.NovaError):
+            self._images.update(job.image_id, {STATE: STEPS[0].failed})
 
     def download(self, job: BundleJob, folder: Path) -> None:
         """The parts become one file: from then on their bucket is not needed."""
@@ -166,6 +174,10 @@ class BundleWork:
         if status not in (ACTIVE, QUEUED):
             raise errors.bundle.Upload(reason=f"the image is {status} there, and not queued")
         return status
+
+
+def _disk(error: OSError) -> errors.NovaError:
+    return errors.bundle.Disk(reason=error.strerror or type(error).__name__)
 
 
 class _WantedUpload(Upload):

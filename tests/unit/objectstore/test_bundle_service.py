@@ -442,6 +442,39 @@ def test_work_when_the_image_service_goes_away_then_the_job_is_kept(world: Bundl
     assert states(glance, image_id) == ("active", "available") and glance.data[image_id] == DATA and world.left() == []
 
 
+def test_work_when_no_folder_can_be_made_then_the_job_waits_and_fails_after_a_day(
+        world: BundleWorld, glance: FakeGlance, caplog: Any) -> None:
+    location = world.upload(bundle(DATA, KEYS))
+    (world.folder / "work").rmdir()
+    young = world.register(location)
+    world.settle()
+    assert states(glance, young) == ("queued", "pending") and "image_decryption_dir" in caplog.text
+    old = old_job(world, glance)
+    world.service.look()
+    world.settle()
+    assert states(glance, old) == ("queued", "failed_download")
+    assert [name for name in world.left() if old in name] == [] != [name for name in world.left() if young in name]
+
+
+def test_work_when_a_failure_outside_of_the_steps_is_unforeseen_then_the_job_waits(
+        world: BundleWorld, glance: FakeGlance, caplog: Any) -> None:
+    def fail(_image_id: str) -> None:
+        raise KeyError("odd")
+    world.images.hooks["update:decrypting"] = fail
+    image_id = world.register(world.upload(bundle(DATA, KEYS)))
+    world.settle()
+    assert states(glance, image_id) == ("queued", "downloading") and "KeyError" in caplog.text
+    assert [name.partition("/")[0] for name in world.left()] == ["jobs"]
+
+
+def test_register_when_no_job_can_be_written_then_nothing_is_made(world: BundleWorld, glance: FakeGlance) -> None:
+    location = world.upload(bundle(DATA, KEYS))
+    (world.folder / "jobs").rename(world.folder / "gone")
+    with pytest.raises(errors.bundle.NotKept):
+        world.register(location)
+    assert glance.images == {}
+
+
 def test_stop_when_work_is_under_way_then_the_next_start_goes_on(world: BundleWorld, glance: FakeGlance) -> None:
     reached = threading.Event()
 
