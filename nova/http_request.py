@@ -259,9 +259,15 @@ class BodyStream(io.RawIOBase):
         buffer[:len(data)] = data
         return len(data)
 
+    @property
+    def is_short(self) -> bool:
+        """Whether what is left can be read away, so that another request may follow: it is not too much, and the client
+        does not wait for leave to send it."""
+        return not (self._left > MAX_LEFT_OVER or (self._left and self._before is not None))
+
     def finish(self) -> bool:
-        """Read what is left; False when it is too much, or the client waits for leave to send it."""
-        if self._left > MAX_LEFT_OVER or (self._left and self._before is not None):
+        """Read what is left; False when it is not short."""
+        if not self.is_short:
             return False
         self.read()
         return True
@@ -289,9 +295,14 @@ class ChunkStream(BodyStream):
         del found.body[:len(data)]
         return data
 
+    @property
+    def is_short(self) -> bool:
+        """As of BodyStream, as far as one can know: an application that has read something has read most of it."""
+        return self._before is None and bool(self._chunks.found.size or self._chunks.found.whole)
+
     def finish(self) -> bool:
         """As of BodyStream."""
-        if self._before is not None:
+        if not self.is_short:
             return False
         self.read(MAX_LEFT_OVER)
         return self._chunks.found.whole and not self._chunks.found.body

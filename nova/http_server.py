@@ -227,19 +227,22 @@ class ClientConnection:
             head = http_request.head(reader)
             self.busy = True
             self._allow(self.server.bounds.answer_s)
-            environ = self._environ(head, http_request.body(head, reader, self.server.bounds.chunked_bytes,
-                                                            self._continue))
+            body = http_request.body(head, reader, self.server.bounds.chunked_bytes, self._continue)
+            environ = self._environ(head, body)
         except BadRequest as error:
             self._refuse(error)
             return False
-        exchange = Exchange(self.sock, head.protocol == "HTTP/1.1", head.method == "HEAD", _goes_on(head))
-        body = environ["wsgi.input"]  # the application may put another in its place
+        exchange = Exchange(self.sock, head.protocol == "HTTP/1.1", head.method == "HEAD", _goes_on(head),
+                            lambda: body.is_short)
         taken = exchange.run(self.server.application, environ, self.server.slots)
         if taken is not None:
             self._hand_over(taken, reader, source)
             return False
-        again = bool(exchange.keep and body.finish())
+        is_read = body.finish()
         self.busy = False
+        if not is_read:
+            self._linger()
+        again = exchange.keep and is_read
         self._allow(self.server.bounds.idle_s or math.inf)
         return again
 
