@@ -90,7 +90,8 @@ class ObjectStoreDaemon:
 
         self.options, self.store, self.signers = options, store(options), signers(options)
         self.uploads = MultipartUploads(self.store)
-        bounds = http_server.ClientBounds(REQUESTS, options.s3_client_timeout, HEAD_S, options.s3_longest_transfer)
+        bounds = http_server.ClientBounds(REQUESTS, options.s3_client_timeout, HEAD_S, options.s3_longest_transfer,
+                                           chunked_bytes=None)
         self.server = http_server.Server(sock, application(options, self.store, self.signers), bounds,
                                          api.tls(options.wsgi))
         self.upkeep = [Every(UPKEEP_S, self.keep, "upkeep of the object store", at_once=True)] if upkeep else []
