@@ -97,6 +97,11 @@ def test_register_when_all_runs_then_the_image_is_available(registrar: Registrar
     wait_until("nothing is left", lambda: registrar.left() == [], 10)
 
 
+def test_start_then_the_daemon_is_known_by_what_it_serves(registrar: Registrar) -> None:
+    wait_until("it is listed", lambda: [line for line in registrar.cloud.manage("service", "list").splitlines()
+                                        if "nova-objectstore" in line and "ObjectStoreRPC 1.0" in line], 30, 1)
+
+
 def test_register_when_it_is_refused_then_the_error_crosses_the_bus(registrar: Registrar) -> None:
     with pytest.raises(errors.NotFound, match="absent"):
         registrar.register(f"{BUCKET}/absent")
