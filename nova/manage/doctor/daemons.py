@@ -13,8 +13,8 @@ from nova.model.services import Service, ServiceQuery
 from nova.privileged.runner import CommandRunner, SystemRunner
 
 BOOTED = "/run/systemd/system"  # sd_booted(3)
-#: By the name of its program: how a daemon registers. nova-imageproxy and nova-objectstore do not: they have no way to the
-#: broker.
+#: By the name of its program: how a daemon registers. nova-imageproxy and nova-objectstore do not: they have no way to
+#: the broker.
 REGISTERS_AS: Mapping[str, tuple[str, ...]] = {
     **{name: (name,) for name in (
         "nova-compute", "nova-network", "nova-conductor", "nova-scheduler", "nova-consoleauth", "nova-cert",
