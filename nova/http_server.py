@@ -63,8 +63,8 @@ class ClientBounds(NamedTuple):
     ``workers``: requests that are worked on at a time; answers that are being taken are bounded by ``max_connections``.
     ``idle_s``: how long a client may send nothing. ``head_s``: how long it has for TLS's handshake and a request's head
     in all, however slowly it sends; 0 is as long as it likes. ``answer_s``: for an answer to be made and taken, where
-    heads have a deadline. ``chunked_bytes``: of a body in chunks, which is read whole before the application is asked; None:
-    the application reads it (``wsgi.input_terminated``), and bounds it.
+    heads have a deadline. ``chunked_bytes``: of a body in chunks, which is read whole before the application is asked;
+    None: the application reads it (``wsgi.input_terminated``), and bounds it.
     """
 
     workers: int = 1000
@@ -267,12 +267,14 @@ class ClientConnection:
         path, _, query = head.target.partition("?")
         host, port = self.sock.getsockname()[:2]
         environ: dict[str, Any] = {
-            "REQUEST_METHOD": head.method, "RAW_URI": head.target, "SCRIPT_NAME": "", "QUERY_STRING": query, "SERVER_PROTOCOL": head.protocol,
+            "REQUEST_METHOD": head.method, "RAW_URI": head.target, "SCRIPT_NAME": "", "QUERY_STRING": query,
+            "SERVER_PROTOCOL": head.protocol,
             "PATH_INFO": urllib.parse.unquote_to_bytes(path).decode("latin-1"), "SERVER_NAME": str(host),
             "SERVER_PORT": str(port), "REMOTE_ADDR": str(self.peer[0]), "wsgi.version": (1, 0),
             "wsgi.url_scheme": "https" if self.secure else "http", "wsgi.errors": sys.stderr,
-            "wsgi.input": body, "wsgi.input_terminated": isinstance(body, http_request.ChunkStream), "wsgi.multithread": True, "wsgi.multiprocess": True, "wsgi.run_once": False,
-            **head.headers}
+            "wsgi.input": body,
+            "wsgi.input_terminated": isinstance(body, http_request.ChunkStream),
+            "wsgi.multithread": True, "wsgi.multiprocess": True, "wsgi.run_once": False, **head.headers}
         for name in ("CONTENT_TYPE", "CONTENT_LENGTH"):
             if f"HTTP_{name}" in environ:
                 environ[name] = environ.pop(f"HTTP_{name}")

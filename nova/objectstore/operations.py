@@ -21,7 +21,8 @@ from nova.objectstore.store import ObjectRecord, ObjectStore, OpenObject, PutObj
 from nova.objectstore.uploads import MultipartUploads, UploadRecord
 
 #: Headers that are kept with an object, beside ``x-amz-meta-*``.
-KEPT_HEADERS = ("cache-control", "content-disposition", "content-encoding", "content-language", "content-type", "expires")
+KEPT_HEADERS = ("cache-control", "content-disposition", "content-encoding", "content-language", "content-type",
+                "expires")
 LONGEST_HEADERS = 8192  # characters of all that are kept
 XML = {"Content-Type": "application/xml"}
 

@@ -74,9 +74,8 @@ def s3_v4(request: SignedRequest, now: float, skew_s: float = SKEW_S) -> Signatu
     claimed = _claimed(request)
     payload = _payload(request, claimed)
     paths = tuple(dict.fromkeys((request.path or "/", encoded(decoded(request.path), "/") or "/")))
-    texts = [text for one in _as_clients_sign(request)
-             for text in _signature(one, claimed, paths, payload, (now, skew_s)).strings_to_sign]
-    return dataclasses.replace(_signature(request, claimed, paths, payload, (now, skew_s)), strings_to_sign=tuple(texts))
+    found = [_signature(one, claimed, paths, payload, (now, skew_s)) for one in _as_clients_sign(request)]
+    return dataclasses.replace(found[0], strings_to_sign=tuple(text for one in found for text in one.strings_to_sign))
 
 
 def _as_clients_sign(request: SignedRequest) -> tuple[SignedRequest, ...]:

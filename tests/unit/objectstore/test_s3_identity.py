@@ -46,7 +46,8 @@ def test_identity_when_it_is_signed_then_the_project_owns_and_its_signature_is_k
 
 
 @pytest.mark.parametrize(("said", "method", "is_taken"), [
-    ({"roles": ("reader",)}, "GET", True), ({"roles": ("reader",)}, "HEAD", True), ({"roles": ("reader",)}, "PUT", False),
+    ({"roles": ("reader",)}, "GET", True), ({"roles": ("reader",)}, "HEAD", True),
+    ({"roles": ("reader",)}, "PUT", False),
     ({"roles": ("reader",)}, "POST", False), ({"roles": ("reader",)}, "DELETE", False), ({"roles": ()}, "PUT", False),
     ({"roles": ("own-role",)}, "PUT", True), ({}, "DELETE", True), ({"project_id": None}, "GET", False)])
 def test_identity_when_roles_allow_it_or_not_then_it_is_taken_or_refused(said: dict[str, Any], method: str,
