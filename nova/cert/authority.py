@@ -127,8 +127,9 @@ class Authority:
     def ensure(self) -> None:
         """Make what is missing of it, and its certificate anew before it ends."""
         with self._locked():
-            for name in ("private", CERTIFICATES, "certs", "crl", "reqs"):
-                (self.folder / name).mkdir(parents=True, exist_ok=True, mode=0o700 if name == "private" else 0o755)
+            for name in (CERTIFICATES, "certs", "crl", "reqs"):
+                self._path(name).mkdir(exist_ok=True, mode=0o755)
+            self._path(self.files.key).parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             if not self._path(self.files.key).exists():
                 self._keep_key(self.files.key, new_key())
             self._keep_private()
@@ -295,12 +296,13 @@ class Authority:
             yield
         except (ValueError, TypeError) as error:  # TypeError: a key with a password
             LOG.error("%s is damaged: %s", self._path(name), error)
-            raise errors.cert.Damaged(file=name, reason=str(error).rstrip(".")) from None
+            raise errors.cert.Damaged(file=name, reason=str(error).partition(". ")[0].rstrip(".")) from None
 
     def _keep_private(self) -> None:
         """A key that others may read is closed to them; who read it before has it."""
-        for path, mode in ((self._path(self.files.key), 0o600), (self._path("private"), 0o700)):
-            if path.stat().st_mode & 0o077:
+        key = self._path(self.files.key)
+        for path, mode in ((key, 0o600), (key.parent, 0o700)):
+            if path != self.folder and path.stat().st_mode & 0o077:
                 LOG.warning("%s was open to others than its user: its mode is %o now", path, mode)
                 path.chmod(mode)
 

@@ -138,13 +138,14 @@ class CertService:
     def _login(self, project_id: str) -> str:
         """The public half of the pair in ``keys_path`` by which an operator enters the project's VPN server."""
         path = Path(self._options.keys_path) / f"{project_id}{self._options.vpn_key_suffix}.pem"
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         with locked(path.parent / ".lock"):
             if not path.exists():
                 write_whole(path, private_text(new_key()), 0o600, durable=True)
             try:
                 key = serialization.load_pem_private_key(path.read_bytes(), password=None)
             except (ValueError, TypeError) as error:
-                raise errors.cert.Damaged(file=path.name, reason=str(error).rstrip(".")) from None
+                raise errors.cert.Damaged(file=path.name, reason=str(error).partition(". ")[0].rstrip(".")) from None
         return key.public_key().public_bytes(serialization.Encoding.OpenSSH,
                                              serialization.PublicFormat.OpenSSH).decode()
 

@@ -18,8 +18,8 @@ _COLUMNS = [certificates.c[name] for name in CertificateRecord.__struct_fields__
 def put(tx: Connection, record: CertificateRecord) -> None:
     """Make its row, or write anew whose the file is. May be called twice."""
     values = {"user_id": record.user_id, "project_id": record.project_id, "ends_at": record.ends_at}
-    if not insert_ignoring(tx, certificates, [{"file_name": record.file_name, "created_at": utc_now(), **values}]):
-        update_where(tx, certificates, {"file_name": record.file_name}, values)
+    insert_ignoring(tx, certificates, [{"file_name": record.file_name, "created_at": utc_now(), **values}])
+    update_where(tx, certificates, {"file_name": record.file_name}, values)
 
 
 def select(tx: Connection, query: CertificateQuery, limit: int) -> tuple[CertificateRecord, ...]:

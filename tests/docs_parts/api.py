@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from nova.api import openapi, versions
+from nova.api import legacy_v2, openapi, versions
 from nova.api.absent import GONE, NOT_YET
 from nova.api.routes import ROUTES
 from nova.api.routing import Route
@@ -34,6 +34,10 @@ NEVER = """\
 These were removed from the API for good. They answer 410 at every version.
 """
 
+OLD_CLIENTS = """\
+Below ``/v2``, which has no versions, these of them work as they once did: see `certificates <../certificates.rst>`_.
+"""
+
 
 def page() -> str:
     intro = INTRO.format(lowest=versions.text(versions.MIN), highest=versions.text(versions.MAX))
@@ -48,7 +52,8 @@ def page() -> str:
               operations.entries(ROUTES)]
     later = [f"{id} ({_range(since, until)})" for since, until, ids in NOT_YET for id in ids]
     parts += [rst.heading("Not served yet", "-"), LATER, _list(sorted(later, key=_by_path))]
-    parts += [rst.heading("Gone", "-"), NEVER, _list(sorted(GONE, key=_by_path))]
+    parts += [rst.heading("Gone", "-"), NEVER, _list(sorted(GONE, key=_by_path)), OLD_CLIENTS,
+              _list(sorted((route.id for route in legacy_v2.ROUTES), key=_by_path))]
     return "\n".join(parts)
 
 

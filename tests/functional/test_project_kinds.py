@@ -11,11 +11,12 @@ import sqlalchemy as sa
 
 from nova import errors
 from nova.conductor.queries import usage as queries
-from nova.db import flavors, keypairs, migrate, quotas, runners, usage, usage_audits
+from nova.db import certificates, flavors, keypairs, migrate, quotas, runners, usage, usage_audits
 from nova.db.engine import Database
 from nova.db.models import api as api_tables
 from nova.db.models import cell as tables
-from nova.model.base import Page, Scope
+from nova.model.base import Page, Scope, utcnow
+from nova.model.certificates import CertificateQuery, CertificateRecord
 from nova.model.flavors import Flavor, FlavorQuery, NewFlavor
 from nova.model.keypairs import NewKeypair
 from nova.model.usage import DONE, HostAudit, UsageQuery
@@ -131,3 +132,33 @@ def test_flavors_hold_the_longest_description_and_sort_by_any_factor(stores: tup
     assert seen == ["f0", "f1", "f2", "f3"]
     with api.reading() as tx:
         assert flavors.get(tx, "f0", Scope()).description == longest
+
+
+def test_certificate_when_its_row_is_written_again_then_it_is_the_newer_ones_until_it_goes(
+        stores: tuple[Database, Database]) -> None:
+    api, _cell = stores
+    mine = CertificateRecord(user_id="joe", project_id="demo", file_name="/CA/newcerts/10.pem",
+                             ends_at=utcnow() + HOUR)
+    hers = CertificateRecord(user_id="ann", project_id="demo", file_name=mine.file_name, ends_at=utcnow() - 2 * HOUR)
+    other = CertificateRecord(user_id="Joe", project_id="demo", file_name="/CA/newcerts/11.pem", ends_at=mine.ends_at)
+    for one in (mine, mine, other):
+        api.transact(lambda tx, one=one: certificates.put(tx, one))
+
+    def found(user: str) -> tuple[CertificateRecord, ...]:
+        with api.reading() as tx:
+            return certificates.select(tx, CertificateQuery(user_id=user), 10)
+    assert found("joe") == (mine,) and found("Joe") == (other,)  # letters' case counts everywhere
+    api.transact(lambda tx: certificates.put(tx, hers))
+    assert found("joe") == () and found("ann") == (hers,)
+    assert [api.transact(lambda tx: certificates.purge(tx, 3600, 10)) for _ in range(2)] == [1, 0]
+    api.transact(lambda tx: certificates.delete(tx, (other.file_name, "/CA/newcerts/12.pem")))
+    assert found("Joe") == () == found("ann")
+
+
+def test_certificates_when_two_write_one_row_at_once_then_there_is_one(stores: tuple[Database, Database]) -> None:
+    api, _cell = stores
+    rows = [CertificateRecord(user_id=user, project_id="race", file_name="/CA/newcerts/20.pem", ends_at=utcnow())
+            for user in ("joe", "ann")]
+    together([lambda one=one: api.transact(lambda tx: certificates.put(tx, one)) for one in rows])
+    with api.reading() as tx:
+        assert len(certificates.select(tx, CertificateQuery(project_id="race"), 10)) == 1

@@ -55,6 +55,7 @@ def test_vpn_credentials_when_asked_twice_then_they_are_the_same_and_signed_by_t
     assert (tmp_path / "CA/projects/demo/server.key").stat().st_mode & 0o777 == 0o600
     assert first.public_key.startswith("ssh-rsa ")
     assert (tmp_path / "keys/demo-vpn.pem").stat().st_mode & 0o777 == 0o600
+    assert (tmp_path / "keys").stat().st_mode & 0o777 == 0o700
 
 
 def test_vpn_credentials_when_asked_by_many_at_once_then_one_pair_is_made(tmp_path, service):

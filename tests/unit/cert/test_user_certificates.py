@@ -368,6 +368,22 @@ def test_key_when_others_may_read_it_then_it_is_closed_and_told(tmp_path, servic
     assert (tmp_path / "CA/private").stat().st_mode & 0o777 == 0o700 and "was open to others" in caplog.text
 
 
+@pytest.mark.parametrize(("name", "folder"), [("hidden/key.pem", "hidden"), ("key.pem", None)])
+def test_key_when_the_option_names_another_file_then_it_is_as_private_there(tmp_path, service, name, folder):
+    service(key_file=name).start()
+    assert (tmp_path / "CA" / name).stat().st_mode & 0o777 == 0o600
+    assert folder is None or (tmp_path / "CA" / folder).stat().st_mode & 0o777 == 0o700
+    assert (tmp_path / "CA/newcerts").stat().st_mode & 0o777 == 0o755
+
+
+def test_login_key_when_it_is_damaged_then_the_error_names_it(tmp_path, service):
+    certs = service()
+    certs.vpn_credentials("demo")
+    (tmp_path / "keys/demo-vpn.pem").write_text("no key")
+    with pytest.raises(errors.cert.Damaged, match="demo-vpn.pem"):
+        certs.vpn_credentials("demo")
+
+
 def test_authority_when_openssl_made_it_then_it_goes_on_with_it(tmp_path, service, clock):
     """One of an older release: its key, its numbers, its lines, words before the certificate."""
     ca = tmp_path / "CA"
