@@ -87,6 +87,7 @@ class ObjectStoreDaemon:
         from nova.cmd import api
         from nova.cmd.bundles import Bundles
         from nova.objectstore.uploads import MultipartUploads
+        from nova.rpc.buses import has_control_bus
 
         self.options, self.store, self.signers = options, store(options), signers(options)
         self.uploads = MultipartUploads(self.store)
@@ -95,7 +96,9 @@ class ObjectStoreDaemon:
         self.server = http_server.Server(sock, application(options, self.store, self.signers), bounds,
                                          api.tls(options.wsgi))
         self.upkeep = [Every(UPKEEP_S, self.keep, "upkeep of the object store", at_once=True)] if upkeep else []
-        self.bundles = Bundles(options, BINARY, self.store) if upkeep else None
+        self.bundles = Bundles(options, BINARY, self.store) if upkeep and has_control_bus(options) else None
+        if upkeep and self.bundles is None:
+            LOG.info("[DEFAULT]transport_url is not set: no images are made of bundles")
 
     def start(self) -> None:
         """Serve."""

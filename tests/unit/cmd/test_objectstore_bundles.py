@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cryptography import x509
@@ -14,7 +16,7 @@ from nova import conf, errors, http_server
 from nova.cmd.cert import Cert
 from nova.cmd.objectstore import ObjectStoreDaemon
 from nova.model.bundles import RegisterBundle
-from nova.rpc.buses import control_bus
+from nova.rpc.buses import control_bus, has_control_bus
 from nova.rpc.contracts.cert import CertRPC
 from nova.rpc.contracts.objectstore import ObjectStoreRPC
 from tests.fakes.bundle_world import KEYS
@@ -78,33 +80,20 @@ def test_register_when_it_is_asked_over_the_bus_then_the_image_is_made_with_nova
     assert list((tmp_path / "decryption").iterdir()) == []
 
 
-def test_start_when_nova_cert_comes_later_then_the_image_waits_for_it(tmp_path: Path, glance: FakeGlance) -> None:
-    """What one process could not end is the next one's."""
-    read = options(tmp_path, glance)
-    cert = Cert(read, 0)
-    cert.service.start()
-    root = x509.load_pem_x509_certificate(cert.service.fetch_ca("a project").encode())
-    first = daemon(read)
-    first.start()
-    first.store.create_bucket("everybody", "images")
-    location = bundle(DATA, Keys(KEYS.user, root.public_key())).put(first.store, "everybody", "images")
-    asked = control_bus(read, "controller").client(ObjectStoreRPC)
-    image_id = asked.register_image(RegisterBundle(location=location, project_id="a project")).image_id
-    until(lambda: glance.images[image_id]["image_state"] == "decrypting")
-    first.stop(2)
-    cert.start()
-    second = daemon(read)
-    second.start()
-    try:
-        until(lambda: glance.images[image_id]["image_state"] == "available")
-    finally:
-        second.stop(2)
-        cert.stop(2)
-
-
 def test_worker_when_it_is_not_the_first_then_it_makes_no_images(tmp_path: Path, glance: FakeGlance) -> None:
     other = daemon(options(tmp_path, glance), upkeep=False)
     assert other.bundles is None and "glance" not in other.vitals().checks
+
+
+def test_start_when_there_is_no_broker_then_it_serves_s3_alone(tmp_path: Path, glance: FakeGlance, caplog: Any) -> None:
+    with caplog.at_level(logging.INFO):
+        alone = daemon(options(tmp_path, glance, hosts_transport_url=None))
+    assert alone.bundles is None and set(alone.vitals().checks) == {"store"}
+    assert "transport_url is not set" in caplog.text
+    read = options(tmp_path, glance, hosts_transport_url=None)
+    assert not has_control_bus(read)
+    read.set_override("transport_url", "rabbit://nova:secret@127.0.0.1:1/")
+    assert has_control_bus(read)
 
 
 def test_start_when_a_folder_can_not_be_used_then_it_is_named(tmp_path: Path, glance: FakeGlance) -> None:
