@@ -56,7 +56,8 @@ def until(reached: Callable[[], object]) -> None:
 
 
 def test_register_when_it_is_asked_over_the_bus_then_the_image_is_made_with_nova_certs_key(
-        tmp_path: Path, glance: FakeGlance) -> None:
+        tmp_path: Path, glance: FakeGlance, caplog: Any) -> None:
+    caplog.set_level(logging.DEBUG)
     read = options(tmp_path, glance)
     cert, store = Cert(read, 0), daemon(read)
     cert.start()
@@ -65,7 +66,8 @@ def test_register_when_it_is_asked_over_the_bus_then_the_image_is_made_with_nova
         bus = control_bus(read, "controller")
         root = x509.load_pem_x509_certificate(bus.client(CertRPC).fetch_ca("a project").encode())
         store.store.create_bucket("everybody", "images")
-        location = bundle(DATA, Keys(KEYS.user, root.public_key())).put(store.store, "everybody", "images")
+        made = bundle(DATA, Keys(KEYS.user, root.public_key()))
+        location = made.put(store.store, "everybody", "images")
         asked = bus.client(ObjectStoreRPC)
         assert asked.read_manifest(location, "a project").size == len(DATA)
         image_id = asked.register_image(RegisterBundle(location=location, project_id="a project", name="disk")).image_id
@@ -78,6 +80,7 @@ def test_register_when_it_is_asked_over_the_bus_then_the_image_is_made_with_nova
         store.stop(2)
         cert.stop(2)
     assert list((tmp_path / "decryption").iterdir()) == []
+    assert "available" in caplog.text and made.key not in caplog.text and made.iv not in caplog.text
 
 
 def test_worker_when_it_is_not_the_first_then_it_makes_no_images(tmp_path: Path, glance: FakeGlance) -> None:
