@@ -52,8 +52,16 @@ class SignedTokens:
         """For a request to S3. SignatureNotTaken."""
         return self._asked("/s3tokens", body)
 
-    def _asked(self, path: str, body: Mapping[str, object]) -> SignedToken:
+    def check(self) -> None:
+        """That it answers. errors.service.Unavailable and others."""
+        self._reached().call("GET", "/", what="API v3")
+
+    def _reached(self) -> Caller:
         caller = self._caller = self._caller or keystone.reach(self._credentials, READ_TIMEOUT_S)
+        return caller
+
+    def _asked(self, path: str, body: Mapping[str, object]) -> SignedToken:
+        caller = self._reached()
         try:
             answer = caller.call("POST", path, what=path, json=body, allow_reauth=self._may_renew(), log=False)
         except (errors.service.Forbidden, errors.service.ResourceNotFound) as error:

@@ -32,6 +32,7 @@ REFUSALS = {
     "NotImplemented": (501, "A header or parameter you provided implies functionality that is not implemented."),
     "PreconditionFailed": (412, "At least one of the preconditions you specified did not hold."),
     "QuotaExceeded": (403, "The quota of bytes or objects is exceeded."),
+    "ServiceUnavailable": (503, "Please reduce your request rate, or try again later."),
     "XAmzContentSHA256Mismatch": (400, "The provided 'x-amz-content-sha256' header does not match what was computed."),
 }
 

@@ -55,6 +55,10 @@ class KeystoneSigners:
     def __init__(self, tokens: SignedTokens, ec2_expiry_s: float = 300) -> None:
         self._tokens, self._expiry_s = tokens, ec2_expiry_s
 
+    def check(self) -> None:
+        """errors.service.Unavailable and others when Keystone does not answer."""
+        self._tokens.check()
+
     def ec2(self, request: SignedRequest, now: float) -> dict[str, Json]:
         """As of Signers. SignatureRefused (UNKNOWN) also for a digest that Keystone does not know."""
         signature = fresh_ec2_signature(request, now, self._expiry_s)
@@ -85,7 +89,7 @@ def _asked(ask: Callable[[Mapping[str, object]], SignedToken], body: Mapping[str
         raise errors.api.SignaturesAway from error
     except errors.NovaError as error:
         LOG.error("Keystone checks no signature for us: %s", error.message)
-        raise errors.api.IdentityRefuses(reason=error.message) from error
+        raise errors.api.IdentityRefuses from error
 
 
 def context_fields(found: SignedToken) -> dict[str, Json]:
@@ -97,7 +101,8 @@ def context_fields(found: SignedToken) -> dict[str, Json]:
                 "project_domain_id": project["domain"]["id"], "domain_id": None, "system_scope": None,
                 "roles": tuple(role["name"] for role in roles), "token": found.token}
     except (LookupError, TypeError) as error:
-        raise errors.api.IdentityRefuses(reason=f"its token lacks {error}") from None
+        LOG.error("Keystone's answer to a question about a signature is no token of a project: it lacks %s", error)
+        raise errors.api.IdentityRefuses from None
 
 
 class NoAuthSigners:

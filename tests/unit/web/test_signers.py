@@ -178,7 +178,7 @@ def test_context_fields_when_keystone_answers_then_all_of_them_are_there() -> No
         "user_id": "0fa8", "user_name": "demo", "user_domain_id": "default", "project_id": "77e1",
         "project_name": "web", "project_domain_id": "corp", "domain_id": None, "system_scope": None,
         "roles": ("member", "reader"), "token": "gAAA"}
-    with pytest.raises(errors.api.IdentityRefuses, match="project"):
+    with pytest.raises(errors.api.IdentityRefuses):
         signers.context_fields(SignedToken(None, {"user": {}}))
 
 
