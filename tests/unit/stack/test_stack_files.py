@@ -150,7 +150,9 @@ def test_proxies_then_each_runs_as_the_service_user_with_the_proxies_file(make_l
     assert {"nova-novncproxy", "nova-consoleauth"} <= there and "nova-serialproxy" not in there
 
 
-def test_object_store_when_the_release_has_it_then_a_sandbox_runs_it_as_the_service_user(make_layout, secrets):
+def test_object_store_when_the_release_has_it_then_a_sandbox_runs_it_as_the_service_user(
+        make_layout, secrets, tmp_path, monkeypatch):
+    monkeypatch.setenv("NOVA_STACK_VENVS", str(tmp_path))
     layout = make_layout(sandbox=True)
     stack = Stack(layout, secrets, control=None)
     assert "nova-objectstore" not in {daemon.name for daemon in nova.control_daemons(stack)}
