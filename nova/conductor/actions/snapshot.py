@@ -87,7 +87,7 @@ def _bare(row: ServerRow, order: CreateImage, image_id: str) -> NewImage:
 
 
 def begin_with_image(deps: Deps, action: str, uuid: str, arguments: Callable[[ServerRow], ImageArguments],
-                     secrets: Secrets = {}) -> None:
+                     secrets: Secrets | None = None) -> None:
     """Begin, and make the image's record as the user. An image service that says no ends the operation at once, and
     what it says is the answer. ``secrets``: of the operation, in memory alone."""
     entry = deps.cell.transact(lambda tx: begin_on_host(deps, tx, action, uuid, arguments))
@@ -95,7 +95,7 @@ def begin_with_image(deps: Deps, action: str, uuid: str, arguments: Callable[[Se
         image = msgspec.convert(entry.arguments, ImageArguments).image
         if image is not None:
             _make(deps, entry, image)
-        deps.runner.start([entry], secrets={**secrets, "image_made": True})
+        deps.runner.start([entry], secrets={**(secrets or {}), "image_made": True})
 
 
 def _make(deps: Deps, entry: states.Entry, image: NewImage) -> None:

@@ -1,4 +1,4 @@
-"""EC2's image of a server on volumes, which is off meanwhile: done, failed at each step, killed at each write, deleted."""
+"""EC2's image of a server on volumes, which is off meanwhile: done, failed at each step, killed, deleted."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from nova.model.orders import Outcome
 from nova.model.server_orders import CreateImage
 from nova.model.servers import ServerOrder
 from nova.model.states import API_NAMES, ENDS_CONSOLES
-from nova.model.volumes import BlockDevice, snapshot_name
+from nova.model.volumes import BlockDevice, VolumeLimits, snapshot_name
 from tests.fakes.compute_hosts import refused
 from tests.fakes.failing_cloud import FailingCloud
 from tests.fakes.small_cloud import DEMO, until
@@ -96,7 +96,7 @@ def deleted(cloud: FailingCloud, uuid: str) -> None:
 
 # -- all goes well
 
-def test_image_when_the_server_runs_then_it_is_off_while_the_snapshots_are_made(cloud: FailingCloud, monkeypatch) -> None:
+def test_image_when_the_server_runs_then_it_is_off_while_snapshots_are_made(cloud: FailingCloud, monkeypatch) -> None:
     uuid, volumes = ready(cloud)
     seen, real = [], cloud.volume_service.create_snapshot
     tokens = []
@@ -130,7 +130,8 @@ def test_image_when_it_need_not_be_stopped_or_is_then_it_is_made_in_the_call(clo
     cloud.order(uuid, "stop")
     cloud.settle(uuid)
     assert cloud.image_service.images[create(cloud, uuid)].status == "active"
-    assert [one.action for one in cloud.journal(uuid)] == ["create", "stop"] and cloud.server(uuid).vm_state == "stopped"
+    assert [one.action for one in cloud.journal(uuid)] == ["create", "stop"]
+    assert cloud.server(uuid).vm_state == "stopped"
 
 
 def test_image_when_snapshots_take_a_while_then_the_guest_is_off_until_they_are_there(cloud: FailingCloud, monkeypatch
@@ -154,7 +155,7 @@ def test_image_when_it_is_asked_for_twice_then_the_second_is_refused_until_the_f
     cloud.volume_service.being_snapshot = "creating"
     first = create(cloud, uuid)
     until(lambda: len(cloud.volume_service.snapshots) == 2, "snapshots are made")
-    with pytest.raises(errors.server.WrongState, match="createImage"):
+    with pytest.raises(errors.WrongState, match="Cannot 'createImage'"):
         create(cloud, uuid)
     assert list(cloud.image_service.images) == [first]
     cloud.volume_service.being_snapshot = "available"
@@ -182,8 +183,9 @@ def test_image_when_a_step_is_done_twice_then_the_end_is_the_same(cloud: Failing
 
 def test_image_when_the_snapshots_would_be_too_many_then_nothing_is_begun(cloud: FailingCloud, monkeypatch) -> None:
     uuid, _volumes = ready(cloud)
-    cloud.volume_service.fails["limits"] = errors.volume.SnapshotsFull(used=9, most=10)
-    with pytest.raises(errors.volume.SnapshotsFull):
+    limits = VolumeLimits(snapshots_used=9, snapshots_most=10)
+    monkeypatch.setattr(cloud.volume_service, "limits", lambda as_user: limits)
+    with pytest.raises(errors.OverQuota, match="9 of 10 snapshots"):
         create(cloud, uuid)
     assert len(cloud.journal(uuid)) == 1 and orders(cloud, uuid) == []
     check_undone(cloud, uuid)
@@ -256,7 +258,7 @@ def test_image_when_cinders_answer_is_lost_then_the_snapshot_that_it_made_goes(c
     check_undone(cloud, uuid)
 
 
-def test_image_when_cinder_stays_away_then_the_guest_runs_at_once_and_the_snapshots_go_later(cloud: FailingCloud) -> None:
+def test_image_when_cinder_stays_away_then_the_guest_runs_at_once_and_snapshots_go_later(cloud: FailingCloud) -> None:
     uuid, _volumes = ready(cloud)
     cloud.volume_service.fails["get_snapshot"] = cloud.volume_service.fails["delete_snapshot"] = errors.volume.Away(
         reason="no answer")
@@ -467,7 +469,7 @@ def test_snapshots_when_another_runner_has_the_operation_then_this_one_leaves_th
         assert rows.IMAGE_SNAPSHOTS in {one.kind for one in rows.of_server(tx, uuid)}
     overdue(cloud)
     assert len(cloud.volume_service.snapshots) == 1  # an operation that goes forward may need it
-    taken_over(cloud, uuid) if cloud.runner() else None
+    taken_over(cloud, uuid)
     check_undone(cloud, uuid)
 
 
