@@ -12,6 +12,7 @@ import pytest
 from nova import context, errors
 from nova.conductor.actions import stopped_images
 from nova.conductor.actions.stopped_images import CREATE_IMAGE_STOPPED
+from nova.conductor.engine.journal import LEASE_S
 from nova.conductor.engine.workflow import Step
 from nova.db import volumes as rows
 from nova.model.orders import Outcome
@@ -460,7 +461,7 @@ def test_snapshots_when_another_runner_has_the_operation_then_this_one_leaves_th
 
     def create_snapshot(new: Any, as_user: bool = False) -> Any:
         made = real(new, as_user)
-        cloud.deps.journal._good_until = 0.0  # its lease is over while it waits for Cinder
+        cloud.clock_s += LEASE_S  # its lease is over while it waits for Cinder
         return made
     monkeypatch.setattr(cloud.volume_service, "create_snapshot", create_snapshot)
     create(cloud, uuid)
