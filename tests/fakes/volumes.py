@@ -107,6 +107,8 @@ class FakeVolumes:
         def work() -> None:
             if self._volume(volume_id).status not in (AVAILABLE, "error", "creating"):
                 raise errors.Invalid(f"volume {volume_id} is {self.status(volume_id)}")
+            if any(one.volume_id == volume_id for one in self.snapshots.values()):
+                raise errors.volume.Refused(reason=f"volume {volume_id} has snapshots")
             del self.volumes[volume_id]
         self._done("delete", volume_id, work)
 
