@@ -154,7 +154,7 @@ def largest_body(options: Options) -> int:
     """Bytes that a request's body may have: known where an application has the middleware that looks at it."""
     from nova import http_server
 
-    known = "oslo_middleware" in options
+    known = "oslo_middleware" in options and "max_request_body_size" in options.oslo_middleware
     return options.oslo_middleware.max_request_body_size if known else http_server.CHUNKED_BYTES
 
 
