@@ -1,4 +1,4 @@
-"""Who signed a request: over real HTTP with the fake Keystone, and with an answer of the shape that the API reference has."""
+"""Who signed a request: over real HTTP with the fake Keystone, and by an answer made by hand."""
 
 from __future__ import annotations
 
