@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 from collections.abc import Callable, Iterable
 from http.client import responses
 from typing import NamedTuple
 from wsgiref.types import StartResponse, WSGIEnvironment
 
-from nova import context
+from nova import context, errors
 from nova.objectstore import documents
 from nova.objectstore.content import Content, Identity
 from nova.objectstore.operations import OPERATIONS, Call, S3Answer, S3Operations
@@ -35,6 +36,7 @@ OVERRIDES = {name for name in SUBRESOURCES if name.startswith("response-")}
 NEWER = {"abac", "annotation", "attributes", "encryption", "intelligent-tiering", "legal-hold", "metadataConfiguration",
          "metadataTable", "ownershipControls", "policyStatus", "publicAccessBlock", "renameObject", "retention",
          "session"}
+FULL = (errno.ENOSPC, errno.EDQUOT)
 #: Of headers that ask for what there is none of: an object would lie in the open that was to be encrypted.
 ENCRYPTION = "x-amz-server-side-encryption"
 
@@ -125,12 +127,22 @@ def _refused(error: Exception, environ: WSGIEnvironment, request_id: str) -> S3A
         status, code = S3_ERRORS[error.fault]
         message = error.fault.value if error.fault is SignatureFault.MISMATCH else str(error)
     else:
-        if not isinstance(error, S3Error):
-            LOG.exception("Request %s to the object store failed", request_id)
-            error = S3Error("InternalError")
+        error = error if isinstance(error, S3Error) else _unexpected(error, request_id)
         status, code, message = error.status, error.code, error.message
         headers |= error.headers
     path = environ.get("PATH_INFO", "").encode("latin-1", "replace").decode("utf-8", "replace")
     return S3Answer(status, documents.document("Error", [
         ("Code", code), ("Message", message), ("Resource", documents.printable(path)), ("RequestId", request_id)]),
         headers)
+
+
+def _unexpected(error: Exception, request_id: str) -> S3Error:
+    """What a client is told of a failure of ours."""
+    if isinstance(error, OSError) and error.errno in FULL:
+        LOG.error("Request %s to the object store failed: the disk is full", request_id)
+        return S3Error("InsufficientStorage")
+    if isinstance(error, errors.host.LockBusy):
+        LOG.error("Request %s to the object store failed: %s", request_id, error.message)
+        return S3Error("ServiceUnavailable")
+    LOG.error("Request %s to the object store failed", request_id, exc_info=error)
+    return S3Error("InternalError")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import time
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 from nova import errors
 from nova.objectstore.app import S3Application
 from nova.objectstore.content import Identity
+from nova.objectstore.files import NewFile
 from nova.objectstore.identity import EVERYBODY, SignedIdentity, everybody
 from nova.objectstore.s3_errors import S3Error
 from nova.objectstore.store import ObjectStore
@@ -140,3 +142,19 @@ def test_object_when_its_length_is_not_told_then_only_chunks_that_tell_their_end
     plain = s3.call("PUT", "/bucket/bad", b"abc", TRANSFER_ENCODING="chunked")
     assert (code(bad), code(cut), plain[0]) == ("BadDigest", "IncompleteBody", 411)
     assert s3.call("GET", "/bucket/bad")[0] == 404
+
+
+@pytest.mark.parametrize(("error", "status", "name"), [
+    (OSError(errno.ENOSPC, "No space left"), 507, "InsufficientStorage"),
+    (errors.host.LockBusy(path="/b/.lock", seconds=60), 503, "ServiceUnavailable"),
+    (OSError(errno.EIO, "Input/output error"), 500, "InternalError")])
+def test_object_when_it_can_not_be_written_then_the_client_learns_what_it_may_know_and_nothing_is_left(
+        s3: S3, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception, status: int, name: str) -> None:
+    def fail(*_: object) -> None:
+        raise error
+
+    with monkeypatch.context() as patched:
+        patched.setattr(NewFile, "seal", fail)
+        answer = s3.call("PUT", "/bucket/key", b"new")
+    assert (answer[0], code(answer)) == (status, name) and b"/b/.lock" not in answer[2]
+    assert s3.call("GET", "/bucket/key")[2] == b"precious" and not any((tmp_path / "new").iterdir())
