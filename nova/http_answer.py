@@ -34,10 +34,11 @@ class ClientGone(ConnectionError):
 
 
 class Exchange:
-    """One answer on its way out."""
+    """One answer on its way out. ``may_keep``: asked when the answer begins, whether another request can follow."""
 
-    def __init__(self, sock: socket.socket, is_11: bool, is_head: bool, keep: bool) -> None:
-        self.sock, self.is_11, self.is_head, self.keep = sock, is_11, is_head, keep
+    def __init__(self, sock: socket.socket, is_11: bool, is_head: bool, keep: bool,
+                 may_keep: Callable[[], bool] = lambda: True) -> None:
+        self.sock, self.is_11, self.is_head, self.keep, self._may_keep = sock, is_11, is_head, keep, may_keep
         self.status, self.headers = "", []  # type: str, list[tuple[str, str]]
         self.sent = self.chunked = False
 
@@ -114,6 +115,7 @@ class Exchange:
 
     def _head(self, length: int | None) -> bytes:
         names = {name.lower() for name, _ in self.headers}
+        self.keep = self.keep and self._may_keep()
         if "connection" in names:  # an application that has had enough of a client says so
             self.keep = False
             self.headers = [(name, value) for name, value in self.headers if name.lower() != "connection"]

@@ -9,6 +9,7 @@ another protocol that the connection is handed over to.
 from __future__ import annotations
 
 import io
+import math
 import socket
 import ssl
 import urllib.parse
@@ -107,14 +108,15 @@ class _FoundHead(_Found):
 class _FoundChunks(_Found):
     """Trailers are not asked for."""
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: float) -> None:
         super().__init__()
-        self.body = bytearray()
+        self.body, self.size = bytearray(), 0
         self._most = most
 
     def on_body(self, part: bytes) -> None:
         self.body += part
-        if len(self.body) > self._most:
+        self.size += len(part)
+        if self.size > self._most:
             self.refuse(413, f"The body is too large: at most {self._most} bytes are taken in chunks.")
 
     def on_message_complete(self) -> None:
@@ -172,10 +174,10 @@ def _target(target: str) -> str:
     return (split.path or "/") + (f"?{split.query}" if split.query else "")
 
 
-def body(head: Head, reader: io.BufferedReader, most: int, before: Callable[[], None]) -> BodyStream:
+def body(head: Head, reader: io.BufferedReader, most: int | None, before: Callable[[], None]) -> BodyStream:
     """The body that a head announces. One in chunks is read here and now, of at most ``most`` bytes, and is one of
-    known length for the application. ``before`` gives the client leave to send it, where it waits for that.
-    BadRequest.
+    known length for the application; with ``most`` None it is read by the application, without a bound.
+    ``before`` gives the client leave to send it, where it waits for that. BadRequest.
     """
     waits = head.protocol == "HTTP/1.1" and head.headers.get("HTTP_EXPECT", "").lower() == "100-continue"
     coding = head.headers.pop("HTTP_TRANSFER_ENCODING", None)
@@ -185,6 +187,8 @@ def body(head: Head, reader: io.BufferedReader, most: int, before: Callable[[], 
         raise BadRequest(400, "Only HTTP/1.1 has a Transfer-Encoding.")
     if coding.lower() != "chunked":
         raise BadRequest(501, "Of Transfer-Encodings only 'chunked' is taken.")
+    if most is None:
+        return ChunkStream(reader, before if waits else None)
     if waits:
         before()
     content = chunks(reader, most)
@@ -196,22 +200,33 @@ def chunks(reader: io.BufferedReader, most: int) -> bytes:
     """The content of a body in chunks that begins here, without trailers. BadRequest: 400 when it is broken, 413 when
     it is of more than ``most`` bytes; ConnectionError when it never ends.
     """
-    found = _FoundChunks(most)
-    # not the parser of the head: where that asks for an upgrade, httptools takes no body
-    parser = httptools.HttpRequestParser(found)
-    parser.feed_data(b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n")
-    size = 0
-    while not found.whole:
-        data, at = _some(reader), 0
-        while at < len(data) and not found.whole:
+    taking = _Chunks(reader, most)
+    while not taking.found.whole:
+        taking.more()
+    return bytes(taking.found.body)
+
+
+class _Chunks:
+    """A body in chunks that is being read. ``found.body``: what has come and was not taken yet."""
+
+    def __init__(self, reader: io.BufferedReader, most: float) -> None:
+        self.found = _FoundChunks(most)
+        self._reader, self._size = reader, 0
+        # not the parser of the head: where that asks for an upgrade, httptools takes no body
+        self._parser = httptools.HttpRequestParser(self.found)
+        self._parser.feed_data(b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n")
+
+    def more(self) -> None:
+        """Read what has come by now; waits for it."""
+        data, at = _some(self._reader), 0
+        while at < len(data) and not self.found.whole:
             end = data.find(b"\n", at) + 1 or len(data)
-            _feed(parser, data[at:end], found)
+            _feed(self._parser, data[at:end], self.found)
             at = end
-        reader.read(at)
-        size += at
-        if size > MAX_LEFT_OVER + MAX_FRAMING * len(found.body):  # extensions and trailers without end
+        self._reader.read(at)
+        self._size += at
+        if self._size > MAX_LEFT_OVER + MAX_FRAMING * self.found.size:  # extensions and trailers without end
             raise BadRequest(400, "There is far more around the chunks of the body than in them.")
-    return bytes(found.body)
 
 
 class BodyStream(io.RawIOBase):
@@ -244,9 +259,50 @@ class BodyStream(io.RawIOBase):
         buffer[:len(data)] = data
         return len(data)
 
+    @property
+    def is_short(self) -> bool:
+        """Whether what is left can be read away, so that another request may follow: it is not too much, and the client
+        does not wait for leave to send it."""
+        return not (self._left > MAX_LEFT_OVER or (self._left and self._before is not None))
+
     def finish(self) -> bool:
-        """Read what is left; False when it is too much, or the client waits for leave to send it."""
-        if self._left > MAX_LEFT_OVER or (self._left and self._before is not None):
+        """Read what is left; False when it is not short."""
+        if not self.is_short:
             return False
         self.read()
         return True
+
+
+class ChunkStream(BodyStream):
+    """A body in chunks, of a length that is not known before its end."""
+
+    def __init__(self, reader: io.BufferedReader, before: Callable[[], None] | None) -> None:
+        super().__init__(reader, 0, before)
+        self._chunks = _Chunks(reader, math.inf)
+
+    def read(self, size: int | None = -1) -> bytes:
+        """As of BodyStream. ConnectionResetError also when the chunks are malformed."""
+        if self._before is not None:
+            self._before()
+            self._before = None
+        found, wanted = self._chunks.found, math.inf if size is None or size < 0 else size
+        while len(found.body) < wanted and not found.whole:
+            try:
+                self._chunks.more()
+            except BadRequest as error:
+                raise ConnectionResetError(error.reason) from None
+        data = bytes(found.body[:size]) if wanted < math.inf else bytes(found.body)
+        del found.body[:len(data)]
+        return data
+
+    @property
+    def is_short(self) -> bool:
+        """As of BodyStream, as far as one can know: an application that has read something has read most of it."""
+        return self._before is None and bool(self._chunks.found.size or self._chunks.found.whole)
+
+    def finish(self) -> bool:
+        """As of BodyStream."""
+        if not self.is_short:
+            return False
+        self.read(MAX_LEFT_OVER)
+        return self._chunks.found.whole and not self._chunks.found.body

@@ -63,7 +63,8 @@ class ClientBounds(NamedTuple):
     ``workers``: requests that are worked on at a time; answers that are being taken are bounded by ``max_connections``.
     ``idle_s``: how long a client may send nothing. ``head_s``: how long it has for TLS's handshake and a request's head
     in all, however slowly it sends; 0 is as long as it likes. ``answer_s``: for an answer to be made and taken, where
-    heads have a deadline. ``chunked_bytes``: of a body in chunks, which is read whole before the application is asked.
+    heads have a deadline. ``chunked_bytes``: of a body in chunks, which is read whole before the application is asked;
+    None: the application reads it (``wsgi.input_terminated``), and bounds it.
     """
 
     workers: int = 1000
@@ -71,7 +72,7 @@ class ClientBounds(NamedTuple):
     head_s: float = 0
     answer_s: float = 120
     max_connections: int = MAX_CONNECTIONS
-    chunked_bytes: int = CHUNKED_BYTES
+    chunked_bytes: int | None = CHUNKED_BYTES
 
 
 class Server:
@@ -226,19 +227,22 @@ class ClientConnection:
             head = http_request.head(reader)
             self.busy = True
             self._allow(self.server.bounds.answer_s)
-            environ = self._environ(head, http_request.body(head, reader, self.server.bounds.chunked_bytes,
-                                                            self._continue))
+            body = http_request.body(head, reader, self.server.bounds.chunked_bytes, self._continue)
+            environ = self._environ(head, body)
         except BadRequest as error:
             self._refuse(error)
             return False
-        exchange = Exchange(self.sock, head.protocol == "HTTP/1.1", head.method == "HEAD", _goes_on(head))
-        body = environ["wsgi.input"]  # the application may put another in its place
+        exchange = Exchange(self.sock, head.protocol == "HTTP/1.1", head.method == "HEAD", _goes_on(head),
+                            lambda: body.is_short)
         taken = exchange.run(self.server.application, environ, self.server.slots)
         if taken is not None:
             self._hand_over(taken, reader, source)
             return False
-        again = bool(exchange.keep and body.finish())
+        is_read = body.finish()
         self.busy = False
+        if not is_read:
+            self._linger()
+        again = exchange.keep and is_read
         self._allow(self.server.bounds.idle_s or math.inf)
         return again
 
@@ -263,12 +267,14 @@ class ClientConnection:
         path, _, query = head.target.partition("?")
         host, port = self.sock.getsockname()[:2]
         environ: dict[str, Any] = {
-            "REQUEST_METHOD": head.method, "SCRIPT_NAME": "", "QUERY_STRING": query, "SERVER_PROTOCOL": head.protocol,
+            "REQUEST_METHOD": head.method, "RAW_URI": head.target, "SCRIPT_NAME": "", "QUERY_STRING": query,
+            "SERVER_PROTOCOL": head.protocol,
             "PATH_INFO": urllib.parse.unquote_to_bytes(path).decode("latin-1"), "SERVER_NAME": str(host),
             "SERVER_PORT": str(port), "REMOTE_ADDR": str(self.peer[0]), "wsgi.version": (1, 0),
             "wsgi.url_scheme": "https" if self.secure else "http", "wsgi.errors": sys.stderr,
-            "wsgi.input": body, "wsgi.multithread": True, "wsgi.multiprocess": True, "wsgi.run_once": False,
-            **head.headers}
+            "wsgi.input": body,
+            "wsgi.input_terminated": isinstance(body, http_request.ChunkStream),
+            "wsgi.multithread": True, "wsgi.multiprocess": True, "wsgi.run_once": False, **head.headers}
         for name in ("CONTENT_TYPE", "CONTENT_LENGTH"):
             if f"HTTP_{name}" in environ:
                 environ[name] = environ.pop(f"HTTP_{name}")

@@ -97,6 +97,7 @@ PACKAGES = (
     _daemon("nova-cert", "Nova's certificates, for bundled images and cloudpipe"),
     _daemon("nova-imageproxy", "Nova's image proxy: images for compute hosts, by tickets",
             config=Config("nova-imageproxy.conf", 0o600, "nova", "root")),
+    _daemon("nova-objectstore", "Nova's object store: S3 on files, for bundled images"),
     _daemon("nova-novncproxy", "Nova's console proxy: VNC in the browser", depends=("novnc",)),
     _daemon("nova-spicehtml5proxy", "Nova's console proxy: SPICE in the browser", depends=("spice-html5",)),
     _daemon("nova-serialproxy", "Nova's console proxy: serial lines", depends=("libjs-xterm", "node-xterm")),

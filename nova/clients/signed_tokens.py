@@ -18,7 +18,9 @@ from nova.clients.session import Caller, Credentials, ServiceEndpoint
 from nova.model.base import Json
 
 READ_TIMEOUT_S = 10.0
-RENEW_S = 60.0  # how often a refusal may be taken for one of our own token: it does not say whose fault it was
+#: How often a 401 may be taken for one of our own token, e.g. a revoked one: it does not say whose fault it was, a new
+#: token costs Keystone much, and strangers cause 401.
+RENEW_S = 60.0
 UNKNOWN_KEY = "access key"  # in what it says with 404; a wrong address says something else
 
 
@@ -52,12 +54,23 @@ class SignedTokens:
         """For a request to S3. SignatureNotTaken."""
         return self._asked("/s3tokens", body)
 
-    def _asked(self, path: str, body: Mapping[str, object]) -> SignedToken:
+    def check(self) -> None:
+        """That it answers. errors.service.Unavailable and others."""
+        self._reached().call("GET", "/", what="API v3")
+
+    def _reached(self) -> Caller:
         caller = self._caller = self._caller or keystone.reach(self._credentials, READ_TIMEOUT_S)
+        return caller
+
+    def _asked(self, path: str, body: Mapping[str, object]) -> SignedToken:
+        caller = self._reached()
+        may_renew = self._clock() >= self._renewed + RENEW_S
         try:
-            answer = caller.call("POST", path, what=path, json=body, allow_reauth=self._may_renew(), log=False)
+            answer = caller.call("POST", path, what=path, json=body, allow_reauth=may_renew, log=False)
         except (errors.service.Forbidden, errors.service.ResourceNotFound) as error:
             if _is_of_the_signature(error.__cause__, path):
+                if may_renew and isinstance(error.__cause__, exceptions.Unauthorized):
+                    self._renewed = self._clock()
                 raise SignatureNotTaken from None
             self._caller = self._configured  # it may have moved
             raise
@@ -66,13 +79,6 @@ class SignedTokens:
             return SignedToken(answer.headers.get("X-Subject-Token"), {**token})
         except (requests.JSONDecodeError, LookupError, TypeError):
             raise errors.service.Unavailable(service="identity", reason=f"its answer to {path} has no token") from None
-
-    def _may_renew(self) -> bool:
-        """Its 401 is also of our own token, e.g. a revoked one. A new one costs it much, and strangers cause 401."""
-        if self._clock() < self._renewed + RENEW_S:
-            return False
-        self._renewed = self._clock()
-        return True
 
 
 def _caller_at(ec2_url: str, credentials: Credentials) -> Caller:

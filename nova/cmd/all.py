@@ -48,8 +48,8 @@ def _run(wanted: plan.Plan, home: Home) -> int:
     try:
         doors = cloud.open_doors(wanted)
     except OSError as error:
-        common.fail(f"a port of {wanted.listen} can not be listened on: {error.strerror}. Name another one with --port "
-                    "or --console-port; 0 is a free one")
+        common.fail(f"a port of {wanted.listen} can not be listened on: {error.strerror}. Name another one with "
+                    "--port, --console-port or --s3-port; 0 is a free one")
     files = (settings.write_conf(wanted, home, doors.addresses(wanted)), *wanted.config_files)
     words = [*(word for file in files for word in ("--config-file", file)), *(["--debug"] if wanted.debug else [])]
     options = common.load(BINARY, words, [*proxies.CLI_OPTS, *proxies.CLI_ONLY])

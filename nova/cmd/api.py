@@ -118,12 +118,17 @@ def check_believing(options: Options, name: str) -> None:
     """Who is believed to be anybody must be on this machine; guests ask the metadata service without a name.
     service.CanNotStart."""
     kind = ALL[name]
-    address, _port = kind.address(options)
-    if name == METADATA or options.api.auth_strategy != "noauth2" or options.api.noauth2_anywhere:
-        return
-    if address != "localhost" and not address.startswith("127.") and address != "::1":
+    if name != METADATA and options.api.auth_strategy == "noauth2":
+        check_local(options, "[api]auth_strategy = noauth2", f"[{kind.section}]{kind.listen}", kind.address(options)[0])
+
+
+def check_local(options: Options, believing: str, listen: str, address: str) -> None:
+    """That only this machine reaches what believes every caller, as the option ``believing`` says, unless the operator
+    wants it so. service.CanNotStart."""
+    is_local = address in ("localhost", "::1") or address.startswith("127.")
+    if not is_local and not options.api.noauth2_anywhere:
         raise errors.service.CanNotStart(
-            reason=f"[api]auth_strategy = noauth2 believes every caller, and [{kind.section}]{kind.listen} = {address} "
+            reason=f"{believing} believes every caller, and {listen} = {address} "
                    "is open to others: listen on 127.0.0.1, or use keystone; [api]noauth2_anywhere is for trials")
 
 
@@ -149,7 +154,7 @@ def largest_body(options: Options) -> int:
     """Bytes that a request's body may have: known where an application has the middleware that looks at it."""
     from nova import http_server
 
-    known = "oslo_middleware" in options
+    known = "oslo_middleware" in options and "max_request_body_size" in options.oslo_middleware
     return options.oslo_middleware.max_request_body_size if known else http_server.CHUNKED_BYTES
 
 

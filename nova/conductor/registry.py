@@ -22,6 +22,7 @@ from nova.conductor.actions.rescue import RESCUE_SERVER, UNRESCUE_SERVER
 from nova.conductor.actions.resize import CONFIRM_RESIZE, MIGRATE, RESIZE, REVERT_RESIZE
 from nova.conductor.actions.shelve import SHELVE_OFFLOAD_SERVER, SHELVE_SERVER, UNSHELVE_SERVER
 from nova.conductor.actions.snapshot import CREATE_BACKUP, CREATE_IMAGE
+from nova.conductor.actions.stopped_images import CREATE_IMAGE_STOPPED
 from nova.conductor.actions.volume_snapshots import MERGE_VOLUME_SNAPSHOT, SNAPSHOT_VOLUME
 from nova.conductor.actions.volume_swaps import SWAP_VOLUME
 from nova.conductor.actions.volumes import ATTACH_VOLUME, DETACH_VOLUME, EXTEND_VOLUME
@@ -35,8 +36,8 @@ ON_ONE_HOST = (
 #: From one host to another.
 MOVES = (RESIZE, MIGRATE, CONFIRM_RESIZE, REVERT_RESIZE, LIVE_MIGRATE, EVACUATE)
 
-#: A server's devices that come and go.
+#: A server's devices that come and go, and what is made of its volumes.
 OF_DEVICES = (ATTACH_INTERFACE, DETACH_INTERFACE, ATTACH_VOLUME, DETACH_VOLUME, EXTEND_VOLUME, SWAP_VOLUME,
-              SNAPSHOT_VOLUME, MERGE_VOLUME_SNAPSHOT)
+              SNAPSHOT_VOLUME, MERGE_VOLUME_SNAPSHOT, CREATE_IMAGE_STOPPED)
 
 ALL = (CREATE_SERVER, DELETE_SERVER, *ON_ONE_HOST, *MOVES, *OF_DEVICES)

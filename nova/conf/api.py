@@ -12,7 +12,7 @@ OPTS = [
         ("noauth2", "The caller is believed: X-Auth-Token is USER:PROJECT. For trials on one machine only.")],
                deprecated_group="DEFAULT", help="How the compute API learns who asks."),
     cfg.BoolOpt("noauth2_anywhere", default=False,
-                help="Let APIs that believe every caller (auth_strategy = noauth2) listen on other addresses than this "
+                help="Let what believes every caller (auth_strategy = noauth2, s3_believe_all) listen on other addresses than this "
                      "machine's own, 127.0.0.1 and ::1: for trials in a network that nobody else reaches."),
     cfg.IntOpt("max_limit", default=1000, min=0, deprecated_group="DEFAULT", deprecated_name="osapi_max_limit",
                help="The most entries a page of a list has. A larger limit asked for is cut down to it."),

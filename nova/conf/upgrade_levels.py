@@ -7,4 +7,5 @@ from oslo_config import cfg
 GROUP = "upgrade_levels"
 
 OPTS = [cfg.StrOpt(topic.replace("-", "_"), help=f"The newest version of the {topic} contract to speak.")
-        for topic in ("conductor", "conductor-host", "scheduler", "compute", "network", "cert")]
+        for topic in ("conductor", "conductor-host", "scheduler", "compute", "network", "cert",
+                      "objectstore")]

@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from nova.db.models.api import ec2_ids
-from nova.db.statements import insert_ignoring
+from nova.db.statements import delete_keys, insert_ignoring
 from nova.db.types import utc_now
 
 
@@ -22,6 +22,12 @@ def numbers(tx: Connection, kind: str, ids: Sequence[str]) -> dict[str, int]:
 def give(tx: Connection, kind: str, ids: Sequence[str]) -> None:
     """A number to each that has none. Two may come at once: both find the same one."""
     insert_ignoring(tx, ec2_ids, [{"kind": kind, "external_id": one, "created_at": utc_now()} for one in ids])
+
+
+def forget(tx: Connection, kind: str, ids: Sequence[str]) -> None:
+    """These things are gone for good. Their numbers are not given again: the database counts on."""
+    keys = tx.execute(sa.select(ec2_ids.c.id).where(ec2_ids.c.kind == kind, ec2_ids.c.external_id.in_(ids))).scalars()
+    delete_keys(tx, ec2_ids, list(keys))
 
 
 def meant(tx: Connection, kind: str, wanted: Sequence[int]) -> Mapping[int, str]:

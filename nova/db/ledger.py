@@ -15,11 +15,12 @@ from sqlalchemy import exc
 from sqlalchemy.engine import Connection
 
 from nova import errors
-from nova.db import lock_rows, server_groups
+from nova.db import ec2_ids, lock_rows, server_groups
 from nova.db.models.api import allocations, ledger, providers, quota_locks
-from nova.db.statements import delete_some, insert_all
+from nova.db.statements import delete_keys, insert_all
 from nova.db.types import AnyColumn, AnyRow, Clause, later, utc_now
 from nova.model.base import Scope
+from nova.model.ec2 import INSTANCE
 from nova.model.flavors import Flavor
 
 
@@ -327,6 +328,10 @@ def grown(tx: Connection, after: int, older_than_s: int, limit: int) -> dict[str
 
 
 def purge(tx: Connection, older_than_s: int, limit: int) -> int:
-    """Forget rows closed long ago, up to ``limit``; how many."""
-    return delete_some(tx, ledger, sa.and_(ledger.c.closed == sa.true(), ledger.c.closed_at < later(-older_than_s)),
-                       limit)
+    """Forget rows closed long ago, up to ``limit``, and with them how EC2 named their servers; how many."""
+    old = tx.execute(sa.select(ledger.c.id, ledger.c.server_uuid).where(
+        ledger.c.closed == sa.true(), ledger.c.closed_at < later(-older_than_s)).limit(limit)).all()
+    if not old:
+        return 0
+    ec2_ids.forget(tx, INSTANCE, [row.server_uuid for row in old])
+    return delete_keys(tx, ledger, [row.id for row in old])

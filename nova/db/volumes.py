@@ -22,10 +22,12 @@ from nova.model.volumes import BlockDevice
 #: deleted. RESERVATION: the server's attachments to volume ``what`` that no record has are deleted. DETACHING: volume
 #: ``what`` is in use again, as its record says. REPLACED, NOT_REPLACED: volume ``what`` has taken the place of the one
 #: that the volume service moves there, or will not. TO_ATTACH, TO_DETACH: another operation overtook the attach or the
-#: detach of volume ``what``, which is to be brought to its end.
+#: detach of volume ``what``, which is to be brought to its end. IMAGE_SNAPSHOTS: snapshots of volumes that image
+#: ``what`` names are deleted, with it, unless it is whole.
 COMPLETE, ATTACHMENT, VOLUME, RESERVATION, DETACHING = "complete", "attachment", "volume", "reservation", "detaching"
 REPLACED, NOT_REPLACED = "replaced", "not_replaced"
 TO_ATTACH, TO_DETACH = "to_attach", "to_detach"
+IMAGE_SNAPSHOTS = "image_snapshots"
 
 
 class Cleanup(NamedTuple):

@@ -9,6 +9,7 @@ code, message, data); the receiver raises the *kind*, and whoever must tell two 
 from nova.errors import (
     aggregate,
     api,
+    bundle,
     cert,
     config,
     console,
@@ -52,6 +53,6 @@ from nova.errors.kinds import (
 
 __all__ = ["Bug", "ClaimConflict", "Conflict", "Forbidden", "Gone", "HostRefused", "Invalid", "KINDS", "NotFound",
            "NotSupported", "NovaError", "OverQuota", "Overtaken", "PeerTooOld", "Unavailable", "WrongState",
-           "aggregate", "api", "cert", "config", "console", "daemon", "dns", "flavor", "floating", "from_wire", "guest",
-           "host", "image", "metadata", "move", "network", "placement", "quota", "security_group", "server", "service",
-           "stranger", "volume"]
+           "aggregate", "api", "bundle", "cert", "config", "console", "daemon", "dns", "flavor", "floating",
+           "from_wire", "guest", "host", "image", "metadata", "move", "network", "placement", "quota",
+           "security_group", "server", "service", "stranger", "volume"]

@@ -16,8 +16,9 @@ Gone = kinds.Gone.row("api.gone", "This resource is no longer available. No forw
 IdentityAway = kinds.Unavailable.row("api.identity_away",
     "The identity service (Keystone) does not answer, so that no token can be checked. Try again later.")
 IdentityRefuses = kinds.Unavailable.row("api.identity_refuses",
-    "The identity service (Keystone) checks no signature for us: {reason}. Try again later.",
-    "Our user in [keystone] or [keystone_authtoken] needs the role service, and keystone_ec2_url must be right.")
+    "The identity service (Keystone) checks no signature for this service. Try again later.",
+    "The log says why. Our user in [keystone] or [keystone_authtoken] needs the role service, and keystone_ec2_url "
+    "must be right.")
 SignaturesAway = kinds.Unavailable.row("api.signatures_away",
     "The identity service (Keystone) does not answer, so that no signature can be checked. Try again later.")
 MalformedBody = kinds.Invalid.row("api.malformed_body", "Malformed request body: it must be JSON. {reason}")

@@ -98,6 +98,9 @@ PasswordOfKeptDisk = kinds.Invalid.row("server.password_of_kept_disk",
 PinConflict = kinds.Conflict.row("server.pin_conflict",
     "Server {uuid} can not be pinned to availability zone {zone}: it is in {current}. A pin may only be taken "
     "away, or set to the zone the server is in.")
+TokenLost = kinds.Conflict.row("server.token_lost",
+    "An operation on instance {server} was interrupted, and its user's token was lost with it; nothing was changed.",
+    "Ask for it again.")
 TooManyTags = kinds.Invalid.row("server.too_many_tags", "The number of tags exceeded the per-server limit {limit}")
 TooManyLocalDisks = kinds.Invalid.row("server.too_many_local_disks",
     "The server would have {count} disks on its host, and at most {most} are allowed "

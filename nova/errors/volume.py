@@ -95,6 +95,9 @@ ReimageSlow = kinds.Bug.row("volume.reimage_slow",
     "Wait until the volume is reserved or in error, then rebuild the server again. Large images need a larger "
     "[DEFAULT]reimage_timeout_per_gb.")
 SnapshotNotFound = kinds.NotFound.row("volume.snapshot_not_found", "Snapshot {snapshot} could not be found.")
+SnapshotNotMade = kinds.Bug.row("volume.snapshot_not_made",
+    "Snapshot {snapshot} of volume {volume} is not usable: it has status {status}.",
+    "Ask the volume service why: openstack volume message list.")
 SnapshotNotNow = kinds.Invalid.row("volume.snapshot_not_now",
     "The files of volume {volume} can not be changed by a host now: {reason}.")
 SnapshotsFull = kinds.OverQuota.row("volume.snapshots_full",

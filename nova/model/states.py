@@ -204,6 +204,9 @@ _ROWS = (
            "compute_trigger_crash_dump"),
     Action("createImage", _SNAPSHOT_FROM, IDLE, T.IMAGE_SNAPSHOT_PENDING, None, None, "compute_snapshot_instance",
            refused_when_locked=False),
+    # EC2's: a guest on volumes is off while their snapshots are made
+    Action("create_image_stopped", _v(V.ACTIVE), IDLE, T.IMAGE_SNAPSHOT_PENDING, None, None,
+           "compute_snapshot_instance"),
     Action("createBackup", _SNAPSHOT_FROM, IDLE, T.IMAGE_BACKUP, None, None, "compute_backup_instance",
            refused_when_locked=False),
     # a server that was off stays off: the workflow's ending says so
@@ -256,20 +259,20 @@ ACTIONS: dict[str, Action] = {row.name: row for row in _ROWS}
 #: goes elsewhere.
 ENDS_CONSOLES = frozenset({
     "delete", "soft_delete", "stop", "stop_deleted", "suspend", "rescue", "unrescue", "rebuild", "evacuate", "shelve",
-    "shelveOffload", "unshelve", "resize", "migrate", "revertResize", "live-migration"})
+    "shelveOffload", "unshelve", "resize", "migrate", "revertResize", "live-migration", "create_image_stopped"})
 
 #: Nothing but orders to the server's own host: where that is known to be down, they can but fail.
 ON_ITS_HOST = frozenset({
     "start", "stop", "soft_reboot", "hard_reboot", "pause", "unpause", "suspend", "resume", "rescue", "unrescue",
-    "changePassword", "trigger_crash_dump", "createImage", "createBackup", "rebuild",
-    "shelve"})
+    "changePassword", "trigger_crash_dump", "createImage", "create_image_stopped", "createBackup",
+    "rebuild", "shelve"})
 
 #: Operations that change no state but look at it (vm_states, task_states).
 METADATA_STATES = _v(V.ACTIVE, V.PAUSED, V.STOPPED, V.SUSPENDED)
 
 #: The name os-instance-actions shows, where it differs.
 API_NAMES = {"soft_reboot": "reboot", "hard_reboot": "reboot", "soft_delete": "delete",
-             "stop_deleted": "stop", "reset_state": "resetState"}
+             "stop_deleted": "stop", "reset_state": "resetState", "create_image_stopped": "createImage"}
 
 
 class StateConflict(NamedTuple):

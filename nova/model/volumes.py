@@ -93,6 +93,11 @@ class NewVolumeSnapshot(Value):
     force: bool = False
 
 
+def snapshot_name(image_id: str) -> str:
+    """Of the snapshots that are made for an image of a stopped server: whoever has to find them knows the image."""
+    return f"snapshot for image {image_id}"
+
+
 class VolumeQuery(Value):
     """A page of a project's volumes or snapshots, by the old proxies' parameters."""
 

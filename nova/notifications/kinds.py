@@ -129,6 +129,7 @@ ACTIONS: dict[str, tuple[ActionNotification, ...]] = {
     "unrescue": _whole("unrescue"),
     "trigger_crash_dump": _whole("trigger_crash_dump"),
     "createImage": _whole("snapshot"),
+    "create_image_stopped": _whole("snapshot"),
     "createBackup": _whole("snapshot"),
     "shelve": _whole("shelve", OffloadGuests="shelve_offload"),
     "shelveOffload": _whole("shelve_offload"),

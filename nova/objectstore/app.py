@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 from collections.abc import Callable, Iterable
 from http.client import responses
 from typing import NamedTuple
 from wsgiref.types import StartResponse, WSGIEnvironment
 
-from nova import context
+from nova import context, errors
 from nova.objectstore import documents
 from nova.objectstore.content import Content, Identity
 from nova.objectstore.operations import OPERATIONS, Call, S3Answer, S3Operations
@@ -23,6 +24,7 @@ from nova.signatures.request import (
     sole_values,
 )
 from nova.signatures.s3_v2 import SUBRESOURCES
+from nova.web import paths
 
 LOG = logging.getLogger(__name__)
 
@@ -30,6 +32,13 @@ LOG = logging.getLogger(__name__)
 Identify = Callable[[SignedRequest], Identity]
 #: Names of a query that say how an answer is to look, and not what is asked for.
 OVERRIDES = {name for name in SUBRESOURCES if name.startswith("response-")}
+#: Newer names that version 2 does not sign: who asks for one of these must not get, or write, the object itself.
+NEWER = {"abac", "annotation", "attributes", "encryption", "intelligent-tiering", "legal-hold", "metadataConfiguration",
+         "metadataTable", "ownershipControls", "policyStatus", "publicAccessBlock", "renameObject", "retention",
+         "session"}
+FULL = (errno.ENOSPC, errno.EDQUOT)
+#: Of headers that ask for what there is none of: an object would lie in the open that was to be encrypted.
+ENCRYPTION = "x-amz-server-side-encryption"
 
 
 class S3Target(NamedTuple):
@@ -51,12 +60,12 @@ class S3Application:
         self._operations, self._identify = S3Operations(store), identify
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        """As of WSGI. ConnectionError: the client went away within its body."""
-        request_id = context.new_request_id()
+        """As of WSGI. ConnectionError, TimeoutError: the client went away within its body."""
+        request_id = environ.get("nova.request_id") or context.new_request_id()
         is_head = environ["REQUEST_METHOD"] == "HEAD"
         try:
             answer = self._answer(environ)
-        except ConnectionError:
+        except (ConnectionError, TimeoutError):
             raise
         except Exception as error:
             answer = _refused(error, environ, request_id)
@@ -76,12 +85,17 @@ class S3Application:
         request = signed_request(environ)
         identity = self._identify(request)
         target = target_of(environ)
+        environ[paths.ROUTE_KEY] = target.kind
         query = sole_values(request.query_pairs)
         run = _operation(request.method, target, query)
+        if any(name.startswith(ENCRYPTION) for name in request.headers):
+            raise S3Error("NotImplemented", "Objects can not be encrypted here.")
         content = None
         if request.method in ("PUT", "POST"):
-            lengths = {"content-length": "0"} if request.method == "POST" else {}  # some clients post nothing
-            content = Content({**lengths, **request.headers}, environ["wsgi.input"], identity)
+            is_empty = request.method == "POST" and not environ.get("wsgi.input_terminated")
+            lengths = {"content-length": "0"} if is_empty else {}  # some clients post nothing
+            content = Content({**lengths, **request.headers}, environ["wsgi.input"], identity,
+                              bool(environ.get("wsgi.input_terminated")))
         return run(self._operations, Call(identity, target.bucket, target.key, query, request.headers, content))
 
 
@@ -99,7 +113,7 @@ def target_of(environ: WSGIEnvironment) -> S3Target:
 
 def _operation(method: str, target: S3Target, query: dict[str, str]) -> Callable[[S3Operations, Call], S3Answer]:
     """S3Error: MethodNotAllowed; NotImplemented for parts of S3 that there are none of here."""
-    asked = frozenset(SUBRESOURCES & set(query)) - OVERRIDES
+    asked = frozenset((SUBRESOURCES | NEWER) & set(query)) - OVERRIDES
     run = OPERATIONS.get((method, target.kind, asked))
     if run is None:
         raise S3Error("NotImplemented" if asked else "MethodNotAllowed")
@@ -113,12 +127,22 @@ def _refused(error: Exception, environ: WSGIEnvironment, request_id: str) -> S3A
         status, code = S3_ERRORS[error.fault]
         message = error.fault.value if error.fault is SignatureFault.MISMATCH else str(error)
     else:
-        if not isinstance(error, S3Error):
-            LOG.exception("Request %s to the object store failed", request_id)
-            error = S3Error("InternalError")
+        error = error if isinstance(error, S3Error) else _unexpected(error, request_id)
         status, code, message = error.status, error.code, error.message
         headers |= error.headers
     path = environ.get("PATH_INFO", "").encode("latin-1", "replace").decode("utf-8", "replace")
     return S3Answer(status, documents.document("Error", [
         ("Code", code), ("Message", message), ("Resource", documents.printable(path)), ("RequestId", request_id)]),
         headers)
+
+
+def _unexpected(error: Exception, request_id: str) -> S3Error:
+    """What a client is told of a failure of ours."""
+    if isinstance(error, OSError) and error.errno in FULL:
+        LOG.error("Request %s to the object store failed: the disk is full", request_id)
+        return S3Error("InsufficientStorage")
+    if isinstance(error, errors.host.LockBusy):
+        LOG.error("Request %s to the object store failed: %s", request_id, error.message)
+        return S3Error("ServiceUnavailable")
+    LOG.error("Request %s to the object store failed", request_id, exc_info=error)
+    return S3Error("InternalError")

@@ -7,6 +7,7 @@ import binascii
 import hashlib
 import hmac
 import re
+import sys
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple, Protocol
@@ -73,18 +74,21 @@ _SHA256 = re.compile("[0-9a-f]{64}")
 class Content:
     """The content of a body, piece by piece; to be kept only when the iteration ends without an error."""
 
-    def __init__(self, headers: Mapping[str, str], source: ByteSource, identity: Identity) -> None:
-        """``headers``: by names in lower case. S3Error: MissingContentLength, InvalidDigest, NotImplemented."""
+    def __init__(self, headers: Mapping[str, str], source: ByteSource, identity: Identity,
+                 is_open: bool = False) -> None:
+        """``headers``: by names in lower case. ``is_open``: the source ends by itself; then chunks of aws-chunked,
+        which tell their end, need no length. S3Error: MissingContentLength, InvalidDigest, NotImplemented."""
         self._headers = headers
-        length = headers.get("content-length", "")
-        if not re.fullmatch("[0-9]{1,15}", length, re.ASCII):
-            raise S3Error("MissingContentLength")
-        self._bounded = _Bounded(source, int(length))
         self._md5 = hashlib.md5(usedforsecurity=False)
         self._wanted_md5 = _base64(headers["content-md5"], 16) if "content-md5" in headers else None
         self._payload = identity.signature.payload if identity.signature and identity.signature.payload \
             else headers.get(CONTENT_HASH, "")
-        self._chunks = self._chunked(identity) if self._payload in CHUNKED_PAYLOADS else None
+        is_chunked = self._payload in CHUNKED_PAYLOADS
+        length = str(sys.maxsize) if is_open and is_chunked else headers.get("content-length", "")
+        if not re.fullmatch("[0-9]{1,19}", length, re.ASCII):
+            raise S3Error("MissingContentLength")
+        self._bounded = _Bounded(source, int(length))
+        self._chunks = self._chunked(identity) if is_chunked else None
         self._digests = {name: make() for name, make in DIGESTS.items() if self._is_announced(name)}
 
     def _is_announced(self, name: str) -> bool:

@@ -21,7 +21,8 @@ from nova.objectstore.store import ObjectRecord, ObjectStore, OpenObject, PutObj
 from nova.objectstore.uploads import MultipartUploads, UploadRecord
 
 #: Headers that are kept with an object, beside ``x-amz-meta-*``.
-KEPT_HEADERS = ("cache-control", "content-disposition", "content-language", "content-type", "expires")
+KEPT_HEADERS = ("cache-control", "content-disposition", "content-encoding", "content-language", "content-type",
+                "expires")
 LONGEST_HEADERS = 8192  # characters of all that are kept
 XML = {"Content-Type": "application/xml"}
 
@@ -260,6 +261,9 @@ def _after(token: str) -> str:
 def _kept(headers: Mapping[str, str]) -> dict[str, str]:
     """What is given back with the object: no line break can be in it, as HTTP's are none."""
     found = {name: value for name, value in headers.items() if name in KEPT_HEADERS or name.startswith("x-amz-meta-")}
+    codings = [one.strip() for one in found.pop("content-encoding", "").split(",")]
+    if stays := ",".join(one for one in codings if one and one != "aws-chunked"):  # that is of the request alone
+        found["content-encoding"] = stays
     if sum(len(name) + len(value) for name, value in found.items()) > LONGEST_HEADERS:
         raise S3Error("InvalidRequest", "The headers of the object are too long.")
     try:
@@ -272,7 +276,7 @@ def _kept(headers: Mapping[str, str]) -> dict[str, str]:
 def _shown(record: ObjectRecord, query: Mapping[str, str]) -> dict[str, str]:
     """Headers of an object's answer, as WSGI wants their text."""
     kept = {"content-type": "binary/octet-stream", **record.headers}
-    kept |= {name: query[f"response-{name}"] for name in (*KEPT_HEADERS, "content-encoding")
+    kept |= {name: query[f"response-{name}"] for name in KEPT_HEADERS
              if f"response-{name}" in query}
     if any(ord(letter) < 32 for value in kept.values() for letter in value):
         raise S3Error("InvalidArgument", "A header has control characters.")

@@ -11,6 +11,7 @@ REFUSALS = {
     "BucketNotEmpty": (409, "The bucket you tried to delete is not empty."),
     "EntityTooLarge": (400, "Your proposed upload exceeds the maximum allowed object size."),
     "EntityTooSmall": (400, "A part of your proposed upload is smaller than the minimum allowed size."),
+    "InsufficientStorage": (507, "There is no room left in the object store."),
     "IncompleteBody": (400, "You did not provide the number of bytes specified by the Content-Length HTTP header."),
     "InternalError": (500, "We encountered an internal error. Please try again."),
     "InvalidArgument": (400, "Invalid Argument"),
@@ -32,6 +33,7 @@ REFUSALS = {
     "NotImplemented": (501, "A header or parameter you provided implies functionality that is not implemented."),
     "PreconditionFailed": (412, "At least one of the preconditions you specified did not hold."),
     "QuotaExceeded": (403, "The quota of bytes or objects is exceeded."),
+    "ServiceUnavailable": (503, "Please reduce your request rate, or try again later."),
     "XAmzContentSHA256Mismatch": (400, "The provided 'x-amz-content-sha256' header does not match what was computed."),
 }
 

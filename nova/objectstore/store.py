@@ -109,6 +109,10 @@ class ObjectStore:
         """Held for what must be true until a rename. host.LockBusy when others hold it for a minute."""
         return locked(self._lock)
 
+    def check(self) -> None:
+        """That files can be made. OSError."""
+        files.NewFile(self.new).close()
+
     def sweep(self, young_s: float = files.YOUNG_S) -> int:
         """Remove what unfinished writes of killed processes have left; how much that was."""
         return files.sweep(self.new, young_s)

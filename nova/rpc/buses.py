@@ -28,6 +28,15 @@ def control_bus(conf: Options, host: str, peers: Peers | None = None, patience_s
     return Bus(conf, host, peers, patience_s)
 
 
+def has_control_bus(conf: Options) -> bool:
+    """Whether nova.conf says where the bus of control daemons is, for a daemon that can do without it."""
+    if is_in_process(conf):
+        return True
+    from nova.rpc.transport import has_broker
+
+    return has_broker(conf)
+
+
 def hosts_bus(conf: Options, host: str, keys: HostKeys, conductor: bool = False, peers: Peers | None = None) -> AnyBus:
     """The bus between hosts and conductors, for a daemon of ``host``; ``keys`` prove who speaks.
     service.CanNotStart: ``hosts_transport_url`` is not set."""

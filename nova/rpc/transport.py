@@ -55,6 +55,11 @@ def open_transport(conf: cfg.ConfigOpts) -> RPCTransport:
     return RPCTransport(ControlDriver(conf, url, default_exchange=conf.control_exchange, allowed_remote_exmods=[]))
 
 
+def has_broker(conf: cfg.ConfigOpts) -> bool:
+    """Whether ``transport_url`` is set. The library has a default, which names no host."""
+    return bool(oslo_messaging.TransportURL.parse(conf).hosts)
+
+
 def open_hosts_transport(conf: cfg.ConfigOpts, host: str | None) -> HostsDriver:
     """The driver of the same, to the vhost of ``hosts_transport_url``. ``host``: whose daemon this is; None for a
     conductor's. service.CanNotStart: there is no such option in nova.conf."""

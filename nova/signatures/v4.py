@@ -6,6 +6,7 @@ The region and the service of the scope may be any text: boto 2 makes them from 
 from __future__ import annotations
 
 import calendar
+import dataclasses
 import hashlib
 import posixpath
 import re
@@ -73,7 +74,17 @@ def s3_v4(request: SignedRequest, now: float, skew_s: float = SKEW_S) -> Signatu
     claimed = _claimed(request)
     payload = _payload(request, claimed)
     paths = tuple(dict.fromkeys((request.path or "/", encoded(decoded(request.path), "/") or "/")))
-    return _signature(request, claimed, paths, payload, (now, skew_s))
+    found = [_signature(one, claimed, paths, payload, (now, skew_s)) for one in _as_clients_sign(request)]
+    return dataclasses.replace(found[0], strings_to_sign=tuple(text for one in found for text in one.strings_to_sign))
+
+
+def _as_clients_sign(request: SignedRequest) -> tuple[SignedRequest, ...]:
+    """boto 2 signs a port twice: ``host:3333:3333``."""
+    host = request.headers.get("host", "")
+    _, colon, port = host.rpartition(":")
+    if not (colon and port.isdecimal() and request.headers.get("user-agent", "").startswith("Boto/2.")):
+        return (request,)
+    return dataclasses.replace(request, headers={**request.headers, "host": f"{host}:{port}"}), request
 
 
 def _payload(request: SignedRequest, claimed: _Claimed) -> str:

@@ -48,7 +48,7 @@ def create(directory: Directory, call: FakeCall) -> Json:
         raise FakeError(400, "'tenant_id' is a required property: a string.")
     directory.get("projects", project_id)
     return {"credential": _as_ec2(call, _add(directory, call.named["user_id"], project_id,
-                                             uuid.uuid4().hex, uuid.uuid4().hex))}
+                                             uuid.uuid4().hex, secrets.token_hex(16)))}
 
 
 def _add(directory: Directory, user_id: str, project_id: str, access: str, secret: str) -> dict[str, Json]:

@@ -28,12 +28,16 @@ def text_of(environ: WSGIEnvironment) -> str | None:
 _SECRET = re.compile(r"(/os-console-auth-tokens/+)[^/?]+")
 
 
+#: What stands behind it in a query is as good as a secret for a while: a presigned URL of S3, a request to EC2.
+_SIGNATURE = re.compile(r"((?:^|&)(?:X-Amz-Signature|X-Amz-Security-Token|Signature)=)[^&]*", re.IGNORECASE)
+
+
 def logged(environ: WSGIEnvironment) -> str:
     """The path as it was asked for, on one line whatever a client put into it, without secrets, and no longer than
     helps."""
     path = environ.get("nova.path") or environ.get("SCRIPT_NAME", "") + environ.get("PATH_INFO", "")
     query = environ.get("QUERY_STRING")
     path = _SECRET.sub(r"\1***", path)
-    text = f"{path}?{query}" if query else path
+    text = "?".join((path, _SIGNATURE.sub(r"\1***", query))) if query else path
     shown = text.encode("latin-1", "replace").decode("utf-8", "replace").encode("unicode_escape").decode("ascii")
     return shown if len(shown) <= LONGEST_LOGGED else f"{shown[:LONGEST_LOGGED]}..."

@@ -19,8 +19,8 @@ from nova.web.auth import NOAUTH, NOAUTH_ROLES
 LOG = logging.getLogger(__name__)
 
 SECTION = "keystone"
-#: The only digests by which Keystone checks a request to EC2: by the signature's version.
-DIGESTS = {"0": "sha1", "1": "sha1", "2": "sha256", "4": "sha256"}
+#: Versions of a signature of EC2, each with the only digest by which Keystone checks it.
+CHECKED = {("0", "sha1"), ("1", "sha1"), ("2", "sha256"), ("4", "sha256")}
 
 
 class Signers(Protocol):
@@ -55,10 +55,14 @@ class KeystoneSigners:
     def __init__(self, tokens: SignedTokens, ec2_expiry_s: float = 300) -> None:
         self._tokens, self._expiry_s = tokens, ec2_expiry_s
 
+    def check(self) -> None:
+        """errors.service.Unavailable and others when Keystone does not answer."""
+        self._tokens.check()
+
     def ec2(self, request: SignedRequest, now: float) -> dict[str, Json]:
         """As of Signers. SignatureRefused (UNKNOWN) also for a digest that Keystone does not know."""
         signature = fresh_ec2_signature(request, now, self._expiry_s)
-        if signature.digest != DIGESTS[signature.version]:
+        if (signature.version, signature.digest) not in CHECKED:
             raise SignatureRefused(SignatureFault.UNKNOWN, "SignatureMethod")
         found = _asked(self._tokens.of_ec2, keystone.ec2tokens_body(request, signature))
         if found is None:
@@ -85,7 +89,7 @@ def _asked(ask: Callable[[Mapping[str, object]], SignedToken], body: Mapping[str
         raise errors.api.SignaturesAway from error
     except errors.NovaError as error:
         LOG.error("Keystone checks no signature for us: %s", error.message)
-        raise errors.api.IdentityRefuses(reason=error.message) from error
+        raise errors.api.IdentityRefuses from error
 
 
 def context_fields(found: SignedToken) -> dict[str, Json]:
@@ -97,7 +101,8 @@ def context_fields(found: SignedToken) -> dict[str, Json]:
                 "project_domain_id": project["domain"]["id"], "domain_id": None, "system_scope": None,
                 "roles": tuple(role["name"] for role in roles), "token": found.token}
     except (LookupError, TypeError) as error:
-        raise errors.api.IdentityRefuses(reason=f"its token lacks {error}") from None
+        LOG.error("Keystone's answer to a question about a signature is no token of a project: it lacks %s", error)
+        raise errors.api.IdentityRefuses from None
 
 
 class NoAuthSigners:

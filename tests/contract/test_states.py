@@ -35,8 +35,9 @@ OPERATIONS = {
         "resize", "migrate", "confirmResize", "revertResize")},
 }
 #: The contract says nothing of when a server may be created: it is not there before. Volumes grow by themselves,
-#: and Cinder has snapshots of them made.
-WITHOUT_OPERATION = {"create", "extend_volume", "stop_deleted", "snapshot_volume", "merge_volume_snapshot"}
+#: and Cinder has snapshots of them made. EC2 alone stops a server for its image.
+WITHOUT_OPERATION = {"create", "extend_volume", "stop_deleted", "snapshot_volume", "merge_volume_snapshot",
+                     "create_image_stopped"}
 #: What the reference does without showing it: its users see why their server is busy for a moment.
 SHOWN_BY_US_ALONE = {"snapshot_volume", "merge_volume_snapshot"}
 

@@ -95,6 +95,10 @@ ABOUT: dict[str, tuple[str, ...]] = {
                      "while it does not run. It runs as root. Where networks are Neutron's it is not needed.",
                      _HOSTS_BUS),
     "nova-novncproxy": _PROXY,
+    "nova-objectstore": ("It is a small S3 on files, for image bundles and other objects of projects. It listens on "
+                         "port 3333. Keystone checks signatures for it. It runs on one host, which has the objects "
+                         "(`[DEFAULT]buckets_path`). It makes images of bundles: for that it asks nova-cert over the "
+                         "broker, and needs credentials for Glance.", _BUS),
     "nova-placement-api": ("It listens on port 8778. Servers come and go without it: it is for people and programs "
                            "that look at what hosts have and who holds it.", _BUS),
     "nova-policy": ("It reads the defaults of the access rules from the code, and changes to them from "
@@ -126,6 +130,7 @@ SEE: dict[str, tuple[str, ...]] = {
     "nova-manage": ("nova-conductor", "nova-policy", "nova-status"),
     "nova-network": ("nova-api-metadata", "nova-conductor", "nova-dhcpbridge", "nova-manage"),
     "nova-novncproxy": _CONSOLES,
+    "nova-objectstore": ("nova-api", "nova-manage"),
     "nova-placement-api": ("nova-api", "nova-conductor", "nova-manage"),
     "nova-policy": ("nova-api", "nova-manage"),
     "nova-scheduler": ("nova-compute", "nova-conductor", "nova-manage"),

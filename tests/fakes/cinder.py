@@ -96,6 +96,7 @@ class FakeCinder:
         self.page = 1000  # things on a page
         self.instead: tuple[Any, ...] = ()  # what answers every request in its place: (body,)
         self.takes_s = 0.0
+        self.filters_nothing = False  # lists are whole, whatever they are asked for
         self.fails_to_make = False  # what is made ends in ``error``
         self.service_tokens: set[str] | None = None
         self.uses: Callable[[str, str], bool] = lambda server, attachment: True

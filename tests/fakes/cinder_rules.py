@@ -295,7 +295,11 @@ class Rules:
 
     def _page(self, asked: Asked, noun: str, shown: Callable[[Asked, dict[str, Any]], dict[str, Any]]
               ) -> dict[str, Any]:
-        found = list(self.fake.of_project(getattr(self.shelf, noun), asked.home))
+        found = list(reversed(getattr(self.shelf, noun).values())) if (
+            asked.project is None and asked.query.get("all_tenants") == "1"
+        ) else list(self.fake.of_project(getattr(self.shelf, noun), asked.home))
+        if not self.fake.filters_nothing:
+            found = [one for one in found if asked.query.get("name", one["name"]) == one["name"]]
         begin = int(asked.query.get("offset", 0))
         if "marker" in asked.query:
             begin += [one["id"] for one in found].index(asked.query["marker"]) + 1

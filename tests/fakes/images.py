@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from nova import context, errors
+from nova.clients.glance import BASE_KEYS
 from nova.model.base import utcnow
 from nova.model.image_tickets import ImageTicket
 from nova.model.images import Image, ImageQuery, NewImage
@@ -81,8 +82,9 @@ class FakeImages:
             image = self.show(image_id, as_user)
             if image.status == "active" and {"disk_format", "container_format"} & fields.keys():
                 raise errors.Forbidden("Attribute 'disk_format' cannot be replaced of an active image.")
-            self.images[image_id] = msgspec.structs.replace(image, **{MEMBERS.get(name, name): value
-                                                                      for name, value in fields.items()})
+            own = {MEMBERS.get(name, name): value for name, value in fields.items() if name in BASE_KEYS}
+            custom = {name: value for name, value in fields.items() if name not in BASE_KEYS}
+            self.images[image_id] = msgspec.structs.replace(image, **own, properties={**image.properties, **custom})
             return self.images[image_id]
 
     def delete(self, image_id: str, as_user: bool = False) -> None:

@@ -56,7 +56,8 @@ def deleted_servers(count: int, at: datetime.datetime = OLD) -> tuple[Rows, Rows
         "user_id": "joe", "address": address, "expires_at": 1, "created_at": at} for uuid in uuids]
     ledger = [{"server_uuid": uuid, "project_id": f"p{number % 20}", "user_id": "joe", "vcpus": 1, "memory_mb": 512,
                "closed": True, "created_at": at, "closed_at": at} for number, uuid in enumerate(uuids)]
-    return left, {api.ledger: ledger}
+    named = [{"kind": "instance", "external_id": uuid, "created_at": at} for uuid in uuids]
+    return left, {api.ledger: ledger, api.ec2_ids: named}
 
 
 def write(database: Database, rows: Mapping[sa.Table, Sequence[Mapping[str, object]]]) -> None:

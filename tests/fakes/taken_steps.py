@@ -6,9 +6,9 @@ from nova.conductor.actions.rebuild_root import REIMAGE
 from nova.conductor.engine.workflow import Step, Workflow
 from nova.conductor.steps.volumes import VolumeStep
 
-#: Workflows about volumes: tests/unit/conductor/actions/test_volumes.py has their matrices.
+#: Workflows about volumes: tests/unit/conductor/actions/test_volumes.py and test_stopped_images.py have their matrices.
 OF_VOLUMES = frozenset({"attach_volume", "detach_volume", "extend_volume", "swap_volume", "snapshot_volume",
-                        "merge_volume_snapshot"})
+                        "merge_volume_snapshot", "create_image_stopped"})
 
 
 def without_volumes(workflow: Workflow) -> list[Step]:

@@ -64,6 +64,7 @@ class FakeVolumes:
         self.calls: list[tuple[str, str]] = []
         self.moves: dict[str, str] = {}  # volumes that were moved -> how that ended
         self.being_made = AVAILABLE  # the status of what is made
+        self.being_snapshot = AVAILABLE  # the status of snapshots that are made
         self.being_reimaged = ""  # the status of what an image is written over
         self.kind = "fake"  # what connections are of
         self._lock = threading.RLock()
@@ -106,6 +107,8 @@ class FakeVolumes:
         def work() -> None:
             if self._volume(volume_id).status not in (AVAILABLE, "error", "creating"):
                 raise errors.Invalid(f"volume {volume_id} is {self.status(volume_id)}")
+            if any(one.volume_id == volume_id for one in self.snapshots.values()):
+                raise errors.volume.Refused(reason=f"volume {volume_id} has snapshots")
             del self.volumes[volume_id]
         self._done("delete", volume_id, work)
 
@@ -157,9 +160,14 @@ class FakeVolumes:
     def list_snapshots(self, query: VolumeQuery, as_user: bool = False) -> tuple[VolumeSnapshot, ...]:
         return self._done("list_snapshots", "", lambda: tuple(self.snapshots.values())[query.offset:][:query.limit])
 
+    def find_snapshots(self, name: str) -> tuple[VolumeSnapshot, ...]:
+        return self._done("find_snapshots", name, lambda: tuple(
+            one for one in self.snapshots.values() if one.name == name))
+
     def create_snapshot(self, new: NewVolumeSnapshot, as_user: bool = False) -> VolumeSnapshot:
         def work() -> VolumeSnapshot:
             made = VolumeSnapshot(id=str(uuid.uuid4()), volume_id=new.volume_id, name=new.name,
+                                  description=new.description, status=self.being_snapshot,
                                   size_gb=self._volume(new.volume_id).size_gb)
             self.snapshots[made.id] = made
             return made

@@ -12,19 +12,21 @@ import sqlalchemy as sa
 from nova import errors
 from nova.conductor.engine import volume_cleanups
 from nova.db.models import cell as tables
-from nova.model.volumes import AVAILABLE, BLANK, IN_USE, RESERVED, AttachVolume, BlockDevice
+from nova.model.server_orders import CreateImage
+from nova.model.volumes import AVAILABLE, BLANK, IN_USE, RESERVED, AttachVolume, BlockDevice, snapshot_name
 from tests.fakes.volumes import FakeVolumes
 from tests.fakes.walking_networks import WalkingNetworks
 
 VOLUMES = 8
 #: Calls that work on something; and those that only look.
 CALLS = ("reserve", "attach", "connect", "complete", "delete_attachment", "begin_detaching", "roll_detaching", "create",
-         "delete", "get", "list_attachments", "get_attachment", "reimage")
+         "delete", "get", "list_attachments", "get_attachment", "reimage", "create_snapshot", "find_snapshots",
+         "get_snapshot", "delete_snapshot")
 ROUNDS = 5  # of the periodic job, which does what is due in turns
 
 
 class WalkingVolumes(WalkingNetworks):
-    weights = {"attach_volume": 6, "detach_volume": 5}
+    weights = {"attach_volume": 6, "detach_volume": 5, "create_image_stopped": 5}
     recorded = frozenset({"attach_volume", "detach_volume"})
     faults = ("volumes", "volumes", "volumes")
     meanwhile = ("attach_volume", "detach_volume")
@@ -33,7 +35,8 @@ class WalkingVolumes(WalkingNetworks):
         super().__init__(cloud, rng)
         self.service: FakeVolumes = cloud.volume_service
         self.volumes = [self.service.add(bootable=True) for _ in range(VOLUMES)]
-        self.actions = {"attach_volume": self._attach, "detach_volume": self._detach}
+        self.actions = {"attach_volume": self._attach, "detach_volume": self._detach,
+                        "create_image_stopped": self._image}
 
     # -- what is done
 
@@ -54,6 +57,9 @@ class WalkingVolumes(WalkingNetworks):
 
     def _detach(self, uuid: str) -> None:
         self.cloud.control.detach_volume(uuid, self.one_of(self.cloud.server(uuid).volumes or ()).volume_id)
+
+    def _image(self, uuid: str) -> None:
+        self.cloud.control.create_image(CreateImage(uuid=uuid, name="kept", stopped=True))
 
     # -- what goes wrong
 
@@ -86,6 +92,7 @@ class WalkingVolumes(WalkingNetworks):
         yield from self._recorded(live)
         yield from self._statuses(live)
         yield from self._guests(live)
+        yield from self._snapshots()
 
     def _recorded(self, live: list[Any]) -> Iterator[str]:
         """The service has the attachments that records have, and no others; one server has a volume."""
@@ -124,6 +131,13 @@ class WalkingVolumes(WalkingNetworks):
             for volume in should:
                 if self.service.hosts(volume) != [row.host]:
                     yield f"volume {volume} of {row.uuid} on {row.host} may be used by {self.service.hosts(volume)}"
+
+    def _snapshots(self) -> Iterator[str]:
+        """Those that were made for an image of a stopped server are of one that is whole; others it has none."""
+        named = [image.properties.get("block_device_mapping", "") for image in self.cloud.image_service.images.values()
+                 if image.status == "active"]
+        yield from (f"snapshot {one.id} ({one.name}) is of no image" for one in self.service.snapshots.values()
+                    if one.name.startswith(snapshot_name("")) and not any(one.id in mapping for mapping in named))
 
     def left(self) -> Iterator[str]:
         yield from (f"attachment {one}" for one in self.service.attachments)

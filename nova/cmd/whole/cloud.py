@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from nova import concurrency, errors, http_server
 from nova.clients import session
-from nova.cmd import api, console_proxy, imageproxy
+from nova.cmd import api, console_proxy, imageproxy, objectstore
 from nova.cmd.cert import Cert
 from nova.cmd.compute import Compute
 from nova.cmd.conductor import Conductor, databases
@@ -54,6 +54,7 @@ class Doors(NamedTuple):
     metadata: socket.socket
     image_proxy: socket.socket
     consoles: dict[str, socket.socket]
+    s3: socket.socket
 
     def addresses(self, plan: Plan) -> CloudAddresses:
         """As clients reach them: whoever listens everywhere is reached on this machine."""
@@ -65,7 +66,8 @@ class Doors(NamedTuple):
             return f"{scheme}://{host}:{door.getsockname()[1]}" if door else ""
         return CloudAddresses(f"http://{host}:{self.apis.getsockname()[1]}", self.metadata.getsockname()[1],
                               url(kinds.NOVNC.binary, "http"), url(kinds.SERIAL.binary, "ws"),
-                              self.image_proxy.getsockname()[1], plan.networking)
+                              self.image_proxy.getsockname()[1], plan.networking,
+                              f"http://{host}:{self.s3.getsockname()[1]}")
 
 
 def open_doors(plan: Plan) -> Doors:
@@ -74,7 +76,7 @@ def open_doors(plan: Plan) -> Doors:
     if os.path.isdir(kinds.NOVNC.web):
         consoles[kinds.NOVNC.binary] = http_server.bind(plan.listen, plan.console_port)
     return Doors(http_server.bind(plan.listen, plan.port), http_server.bind("127.0.0.1", 0),
-                 http_server.bind("127.0.0.1", 0), consoles)
+                 http_server.bind("127.0.0.1", 0), consoles, http_server.bind(plan.listen, plan.s3_port))
 
 
 class WholeCloud:
@@ -103,6 +105,7 @@ class WholeCloud:
         self._begin(Cert(self.options, 0, prepares=False))
         self._begin(self.events)
         self._begin(imageproxy.ImageProxyDaemon(self.options, self.doors.image_proxy, SeenRequests()))
+        self._begin(objectstore.ObjectStoreDaemon(self.options, self.doors.s3))
         for host in self.hosts.values():
             host.start()
         self._begin(_Apis(self))

@@ -32,13 +32,14 @@ class CloudAddresses(NamedTuple):
     serial: str
     image_proxy_port: int
     networking: str
+    s3: str
 
     @property
     def catalog(self) -> Mapping[str, str]:
         """Service type -> address, as Keystone's catalog has them."""
         network = {"network": f"{self.apis}/network"} if self.networking == NEUTRON else {}
         return {"compute": f"{self.apis}/v2.1", "identity": f"{self.apis}/identity", "image": f"{self.apis}/image",
-                "placement": f"{self.apis}/placement", **network}
+                "placement": f"{self.apis}/placement", "s3": self.s3, **network}
 
 
 def write_conf(plan: Plan, home: Home, addresses: CloudAddresses) -> str:

@@ -15,8 +15,8 @@ from nova.model.servers import ServerMemo, ServerOrder
 from nova.model.states import TaskState, VmState
 
 #: What is not begun by its name alone, but by a call of its own.
-OWN_CALLS = frozenset({"create", "rebuild", "createImage", "createBackup", "rescue", "changePassword", "shelve",
-                       "unshelve", "attach_interface", "detach_interface"})
+OWN_CALLS = frozenset({"create", "rebuild", "createImage", "create_image_stopped", "createBackup", "rescue",
+                       "changePassword", "shelve", "unshelve", "attach_interface", "detach_interface"})
 
 
 def begin_order(deps: Deps, tx: Connection, order: ServerOrder) -> states.Entry:

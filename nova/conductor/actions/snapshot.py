@@ -14,11 +14,11 @@ import msgspec
 
 from nova import context, errors
 from nova.conductor import steps
-from nova.conductor.actions import volume_images
+from nova.conductor.actions import stopped_images, volume_images
 from nova.conductor.engine import quota
 from nova.conductor.engine.begin import begin_on_host, row_of
 from nova.conductor.engine.deps import Deps
-from nova.conductor.engine.operation import Op, Result
+from nova.conductor.engine.operation import Op, Result, Secrets
 from nova.conductor.engine.workflow import Step, Workflow
 from nova.conductor.steps.images import ACTIVE, ImageArguments, discard
 from nova.db import states
@@ -26,7 +26,7 @@ from nova.db.server_row import ServerRow
 from nova.db.types import AnyColumn
 from nova.model.images import Image, ImageQuery, NewImage
 from nova.model.server_orders import CreateBackup, CreateImage
-from nova.model.states import TaskState
+from nova.model.states import TaskState, VmState
 from nova.model.volumes import root_of
 
 SNAPSHOT, BACKUP = "snapshot", "backup"
@@ -49,13 +49,18 @@ class ImagesOfServers:
         quota.TooMany of its metadata; what the image service says."""
         _check_metadata(self.deps, order)
         image_id = str(uuids.uuid4())
-        if root_of((row := row_of(self.deps, order.uuid)).volumes or ()) is not None:
-            volume_images.make(self.deps, row, holding(self.deps, row, _bare(row, order, image_id))["image"])
-            return image_id
 
         def arguments(row: ServerRow) -> ImageArguments:
             return ImageArguments(**holding(self.deps, row, _bare(row, order, image_id)))
-        begin_with_image(self.deps, "createImage", order.uuid, arguments)
+        row = row_of(self.deps, order.uuid)
+        if root_of(row.volumes or ()) is None:
+            begin_with_image(self.deps, "createImage", order.uuid, arguments)
+        elif order.stopped and row.vm_state == VmState.ACTIVE.value:
+            volume_images.check(self.deps, row)
+            begin_with_image(self.deps, "create_image_stopped", order.uuid,
+                             lambda row: stopped_images.of_volumes(row, arguments(row)), stopped_images.as_asker())
+        else:
+            volume_images.make(self.deps, row, holding(self.deps, row, _bare(row, order, image_id))["image"])
         return image_id
 
     def create_backup(self, order: CreateBackup) -> str:
@@ -81,15 +86,16 @@ def _bare(row: ServerRow, order: CreateImage, image_id: str) -> NewImage:
         **order.metadata, **origin_of(row, order.metadata.get("image_type", SNAPSHOT))})
 
 
-def begin_with_image(deps: Deps, action: str, uuid: str, arguments: Callable[[ServerRow], ImageArguments]) -> None:
+def begin_with_image(deps: Deps, action: str, uuid: str, arguments: Callable[[ServerRow], ImageArguments],
+                     secrets: Secrets | None = None) -> None:
     """Begin, and make the image's record as the user. An image service that says no ends the operation at once, and
-    what it says is the answer."""
+    what it says is the answer. ``secrets``: of the operation, in memory alone."""
     entry = deps.cell.transact(lambda tx: begin_on_host(deps, tx, action, uuid, arguments))
     with deps.runner.holding(entry):
         image = msgspec.convert(entry.arguments, ImageArguments).image
         if image is not None:
             _make(deps, entry, image)
-        deps.runner.start([entry], secrets={"image_made": True})
+        deps.runner.start([entry], secrets={**(secrets or {}), "image_made": True})
 
 
 def _make(deps: Deps, entry: states.Entry, image: NewImage) -> None:

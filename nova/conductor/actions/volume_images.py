@@ -21,30 +21,42 @@ from nova.model.volumes import SNAPSHOT, VOLUME, BlockDevice, NewVolumeSnapshot,
 
 LOG = logging.getLogger(__name__)
 
+MAPPING = "block_device_mapping"
 STATES = (VmState.ACTIVE.value, VmState.STOPPED.value, VmState.PAUSED.value, VmState.SUSPENDED.value)
 
 
 def make(deps: Deps, row: ServerRow, image: NewImage) -> None:
     """server.WrongState; volume.SnapshotsFull; errors of the volume service and of the image service."""
-    _check(deps, row)
+    check(deps, row)
     made: list[tuple[BlockDevice, VolumeSnapshot]] = []
     try:
         for device in row.volumes or ():
             name = f"snapshot for {image.name}"[:255]
             new = NewVolumeSnapshot(volume_id=device.volume_id, name=name, force=True)
             made.append((device, deps.volumes.create_snapshot(new, as_user=True)))
-        mapping = json.dumps([_entry(device, snapshot) for device, snapshot in made])
-        properties = {**image.properties, "block_device_mapping": mapping, "bdm_v2": "True",
-                      "root_device_name": row.root_device_name or "/dev/vda"}
-        deps.images.create(msgspec.structs.replace(image, properties=properties, disk_format="raw",
-                                                   container_format="bare", min_disk_gb=0), as_user=True)
+        whole = without_data(row, image)
+        properties = {**whole.properties, MAPPING: mapping(made)}
+        deps.images.create(msgspec.structs.replace(whole, properties=properties), as_user=True)
         deps.images.send(image.id, ())  # of no length: else it would wait for some
     except errors.NovaError:
         _take_back(deps, [snapshot.id for _device, snapshot in made])
         raise
 
 
-def _check(deps: Deps, row: ServerRow) -> None:
+def without_data(row: ServerRow, image: NewImage) -> NewImage:
+    """The image's record, as far as it is known before there are snapshots."""
+    properties = {**image.properties, "bdm_v2": "True", "root_device_name": row.root_device_name or "/dev/vda"}
+    return msgspec.structs.replace(image, properties=properties, disk_format="raw", container_format="bare",
+                                   min_disk_gb=0)
+
+
+def mapping(made: Sequence[tuple[BlockDevice, VolumeSnapshot]]) -> str:
+    """What the image's property MAPPING says: JSON, an entry a device."""
+    return json.dumps([_entry(device, snapshot) for device, snapshot in made])
+
+
+def check(deps: Deps, row: ServerRow) -> None:
+    """server.WrongState; volume.SnapshotsFull; errors of the volume service."""
     for attribute, value, right in (("vm_state", row.vm_state, row.vm_state in STATES),
                                     ("task_state", row.task_state, row.task_state is None)):
         if not right:

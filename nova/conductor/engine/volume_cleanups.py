@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
 from nova import errors
@@ -21,6 +21,7 @@ from nova.db.volumes import (
     ATTACHMENT,
     COMPLETE,
     DETACHING,
+    IMAGE_SNAPSHOTS,
     NOT_REPLACED,
     REPLACED,
     RESERVATION,
@@ -29,7 +30,7 @@ from nova.db.volumes import (
     VOLUME,
     Cleanup,
 )
-from nova.model.volumes import BlockDevice
+from nova.model.volumes import BlockDevice, snapshot_name
 
 LOG = logging.getLogger(__name__)
 
@@ -40,10 +41,10 @@ FIRST_S, LONGEST_S = 30, 3600  # between two tries: as long as it has lasted, wi
 SOON_S, OFTEN_S = 5, 60  # the same of what waits for the server alone
 
 
-def pay_for(deps: Deps, server_uuid: str) -> None:
+def pay_for(deps: Deps, server_uuid: str, kinds: Collection[str] = AT_ONCE) -> None:
     """What is due of a server's attachments and volumes, now. Never raises for the volume service's sake."""
     with deps.cell.reading() as tx:
-        found = [one for one in volumes.of_server(tx, server_uuid) if one.kind in AT_ONCE]
+        found = [one for one in volumes.of_server(tx, server_uuid) if one.kind in kinds]
     pay(deps, found)
 
 
@@ -146,6 +147,22 @@ def end_migration(deps: Deps, volume_id: str, failed: bool) -> None:
             deps.volumes.complete_migration(status.removeprefix(TARGET), volume_id, error=failed)
 
 
+def _delete_snapshots(deps: Deps, one: Cleanup) -> bool:
+    """Of an image that never got whole. While its operation goes forward, they are what it is made of. The image goes
+    first: it can't get whole after that."""
+    with deps.cell.reading() as tx:
+        if operations.under_way(tx, one.server_uuid, {"create_image_stopped"}) == "do":
+            return False
+    with contextlib.suppress(errors.NotFound, errors.Forbidden):  # its owner has protected it
+        if deps.images.show(one.what).status == "active":
+            return True
+        deps.images.delete(one.what)
+    for snapshot in deps.volumes.find_snapshots(snapshot_name(one.what)):
+        with contextlib.suppress(errors.NotFound):
+            deps.volumes.delete_snapshot(snapshot.id)
+    return True
+
+
 def _attach(deps: Deps, one: Cleanup) -> bool:
     return _resume(deps, one, lambda device: "attach_volume")
 
@@ -209,7 +226,7 @@ class Way(NamedTuple):
         return min(self.first_s * 2 ** min(tries, 10), self.longest_s)
 
 
-#: In an order in which they can be done: a volume can be deleted when nobody has it.
+#: In an order in which they can be done: a volume can be deleted when nobody has it, and it has no snapshots.
 WAYS = {
     COMPLETE: Way("complete attachment", _complete), ATTACHMENT: Way("delete attachment", _delete_attachment),
     RESERVATION: Way("say who has volume", _delete_unknown),
@@ -217,4 +234,6 @@ WAYS = {
     TO_DETACH: Way("say how far the detach is of volume", _detach, SOON_S, OFTEN_S),
     DETACHING: Way("take back the detaching of volume", _in_use_again),
     REPLACED: Way("end the migration to volume", _replaced),
-    NOT_REPLACED: Way("give up the migration to volume", _not_replaced), VOLUME: Way("delete volume", _delete_volume)}
+    NOT_REPLACED: Way("give up the migration to volume", _not_replaced),
+    IMAGE_SNAPSHOTS: Way("delete the snapshots for image", _delete_snapshots),
+    VOLUME: Way("delete volume", _delete_volume)}

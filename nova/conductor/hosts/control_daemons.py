@@ -10,6 +10,7 @@ from nova.model.base import HostName, Time
 from nova.model.services import Alive, Heartbeat, Registered, Registration
 from nova.rpc.contracts.cert import CertRPC
 from nova.rpc.contracts.console_auth import ConsoleAuthRPC
+from nova.rpc.contracts.objectstore import ObjectStoreRPC
 from nova.rpc.contracts.scheduler import SchedulerRPC
 from nova.rpc.interface import Contract, parse_version
 
@@ -17,6 +18,7 @@ from nova.rpc.interface import Contract, parse_version
 #: have a door of their own, with proofs.
 SERVED: dict[str, type[Contract] | None] = {
     "nova-scheduler": SchedulerRPC, "nova-consoleauth": ConsoleAuthRPC, "nova-cert": CertRPC,
+    "nova-objectstore": ObjectStoreRPC,
     "nova-osapi_compute": None, "nova-ec2": None, "nova-placement-api": None, "nova-novncproxy": None,
     "nova-spicehtml5proxy": None, "nova-serialproxy": None, "nova-xvpvncproxy": None}
 

@@ -167,7 +167,7 @@ class UploadSnapshots(Step):
         except errors.Overtaken:
             raise
         except errors.NovaError as error:
-            return self._sent_before(deps, op) if _is_whole(deps, op) else error
+            return self._sent_before(deps, op) if is_whole(deps, op) else error
 
     @staticmethod
     def _sent_before(deps: Deps, op: Op) -> Result:
@@ -187,7 +187,7 @@ def _members(image: Image, snapshot: DiskSnapshot) -> Mapping[str, object]:
             "min_disk": max(image.min_disk_gb, least)}
 
 
-def _is_whole(deps: Deps, op: Op) -> bool:
+def is_whole(deps: Deps, op: Op) -> bool:
     """Whether the image has its data all the same: an answer may be lost."""
     try:
         return bool(deps.images.show(image_of(op)).status == ACTIVE)

@@ -263,14 +263,17 @@ class MoveVolumes(VolumeStep):
 
 
 class DropVolumes(VolumeStep):
-    """The server has none any more, and no way back: attachments go, and so do volumes that were to go with it."""
+    """The server has none any more, and no way back: attachments go, and so do volumes that were to go with it, and
+    snapshots for an image that never got whole."""
+
+    uses = (*VolumeStep.uses, "images")
 
     def within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, AnyColumn]:
         return give_back(tx, ops, lambda op, device: device.delete_on_termination or (
             device.made and op.server.launched_at is None))  # made for a server that nobody ever used
 
     def act(self, deps: Deps, op: Op) -> None:
-        volume_cleanups.pay_for(deps, op.uuid)
+        volume_cleanups.pay_for(deps, op.uuid, (*volume_cleanups.AT_ONCE, volumes.IMAGE_SNAPSHOTS))
 
 
 def give_back(tx: Connection, ops: Sequence[Op], goes: Callable[[Op, BlockDevice], bool]) -> Mapping[str, AnyColumn]:

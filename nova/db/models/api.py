@@ -240,7 +240,8 @@ quota_classes = sa.Table(
     sa.Column("resource", text(64), primary_key=True),
     sa.Column("hard_limit", sa.Integer, nullable=False))
 
-#: What EC2 calls things: ``prefix-%08x`` of the row's key. Rows are never deleted, so that no id comes twice.
+#: What EC2 calls things: ``prefix-%08x`` of the row's key, which the database gives once. A server's row goes with its
+#: row of the ledger, long after the server.
 ec2_ids = sa.Table(
     "ec2_ids", metadata,
     sa.Column("id", key(), primary_key=True, autoincrement=True),

@@ -306,12 +306,15 @@ class ImageOfInstance(Ec2Arguments, frozen=True, kw_only=True):
 
 def create_image(req: Ec2Request, args: ImageOfInstance) -> Tree:
     """Of an instance on volumes: snapshots of all of them. It is stopped for that, unless NoReboot, and started again.
-    InvalidParameterValue: it has a disk of its host; IncorrectInstanceState."""
+    InvalidParameterValue: it has a disk of its host; IncorrectInstanceState; OperationNotPermitted: somebody locked
+    it, and it is to be stopped."""
     found = server(req, args.instance_id, SHOW)
     if root_type(found) != "ebs":
         raise invalid("InstanceId", args.instance_id, "The instance does not have a volume attached at root "
                       f"({found.root_device_name}).")
     req.authorize(VOLUME_BACKED, found.project_id, found.user_id)
+    if not args.no_reboot and found.locked and not req.context.is_admin:
+        raise errors.server.Locked(uuid=found.uuid)
     order = NewImageOfServer(uuid=found.uuid, name=args.name, metadata_limited=False, stopped=not args.no_reboot,
                              metadata={"description": args.description} if args.description else {})
     return {"imageId": req.id(MACHINE, req.conductor.create_image(order))}

@@ -418,6 +418,21 @@ def test_lists_when_they_come_in_pages_then_as_asked_and_the_links_host_is_not_f
         assert [snapshots.index(one.id) for one in client.list_snapshots(query, as_user=True)] == expected
 
 
+def test_find_snapshots_then_those_of_exactly_that_name_are_found_whosever_they_are(fake, client):
+    volumes = [fake.add_volume(project=DEMO), fake.add_volume()]
+    named = [fake.add_snapshot(one, name="snapshot for image 7") for one in volumes]
+    fake.add_snapshot(volumes[0], name="snapshot for image 70")
+    fake.page = 1
+    assert sorted(one.id for one in client.find_snapshots("snapshot for image 7")) == sorted(named)
+    assert client.find_snapshots("snapshot for image 8") == ()
+
+
+def test_find_snapshots_when_cinder_does_not_filter_then_others_are_left_out_all_the_same(fake, client):
+    named, _other = (fake.add_snapshot(fake.add_volume(), name=name) for name in ("mine", "another's"))
+    fake.filters_nothing = True
+    assert [one.id for one in client.find_snapshots("mine")] == [named]
+
+
 def test_snapshot_when_made_by_a_host_then_its_status_is_set(fake, client):
     volume = fake.add_volume(size=3)
     client.complete(client.reserve(volume, SERVER).id)

@@ -11,7 +11,8 @@ import io
 import time
 
 import pytest
-from boto.auth import HmacAuthV1Handler
+from boto.auth import HmacAuthV1Handler, S3HmacAuthV4Handler
+from boto.connection import HTTPRequest
 
 from nova.signatures import v4
 from nova.signatures.keystone import s3tokens_bodies
@@ -264,3 +265,14 @@ def test_trailer_when_it_is_signed_then_its_signature_is_checked(is_right: bool)
         return
     with pytest.raises(SignatureRefused, match="trailer-signature"):
         content(body, found)
+
+
+@pytest.mark.parametrize("region", ["RegionOne", "us-east-1"])
+def test_s3_v4_when_boto_2_signed_the_port_twice_then_it_is_signed(region: str) -> None:
+    made = HTTPRequest("GET", "http", "127.0.0.1:3333", 3333, "/bucket/a key", "/bucket/a key", {},
+                       {"User-Agent": "Boto/2.49.0"}, "")
+    S3HmacAuthV4Handler("127.0.0.1", None, PROVIDER, region_name=region, service_name="s3").add_auth(made)
+    request = received("GET", f"http://127.0.0.1:3333{made.path.replace(' ', '%20')}", made.headers)
+    assert verdict(request) is True
+    elsewhere = dataclasses.replace(request, headers={**request.headers, "host": "127.0.0.1:3334"})
+    assert verdict(elsewhere) is False

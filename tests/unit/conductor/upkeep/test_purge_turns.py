@@ -11,10 +11,11 @@ import sqlalchemy as sa
 
 from nova.conductor.engine.deps import Deps
 from nova.conductor.upkeep import periodic, purge
-from nova.db import flavors, old_actions, services, strangers
+from nova.db import ec2_ids, flavors, old_actions, services, strangers
 from nova.db.models import api, cell
 from nova.db.types import later, utc_now
 from nova.model.base import utcnow
+from nova.model.ec2 import IMAGE, INSTANCE
 from nova.model.flavors import NewFlavor
 from nova.model.services import Registration
 from nova.model.strangers import StrangerKind
@@ -76,6 +77,27 @@ def test_purge_when_servers_were_deleted_long_ago_then_nothing_of_them_is_left(c
     assert turn(cloud) == 7 + 7
     assert left(cloud) == kept
     assert turn(cloud) == 0 and left(cloud) == kept
+
+
+def test_purge_when_ec2_named_the_servers_then_their_numbers_never_come_again(cloud, server: str, monkeypatch) -> None:
+    monkeypatch.setattr(purge, "BATCH", 3)
+    bury(cloud, 7)
+    with cloud.api.reading() as tx:
+        gone = {row.external_id: row.id for row in tx.execute(sa.select(api.ec2_ids))}
+    kept = cloud.api.transact(lambda tx: _named(tx, [(INSTANCE, server), (IMAGE, next(iter(gone)))]))
+    turn(cloud)
+    with cloud.api.reading() as tx:
+        assert {row.id for row in tx.execute(sa.select(api.ec2_ids))} == set(kept)  # an image may have any id
+    cloud.write("api", sa.delete(api.ec2_ids))  # of the highest numbers, too
+    [again] = cloud.api.transact(lambda tx: _named(tx, [(INSTANCE, new_uuid())]))
+    assert again > max(*gone.values(), *kept)
+
+
+def _named(tx: Any, things: list[tuple[str, str]]) -> list[int]:
+    """Their numbers, given now."""
+    for kind, one in things:
+        ec2_ids.give(tx, kind, [one])
+    return [ec2_ids.numbers(tx, kind, [one])[one] for kind, one in things]
 
 
 def test_purge_when_the_time_of_a_turn_is_over_then_the_rest_waits_for_the_next(cloud, monkeypatch) -> None:

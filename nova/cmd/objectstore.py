@@ -1,0 +1,156 @@
+"""nova-objectstore: S3 on the files of its host, for who has EC2 credentials in Keystone."""
+
+from __future__ import annotations
+
+import logging
+import socket
+import sys
+from pathlib import Path
+
+from nova import errors
+from nova.cmd import common
+from nova.conf.base import Options
+from nova.model.base import Library
+from nova.monitoring.health import Vitals
+from nova.service import Every
+
+LOG = logging.getLogger(__name__)
+
+BINARY = "nova-objectstore"
+HEAD_S = 30.0  # as nova-api's
+REQUESTS = 256  # that a worker works on at a time: uploads among them
+UPKEEP_S = 3600.0  # how often uploads that nobody ends, and what killed processes left, are looked for
+
+
+def bind(options: Options) -> socket.socket:
+    """The listening socket, made before workers fork. service.CanNotStart names address and options."""
+    from nova import http_server
+    from nova.cmd import api
+
+    address, port = options.s3_listen, options.s3_listen_port
+    if options.s3_believe_all or options.api.auth_strategy == "noauth2":
+        believing = "s3_believe_all" if options.s3_believe_all else "[api]auth_strategy = noauth2"
+        api.check_local(options, believing, "s3_listen", address)
+    try:
+        return http_server.bind(address, port)
+    except OSError as error:
+        raise errors.service.CanNotStart(reason=f"{address}:{port} (s3_listen, s3_listen_port) can not be listened on: "
+                                         f"{error.strerror}") from None
+
+
+def store(options: Options) -> Library:
+    """The ObjectStore. service.CanNotStart: its folder can not be used."""
+    from nova.objectstore.store import ObjectStore, StoreLimits
+
+    try:
+        made = ObjectStore(Path(options.buckets_path), StoreLimits(
+            options.s3_project_bytes, options.s3_project_objects, options.s3_longest_object))
+        made.check()
+        return made
+    except OSError as error:
+        raise errors.service.CanNotStart(reason=f"buckets_path = {options.buckets_path} can not be used: {error}"
+                                         ) from None
+
+
+def signers(options: Options) -> Library:
+    """Who tells whose signature one is; None where nobody is asked. service.CanNotStart."""
+    from nova.web import signers as found
+
+    if options.s3_believe_all:
+        return None
+    try:
+        return found.from_conf(options)
+    except (errors.config.Ec2Url, errors.config.Credentials) as error:
+        raise errors.service.CanNotStart(reason=error.message) from None
+
+
+def application(options: Options, kept: Library, asked: Library) -> Library:
+    """S3 over the store ``kept``, for those whom ``asked`` knows."""
+    from nova.objectstore import identity
+    from nova.objectstore.app import S3Application
+    from nova.web.access_log import AccessLog
+    from nova.web.auth import NOAUTH
+    from nova.web.request_id import RequestId
+
+    believes = options.api.auth_strategy == NOAUTH  # what is signed is not checked, neither are signatures of chunks
+    identify = identity.everybody if asked is None else \
+        identity.SignedIdentity(asked, (lambda *_: True) if believes else None)
+    return RequestId(AccessLog(S3Application(kept, identify), "s3", "nova.objectstore.requests"))
+
+
+class ObjectStoreDaemon:
+    """One worker process, serving the socket that its parent bound. ``upkeep``: it alone of several workers does it,
+    and makes images of bundles."""
+
+    def __init__(self, options: Options, sock: socket.socket, upkeep: bool = True) -> None:
+        from nova import http_server
+        from nova.cmd import api
+        from nova.cmd.bundles import Bundles
+        from nova.objectstore.uploads import MultipartUploads
+        from nova.rpc.buses import has_control_bus
+
+        self.options, self.store, self.signers = options, store(options), signers(options)
+        self.uploads = MultipartUploads(self.store)
+        bounds = http_server.ClientBounds(REQUESTS, options.s3_client_timeout, HEAD_S, options.s3_longest_transfer,
+                                           chunked_bytes=None)
+        self.server = http_server.Server(sock, application(options, self.store, self.signers), bounds,
+                                         api.tls(options.wsgi))
+        self.upkeep = [Every(UPKEEP_S, self.keep, "upkeep of the object store", at_once=True)] if upkeep else []
+        self.bundles = Bundles(options, BINARY, self.store) if upkeep and has_control_bus(options) else None
+        if upkeep and self.bundles is None:
+            LOG.info("[DEFAULT]transport_url is not set: no images are made of bundles")
+
+    def start(self) -> None:
+        """Serve."""
+        self.server.start()
+        for one in self.upkeep:
+            one.start()
+        if self.bundles is not None:
+            self.bundles.start()
+
+    def keep(self) -> None:
+        """Remove what nobody will end."""
+        swept, expired = self.store.sweep(), self.uploads.expire(self.options.s3_upload_expiry)
+        if swept or expired:
+            LOG.info("Unfinished files of processes that were killed: %d; multipart uploads that nobody ended: %d",
+                     swept, expired)
+
+    def vitals(self) -> Vitals:
+        """That files can be made, and that Keystone answers where it is asked; what images of bundles need."""
+        from nova.web.signers import KeystoneSigners
+
+        asked = {"keystone": self.signers.check} if isinstance(self.signers, KeystoneSigners) else {}
+        checks = {"store": self.store.check, **asked}
+        return Vitals(checks) if self.bundles is None else self.bundles.vitals(checks)
+
+    def stop(self, seconds: float) -> None:
+        """Take no more requests; those that run have ``seconds``. A client sends an upload that broke off again."""
+        for one in self.upkeep:
+            one.stop()
+        if self.bundles is not None:
+            self.bundles.stop(seconds)
+        self.server.stop(seconds)
+
+
+def main() -> int:
+    """The program nova-objectstore; its exit code. Native threads: it reads and writes files. Workers share the
+    folder's lock."""
+    from nova import service
+
+    options = common.load(BINARY, common.beside(sys.argv[1:], BINARY))
+    common.begin(options, BINARY, "threads")
+    try:
+        store(options)
+        signers(options)
+        sock = bind(options)
+    except errors.NovaError as error:
+        LOG.error("%s can not start: %s", BINARY, error.message)
+        return 1
+    common.preload(("nova.clients.signed_tokens", "nova.objectstore.app", "nova.objectstore.bundles.service",
+                    "nova.rpc.buses", "nova.http_server"))
+    return service.run(options, BINARY, lambda index: ObjectStoreDaemon(options, sock, index == 0),
+                       options.s3_workers or common.cpus())
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
