@@ -46,7 +46,7 @@ class Ec2Arguments(msgspec.Struct, frozen=True, kw_only=True):
     dry_run: bool = False
 
 
-class Listing(Ec2Arguments, frozen=True, kw_only=True):
+class Ec2Listing(Ec2Arguments, frozen=True, kw_only=True):
     """What every list takes. ``max_results``: of a page; ``next_token``: where the page before ended."""
 
     filter: tuple[AskedFilter, ...] = ()

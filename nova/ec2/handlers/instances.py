@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from nova import errors
 from nova.ec2 import lists
 from nova.ec2.faults import Ec2Error, absent, invalid, unsupported
-from nova.ec2.parameters import Ec2Arguments, Listing
+from nova.ec2.parameters import Ec2Arguments, Ec2Listing
 from nova.ec2.request import Ec2Request
 from nova.ec2.views import instances as views
 from nova.ec2.xml import Tree
@@ -38,7 +38,7 @@ FILTERS: lists.FilterPaths = {
     "group-name": "reservation.groupSet.groupName", "group-id": "reservation.groupSet.groupId"}
 
 
-class DescribeInstances(Listing, frozen=True, kw_only=True):
+class DescribeInstances(Ec2Listing, frozen=True, kw_only=True):
     instance_id: tuple[str, ...] = ()
 
 
@@ -154,7 +154,7 @@ def server(req: Ec2Request, shown: str, rule: str) -> ServerDetail:
 # -- status
 
 
-class DescribeInstanceStatus(Listing, frozen=True, kw_only=True):
+class DescribeInstanceStatus(Ec2Listing, frozen=True, kw_only=True):
     instance_id: tuple[str, ...] = ()
     include_all_instances: bool = False
 

@@ -10,7 +10,7 @@ from nova import concurrency, errors
 from nova.ec2 import lists
 from nova.ec2.faults import Ec2Error, absent, unsupported
 from nova.ec2.handlers.run_instances import TagSpecification
-from nova.ec2.parameters import Ec2Arguments, Listing
+from nova.ec2.parameters import Ec2Arguments, Ec2Listing
 from nova.ec2.request import Ec2Request
 from nova.ec2.xml import Tree
 from nova.model.ec2 import KEY_PAIR, ec2_id
@@ -23,7 +23,7 @@ LONGEST_NAME = 255
 FILTERS: lists.FilterPaths = {"key-name": "keyName", "fingerprint": "keyFingerprint", "key-pair-id": "keyPairId"}
 
 
-class DescribeKeyPairs(Listing, frozen=True, kw_only=True):
+class DescribeKeyPairs(Ec2Listing, frozen=True, kw_only=True):
     key_name: tuple[str, ...] = ()
     key_pair_id: tuple[str, ...] = ()
     include_public_key: bool = False

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from nova.ec2 import lists
 from nova.ec2.faults import absent
-from nova.ec2.parameters import Listing
+from nova.ec2.parameters import Ec2Listing
 from nova.ec2.request import Ec2Request
 from nova.ec2.xml import Tree
 from nova.model.base import Scope
@@ -17,7 +17,7 @@ SUBNET_FILTERS: lists.FilterPaths = {"subnet-id": "subnetId", "state": "state", 
                                      "cidr": "cidrBlock", "vpc-id": "vpcId"}
 
 
-class DescribeVpcs(Listing, frozen=True, kw_only=True):
+class DescribeVpcs(Ec2Listing, frozen=True, kw_only=True):
     vpc_id: tuple[str, ...] = ()
 
 
@@ -28,7 +28,7 @@ def describe_vpcs(req: Ec2Request, args: DescribeVpcs) -> Tree:
     return {"vpcSet": ()}
 
 
-class DescribeSubnets(Listing, frozen=True, kw_only=True):
+class DescribeSubnets(Ec2Listing, frozen=True, kw_only=True):
     subnet_id: tuple[str, ...] = ()
 
 
@@ -46,7 +46,7 @@ def describe_subnets(req: Ec2Request, args: DescribeSubnets) -> Tree:
     return {"subnetSet": page.items, "nextToken": page.next_token}
 
 
-class DescribeNetworkInterfaces(Listing, frozen=True, kw_only=True):
+class DescribeNetworkInterfaces(Ec2Listing, frozen=True, kw_only=True):
     network_interface_id: tuple[str, ...] = ()
 
 

@@ -12,7 +12,7 @@ from nova import errors
 from nova.ec2 import lists
 from nova.ec2.faults import Ec2Error, absent, invalid, missing, unsupported
 from nova.ec2.handlers.run_instances import TagSpecification
-from nova.ec2.parameters import Ec2Arguments, Listing
+from nova.ec2.parameters import Ec2Arguments, Ec2Listing
 from nova.ec2.request import Ec2Request
 from nova.ec2.xml import Tree
 from nova.model import security_rules
@@ -47,7 +47,7 @@ FILTERS: lists.FilterPaths = {
     "ip-permission.group-id": "ipPermissions.groups.groupId", "vpc-id": "vpcId"}
 
 
-class DescribeSecurityGroups(Listing, frozen=True, kw_only=True):
+class DescribeSecurityGroups(Ec2Listing, frozen=True, kw_only=True):
     group_name: tuple[str, ...] = ()
     group_id: tuple[str, ...] = ()
 
@@ -344,7 +344,7 @@ def _checked(protocol: str | None, first: int | None, last: int | None, cidr: st
 # -- rules by themselves
 
 
-class DescribeSecurityGroupRules(Listing, frozen=True, kw_only=True):
+class DescribeSecurityGroupRules(Ec2Listing, frozen=True, kw_only=True):
     security_group_rule_id: tuple[str, ...] = ()
 
 

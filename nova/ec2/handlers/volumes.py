@@ -11,7 +11,7 @@ from nova.ec2 import lists
 from nova.ec2.faults import Ec2Error, absent, invalid, missing, unsupported
 from nova.ec2.handlers.instances import target
 from nova.ec2.handlers.run_instances import TagSpecification
-from nova.ec2.parameters import Ec2Arguments, Listing
+from nova.ec2.parameters import Ec2Arguments, Ec2Listing
 from nova.ec2.request import Ec2Request
 from nova.ec2.xml import Tree
 from nova.model.base import utcnow
@@ -48,7 +48,7 @@ SNAPSHOT_FILTERS: lists.FilterPaths = {
     "description": "description", "start-time": "startTime", "volume-size": "volumeSize", "progress": "progress"}
 
 
-class DescribeVolumes(Listing, frozen=True, kw_only=True):
+class DescribeVolumes(Ec2Listing, frozen=True, kw_only=True):
     volume_id: tuple[str, ...] = ()
 
 
@@ -207,7 +207,7 @@ def detach_volume(req: Ec2Request, args: DetachVolumeFrom) -> Tree:
 # -- snapshots
 
 
-class DescribeSnapshots(Listing, frozen=True, kw_only=True):
+class DescribeSnapshots(Ec2Listing, frozen=True, kw_only=True):
     snapshot_id: tuple[str, ...] = ()
     owner: tuple[str, ...] = ()
     restorable_by: tuple[str, ...] = ()

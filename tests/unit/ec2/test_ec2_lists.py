@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from nova.ec2 import lists
 from nova.ec2.faults import Ec2Error
-from nova.ec2.parameters import AskedFilter, Listing
+from nova.ec2.parameters import AskedFilter, Ec2Listing
 
 PATHS = {"name": "name", "state": "state.name", "volume-id": "devices.ebs.volumeId", "is-public": "isPublic"}
 ITEM = {"name": "web", "state": {"name": "running"}, "isPublic": True, "devices": [
@@ -96,7 +96,7 @@ ITEMS = [{"id": f"i-{number}"} for number in range(7)]
 
 
 def paged(**asked: object) -> lists.Listed:
-    return lists.chosen(ITEMS, Listing(**asked), {}, "id")  # type: ignore[arg-type]
+    return lists.chosen(ITEMS, Ec2Listing(**asked), {}, "id")  # type: ignore[arg-type]
 
 
 @given(size=st.integers(1, 9))
@@ -132,8 +132,8 @@ def test_token_when_it_is_none_of_ours_then_it_is_refused_or_goes_on(token: str)
 
 
 def test_ids_when_a_size_is_said_too_then_both_are_refused() -> None:
-    lists.check_not_both(("a",), Listing(), "Id")
-    lists.check_not_both((), Listing(max_results=5), "Id")
+    lists.check_not_both(("a",), Ec2Listing(), "Id")
+    lists.check_not_both((), Ec2Listing(max_results=5), "Id")
     with pytest.raises(Ec2Error) as raised:
-        lists.check_not_both(("a",), Listing(max_results=5), "Id")
+        lists.check_not_both(("a",), Ec2Listing(max_results=5), "Id")
     assert raised.value.aws_code == "InvalidParameterCombination"
