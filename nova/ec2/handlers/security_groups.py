@@ -246,16 +246,19 @@ class Traffic(NamedTuple):
 
 
 def authorize_security_group_ingress(req: Ec2Request, args: RuleChange) -> Tree:
-    """All that is asked for, or nothing where any of it is there already. InvalidPermission.Duplicate;
-    InvalidParameterValue, MissingParameter; InvalidGroup.NotFound; SecurityGroupLimitExceeded."""
+    """All that is asked for, or nothing where any of it is there already; of all traffic, what is missing.
+    InvalidPermission.Duplicate; InvalidParameterValue, MissingParameter; InvalidGroup.NotFound;
+    SecurityGroupLimitExceeded."""
     group = _named(req, args.group_name, args.group_id)
     wanted, known = _wanted(req, args), {_traffic(rule) for rule in group.rules}
-    for one in wanted:
-        if one in known:
-            raise Ec2Error("InvalidPermission.Duplicate", f"This rule is in group {group.name} already: {one.words}")
+    for together in wanted:
+        if known.issuperset(together):
+            raise Ec2Error("InvalidPermission.Duplicate",
+                           f"This rule is in group {group.name} already: {together[0].words}")
     scope = Scope(project_id=req.project_id)
+    missing_ones = dict.fromkeys(one for together in wanted for one in together if one not in known)
     made = [req.conductor.create_security_rule(NewSecurityRule(group_id=group.id, **one._asdict()), scope)
-            for one in wanted]
+            for one in missing_ones]
     return {"return": True} if req.is_old else {
         "return": True, "securityGroupRuleSet": _rules(req, {rule.id: group for rule in made}, made)}
 
@@ -273,7 +276,7 @@ def revoke_security_group_ingress(req: Ec2Request, args: RuleChange) -> Tree:
     else:
         by_traffic = {_traffic(rule): rule for rule in group.rules}
         doomed = []
-        for one in _wanted(req, args):
+        for one in dict.fromkeys(one for together in _wanted(req, args) for one in together):
             if one not in by_traffic:
                 raise Ec2Error("InvalidPermission.NotFound", f"Group {group.name} has no such rule: {one.words}")
             doomed.append(by_traffic[one])
@@ -291,12 +294,14 @@ def _traffic(rule: SecurityRule) -> Traffic:
                    rule.source_id)
 
 
-def _wanted(req: Ec2Request, args: RuleChange) -> list[Traffic]:
-    """What is asked for, in either form, in the order in which it stands. MissingParameter: nothing is."""
-    found = [one for permission in args.ip_permissions or _single(args) for one in _traffics(req, permission)]
+def _wanted(req: Ec2Request, args: RuleChange) -> Sequence[Sequence[Traffic]]:
+    """What is asked for, in either form, in the order in which it stands: rules that are one to the client together.
+    MissingParameter: nothing is."""
+    found = [together for permission in args.ip_permissions or _single(args)
+             for together in _traffics(req, permission)]
     if not found:
         raise missing("IpPermissions")
-    return list(dict.fromkeys(found))
+    return found
 
 
 def _single(args: RuleChange) -> tuple[IpPermission, ...]:
@@ -312,7 +317,7 @@ def _single(args: RuleChange) -> tuple[IpPermission, ...]:
                          ip_ranges=ranges, groups=sources),)
 
 
-def _traffics(req: Ec2Request, permission: IpPermission) -> Iterator[Traffic]:
+def _traffics(req: Ec2Request, permission: IpPermission) -> Iterator[Sequence[Traffic]]:
     ranges = [*(one.cidr_ip for one in permission.ip_ranges), *(one.cidr_ipv6 for one in permission.ipv6_ranges)]
     sources = [_named(req, one.group_name, one.group_id, one.user_id).id for one in permission.groups]
     if not ranges and not sources:
@@ -323,12 +328,12 @@ def _traffics(req: Ec2Request, permission: IpPermission) -> Iterator[Traffic]:
     for cidr in ranges:
         whole = [("icmpv6" if ":" in cidr and one[0] == "icmp" else one[0], one[1], one[2]) for one in WHOLE]
         said = [(PROTOCOLS[word], permission.from_port, permission.to_port)] if word != ANY else whole
-        yield from (_checked(protocol, first, last, cidr, None) for protocol, first, last in said)
+        yield [_checked(protocol, first, last, cidr, None) for protocol, first, last in said]
     for source in sources:
         if word == ANY:
-            yield _checked(None, None, None, None, source)
+            yield [_checked(None, None, None, None, source)]
         else:
-            yield _checked(PROTOCOLS[word], permission.from_port, permission.to_port, None, source)
+            yield [_checked(PROTOCOLS[word], permission.from_port, permission.to_port, None, source)]
 
 
 def _checked(protocol: str | None, first: int | None, last: int | None, cidr: str | None, source: str | None

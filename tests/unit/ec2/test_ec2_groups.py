@@ -85,6 +85,16 @@ def test_rules_when_one_of_many_is_there_then_none_is_made(client: Ec2Client) ->
     assert revoke(client, more).code == "InvalidPermission.NotFound" and len(rules(client)) == 1
 
 
+def test_all_traffic_when_part_of_it_is_let_in_then_the_rest_is_made(client: Ec2Client) -> None:
+    authorize(client, {"IpProtocol": "icmp", "FromPort": -1, "ToPort": -1, "CidrIp": "10.0.0.0/8"})
+    everything = {"IpProtocol": "-1", "CidrIp": "10.0.0.0/8"}
+    made = authorize(client, everything)
+    assert made.texts("securityGroupRuleSet/item/ipProtocol") == ["tcp", "udp"]
+    assert rules(client) == {(*one, "10.0.0.0/8") for one in ALL_TODAY}
+    assert authorize(client, everything).code == "InvalidPermission.Duplicate"
+    assert revoke(client, everything).status == 200 and rules(client) == set()
+
+
 def test_rules_when_a_request_has_one_twice_then_it_is_made_once(client: Ec2Client) -> None:
     assert authorize(client, {**WEB, f"{PERMISSION}.IpRanges.2.CidrIp": "10.1.2.3/8"}).status == 200
     assert len(rules(client)) == 1
