@@ -95,6 +95,7 @@ CODES: dict[str, Ec2Fault] = {
     "server.wrong_state": Ec2Fault(400, "IncorrectInstanceState"),
     "server.no_host": Ec2Fault(400, "IncorrectInstanceState"),
     "server.no_guest": Ec2Fault(400, "IncorrectInstanceState"),
+    "guest.not_found": Ec2Fault(400, "IncorrectInstanceState"),
     "server.going": Ec2Fault(400, "IncorrectInstanceState"),
     "server.locked": Ec2Fault(400, "OperationNotPermitted"),
     "server.locked_meanwhile": Ec2Fault(400, "OperationNotPermitted"),
