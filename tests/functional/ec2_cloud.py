@@ -126,6 +126,13 @@ class Amazon:
                             config=Config(retries={"max_attempts": 0}), **{
                                 "aws_access_key_id": own.access, "aws_secret_access_key": own.secret, **keys})
 
+    @functools.cached_property
+    def objects(self) -> Any:
+        """boto3's resource, as demo."""
+        own = self.keys()
+        return boto3.resource("ec2", endpoint_url=self.endpoint, region_name=REGION, aws_access_key_id=own.access,
+                              aws_secret_access_key=own.secret)
+
     def boto2(self, version: str | None = None, user: str = "demo", v2: bool = False) -> EC2Connection:
         """``version``: of the API, 2014-10-01 if not said. ``v2``: signed as before 2012."""
         own = self.keys(user)

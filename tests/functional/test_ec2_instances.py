@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 
 import pytest
+import requests
 from botocore.exceptions import ClientError
 from libcloud.compute.base import NodeSize
 
@@ -52,6 +53,7 @@ def test_instance_when_boto_2_runs_it_then_its_own_objects_follow_it(amazon: Ama
     ec2 = amazon.boto2(v2=v2)
     reservation = ec2.run_instances(amazon.image, instance_type="m1.tiny", key_name=None)
     one = reservation.instances[0]
+    assert amazon.wire.last.params.get("SignatureVersion") == ("2" if v2 else None)
     wait_until("it runs", lambda: one.update() == "running", 20, 0.1)
     assert one.private_ip_address.startswith("10.") and one.groups[0].name == "default"
     one.stop()
@@ -158,3 +160,24 @@ def test_paginator_when_pages_are_small_then_every_instance_comes_once(amazon: A
                        "--query", "Reservations[].Instances[].InstanceId")
     assert sorted(found) == sorted(ids)
     amazon.ec2.terminate_instances(InstanceIds=ids)
+
+
+@judges("DescribeRegions")
+def test_presigned_url_when_boto3_makes_it_for_a_get_then_anybody_may_use_it(amazon: Amazon) -> None:
+    url = amazon.ec2.generate_presigned_url("describe_regions", HttpMethod="GET")
+    assert requests.get(url, timeout=30).status_code == 200
+    assert requests.get(url.replace("DescribeRegions", "DescribeImages"), timeout=30).status_code == 401
+
+
+@judges("RunInstances", "DescribeInstances", "CreateTags", "DescribeInstanceAttribute", "TerminateInstances")
+def test_resource_when_boto3_s_objects_are_used_then_they_follow_the_instance(amazon: Amazon) -> None:
+    made = amazon.objects.create_instances(ImageId=amazon.image, InstanceType="m1.tiny", MinCount=1, MaxCount=1)[0]
+    amazon.wait("instance_running", InstanceIds=[made.id])
+    made.reload()
+    assert made.state["Name"] == "running" and made.private_ip_address and made.image.id == amazon.image
+    made.create_tags(Tags=[{"Key": "Name", "Value": "an object"}])
+    running = [{"Name": "instance-state-name", "Values": ["running"]}]
+    assert "an object" in [tag["Value"] for one in amazon.objects.instances.filter(Filters=running) if one.id == made.id
+                           for tag in one.tags]
+    assert made.describe_attribute(Attribute="instanceType")["InstanceType"] == {"Value": "m1.tiny"}
+    made.terminate()

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import types
+
 import pytest
 from boto.exception import EC2ResponseError
 from botocore.exceptions import ClientError
+from libcloud.common.exceptions import BaseHTTPError
+from libcloud.compute.drivers.ec2 import ExEC2AvailabilityZone
 
 from tests.functional.backends import wait_until
 from tests.functional.ec2_cloud import Amazon, judges
@@ -129,3 +133,24 @@ def test_instance_when_run_on_volumes_then_they_go_with_it_unless_kept(amazon: A
     amazon.wait("instance_terminated", InstanceIds=ids)
     amazon.wait("volume_available", VolumeIds=[found[1]["Ebs"]["VolumeId"]])
     amazon.wait("volume_deleted", VolumeIds=[found[0]["Ebs"]["VolumeId"]])
+
+
+@judges("CreateVolume", "AttachVolume", "DetachVolume", "CreateSnapshot", "DeleteSnapshot", "DeleteVolume")
+def test_volume_when_libcloud_attaches_it_then_its_snapshots_come_and_go(amazon: Amazon) -> None:
+    driver, id = amazon.libcloud(), amazon.run()[0]
+    zone = types.SimpleNamespace(availability_zone=ExEC2AvailabilityZone("nova", "available", "nova"))
+    before = {one.id for one in driver.list_volumes()}
+    with pytest.raises(BaseHTTPError, match="Only instances have tags here"):
+        driver.create_volume(1, "of libcloud", location=zone)  # its name is a tag, in a request of its own
+    volume = next(one for one in driver.list_volumes() if one.id not in before)
+    amazon.wait("volume_available", VolumeIds=[volume.id])
+    node = next(one for one in driver.list_nodes() if one.id == id)
+    assert driver.attach_volume(node, volume, "/dev/vdb")
+    amazon.wait("volume_in_use", VolumeIds=[volume.id])
+    _settled(amazon, volume.id, 1)
+    assert [one.id for one in driver.list_volumes(node)] == [volume.id] and driver.detach_volume(volume)
+    amazon.wait("volume_available", VolumeIds=[volume.id])
+    snapshot = driver.create_volume_snapshot(volume)
+    assert [one.id for one in driver.list_volume_snapshots(volume)] == [snapshot.id]
+    assert driver.destroy_volume_snapshot(snapshot) and driver.destroy_volume(volume)
+    driver.destroy_node(node)
