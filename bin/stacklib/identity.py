@@ -29,6 +29,7 @@ SERVICES = {
 }
 NEUTRON_SERVICES = {"network": ("neutron", "neutron", "")}
 CINDER_SERVICES = {"volumev3": ("cinder", "cinder", "/v3/$(project_id)s")}
+SANDBOX_SERVICES = {"s3": ("nova-objectstore", "objectstore", "")}
 INTERFACES = ("public", "internal", "admin")
 
 
@@ -39,7 +40,8 @@ def users(layout: Layout) -> dict[str, tuple[tuple[str, str], ...]]:
 
 def services(layout: Layout) -> dict[str, tuple[str, str, str]]:
     choices = layout.choices
-    return SERVICES | (NEUTRON_SERVICES if choices.neutron else {}) | (CINDER_SERVICES if choices.volumes else {})
+    found = SERVICES | (NEUTRON_SERVICES if choices.neutron else {}) | (CINDER_SERVICES if choices.volumes else {})
+    return found | (SANDBOX_SERVICES if choices.sandbox else {})
 
 
 def fingerprint(layout: Layout) -> str:

@@ -36,6 +36,7 @@ PORTS = {
     "ceph-v1": 6789,
     "glance": 9292,
     "imageproxy": 9293,
+    "objectstore": 3333,
     "neutron": 9696,
     "mariadb": 3307,
     "postgresql": 5433,

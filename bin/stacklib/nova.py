@@ -40,6 +40,7 @@ CONTROL = (
     Program("nova-api", tier=CLOUD + 2),
     Program("nova-placement-api", tier=CLOUD + 2),
 )
+OBJECT_STORE = Program("nova-objectstore", tier=CLOUD + 2)
 CONSOLE_AUTH = Program("nova-consoleauth", proxy=True, tier=CLOUD + 1)
 APIS = ("nova-placement-api", "nova-api")
 COMPUTE = Program("nova-compute", user=None, tier=CLOUD + 1)
@@ -154,7 +155,15 @@ def conductors(stack: Stack) -> list[Daemon]:
 def control_daemons(stack: Stack) -> list[Daemon]:
     proxies = (Program(f"nova-{name}", proxy=True, tier=CLOUD + 2) for name in novaconf.proxies(stack.layout))
     absent = {"nova-network"} if stack.layout.choices.neutron else set()
-    return _controllers(stack, (*(one for one in CONTROL if one.name not in absent), CONSOLE_AUTH, *proxies))
+    own = (*(one for one in CONTROL if one.name not in absent), *_object_store(stack))
+    return _controllers(stack, (*own, CONSOLE_AUTH, *proxies))
+
+
+def _object_store(stack: Stack) -> tuple[Program, ...]:
+    """A sandbox has one, to try it, where the release has the program."""
+    layout = stack.layout
+    is_there = layout.sandbox and Path(layout.program(ACTIVE, OBJECT_STORE.name)).exists()
+    return (OBJECT_STORE,) if is_there else ()
 
 
 def _controllers(stack: Stack, programs: tuple[Program, ...]) -> list[Daemon]:

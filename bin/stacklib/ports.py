@@ -35,6 +35,7 @@ def wanted(layout: Layout) -> set[str]:
     unserved |= set() if layout.choices.volumes else {"cinder"}
     unserved |= set() if layout.choices.volumes == "ceph" else {"ceph", "ceph-v1"}
     unserved |= set() if layout.choices.dashboard else {"horizon"}
+    unserved |= set() if layout.sandbox else {"objectstore"}
     unserved |= {"mariadb", "postgresql"} - {layout.choices.database}
     unserved |= UNITS_PORTS if systemd.manages(layout) and systemd.any_runs(layout) else set()
     return set(PORTS) - unserved

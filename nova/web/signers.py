@@ -19,8 +19,8 @@ from nova.web.auth import NOAUTH, NOAUTH_ROLES
 LOG = logging.getLogger(__name__)
 
 SECTION = "keystone"
-#: The only digests by which Keystone checks a request to EC2: by the signature's version.
-DIGESTS = {"0": "sha1", "1": "sha1", "2": "sha256", "4": "sha256"}
+#: Versions of a signature of EC2, each with the only digest by which Keystone checks it.
+CHECKED = {("0", "sha1"), ("1", "sha1"), ("2", "sha256"), ("4", "sha256")}
 
 
 class Signers(Protocol):
@@ -62,7 +62,7 @@ class KeystoneSigners:
     def ec2(self, request: SignedRequest, now: float) -> dict[str, Json]:
         """As of Signers. SignatureRefused (UNKNOWN) also for a digest that Keystone does not know."""
         signature = fresh_ec2_signature(request, now, self._expiry_s)
-        if signature.digest != DIGESTS[signature.version]:
+        if (signature.version, signature.digest) not in CHECKED:
             raise SignatureRefused(SignatureFault.UNKNOWN, "SignatureMethod")
         found = _asked(self._tokens.of_ec2, keystone.ec2tokens_body(request, signature))
         if found is None:

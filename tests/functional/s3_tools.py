@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 import boto
 import boto3
 from boto.auth import S3HmacAuthV4Handler
+from boto.auth_handler import AuthHandler
 from boto.s3.connection import OrdinaryCallingFormat
 from botocore.config import Config
 
@@ -20,7 +21,7 @@ REGION = "RegionOne"
 MIB = 1 << 20
 
 
-class AddressAuth(S3HmacAuthV4Handler):
+class AddressAuth(S3HmacAuthV4Handler, AuthHandler):
     """boto 2's signer of version 4, which finds no region in an address: boto takes the last that can do it."""
 
     capability = ["hmac-v4-s3"]
