@@ -75,6 +75,7 @@ PACKAGES = (
                "etc/completion/nova-manage": "usr/share/bash-completion/completions/nova-manage", **_EXAMPLES}),
     _daemon("nova-api", "Nova's compute API and metadata service", "nova-api-wsgi"),
     _daemon("nova-api-os-compute", "Nova's compute API, without the metadata service"),
+    _daemon("nova-api-ec2", "Nova's EC2 API"),
     _daemon("nova-api-metadata", "Nova's metadata service, without the compute API", "nova-metadata-wsgi"),
     _daemon("nova-placement-api", "Placement's API over Nova's own claims", "nova-placement-wsgi"),
     _daemon("nova-scheduler", "Nova's scheduler: chooses hosts for servers"),

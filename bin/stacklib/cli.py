@@ -23,6 +23,7 @@ A whole cloud on one machine: RabbitMQ, a database, Keystone, Glance, libvirt an
   bin/stack up --volumes nfs                        with Cinder, whose volumes are files that all hosts see
   bin/stack up --volumes ceph                       with Cinder and Ceph, which has volumes and guests' disks
   bin/stack up --dashboard                          with Horizon and Neutron, to use the cloud from a browser
+  bin/stack up --ec2                                with the EC2 API and S3, to use the cloud by `aws`
   bin/stack exec openstack server list
   bin/stack exec --as demo bash      a shell at the controller with demo's credentials
   bin/stack logs nova-compute* -f    what the daemons say, as they say it
@@ -150,6 +151,12 @@ def _add_up(sub) -> None:
         help=f"Horizon, too, at port {PORTS['horizon']} of the controller, and --neutron, which it needs; the end of "
         "`up` says how to log in. A stack that has Neutron may get it later: say the options that made it, and this",
     )
+    made.add_argument(
+        "--ec2",
+        action="store_true",
+        help=f"the EC2 API at port {PORTS['ec2']} of the controller, for `aws ec2`, with nova-objectstore (S3, port "
+        f"{PORTS['s3']}) and nova-cert, which images of bundles need; `openstack ec2 credentials create` makes keys",
+    )
     made.add_argument("--no-demo", dest="demo", action="store_false", help="no image, flavors and demo server")
     made.add_argument("--neighbours-only", action="store_true", help=argparse.SUPPRESS)
 
@@ -205,6 +212,8 @@ def choices(args: argparse.Namespace) -> Choices:
         raise StackError(
             "--volumes is tried with Keystone and MariaDB alone", "leave --auth and --database out beside --volumes"
         )
+    if args.ec2 and args.auth != "keystone":
+        raise StackError("--ec2 needs Keystone, which has its users' keys", "leave --auth out beside --ec2")
     return Choices(
         sandbox=sandbox,
         name=args.name or "default",
@@ -218,12 +227,13 @@ def choices(args: argparse.Namespace) -> Choices:
         neutron=neutron,
         volumes=args.volumes,
         dashboard=args.dashboard,
+        ec2=args.ec2,
     )
 
 
 # Options that say what a stack is.
 SHAPE = {"--hosts", "--driver", "--computes", "--database", "--auth", "--no-demo", "--shared-storage", "--neutron",
-         "--volumes", "--dashboard"}  # fmt: skip
+         "--volumes", "--dashboard", "--ec2"}  # fmt: skip
 
 
 def wanted(args: argparse.Namespace, given: list[str]) -> Layout:

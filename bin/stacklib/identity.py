@@ -28,8 +28,8 @@ SERVICES = {
     "placement": ("placement", "placement", ""),
 }
 NEUTRON_SERVICES = {"network": ("neutron", "neutron", "")}
+EC2_SERVICES = {"ec2": ("ec2", "ec2", "/services/Cloud"), "s3": ("s3", "s3", "")}
 CINDER_SERVICES = {"volumev3": ("cinder", "cinder", "/v3/$(project_id)s")}
-SANDBOX_SERVICES = {"s3": ("nova-objectstore", "objectstore", "")}
 INTERFACES = ("public", "internal", "admin")
 
 
@@ -41,7 +41,7 @@ def users(layout: Layout) -> dict[str, tuple[tuple[str, str], ...]]:
 def services(layout: Layout) -> dict[str, tuple[str, str, str]]:
     choices = layout.choices
     found = SERVICES | (NEUTRON_SERVICES if choices.neutron else {}) | (CINDER_SERVICES if choices.volumes else {})
-    return found | (SANDBOX_SERVICES if choices.sandbox else {})
+    return found | (EC2_SERVICES if choices.ec2 else {})
 
 
 def fingerprint(layout: Layout) -> str:

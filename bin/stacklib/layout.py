@@ -21,6 +21,7 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 
 # Own ports for what stands behind the APIs, so that a broker or a database that the machine runs anyway is never met.
 PORTS = {
+    "s3": 3333,
     "keystone": 5000,
     "amqp": 5673,
     "novncproxy": 6080,
@@ -28,6 +29,7 @@ PORTS = {
     "spicehtml5proxy": 6082,
     "serialproxy": 6083,
     "horizon": 8000,
+    "ec2": 8773,
     "compute": 8774,
     "metadata": 8775,
     "cinder": 8776,
@@ -36,7 +38,6 @@ PORTS = {
     "ceph-v1": 6789,
     "glance": 9292,
     "imageproxy": 9293,
-    "objectstore": 3333,
     "neutron": 9696,
     "mariadb": 3307,
     "postgresql": 5433,
@@ -71,6 +72,7 @@ class Choices:
     neutron: str = ""  # how: `api` alone, or with agents; empty: networks are nova-network's
     volumes: str = ""  # Cinder's back end: `nfs` or `ceph`; empty: there is no Cinder
     dashboard: bool = False
+    ec2: bool = False  # the EC2 API, with the object store and the certificates for bundled images
 
     def differences(self, other: Choices) -> list[str]:
         """Options in which two stacks cannot be the same one. The demo may come and go; a dashboard may come."""

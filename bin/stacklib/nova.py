@@ -40,9 +40,13 @@ CONTROL = (
     Program("nova-api", tier=CLOUD + 2),
     Program("nova-placement-api", tier=CLOUD + 2),
 )
-OBJECT_STORE = Program("nova-objectstore", tier=CLOUD + 2)
+EC2 = (
+    Program("nova-cert", tier=CLOUD + 1),
+    Program("nova-objectstore", tier=CLOUD + 2),
+    Program("nova-api-ec2", tier=CLOUD + 2),
+)
 CONSOLE_AUTH = Program("nova-consoleauth", proxy=True, tier=CLOUD + 1)
-APIS = ("nova-placement-api", "nova-api")
+APIS = ("nova-placement-api", "nova-objectstore", "nova-api-ec2", "nova-api")
 COMPUTE = Program("nova-compute", user=None, tier=CLOUD + 1)
 
 
@@ -143,7 +147,7 @@ def _conductors_files(stack: Stack) -> tuple[str, ...]:
 def upgrade_order(stack: Stack) -> list[Daemon]:
     """All of ours, as an upgrade restarts them: who is asked before those who ask."""
     control = {daemon.name: daemon for daemon in control_daemons(stack)}
-    apis = [control.pop(name) for name in APIS]
+    apis = [control.pop(name) for name in APIS if name in control]
     return [*conductors(stack), *control.values(), *apis, *compute_daemons(stack)]
 
 
@@ -155,15 +159,8 @@ def conductors(stack: Stack) -> list[Daemon]:
 def control_daemons(stack: Stack) -> list[Daemon]:
     proxies = (Program(f"nova-{name}", proxy=True, tier=CLOUD + 2) for name in novaconf.proxies(stack.layout))
     absent = {"nova-network"} if stack.layout.choices.neutron else set()
-    own = (*(one for one in CONTROL if one.name not in absent), *_object_store(stack))
-    return _controllers(stack, (*own, CONSOLE_AUTH, *proxies))
-
-
-def _object_store(stack: Stack) -> tuple[Program, ...]:
-    """A sandbox has one, to try it, where the release has the program."""
-    layout = stack.layout
-    is_there = layout.sandbox and Path(layout.program(ACTIVE, OBJECT_STORE.name)).exists()
-    return (OBJECT_STORE,) if is_there else ()
+    more = EC2 if stack.layout.choices.ec2 else ()
+    return _controllers(stack, (*(one for one in CONTROL if one.name not in absent), *more, CONSOLE_AUTH, *proxies))
 
 
 def _controllers(stack: Stack, programs: tuple[Program, ...]) -> list[Daemon]:

@@ -34,6 +34,7 @@ def control(layout: Layout, secrets: Secrets) -> Settings:
                 **_network(layout),
                 "flat_network_bridge": "",  # `nova-manage network create` says it of each network
                 **({} if layout.sandbox else _on_the_machine(layout)),
+                **(_ec2(layout) if layout.choices.ec2 else {}),
                 # no guests: networks are served in the records alone
                 "fake_network": "true" if layout.choices.driver == "fake" else "",
                 # else the first resize that somebody tries finds no host
@@ -66,6 +67,12 @@ def _on_the_machine(layout: Layout) -> dict[str, str]:
         "public_interface": outside.interface if outside else "lo",
         "routing_source_ip": outside.address if outside else GUEST_GATEWAY,
     }
+
+
+def _ec2(layout: Layout) -> dict[str, str]:
+    """Where clients reach it, and (on the machine itself) where it listens."""
+    listening = {} if layout.sandbox else {"ec2_listen": layout.address, "s3_listen": layout.address}
+    return {"ec2_host": layout.address, **listening}
 
 
 def conductor(layout: Layout, secrets: Secrets) -> Settings:

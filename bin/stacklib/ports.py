@@ -10,7 +10,7 @@ from .control import Control
 from .errors import StackError
 from .layout import PORTS, PROXIES, Layout
 
-UNITS_PORTS = {"compute", "metadata", "placement", *PROXIES}
+UNITS_PORTS = {"compute", "metadata", "placement", "ec2", "s3", *PROXIES}
 # Erlang's port mapper listens there whatever it is told, and ends, content, when it finds another one
 EPMD_TOO = "::1"
 
@@ -35,7 +35,7 @@ def wanted(layout: Layout) -> set[str]:
     unserved |= set() if layout.choices.volumes else {"cinder"}
     unserved |= set() if layout.choices.volumes == "ceph" else {"ceph", "ceph-v1"}
     unserved |= set() if layout.choices.dashboard else {"horizon"}
-    unserved |= set() if layout.sandbox else {"objectstore"}
+    unserved |= set() if layout.choices.ec2 else {"ec2", "s3"}
     unserved |= {"mariadb", "postgresql"} - {layout.choices.database}
     unserved |= UNITS_PORTS if systemd.manages(layout) and systemd.any_runs(layout) else set()
     return set(PORTS) - unserved

@@ -74,6 +74,7 @@ def describe(choices: Choices, state: Path) -> str:
     more = f", neutron ({choices.neutron})" if choices.neutron else ""
     more += f", cinder ({choices.volumes})" if choices.volumes else ""
     more += ", horizon" if choices.dashboard else ""
+    more += ", ec2 and s3" if choices.ec2 else ""
     return f"{where}: driver {choices.driver}{computes}, {choices.database}, {choices.auth}{more}; state in {state}"
 
 

@@ -13,6 +13,7 @@ from nova.api.dispatch import ComputeAPI
 from nova.api.request import ApiOptions, ComputeSite
 from nova.api.routes import ROUTES
 from nova.api.routing import Route
+from nova.api.xml.application import Representations
 from nova.conf.network import neutron_in_use
 from nova.policies import Policy
 from nova.rpc.contracts.cert import CertRPC
@@ -51,8 +52,8 @@ def build(site: ComputeSite, authenticate: Middleware, outer: tuple[Middleware, 
     ``beside`` is served beside the versions: first part of the path -> application.
     """
     routes = router(site.networks)
-    mounted = {"v2.1": authenticate(ComputeAPI(routes, site)),
-               "v2": authenticate(ComputeAPI(routes, site, legacy=True))}
+    legacy = authenticate(Representations(routes, site))
+    mounted = {"v2.1": authenticate(ComputeAPI(routes, site)), "v2": legacy, "v1.1": legacy}
     application = Errors(Beside(ComputeRoot(mounted, site.options), beside or {}), faults.SPEECH)
     return stacked(application, (lambda inner: RequestId(inner, REQUEST_ID_HEADERS),
                                  lambda inner: AccessLog(inner, "compute", ACCESS_LOG), *outer))

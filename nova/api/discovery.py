@@ -12,6 +12,7 @@ from nova import errors
 from nova.api import versions
 from nova.api.dispatch import JSON
 from nova.api.request import ApiOptions
+from nova.api.xml import documents, negotiation
 from nova.model.base import Json
 from nova.web.dispatch import encoded, send
 
@@ -22,6 +23,7 @@ DOCUMENTATION = {"rel": "describedby", "type": "text/html", "href": "http://docs
 #: id, part of the path, status, when, whether it has microversions
 KNOWN = (("v2.0", "v2", "DEPRECATED", "2025-07-04T12:00:00Z", False),
          ("v2.1", "v2.1", "CURRENT", "2013-07-23T11:33:21Z", True))
+ALIASES = {"v1.1": "v2"}  # older part of the path -> whose document is shown there
 
 
 def _entry(known: tuple[str, str, str, str, bool], base: str) -> dict[str, Json]:
@@ -68,21 +70,27 @@ class ComputeRoot:
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         path = environ.get("PATH_INFO", "")
         part, _, rest = path.removeprefix("/").partition("/")
-        base = self._base(environ)
+        base, prefix = self._base(environ), f"/{part}"
+        if part not in self.mounted and (asked := negotiation.version_asked(environ)) in self.mounted:
+            part, rest, prefix = str(asked), path.removeprefix("/"), ""
         if part in self.mounted:
             environ["nova.base_url"] = base
             if (rest and not rest.startswith(SHOW)) or _may_log_in(environ):
-                environ["SCRIPT_NAME"] = f"{environ.get('SCRIPT_NAME', '')}/{part}"
-                environ["PATH_INFO"] = f"/{rest}" if path != f"/{part}" else ""
+                environ["SCRIPT_NAME"] = f"{environ.get('SCRIPT_NAME', '')}{prefix}"
+                environ["PATH_INFO"] = f"/{rest}" if path != prefix else ""
                 return self.mounted[part](environ, start_response)
             if part == "v2.1":
                 versions.SERIES.choose(environ, webob.Request(environ))
             if rest.removeprefix(SHOW) not in ("", "v2.1"):
                 raise errors.NotFound(f"There is no version {rest.removeprefix(SHOW)}.")
-            return _documented(200, document(part, base), start_response)
+            part = ALIASES.get(part, part)
+            kind = JSON if part == "v2.1" else negotiation.chosen(environ, documents.MEDIA_TYPES)
+            return _documented(200, document(part, base), kind, start_response)
         if not part and not rest:
-            return _documented(200, listing(base), start_response)
-        return _documented(300, choices(urllib.parse.quote(path, safe="/", encoding="latin-1"), base), start_response)
+            return _documented(200, listing(base), negotiation.chosen(environ, documents.MEDIA_TYPES), start_response)
+        kind = negotiation.chosen(environ)
+        path = urllib.parse.quote(environ["PATH_INFO"], safe="/", encoding="latin-1")
+        return _documented(300, choices(path, base), kind, start_response)
 
     def _base(self, environ: WSGIEnvironment) -> str:
         return (self.options.compute_link_prefix or webob.Request(environ).application_url).rstrip("/")
@@ -93,6 +101,6 @@ def _may_log_in(environ: WSGIEnvironment) -> bool:
     return "HTTP_X_AUTH_USER" in environ and "HTTP_X_AUTH_TOKEN" not in environ
 
 
-def _documented(status: int, document: object, start_response: StartResponse) -> Iterable[bytes]:
-    content = encoded(document)
-    return send(start_response, status, [("Content-Type", JSON), ("Content-Length", str(len(content)))], content)
+def _documented(status: int, document: dict[str, Json], kind: str, start_response: StartResponse) -> Iterable[bytes]:
+    content = encoded(document) if kind in negotiation.JSON_TYPES else documents.written(document, kind)
+    return send(start_response, status, [("Content-Type", kind), ("Content-Length", str(len(content)))], content)

@@ -12,6 +12,7 @@ from nova.api import versions
 from nova.api.request import Answer, ComputeSite, Request
 from nova.api.routing import Route
 from nova.context import RequestContext
+from nova.model.base import Json
 from nova.web import bodies, paths
 from nova.web.dispatch import Dispatcher, Headers, check_policy, encoded
 from nova.web.formats import is_uuid
@@ -66,10 +67,14 @@ class ComputeAPI(Dispatcher[Request]):
         rows, named, project = found
         http = webob.Request(environ)
         version = versions.LEGACY if self.legacy else versions.SERIES.choose(environ, http)
-        body = bodies.read(http, MEDIA_TYPES)
+        body = self.read(http)
         row = _row([row for row in rows if self.legacy or not row.legacy], body, version, project, context)
         return Request(http, self.site, context, version, row, named, body=body, legacy=self.legacy,
                        project_in_url=project, route_path=_after_project(path, project))
+
+    def read(self, http: webob.Request) -> Json:
+        """The decoded body, before its operation is known; None where there is none."""
+        return bodies.read(http, MEDIA_TYPES)
 
     def _find(self, method: str, path: str, context: RequestContext,
               ) -> tuple[list[Route], dict[str, str], str | None] | None:

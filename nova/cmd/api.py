@@ -20,7 +20,7 @@ from nova.monitoring.health import Vitals
 LOG = logging.getLogger(__name__)
 
 BINARY = "nova-api"
-OSAPI, METADATA, PLACEMENT = "osapi_compute", "metadata", "placement"
+OSAPI, METADATA, PLACEMENT, EC2 = "osapi_compute", "metadata", "placement", "ec2"
 HEAD_S = 30.0  # clients are strangers: none shall hold connections that others need
 ANSWER_S = 900.0  # the slowest call of ours is over by then
 
@@ -40,6 +40,14 @@ def _metadata(options: Options, bus: Library) -> Library:
     from nova.rpc.contracts.conductor_host import ConductorHostRPC
 
     return app.from_conf(bus.client(ConductorHostRPC), options, vendordata.from_conf(options))
+
+
+def _ec2(options: Options, bus: Library) -> Library:
+    from nova.ec2 import app
+    from nova.rpc.contracts.conductor import ConductorRPC
+    from nova.rpc.contracts.objectstore import ObjectStoreRPC
+
+    return app.from_conf(bus.client(ConductorRPC), bus.client(ObjectStoreRPC), options)
 
 
 def _placement(options: Options, bus: Library) -> Library:
@@ -75,7 +83,8 @@ class ApiKind(NamedTuple):
 APIS = {OSAPI: ApiKind(_osapi, "nova.api.app", "DEFAULT", "osapi_compute_listen", "osapi_compute_listen_port",
                        "osapi_compute_workers", "nova-osapi_compute"),
            METADATA: ApiKind(_metadata, "nova.metadata.app", "DEFAULT", "metadata_listen", "metadata_listen_port",
-                             "metadata_workers", "nova-metadata")}
+                             "metadata_workers", "nova-metadata"),
+        EC2: ApiKind(_ec2, "nova.ec2.app", "DEFAULT", "ec2_listen", "ec2_listen_port", "ec2_workers", "nova-ec2")}
 #: and those that are a program of their own only
 ALL = {**APIS,
        PLACEMENT: ApiKind(_placement, "nova.placement.app", "placement_api", "listen", "listen_port", "workers",

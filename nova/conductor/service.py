@@ -25,6 +25,7 @@ from nova.conductor.nova_network.cloudpipe import Cloudpipes
 from nova.conductor.queries.aggregates import Aggregates
 from nova.conductor.queries.certificates import Certificates
 from nova.conductor.queries.consoles import ConsoleQueries
+from nova.conductor.queries.ec2_ids import Ec2Ids
 from nova.conductor.queries.external_events import ExternalEvents
 from nova.conductor.queries.flavors import Flavors, Keypairs
 from nova.conductor.queries.hosts import Hosts
@@ -57,7 +58,8 @@ def conductor_service(deps: Deps, daemons: Daemons) -> Assembled:
                InterfaceActions(deps), volumes, AttachmentUpkeep(deps))
     reads = (servers, Flavors(deps), Keypairs(deps), Certificates(deps), Quotas(deps), Hosts(deps), Aggregates(deps),
              Networks(deps), Floating(deps), SecurityGroups(deps), ImageQueries(deps), UsageQueries(deps),
-             ServerGroups(deps), ServerParts(deps), Migrations(deps), ConsoleQueries(deps), VolumeQueries(deps))
+             ServerGroups(deps), ServerParts(deps), Migrations(deps), ConsoleQueries(deps), VolumeQueries(deps),
+             Ec2Ids(deps))
     whole = assemble(ConductorRPC, *actions, *reads, ControlDaemons(daemons), Enrolments(deps), Strangers(deps),
                      Adoptions(deps), ExternalEvents(deps, servers.order_server, volumes.volume_extended),
                      Cloudpipes(deps, admission.create_servers, servers.list_servers))

@@ -7,6 +7,21 @@ from oslo_config import cfg
 GROUP = "DEFAULT"
 
 OPTS = [
+    cfg.HostAddressOpt("ec2_listen", default="0.0.0.0", help="Address the EC2 API listens on."),
+    cfg.PortOpt("ec2_listen_port", default=8773, help="Port of the EC2 API."),
+    cfg.IntOpt("ec2_workers", min=1, help="Worker processes of the EC2 API. Unset: one a CPU."),
+    cfg.HostAddressOpt("ec2_host", default="$my_ip", help="Name or address by which clients reach the EC2 API, as "
+                                                          "DescribeRegions says it."),
+    cfg.PortOpt("ec2_port", default=8773, help="Port by which they reach it."),
+    cfg.StrOpt("ec2_scheme", default="http", choices=["http", "https"], help="How they reach it."),
+    cfg.StrOpt("ec2_path", default="/services/Cloud", help="Path by which they reach it."),
+    cfg.ListOpt("region_list", default=[], help="Regions that DescribeRegions names, each as NAME=HOST. Empty: this one "
+                                                "alone, named nova."),
+    cfg.BoolOpt("ec2_private_dns_show_ip", default=False,
+                help="Show an instance's fixed address as its private DNS name, in the place of its host name."),
+    cfg.BoolOpt("ec2_strict_validation", default=True,
+                help="Names and descriptions of security groups may have letters, digits, blanks, dashes and "
+                     "underscores alone. Off: printable ASCII in names, and anything in descriptions."),
     cfg.StrOpt("keystone_ec2_url",
                help="Where Keystone checks signatures of the EC2 API (https://identity.example/v3/ec2tokens). Those of "
                     "S3 are checked beside it, at s3tokens. Unset: Keystone's address in the catalog."),

@@ -8,7 +8,7 @@ GROUP = "DEFAULT"
 
 OPTS = [
     cfg.ListOpt("enabled_apis", default=["osapi_compute", "metadata"],
-                help="What nova-api serves: osapi_compute, metadata, or both."),
+                help="What nova-api serves: osapi_compute, metadata, ec2, or several of them."),
     cfg.HostAddressOpt("osapi_compute_listen", default="0.0.0.0", help="Address the compute API listens on."),
     cfg.PortOpt("osapi_compute_listen_port", default=8774, help="Port of the compute API."),
     cfg.IntOpt("osapi_compute_workers", min=1, help="Worker processes of the compute API. Unset: one a CPU."),

@@ -28,7 +28,7 @@ from nova.db.states import ENTRY_COLUMNS, Entry
 from nova.db.types import AnyColumn, AnyRow, later, utc_now
 from nova.model.base import Scope
 from nova.model.server_parts import ServerPassword
-from nova.model.servers import AttachedVolume, ServerDetail, ServerTarget
+from nova.model.servers import STOP, AttachedVolume, ServerDetail, ServerTarget
 from nova.model.states import PowerState, TaskState, VmState
 
 #: Row columns that are the fields of ServerDetail as they stand; the rest is derived in :func:`detail`.
@@ -38,7 +38,7 @@ _PLAIN = ("uuid", "id", "name", "project_id", "user_id", "created_at", "updated_
           "access_ip_v4", "access_ip_v6", "config_drive", "disk_config", "locked_by", "locked_reason", "description",
           "fault")
 _DERIVED = ("deleted", "vm_state", "task_state", "power_state", "image", "interfaces", "security_groups",
-            "trusted_certs", "scheduler_hints", "availability_zone", "volumes")
+            "trusted_certs", "scheduler_hints", "availability_zone", "volumes", "memo")
 _HOSTS = [services.c.disabled.label("host_disabled"), services.c.forced_down.label("host_forced_down"),
           services.c.last_seen_at.label("host_seen_at"), utc_now().label("clock")]
 
@@ -182,7 +182,7 @@ def detail(row: AnyRow, metadata: Mapping[str, str], tags: Sequence[str], templa
     """The value of a row of :func:`details` with its children; the host's status is the caller's to add."""
     found = row._mapping
     plain = {name: found[name] for name in _PLAIN}
-    image = found["image"]
+    image, memo = found["image"], found["memo"]
     return ServerDetail(
         **plain, deleted=found["deleted"] != 0, vm_state=VmState(found["vm_state"]),
         task_state=TaskState(found["task_state"]) if found["task_state"] else None,
@@ -191,8 +191,11 @@ def detail(row: AnyRow, metadata: Mapping[str, str], tags: Sequence[str], templa
         trusted_certs=found["trusted_certs"], scheduler_hints=found["scheduler_hints"] or {},
         availability_zone=found["availability_zone"], locked=found["locked_by"] is not None,
         metadata=metadata, tags=tuple(sorted(tags)), volumes=tuple(
-            AttachedVolume(id=one.volume_id, delete_on_termination=one.delete_on_termination)
+            AttachedVolume(id=one.volume_id, delete_on_termination=one.delete_on_termination, device=one.device_name,
+                           is_root=one.boot_index == 0)
             for one in found["volumes"] or () if one.attachment_id),
+        client_token=memo.client_token if memo else None,
+        shutdown_behavior=memo.shutdown_behavior or STOP if memo else STOP,
         instance_name=instance_name(template, found["id"], found["uuid"]))
 
 

@@ -19,6 +19,7 @@ from nova.db.statements import by_key, update_where
 from nova.db.types import AnyColumn, Clause, later, new_key, utc_now
 from nova.model.actions import ActionEvent
 from nova.model.base import Value
+from nova.model.servers import TERMINATE
 from nova.model.states import API_NAMES, ENDS_CONSOLES, ON_ITS_HOST, Action, StateConflict, TaskState, VmState, refusal
 
 
@@ -301,6 +302,18 @@ def note_power(tx: Connection, host: str, reported: Mapping[str, Power]) -> tupl
         tx.execute(sa.update(servers).where(mine, servers.c.uuid.in_(rest), servers.c.power_state != power)
                    .values(power_state=power, updated_at=utc_now()))
     return found
+
+
+def ending(tx: Connection, host: str, reported: Mapping[str, Power]) -> tuple[str, ...]:
+    """Active servers whose guests went off by themselves, and that are to be deleted then. Nobody who locked one is
+    overruled."""
+    off = [uuid for uuid, one in reported.items() if one.now == "stopped"]
+    if not off:
+        return ()
+    found = tx.execute(sa.select(servers.c.uuid, servers.c.memo).where(
+        _reported(host, reported), servers.c.uuid.in_(off), servers.c.vm_state == "active",
+        servers.c.locked_by.is_(None), servers.c.memo.is_not(None)))
+    return tuple(row.uuid for row in found if row.memo.shutdown_behavior == TERMINATE)
 
 
 def set_running(tx: Connection, host: str, uuid: str, power: Power) -> str | None:

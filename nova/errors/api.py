@@ -22,6 +22,7 @@ IdentityRefuses = kinds.Unavailable.row("api.identity_refuses",
 SignaturesAway = kinds.Unavailable.row("api.signatures_away",
     "The identity service (Keystone) does not answer, so that no signature can be checked. Try again later.")
 MalformedBody = kinds.Invalid.row("api.malformed_body", "Malformed request body: it must be JSON. {reason}")
+MalformedXml = kinds.Invalid.row("api.malformed_xml", "Malformed request body: it must be XML. {reason}")
 MediaType = kinds.NovaError.row("api.media_type",
     "Unsupported Content-Type {content_type}: send application/json.", status=415)
 NoSuchAction = kinds.Invalid.row("api.no_such_action",
@@ -32,6 +33,9 @@ NotYet = kinds.NotSupported.row("api.not_yet", "{operation} is not implemented b
 #: How /v2 said of some conflicts that it could not do it.
 Unprocessable = kinds.Invalid.row("api.unprocessable", status=422)
 UnusableBody = kinds.Invalid.row("api.unusable_body", "Malformed request body: {reason}")
+#: Below /v2 alone, where it is 400 and not 415.
+UnsupportedType = kinds.Invalid.row("api.unsupported_type",
+    "Unsupported Content-Type {content_type}: send application/json or application/xml.")
 VersionMalformed = kinds.Invalid.row("api.version_malformed",
     "API Version String {text} is of invalid format. Must be of format MajorNum.MinorNum, for example 2.1, or latest.")
 #: The version is well formed and not one of ours. The answer carries the version that was asked for.

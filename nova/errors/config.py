@@ -28,3 +28,5 @@ Libvirt = kinds.Invalid.row("config.libvirt", "nova-compute can not run with {op
 LibvirtConsole = kinds.Invalid.row("config.libvirt_console", "nova-compute can not run with {option}: {reason}.")
 Placing = kinds.Invalid.row("config.placing", "nova-compute can not run with {option} = {value}: {reason}.")
 Provider = kinds.Invalid.row("config.provider", "nova-compute can not run with {path}: {key} {reason}.")
+RegionList = kinds.Invalid.row("config.region_list",
+    "region_list has {row}, which can not be used: write NAME=HOST, several of them with commas.")

@@ -9,7 +9,6 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 
 from nova import errors
-from nova.api import keys
 from nova.conf.base import Options
 from nova.db import keypairs, lost_api
 from nova.db.engine import Database
@@ -20,6 +19,7 @@ from nova.manage.output import say_now
 from nova.model.flavors import Flavor
 from nova.model.keypairs import NewKeypair
 from nova.model.server_groups import hinted
+from nova.web import keys
 
 WOULD_CHANGE = 3
 PAGE = 500

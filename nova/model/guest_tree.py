@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from nova.model.base import Value
+from nova.model.ec2 import ec2_id
 from nova.model.guest_devices import devices
 from nova.model.guest_network import TEMPLATE, network_config, network_data
 from nova.model.guests import GuestFacts
@@ -236,9 +237,11 @@ def _decoded(text: str) -> bytes:
 
 # --- ec2 --------------------------------------------------------------------------------------------------------------
 
-def ec2_id(prefix: str, identifier: int | str) -> str:
-    """``prefix-xxxxxxxx``: of an integer key, or of the first eight digits of a uuid."""
-    return f"{prefix}-{identifier:08x}" if isinstance(identifier, int) else f"{prefix}-{identifier[:8]}"
+def _id(facts: GuestFacts, prefix: str, id: str) -> str:
+    """As EC2's API has it. A conductor that is older than that API does not know it: then it is the server's own key,
+    or begins as the image's id does."""
+    known = facts.ec2_numbers.get(id, facts.id if id == facts.uuid else None)
+    return f"{prefix}-{id[:8]}" if known is None else ec2_id(prefix, known)
 
 
 def ec2_meta_data(facts: GuestFacts, version: str, options: TreeOptions) -> dict[str, object]:
@@ -253,10 +256,10 @@ def _ec2_rows(facts: GuestFacts, options: TreeOptions) -> tuple[tuple[str, str, 
     name = host_name(facts, options)
     keys = {"0": {"openssh-key": facts.public_key}} if facts.public_key else None
     return (
-        ("1.0", "ami-id", ec2_id("ami", facts.image_id) if facts.image_id else ""),
+        ("1.0", "ami-id", _id(facts, "ami", facts.image_id) if facts.image_id else ""),
         ("1.0", "ami-launch-index", facts.launch_index),
         ("1.0", "ami-manifest-path", "FIXME"),
-        ("1.0", "instance-id", ec2_id("i", facts.id)),
+        ("1.0", "instance-id", _id(facts, "i", facts.uuid)),
         ("1.0", "hostname", name),
         ("1.0", "local-ipv4", _first_v4(address for card in facts.interfaces for address in card.addresses)),
         ("1.0", "reservation-id", facts.reservation_id),
@@ -268,8 +271,8 @@ def _ec2_rows(facts: GuestFacts, options: TreeOptions) -> tuple[tuple[str, str, 
                                                 for address in card.floating_addresses)),
         ("2007-08-29", "instance-type", facts.flavor_name),
         ("2007-12-15", "block-device-mapping", _block_devices(facts)),
-        ("2007-12-15", "kernel-id", ec2_id("aki", facts.kernel_id) if facts.kernel_id else None),
-        ("2007-12-15", "ramdisk-id", ec2_id("ari", facts.ramdisk_id) if facts.ramdisk_id else None),
+        ("2007-12-15", "kernel-id", _id(facts, "aki", facts.kernel_id) if facts.kernel_id else None),
+        ("2007-12-15", "ramdisk-id", _id(facts, "ari", facts.ramdisk_id) if facts.ramdisk_id else None),
         ("2008-02-01", "placement", {"availability-zone": facts.availability_zone or ""}),
         ("2008-09-01", "instance-action", "none"),
     )

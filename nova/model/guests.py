@@ -46,6 +46,7 @@ class GuestFacts(Value):
     admin_password: str | None = None
     dedicated_cpus: tuple[int, ...] = ()  # of its processors, those that are pinned
     places: Mapping[str, DevicePlace] = {}  # of its devices, by MAC address
+    ec2_numbers: Mapping[str, int] = {}  # in EC2's ids: of its own uuid and of its images' ids
 
 
 class GuestQuery(Value):

@@ -74,6 +74,7 @@ class BuildOrder(Value):
     image_tickets: tuple[ImageTicket, ...] = ()  # for its image, kernel and ramdisk
     volumes: tuple[VolumeDisk, ...] = ()  # its disks on volumes, in the guest's order; the first may be its root
     image_goes: bool = False  # the image is removed when the guest is there, so no disk may need it
+    ec2_numbers: Mapping[str, int] = {}  # of a config drive: in EC2's ids, of the server's uuid and its images' ids
 
 
 def boots_from_volume(order: BuildOrder) -> bool:

@@ -73,12 +73,14 @@ class EvacuateServer(Value):
 
 
 class CreateImage(Value):
-    """``metadata_limited``: the metadata counts against the project's quota of metadata items."""
+    """``metadata_limited``: the metadata counts against the project's quota of metadata items. ``stopped``: a server
+    on volumes is stopped for its snapshots, and started again."""
 
     uuid: str
     name: str
     metadata: Mapping[str, str] = {}
     metadata_limited: bool = False
+    stopped: bool = False
 
 
 class CreateBackup(Value):

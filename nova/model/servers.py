@@ -21,8 +21,16 @@ class Fault(Value):
 
 
 class AttachedVolume(Value):
+    """``device``: where the guest is believed to see it; ``is_root``: the server boots from it."""
+
     id: str
     delete_on_termination: bool = False
+    device: str | None = None
+    is_root: bool = False
+
+
+#: What becomes of a server whose guest shuts itself down (EC2's instance-initiated shutdown behavior).
+STOP, TERMINATE = "stop", "terminate"
 
 
 class ServerDetail(Value):
@@ -82,6 +90,8 @@ class ServerDetail(Value):
     server_groups: tuple[str, ...] = ()
     instance_name: str = ""
     unknown: bool = False
+    client_token: str | None = None
+    shutdown_behavior: str = STOP
 
 
 class ServerFacts(Value):
@@ -98,7 +108,8 @@ class ServerMemo(Value):
     ``vm_state``: what it was before its resize or migration, which confirming and reverting give back; ``move``: that
     migration's uuid. ``shelved_*``: of a shelved server. ``soft_deleted_at``: from when on it waits to be reclaimed.
     ``rescue_image_id``: what it was rescued with. ``deleted_from``: what it was before its soft delete.
-    ``destroying``: hosts were ordered to leave nothing of it, so that it may be whole no more.
+    ``destroying``: hosts were ordered to leave nothing of it, so that it may be whole no more. ``client_token``,
+    ``shutdown_behavior``: as its create said by EC2's API; None: STOP.
     """
 
     vm_state: str | None = None
@@ -110,6 +121,8 @@ class ServerMemo(Value):
     rescue_image_id: str | None = None
     deleted_from: str | None = None
     destroying: bool = False
+    client_token: str | None = None
+    shutdown_behavior: str | None = None
 
 
 class ServerSummary(Value):
@@ -249,6 +262,10 @@ class NewServer(Value):
     disks: tuple[LocalDisk, ...] = ()  # ephemeral and swap disks asked for one by one; empty: as the flavor has them
     volumes: tuple[BlockDevice, ...] = ()  # disks on volumes, without ids: of each server
     unmapped: tuple[str, ...] = ()  # names of devices, without /dev/, that the image's mapping does not count for
+    client_token: str | None = None  # by which EC2's clients find what they asked for
+    shutdown_behavior: str = STOP
+    kernel_id: str | None = None  # in the place of the image's own; None: that one
+    ramdisk_id: str | None = None
 
 
 class CreatedServers(Value):

@@ -111,7 +111,7 @@ def create_typed(directory: Directory, call: FakeCall) -> Json:
         if not all(isinstance(one, str) and one for one in (access, secret, project_id)):
             raise TypeError(blob)
     except (ValueError, LookupError, TypeError):
-        raise FakeError(400, "type ec2 wants project_id, and blob: JSON with access and secret.") from None
+        raise FakeError(400, "A credential of type ec2 has a project_id; its blob is JSON: access, secret.") from None
     user_id = given.get("user_id") or call.caller.user_id
     _check_owner(call, user_id)
     directory.get("projects", project_id)

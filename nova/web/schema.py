@@ -71,7 +71,7 @@ class SchemaNode:
     def converted(self, value: object) -> object:
         """A copy in which texts of numbers and booleans are such. What is no value of ours stays, for the judge."""
         if isinstance(value, dict) and self._looks_in():
-            found = ((key, item, self._node_of(key)) for key, item in value.items())
+            found = ((key, item, self.node_of(key)) for key, item in value.items())
             return {key: item if node is None else node.converted(item) for key, item, node in found}
         if isinstance(value, list) and self.item is not None:
             return [self.item.converted(item) for item in value]
@@ -80,7 +80,7 @@ class SchemaNode:
     def known(self, value: object) -> Json:
         """A copy without the keys that no row names."""
         if isinstance(value, dict) and self._looks_in():
-            found = ((key, item, self._node_of(key)) for key, item in value.items())
+            found = ((key, item, self.node_of(key)) for key, item in value.items())
             return {key: item if node is None else node.known(item) for key, item, node in found
                     if node is not None or self.unknown == ACCEPT}
         if isinstance(value, list) and self.item is not None:
@@ -122,12 +122,13 @@ class SchemaNode:
                 return _refused(where, value, f"Item {step}: {text}")
             value = value[step]
             where = f"{where}[{step}]" if isinstance(step, int) else step if where == BODY else f"{where}.{step}"
-            node = None if node is None else node.item if isinstance(step, int) else node._node_of(step)
+            node = None if node is None else node.item if isinstance(step, int) else node.node_of(step)
         if problem.unexpected and node is not None:
-            text = node._unexpected(next(key for key in value if node._node_of(key) is None))
+            text = node._unexpected(next(key for key in value if node.node_of(key) is None))
         return _refused(where, value, text)
 
-    def _node_of(self, key: str) -> SchemaNode | None:
+    def node_of(self, key: str) -> SchemaNode | None:
+        """The node of what stands at ``key``; None where no row says anything of it."""
         return self.keys.get(key) or next((node for pattern, node in self.patterns if pattern.search(key)), None)
 
     def _unexpected(self, key: str) -> str:

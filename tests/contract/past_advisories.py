@@ -71,8 +71,10 @@ ADVISORIES: dict[str, Proof] = {
          f"{UNIT}/clients/test_cinder.py"
          "::test_call_when_the_users_token_is_missing_then_ours_is_not_used_for_it")),
     "OSSA-2013-004": Proof(
-        "No XML is read from a request.",
-        (f"{CONTRACT}/test_api_hostile.py::test_body_of_another_media_type_is_415",)),
+        "A document type or an entity in a request is 400 at once; nothing beside the request is read.",
+        (f"{API}/xml/test_xml_reader.py::test_body_when_hostile_or_no_xml_then_is_invalid_and_soon",
+         f"{API}/xml/test_xml_over_http.py::test_body_when_no_good_xml_then_is_a_fault_in_xml",
+         f"{CONTRACT}/test_api_hostile.py::test_body_of_another_media_type_is_415")),
     "OSSA-2013-006": Proof(
         "A console's token is dead once its server is gone or its port is another's.",
         (f"{FUNCTIONAL}/test_console_kinds.py::test_server_deleted_then_its_token_is_nobody_s_and_goes_with_it",
@@ -103,7 +105,7 @@ ADVISORIES: dict[str, Proof] = {
         "What a boot costs in refreshed rules is bounded: many requests are one refresh.",
         (f"{COMPUTE}/test_firewall.py::test_refresh_when_many_come_at_once_then_they_wait_for_one_asking",)),
     "OSSA-2013-023": Proof(
-        "There is no parser of XML in what reads requests.",
+        "One module reads XML of requests, by a library that refuses what is dangerous; extensions have none.",
         (f"{UNIT}/test_source_safety.py::test_xml_when_it_is_read_then_it_is_libvirts_or_is_bounded",
          f"{CONTRACT}/test_api_hostile.py::test_body_of_another_media_type_is_415")),
     "OSSA-2013-024": Proof(

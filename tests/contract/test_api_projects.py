@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from nova.api import keys
+from nova.web import keys
 from tests.contract import answers, rows
 from tests.fakes.api import ADMIN, DEMO, ApiClient
 

@@ -14,7 +14,8 @@ INTRO = """\
 What the compute API serves, under ``/v2.1`` (and, as version {lowest}, under ``/v2``). A version is asked for with the
 header ``OpenStack-API-Version: compute 2.N`` or ``X-OpenStack-Nova-API-Version: 2.N``; there are {lowest} to {highest}.
 *Since* and *until* are the first and the last version that have an operation. Its policy is the rule that is asked
-first; a rule without a default of yours in ``policy.yaml`` is in ``etc/nova/policy.yaml.sample``.
+first; a rule without a default of yours in ``policy.yaml`` is in ``etc/nova/policy.yaml.sample``. Below ``/v2`` it
+speaks `XML, too <../migrating.rst#clients-that-speak-xml>`_.
 
 Below the tables of all operations is an entry for each, with its parameters, body, answer and codes. For programs there
 is the same as an OpenAPI document of any version: ``nova-manage api schema --version 2.96``.

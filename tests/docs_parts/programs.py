@@ -22,6 +22,7 @@ OWN_FILES = {
                               "start.",
                  "nova-all.log": "The log of all parts, in the same folder."},
     "nova-api": {**FILES, **POLICY, **HOST},
+    "nova-api-ec2": {**FILES, **POLICY},
     "nova-api-metadata": {**FILES, **HOST},
     "nova-api-os-compute": {**FILES, **POLICY},
     "nova-compute": {**FILES, **HOST, "/var/lib/nova/instances": "Disks of the guests (`[DEFAULT]instances_path`)."},
@@ -58,9 +59,11 @@ _PROXY = ("`nova-consoleauth` checks the token of each console, and names the ho
 ABOUT: dict[str, tuple[str, ...]] = {
     "nova-all": ("It is for who writes or tries clients, and for who wants to look. It is not for a cloud that "
                  "somebody relies on: its Keystone and its Glance are small fakes, and one process has all keys.",),
-    "nova-api": ("It serves the APIs that `[DEFAULT]enabled_apis` names: the compute API on port 8774 and the metadata "
-                 "service on port 8775. Each can be a daemon of its own in place of it: `nova-api-os-compute` and "
-                 "`nova-api-metadata`.", _BUS),
+    "nova-api": ("It serves the APIs that `[DEFAULT]enabled_apis` names: the compute API on port 8774, the metadata "
+                 "service on port 8775 and, where it is named, the EC2 API on port 8773. Each can be a daemon of its "
+                 "own in place of it: `nova-api-os-compute`, `nova-api-metadata` and `nova-api-ec2`.", _BUS),
+    "nova-api-ec2": ("It listens on port 8773 for clients of Amazon's dialect, such as `aws ec2`. Keystone checks "
+                     "their signatures. It runs beside `nova-api`, unless that serves `ec2` itself.", _BUS),
     "nova-api-metadata": ("Guests ask it at 169.254.169.254 who they are. It listens on port 8775. It takes the place "
                           "of a part of `nova-api`: a host runs one of the two.", _HOSTS_BUS),
     "nova-api-os-compute": ("It listens on port 8774. It takes the place of a part of `nova-api`: a host runs one of "
@@ -113,7 +116,9 @@ _CONSOLES = ("nova-consoleauth", "nova-manage")
 #: program -> those that one reads next.
 SEE: dict[str, tuple[str, ...]] = {
     "nova-all": ("nova-api", "nova-compute", "nova-conductor"),
-    "nova-api": ("nova-api-metadata", "nova-api-os-compute", "nova-conductor", "nova-manage", "nova-policy"),
+    "nova-api": ("nova-api-ec2", "nova-api-metadata", "nova-api-os-compute", "nova-conductor", "nova-manage",
+                 "nova-policy"),
+    "nova-api-ec2": ("nova-api", "nova-conductor", "nova-manage", "nova-policy"),
     "nova-api-metadata": ("nova-api", "nova-conductor", "nova-manage", "nova-network"),
     "nova-api-os-compute": ("nova-api", "nova-conductor", "nova-manage", "nova-policy"),
     "nova-cert": ("nova-conductor", "nova-manage", "nova-network"),

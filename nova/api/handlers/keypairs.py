@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from nova import concurrency
-from nova.api import keys, versions
+from nova.api import versions
 from nova.api.handlers.users import sane_user
 from nova.api.request import Request
 from nova.api.view import LINKS, answers
 from nova.api.views import keypairs as views
 from nova.model.base import Json
 from nova.model.keypairs import KeypairQuery, NewKeypair
+from nova.web import keys
 
 
 def _user(req: Request, asked: str | None) -> str:

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from nova import errors
 from nova.api import versions
-from nova.api.handlers.server_disks import AskedDevices, DeviceTerms, devices_of
 from nova.api.request import Request
+from nova.model.asked_devices import AskedDevices, DeviceTerms, devices_of
 from nova.model.base import Json
 from nova.model.networks import RequestedNetwork
 from nova.model.servers import NewServer

@@ -187,18 +187,19 @@ class WholeCloud:
 
 
 class _Apis:
-    """nova-api and the Placement API on the common port, metadata on its own."""
+    """nova-api, the EC2 API and the Placement API on the common port, metadata on its own."""
 
     def __init__(self, cloud: WholeCloud) -> None:
         self.cloud = cloud
         self.api = api.Api(cloud.options, {api.METADATA: cloud.doors.metadata})
-        self.control = api.Api(cloud.options, {api.OSAPI: cloud.doors.apis, api.PLACEMENT: cloud.doors.apis})
+        self.control = api.Api(cloud.options, dict.fromkeys((api.OSAPI, api.EC2, api.PLACEMENT), cloud.doors.apis))
 
     def start(self) -> None:
         """The front has the sockets; what would serve them tells the conductor of itself alone."""
         self.api.start()
         self.cloud.front.usual = self.cloud.faults.around(self.control.applications[api.OSAPI])
         self.cloud.front.below["placement"] = self.control.applications[api.PLACEMENT]
+        self.cloud.front.below["services"] = self.control.applications[api.EC2]  # /services/Cloud
         self.control.introduce()
 
     def stop(self, seconds: float) -> None:

@@ -78,4 +78,5 @@ def facts_of(order: BuildOrder) -> GuestFacts:
         interfaces=order.interfaces, security_groups=order.security_groups, files=order.files,
         ephemeral_count=sum(disk.kind == "ephemeral" for disk in order.disks),
         swap_mb=sum(disk.size_mb for disk in order.disks if disk.kind == "swap"),
-        admin_password=order.admin_password, dedicated_cpus=dedicated_cpus(order.packing))
+        admin_password=order.admin_password, dedicated_cpus=dedicated_cpus(order.packing),
+        ec2_numbers=order.ec2_numbers)

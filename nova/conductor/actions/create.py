@@ -38,7 +38,7 @@ from nova.model.images import Image
 from nova.model.orders import Disk
 from nova.model.quotas import UNLIMITED
 from nova.model.server_groups import hinted
-from nova.model.servers import CreatedServers, LocalDisk, NewServer, ServerFacts
+from nova.model.servers import STOP, CreatedServers, LocalDisk, NewServer, ServerFacts, ServerMemo
 from nova.model.states import PowerState, TaskState, VmState
 from nova.model.volumes import BlockDevice, as_large_as_root, local, root_of
 
@@ -290,8 +290,10 @@ def _rows(deps: Deps, order: NewServer, parts: LookedUp, uuid_list: Sequence[str
         "vm_state": VmState.BUILDING.value, "task_state": TaskState.SCHEDULING.value,
         "pinned_availability_zone": parts.volumes.zone,
         "flavor": _kept(parts.flavor), "flavorid": parts.flavor.flavorid,
-        "image": image, "image_id": image.id if image else "", "kernel_id": (image.kernel_id if image else None) or "",
-        "ramdisk_id": (image.ramdisk_id if image else None) or "", "requested_networks": parts.network.networks,
+        "image": image, "image_id": image.id if image else "",
+        "kernel_id": order.kernel_id or (image.kernel_id if image else None) or "",
+        "ramdisk_id": order.ramdisk_id or (image.ramdisk_id if image else None) or "", "memo": _memo(order),
+        "requested_networks": parts.network.networks,
         "port_demands": parts.network.demands or None,
         "disks": _disks(parts.local, parts.flavor), "security_groups": parts.network.security_groups,
         "root_device_name": ROOT_NAME, "config_drive": (
@@ -302,6 +304,12 @@ def _rows(deps: Deps, order: NewServer, parts: LookedUp, uuid_list: Sequence[str
         "trusted_certs": order.trusted_certs, "access_ip_v4": order.access_ip_v4, "access_ip_v6": order.access_ip_v6}
     return [{**common, "uuid": uuid, "name": name, "hostname": hostname, "launch_index": index}
             for index, (uuid, (name, hostname)) in enumerate(zip(uuid_list, _names(order, uuid_list), strict=True))]
+
+
+def _memo(order: NewServer) -> ServerMemo | None:
+    if order.client_token is None and order.shutdown_behavior == STOP:
+        return None
+    return ServerMemo(client_token=order.client_token, shutdown_behavior=order.shutdown_behavior)
 
 
 def _disks(local_disks: Sequence[LocalDisk], flavor: Flavor) -> tuple[Disk, ...] | None:

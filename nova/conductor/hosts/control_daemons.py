@@ -19,8 +19,8 @@ from nova.rpc.interface import Contract, parse_version
 SERVED: dict[str, type[Contract] | None] = {
     "nova-scheduler": SchedulerRPC, "nova-consoleauth": ConsoleAuthRPC, "nova-cert": CertRPC,
     "nova-objectstore": ObjectStoreRPC,
-    "nova-osapi_compute": None, "nova-placement-api": None, "nova-novncproxy": None, "nova-spicehtml5proxy": None,
-    "nova-serialproxy": None, "nova-xvpvncproxy": None}
+    "nova-osapi_compute": None, "nova-ec2": None, "nova-placement-api": None, "nova-novncproxy": None,
+    "nova-spicehtml5proxy": None, "nova-serialproxy": None, "nova-xvpvncproxy": None}
 
 MOST_ROWS = 1000  # of one kind: names that a stolen daemon makes up do not fill the table
 LONGEST_NAME, LONGEST_WORD = 255, 64  # characters that the columns have

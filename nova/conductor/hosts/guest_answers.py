@@ -10,7 +10,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 
+import msgspec
+
 from nova import errors
+from nova.conductor.engine import ec2_numbers
 from nova.conductor.engine.deps import Deps
 from nova.conductor.steps.guests import disks_of, packing_at
 from nova.db import guests, networks, servers, services
@@ -44,7 +47,8 @@ class GuestAnswers:
                 raise errors.guest.UnknownName(name=query.server_uuid or query.address)
             metadata, _tags = servers.children(tx, [row.uuid])
         packing = packing_at(self.deps, row, row.host) if row.host else None
-        return facts_of(row, metadata.get(row.uuid, {}), dedicated_cpus(packing), self._places(row))
+        facts = facts_of(row, metadata.get(row.uuid, {}), dedicated_cpus(packing), self._places(row))
+        return msgspec.structs.replace(facts, ec2_numbers=ec2_numbers.of_guest(self.deps, row))
 
     def keep_password(self, host: HostName, password: GuestPassword) -> None:
         """The first one stands."""

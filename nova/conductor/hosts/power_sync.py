@@ -5,6 +5,9 @@ its server is stopped, or deleted and kept for a while, is stopped again: somebo
 or its host was away when it was to be stopped, and its owner counts on its not running. One that was paused or
 suspended, or goes on again, turns its server likewise: an order whose host died before it could answer was carried
 out, and the owner must be able to take it back. Servers with a task are their operation's.
+
+A server that EC2's API made to end with its guest (instance-initiated shutdown behavior: terminate) stays active until
+its delete has begun: a conductor that dies before finds it again in the host's next report.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.operation import Arguments
 from nova.db import states
 from nova.db.engine import Connection
+from nova.model.base import HostName
 from nova.model.orders import PowerReport
 from nova.model.states import PowerState
 
@@ -40,8 +44,30 @@ def report(deps: Deps, power_report: PowerReport) -> None:
     if not reported:
         return
     with announce.turning(deps, power_report.host, [uuid for uuid, one in reported.items() if one.now]):
-        strays = deps.cell.transact(lambda tx: states.note_power(tx, power_report.host, reported))
+        strays, ending = deps.cell.transact(lambda tx: _note(tx, power_report.host, reported))
+    for uuid in ending[:AT_ONCE]:
+        _delete(deps, uuid)
     _stop(deps, power_report.host, {uuid: reported[uuid] for uuid in strays[:AT_ONCE]})
+
+
+def _note(tx: Connection, host: HostName, reported: Mapping[str, states.Power]
+          ) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """(servers to stop again, servers to delete)."""
+    ending = states.ending(tx, host, reported)
+    rest = {uuid: power for uuid, power in reported.items() if uuid not in ending}
+    return states.note_power(tx, host, rest) if rest else (), ending
+
+
+def _delete(deps: Deps, uuid: str) -> None:
+    action = "soft_delete" if deps.settings.reclaim_instance_interval > 0 else "delete"
+    with context.entered(context.internal()):
+        try:
+            entry = deps.cell.transact(lambda tx: begin(deps, tx, action, uuid, Arguments()))
+        except (errors.WrongState, errors.NotFound):
+            return  # something was ordered meanwhile
+        LOG.info("its guest shut itself down, and the server was made to be deleted then: it is deleted",
+                 extra={"server": uuid})
+        deps.runner.start([entry])
 
 
 def _stop(deps: Deps, host: str, strays: Mapping[str, states.Power]) -> None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+import msgspec
+
 from nova import errors
 from nova.clients.glance import BASE_KEYS
 from nova.conductor.engine.deps import Deps
-from nova.model.images import Image, ImageQuery
+from nova.model.images import Image, ImageQuery, NewImage
 
 
 class ImageQueries:
@@ -43,6 +45,16 @@ class ImageQueries:
                 raise errors.image.ReservedName(name=name)
         changed = self.deps.images.update_properties(_sane(image_id), items, delete, replace, as_user=True)
         return dict(changed)
+
+    def register_image(self, new: NewImage) -> Image:
+        """service.Invalid, Forbidden, OverQuota: what the image service says; Unavailable."""
+        made = self.deps.images.create(new, as_user=True)
+        self.deps.images.send(new.id, ())  # of no length: else it would wait for some
+        return msgspec.structs.replace(_image(made), status="active")
+
+    def update_image(self, image_id: str, fields: Mapping[str, str]) -> Image:
+        """image.NotFound, Forbidden, Unavailable."""
+        return _image(self.deps.images.update(_sane(image_id), fields, as_user=True))
 
 
 def _sane(image_id: str) -> str:

@@ -10,6 +10,7 @@ from typing import ClassVar
 import msgspec
 
 from nova import errors
+from nova.conductor.engine import ec2_numbers
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.operation import Arguments, Op, Result
 from nova.conductor.engine.workflow import Step
@@ -69,7 +70,8 @@ def build_order(deps: Deps, server: ServerRow, op: Op, fence: Fence, host: str =
         launch_index=server.launch_index, reservation_id=server.reservation_id,
         security_groups=server.security_groups or (), files=server.files or {}, created_at=server.created_at,
         packing=packing_at(deps, server, host or op.progress.host or server.host or "", leaving),
-        volumes=tuple(VolumeDisk(device=device) for device in server.volumes or ()))
+        volumes=tuple(VolumeDisk(device=device) for device in server.volumes or ()),
+        ec2_numbers=ec2_numbers.of_guest(deps, server) if server.config_drive else {})
 
 
 def _metadata(deps: Deps, server: ServerRow, op: Op) -> Mapping[str, str]:

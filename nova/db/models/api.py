@@ -239,3 +239,13 @@ quota_classes = sa.Table(
     sa.Column("class_name", text(), primary_key=True),
     sa.Column("resource", text(64), primary_key=True),
     sa.Column("hard_limit", sa.Integer, nullable=False))
+
+#: What EC2 calls things: ``prefix-%08x`` of the row's key. Rows are never deleted, so that no id comes twice.
+ec2_ids = sa.Table(
+    "ec2_ids", metadata,
+    sa.Column("id", key(), primary_key=True, autoincrement=True),
+    sa.Column("kind", text(20), nullable=False),
+    sa.Column("external_id", text(64), nullable=False),
+    sa.Column("created_at", moment(), nullable=False),
+    sa.UniqueConstraint("kind", "external_id"),
+    sqlite_autoincrement=True)

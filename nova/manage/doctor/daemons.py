@@ -19,8 +19,9 @@ REGISTERS_AS: Mapping[str, tuple[str, ...]] = {
         "nova-compute", "nova-network", "nova-conductor", "nova-scheduler", "nova-consoleauth", "nova-cert",
         "nova-placement-api", "nova-novncproxy", "nova-spicehtml5proxy", "nova-serialproxy", "nova-xvpvncproxy",
         "nova-objectstore")},
-    "nova-api-os-compute": ("nova-osapi_compute",), "nova-api-metadata": ("nova-metadata",), "nova-imageproxy": ()}
-OF_APIS = {"osapi_compute": "nova-osapi_compute", "metadata": "nova-metadata"}
+    "nova-api-os-compute": ("nova-osapi_compute",), "nova-api-metadata": ("nova-metadata",),
+    "nova-api-ec2": ("nova-ec2",), "nova-imageproxy": ()}
+OF_APIS = {"osapi_compute": "nova-osapi_compute", "metadata": "nova-metadata", "ec2": "nova-ec2"}
 
 
 class Expected(NamedTuple):

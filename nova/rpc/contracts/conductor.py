@@ -57,6 +57,7 @@ from nova.model.services import (
 from nova.model.usage import UsageAudits, UsagePage, UsageQuery
 from nova.rpc.contracts.conductor_api_data import ApiDatabaseCalls
 from nova.rpc.contracts.conductor_consoles import ConsoleCalls
+from nova.rpc.contracts.conductor_ec2 import Ec2Calls
 from nova.rpc.contracts.conductor_hosts import EnrolmentCalls, StrangerCalls
 from nova.rpc.contracts.conductor_networks import AllNetworkCalls
 from nova.rpc.contracts.conductor_volumes import AttachmentUpkeepCalls, ServerVolumeCalls, VolumeProxyCalls
@@ -64,7 +65,7 @@ from nova.rpc.interface import Contract, Timeout, call
 
 
 class ConductorRPC(ApiDatabaseCalls, ConsoleCalls, AllNetworkCalls, EnrolmentCalls, StrangerCalls, ServerVolumeCalls,
-                   AttachmentUpkeepCalls, VolumeProxyCalls, Contract):
+                   AttachmentUpkeepCalls, VolumeProxyCalls, Ec2Calls, Contract):
     """Everything the API can ask. Who asks is in the request's context; what they may see is in the query's scope."""
 
     topic, version, carries_token = "conductor", "1.8", True  # it shows images and networks as the user sees them

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from nova import errors
-from nova.api import keys
+from nova.web import keys
 from tests.fakes.api import ADMIN, DEMO, ApiClient
 
 SSH = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ6zQ0n0PZqwJ0Mm0yqYkqgHqNnQ3bq0m8JrXbXy4nXq joe"

@@ -63,4 +63,5 @@ def test_beat_then_it_says_the_time_and_registers_again_where_it_is_not_known() 
 
 def test_apis_then_each_registers_as_a_service_of_its_own() -> None:
     assert {name: kind.binary for name, kind in api.ALL.items()} == {
-        "osapi_compute": "nova-osapi_compute", "metadata": "nova-metadata", "placement": "nova-placement-api"}
+        "osapi_compute": "nova-osapi_compute", "metadata": "nova-metadata", "ec2": "nova-ec2",
+        "placement": "nova-placement-api"}

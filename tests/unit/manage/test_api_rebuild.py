@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from nova.api import keys
 from nova.db import aggregates, flavors, keypairs, ledger
 from nova.db.engine import Database
 from nova.db.models import api, cell
@@ -18,6 +17,7 @@ from nova.manage import main
 from nova.model.base import Scope
 from nova.model.flavors import Flavor, FlavorQuery, NewFlavor
 from nova.model.keypairs import KeypairQuery
+from nova.web import keys
 from tests.fakes.rows import add_servers, new_uuid, server_row
 
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIHrV5w9yhM6A4j+OXbBw0qTsO9CaQZR1XgG468Fzaov7 joe"

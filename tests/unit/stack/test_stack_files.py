@@ -18,7 +18,6 @@ from stacklib import (
     credentials,
     databases,
     glance,
-    identity,
     keystone,
     memcached,
     nova,
@@ -148,21 +147,6 @@ def test_proxies_then_each_runs_as_the_service_user_with_the_proxies_file(make_l
     assert daemons["nova-consoleauth"].user == "nova"
     there = {daemon.name for daemon in nova.control_daemons(Stack(make_layout(), secrets, control=None))}
     assert {"nova-novncproxy", "nova-consoleauth"} <= there and "nova-serialproxy" not in there
-
-
-def test_object_store_when_the_release_has_it_then_a_sandbox_runs_it_as_the_service_user(
-        make_layout, secrets, tmp_path, monkeypatch):
-    monkeypatch.setenv("NOVA_STACK_VENVS", str(tmp_path))
-    layout = make_layout(sandbox=True)
-    stack = Stack(layout, secrets, control=None)
-    assert "nova-objectstore" not in {daemon.name for daemon in nova.control_daemons(stack)}
-    program = Path(layout.program("nova", "nova-objectstore"))
-    program.parent.mkdir(parents=True, exist_ok=True)
-    program.touch()
-    daemon = {daemon.name: daemon for daemon in nova.control_daemons(stack)}["nova-objectstore"]
-    assert daemon.user == "nova" and daemon.argv[0] == str(program)
-    assert identity.services(layout)["s3"][1] == "objectstore" and PORTS["objectstore"] == 3333
-    assert "s3" not in identity.services(make_layout())
 
 
 def test_conductor_conf_then_both_databases(make_layout, secrets):

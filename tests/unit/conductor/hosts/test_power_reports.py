@@ -10,6 +10,7 @@ import pytest
 import sqlalchemy as sa
 
 from nova import errors
+from nova.conductor.hosts import power_sync
 from nova.db.models.cell import servers
 from nova.model.base import utcnow
 from nova.model.orders import GuestState, PowerReport
@@ -157,3 +158,61 @@ def test_report_when_the_server_is_busy_or_elsewhere_then_nothing_changes(cloud,
     write(cloud, uuid, **values)
     report(cloud, uuid, PowerState.SHUTDOWN, epoch=9)
     assert cloud.server(uuid).vm_state == "active"
+
+
+# -- servers that end with their guests
+
+
+@pytest.fixture
+def ending(cloud: SmallCloud) -> str:
+    """To be deleted when its guest shuts itself down."""
+    return cloud.active(shutdown_behavior="terminate")[0]
+
+
+def test_report_when_the_guest_of_a_server_that_ends_with_it_is_off_then_it_is_deleted(cloud, ending, caplog) -> None:
+    caplog.set_level("INFO")
+    report(cloud, ending, PowerState.SHUTDOWN, epoch=1)
+    row = cloud.ended(ending)
+    assert row.deleted and row.vm_state == "deleted" and "made to be deleted then" in caplog.text
+    done = cloud.journal(ending)[-1]
+    assert (done.action, done.outcome, done.user_id) == ("delete", "success", None)
+
+
+def test_report_when_its_owner_stops_such_a_server_then_it_stays(cloud, ending) -> None:
+    cloud.order(ending, "stop")
+    assert cloud.ended(ending).vm_state == "stopped"
+    report(cloud, ending, PowerState.SHUTDOWN, epoch=2)
+    assert cloud.ended(ending).vm_state == "stopped"
+
+
+def test_report_when_such_a_server_is_locked_then_it_is_stopped_and_stays(cloud, ending) -> None:
+    write(cloud, ending, locked_by="owner")
+    report(cloud, ending, PowerState.SHUTDOWN, epoch=1)
+    row = cloud.ended(ending)
+    assert (row.vm_state, row.deleted) == ("stopped", 0)
+
+
+def test_report_when_such_a_delete_is_not_begun_with_it_then_the_next_report_begins_it(cloud) -> None:
+    """So it is also when the conductor dies before: what is left is the same."""
+    uuids = cloud.active(power_sync.AT_ONCE + 1, shutdown_behavior="terminate")
+    all_off = PowerReport(host="a", guests=tuple(
+        GuestState(server_uuid=uuid, power_state=PowerState.SHUTDOWN, epoch=1) for uuid in uuids))
+    cloud.hosts.report_power("a", all_off)
+    left, = (uuid for uuid in uuids if not cloud.ended(uuid).deleted)
+    assert cloud.server(left).vm_state == "active", "it waits for its delete, and for nothing else"
+    cloud.hosts.report_power("a", all_off)
+    assert cloud.ended(left).deleted
+
+
+def test_report_when_such_servers_are_kept_for_a_while_then_their_delete_is_a_soft_one(cloud, ending) -> None:
+    cloud.deps.settings = dataclasses.replace(cloud.deps.settings, reclaim_instance_interval=3600)
+    report(cloud, ending, PowerState.SHUTDOWN, epoch=1)
+    row = cloud.ended(ending)
+    assert (row.vm_state, row.deleted) == ("soft-delete", 0)
+
+
+def test_report_when_a_server_is_usual_then_its_guest_going_off_deletes_nothing(cloud) -> None:
+    uuid, = cloud.active(client_token="t")
+    report(cloud, uuid, PowerState.SHUTDOWN, epoch=1)
+    assert cloud.ended(uuid).vm_state == "stopped"
+    assert cloud.server(uuid).memo.client_token == "t"

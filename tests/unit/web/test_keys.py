@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding
 
 from nova import errors
-from nova.api import keys
+from nova.web import keys
 
 
 def openssh(key: ed25519.Ed25519PrivateKey | ec.EllipticCurvePrivateKey) -> str:

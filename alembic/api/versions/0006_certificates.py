@@ -1,6 +1,6 @@
 """Users' certificates that nova-cert signed.
 
-Revision: 0005; follows: 0004
+Revision: 0006; follows: 0005
 """
 
 import sqlalchemy as sa
@@ -8,8 +8,8 @@ import sqlalchemy as sa
 from nova.db.resumable import op
 from nova.db.types import key, moment, text
 
-revision = "0005"
-down_revision = "0004"
+revision = "0006"
+down_revision = "0005"
 
 
 def upgrade() -> None:

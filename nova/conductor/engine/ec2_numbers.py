@@ -1,0 +1,33 @@
+"""The numbers in EC2's ids, made when a thing is first named so."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from nova.conductor.engine.deps import Deps
+from nova.db import ec2_ids
+from nova.db.engine import Connection
+from nova.db.server_row import ServerRow
+from nova.model.ec2 import IMAGE, INSTANCE
+
+
+def numbers(deps: Deps, kind: str, ids: Sequence[str]) -> Mapping[str, int]:
+    """id -> number, of all of them. One statement where all have a number, three where some have none."""
+    if not ids:
+        return {}
+    with deps.api.reading() as tx:
+        found = ec2_ids.numbers(tx, kind, ids)
+    missing = [one for one in dict.fromkeys(ids) if one not in found]
+    if not missing:
+        return found
+
+    def write(tx: Connection) -> Mapping[str, int]:
+        ec2_ids.give(tx, kind, missing)
+        return ec2_ids.numbers(tx, kind, ids)
+    return deps.api.transact(write)
+
+
+def of_guest(deps: Deps, row: ServerRow) -> Mapping[str, int]:
+    """What a guest is told of itself and its images: what EC2's API calls them."""
+    images = [one for one in (row.image_id, row.kernel_id, row.ramdisk_id) if one]
+    return {**numbers(deps, INSTANCE, [row.uuid]), **numbers(deps, IMAGE, images)}

@@ -1,0 +1,148 @@
+"""Errors as EC2's clients know them: a code that scripts and waiters compare, and a status.
+
+``CODES`` has those of the house's errors that EC2 has a word for; of others the kind decides. Codes of the first years
+(``OLD``) go to the clients of those years.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from nova import errors
+from nova.model.ec2 import ADDRESS, GROUP, IMAGE, INSTANCE, KEY_PAIR, SNAPSHOT, VOLUME
+
+UNEXPECTED = "Unknown error occurred."
+
+
+class Ec2Error(errors.NovaError):
+    """One that EC2's API itself finds."""
+
+    def __init__(self, aws_code: str, message: str, status: int = 400) -> None:
+        super().__init__(message)
+        self.aws_code, self.status, self.code = aws_code, status, f"ec2.{aws_code}"
+
+
+class Ec2Fault(NamedTuple):
+    status: int
+    code: str
+
+
+def missing(name: str) -> Ec2Error:
+    """A parameter that the action needs."""
+    return Ec2Error("MissingParameter", f"The request must contain the parameter {name}")
+
+
+def invalid(name: str, value: object, reason: str) -> Ec2Error:
+    """A parameter's value that can not be."""
+    return Ec2Error("InvalidParameterValue", f"Value ({str(value)[:200]}) for parameter {name} is invalid. {reason}")
+
+
+def unsupported(message: str) -> Ec2Error:
+    """What AWS has, and this cloud has not."""
+    return Ec2Error("UnsupportedOperation", message)
+
+
+class Absence(NamedTuple):
+    """How a kind's ids are refused: one that is unknown, and text that is none."""
+
+    not_found: str
+    malformed: str
+    what: str
+
+
+ABSENT = {
+    INSTANCE: Absence("InvalidInstanceID.NotFound", "InvalidInstanceID.Malformed", "instance ID"),
+    VOLUME: Absence("InvalidVolume.NotFound", "InvalidVolumeID.Malformed", "volume"),
+    SNAPSHOT: Absence("InvalidSnapshot.NotFound", "InvalidSnapshotID.Malformed", "snapshot"),
+    IMAGE: Absence("InvalidAMIID.NotFound", "InvalidAMIID.Malformed", "image id"),
+    GROUP: Absence("InvalidGroup.NotFound", "InvalidGroupId.Malformed", "security group"),
+    ADDRESS: Absence("InvalidAllocationID.NotFound", "InvalidAllocationID.Malformed", "allocation ID"),
+    KEY_PAIR: Absence("InvalidKeyPair.NotFound", "InvalidKeyPair.Format", "key pair"),
+}
+
+
+def absent(kind: str, shown: str) -> Ec2Error:
+    """Nothing of that kind is the caller's."""
+    row = ABSENT.get(kind)
+    if row is None:
+        return Ec2Error("InvalidParameterValue", f"The {kind} '{shown}' does not exist")
+    return Ec2Error(row.not_found, f"The {row.what} '{shown}' does not exist", 404)
+
+
+def malformed(kind: str, shown: str) -> Ec2Error:
+    """It can be no id of that kind."""
+    row = ABSENT.get(kind)
+    code = row.malformed if row else "InvalidParameterValue"
+    return Ec2Error(code, f'Invalid id: "{shown[:100]}"')
+
+
+#: code of the house -> EC2's
+CODES: dict[str, Ec2Fault] = {
+    "server.not_found": Ec2Fault(404, "InvalidInstanceID.NotFound"),
+    "server.wrong_state": Ec2Fault(400, "IncorrectInstanceState"),
+    "server.no_host": Ec2Fault(400, "IncorrectInstanceState"),
+    "server.going": Ec2Fault(400, "IncorrectInstanceState"),
+    "server.locked": Ec2Fault(400, "OperationNotPermitted"),
+    "server.bad_image": Ec2Fault(404, "InvalidAMIID.NotFound"),
+    "server.bad_keypair": Ec2Fault(404, "InvalidKeyPair.NotFound"),
+    "server.keypair_not_found": Ec2Fault(404, "InvalidKeyPair.NotFound"),
+    "server.keypair_taken": Ec2Fault(400, "InvalidKeyPair.Duplicate"),
+    "server.keypair_bad_key": Ec2Fault(400, "InvalidKeyPair.Format"),
+    "server.bad_flavor": Ec2Fault(400, "InvalidParameterValue"),
+    "server.bad_block_device": Ec2Fault(400, "InvalidBlockDeviceMapping"),
+    "server.bad_block_devices": Ec2Fault(400, "InvalidBlockDeviceMapping"),
+    "aggregate.zone_not_available": Ec2Fault(400, "InvalidParameterValue"),
+    "image.not_found": Ec2Fault(404, "InvalidAMIID.NotFound"),
+    "image.not_active": Ec2Fault(400, "IncorrectState"),
+    "volume.not_found": Ec2Fault(404, "InvalidVolume.NotFound"),
+    "volume.no_snapshot": Ec2Fault(404, "InvalidSnapshot.NotFound"),
+    "volume.not_attached": Ec2Fault(400, "IncorrectState"),
+    "volume.already_attached": Ec2Fault(400, "VolumeInUse"),
+    "volume.not_available": Ec2Fault(400, "VolumeInUse"),
+    "security_group.not_found": Ec2Fault(404, "InvalidGroup.NotFound"),
+    "security_group.name_taken": Ec2Fault(400, "InvalidGroup.Duplicate"),
+    "security_group.in_use": Ec2Fault(400, "InvalidGroup.InUse"),
+    "security_group.default": Ec2Fault(400, "CannotDelete"),
+    "security_group.rule_there": Ec2Fault(400, "InvalidPermission.Duplicate"),
+    "security_group.no_rule": Ec2Fault(400, "InvalidPermission.NotFound"),
+    "security_group.over_quota": Ec2Fault(413, "SecurityGroupLimitExceeded"),
+    "security_group.rules_over_quota": Ec2Fault(413, "SecurityGroupLimitExceeded"),
+    "floating.not_found": Ec2Fault(404, "InvalidAllocationID.NotFound"),
+    "floating.no_such_address": Ec2Fault(404, "InvalidAddress.NotFound"),
+    "floating.pool_empty": Ec2Fault(400, "UnsupportedOperation"),
+    "floating.no_such_pool": Ec2Fault(400, "UnsupportedOperation"),
+    "floating.no_pool": Ec2Fault(400, "UnsupportedOperation"),
+    "floating.over_quota": Ec2Fault(413, "ResourceLimitExceeded"),
+    "floating.not_yours": Ec2Fault(403, "AuthFailure"),
+    "floating.not_associated": Ec2Fault(404, "InvalidAssociationID.NotFound"),
+    "floating.no_fixed_addresses": Ec2Fault(400, "UnsupportedOperation"),
+    "api.page_marker_not_found": Ec2Fault(400, "InvalidNextToken"),
+}
+#: kind of the house -> EC2's
+KINDS: dict[str, Ec2Fault] = {
+    "not_found": Ec2Fault(404, "InvalidParameterValue"), "invalid": Ec2Fault(400, "InvalidParameterValue"),
+    "conflict": Ec2Fault(400, "IncorrectState"), "wrong_state": Ec2Fault(400, "IncorrectState"),
+    "forbidden": Ec2Fault(403, "UnauthorizedOperation"), "over_quota": Ec2Fault(413, "ResourceLimitExceeded"),
+    "unavailable": Ec2Fault(503, "Unavailable"), "peer_too_old": Ec2Fault(503, "Unavailable"),
+    "not_supported": Ec2Fault(400, "UnsupportedOperation"), "gone": Ec2Fault(400, "UnsupportedOperation")}
+
+#: Today's code -> that of the first years, where it was another.
+OLD = {"InvalidGroup.NotFound": "SecurityGroupNotFound", "InvalidGroup.InUse": "InvalidGroup",
+       "InvalidAMIID.NotFound": "ImageNotFound", "InvalidAction": "InvalidRequest",
+       "UnauthorizedOperation": "AuthFailure", "IncorrectInstanceState": "IncorrectState",
+       "InvalidAddress.NotFound": "UnsupportedOperation", "InvalidPermission.NotFound": "InvalidParameterValue",
+       "Unavailable": "InternalError", "UnknownParameter": "InvalidRequest"}
+
+
+def described(error: Exception, is_old: bool) -> tuple[int, str, str]:
+    """(status, code, message). What is not one of ours, or is a bug of ours, shows no internals. To old clients an
+    error that was foreseen is never a 5xx."""
+    if isinstance(error, Ec2Error):
+        fault = Ec2Fault(error.status, error.aws_code)
+    elif isinstance(error, errors.NovaError) and error.status != 500:
+        fault = CODES.get(error.code) or KINDS.get(error.kind) or Ec2Fault(400, "InternalError")
+    else:
+        return 500, "InternalError", UNEXPECTED
+    if is_old:
+        fault = Ec2Fault(min(fault.status, 499) if fault.status < 500 else 400, OLD.get(fault.code, fault.code))
+    return fault.status, fault.code, error.message

@@ -1,0 +1,1 @@
+"""What answers show of the cloud's values, as trees of elements."""

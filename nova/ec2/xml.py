@@ -1,0 +1,68 @@
+"""Answers and errors as XML. What is answered is a tree: a dictionary is an element's children in order, a tuple or
+list is its ``<item>``s, and True, numbers, times and text are its text."""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Mapping
+
+#: A child's value. None: there is none, which old clients are told by an empty element.
+Tree = Mapping[str, object]
+
+#: What no XML document can hold, by no spelling.
+_FORBIDDEN = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "\r": "&#13;"})
+_HEAD = '<?xml version="1.0" encoding="UTF-8"?>\n'
+
+
+def answer(action: str, version: str, request_id: str, body: Tree, empty_unset: bool) -> bytes:
+    """``<{action}Response>``. ``empty_unset``: what is None is an empty element; else there is none."""
+    out = [_HEAD, f'<{action}Response xmlns="http://ec2.amazonaws.com/doc/{escaped(version)}/"><requestId>',
+           escaped(request_id), "</requestId>"]
+    _children(out, body, empty_unset)
+    out.append(f"</{action}Response>")
+    return "".join(out).encode("utf-8", "replace")
+
+
+def error(code: str, message: str, request_id: str) -> bytes:
+    """One error, as every client reads it."""
+    return (f"{_HEAD}<Response><Errors><Error><Code>{escaped(code)}</Code><Message>{escaped(message)}</Message></Error>"
+            f"</Errors><RequestID>{escaped(request_id)}</RequestID></Response>").encode("utf-8", "replace")
+
+
+def escaped(text: str) -> str:
+    """As an element's text; what no document can hold becomes U+FFFD."""
+    if text.isalnum() and text.isascii():
+        return text
+    return _FORBIDDEN.sub("\N{REPLACEMENT CHARACTER}", text).translate(_ESCAPES)
+
+
+def shown(value: object) -> str:
+    """A value as text: booleans in lower case, times in UTC with milliseconds."""
+    if value is True or value is False:
+        return "true" if value else "false"
+    if isinstance(value, datetime.datetime):
+        return f"{value:%Y-%m-%dT%H:%M:%S}.{value.microsecond // 1000:03d}Z"
+    return str(value)
+
+
+def _children(out: list[str], body: Tree, empty_unset: bool) -> None:
+    for name, value in body.items():
+        if value is None:
+            if empty_unset:
+                out.append(f"<{name}/>")
+        elif isinstance(value, Mapping):
+            out.append(f"<{name}>")
+            _children(out, value, empty_unset)
+            out.append(f"</{name}>")
+        elif isinstance(value, (tuple, list)):
+            if value:
+                out.append(f"<{name}>")
+                for one in value:
+                    _children(out, {"item": one}, empty_unset)
+                out.append(f"</{name}>")
+            else:
+                out.append(f"<{name}/>")
+        else:
+            out.append(f"<{name}>{escaped(value if isinstance(value, str) else shown(value))}</{name}>")
