@@ -65,7 +65,8 @@ FRESH = "tests/fresh/test_fresh.py::test_machine_when_unlike_ours_then_its_cloud
 #: part -> the module that it is
 BENCHES = {"bench": "tests.bench", "bench-scheduler": "tests.bench.scheduler",
            "bench-consoles": "tests.bench.consoles", "bench-metadata": "tests.bench.metadata",
-           "bench-images": "tests.bench.images", "bench-nova-all": "tests.bench.whole"}
+           "bench-images": "tests.bench.images", "bench-nova-all": "tests.bench.whole",
+           "bench-ec2": "tests.bench.ec2"}
 #: name -> command, run with the test environment's programs
 CHECKS = {
     "ruff": ("ruff", "check", "nova", "tests", "bin"),

@@ -9,7 +9,19 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from nova import errors
-from nova.model.ec2 import ADDRESS, GROUP, IMAGE, INSTANCE, KEY_PAIR, SNAPSHOT, VOLUME
+from nova.model.ec2 import (
+    ADDRESS,
+    GROUP,
+    IMAGE,
+    INSTANCE,
+    INTERFACE,
+    KEY_PAIR,
+    NETWORK,
+    RULE,
+    SNAPSHOT,
+    SUBNET,
+    VOLUME,
+)
 
 UNEXPECTED = "Unknown error occurred."
 
@@ -58,22 +70,23 @@ ABSENT = {
     GROUP: Absence("InvalidGroup.NotFound", "InvalidGroupId.Malformed", "security group"),
     ADDRESS: Absence("InvalidAllocationID.NotFound", "InvalidAllocationID.Malformed", "allocation ID"),
     KEY_PAIR: Absence("InvalidKeyPair.NotFound", "InvalidKeyPair.Format", "key pair"),
+    RULE: Absence("InvalidSecurityGroupRuleId.NotFound", "InvalidSecurityGroupRuleId.Malformed", "security group rule"),
+    NETWORK: Absence("InvalidVpcID.NotFound", "InvalidVpcId.Malformed", "vpc ID"),
+    SUBNET: Absence("InvalidSubnetID.NotFound", "InvalidSubnetId.Malformed", "subnet ID"),
+    INTERFACE: Absence("InvalidNetworkInterfaceID.NotFound", "InvalidNetworkInterfaceId.Malformed",
+                       "networkInterface ID"),
 }
 
 
 def absent(kind: str, shown: str) -> Ec2Error:
     """Nothing of that kind is the caller's."""
-    row = ABSENT.get(kind)
-    if row is None:
-        return Ec2Error("InvalidParameterValue", f"The {kind} '{shown}' does not exist")
+    row = ABSENT[kind]
     return Ec2Error(row.not_found, f"The {row.what} '{shown}' does not exist", 404)
 
 
 def malformed(kind: str, shown: str) -> Ec2Error:
     """It can be no id of that kind."""
-    row = ABSENT.get(kind)
-    code = row.malformed if row else "InvalidParameterValue"
-    return Ec2Error(code, f'Invalid id: "{shown[:100]}"')
+    return Ec2Error(ABSENT[kind].malformed, f'Invalid id: "{shown[:100]}"')
 
 
 #: code of the house -> EC2's
@@ -81,22 +94,29 @@ CODES: dict[str, Ec2Fault] = {
     "server.not_found": Ec2Fault(404, "InvalidInstanceID.NotFound"),
     "server.wrong_state": Ec2Fault(400, "IncorrectInstanceState"),
     "server.no_host": Ec2Fault(400, "IncorrectInstanceState"),
+    "server.no_guest": Ec2Fault(400, "IncorrectInstanceState"),
+    "guest.not_found": Ec2Fault(400, "IncorrectInstanceState"),
     "server.going": Ec2Fault(400, "IncorrectInstanceState"),
     "server.locked": Ec2Fault(400, "OperationNotPermitted"),
+    "server.locked_meanwhile": Ec2Fault(400, "OperationNotPermitted"),
+    "server.fixed_ip_in_use": Ec2Fault(400, "InvalidIPAddress.InUse"),
+    "server.no_such_security_group": Ec2Fault(404, "InvalidGroup.NotFound"),
+    "network.no_such_group": Ec2Fault(404, "InvalidGroup.NotFound"),
+    "quota.exceeded": Ec2Fault(413, "InstanceLimitExceeded"),
     "server.bad_image": Ec2Fault(404, "InvalidAMIID.NotFound"),
     "server.bad_keypair": Ec2Fault(404, "InvalidKeyPair.NotFound"),
-    "server.keypair_not_found": Ec2Fault(404, "InvalidKeyPair.NotFound"),
-    "server.keypair_taken": Ec2Fault(400, "InvalidKeyPair.Duplicate"),
-    "server.keypair_bad_key": Ec2Fault(400, "InvalidKeyPair.Format"),
+    "keypair.not_found": Ec2Fault(404, "InvalidKeyPair.NotFound"),
+    "keypair.taken": Ec2Fault(400, "InvalidKeyPair.Duplicate"),
+    "keypair.bad_key": Ec2Fault(400, "InvalidKeyPair.Format"),
     "server.bad_flavor": Ec2Fault(400, "InvalidParameterValue"),
     "server.bad_block_device": Ec2Fault(400, "InvalidBlockDeviceMapping"),
     "server.bad_block_devices": Ec2Fault(400, "InvalidBlockDeviceMapping"),
-    "aggregate.zone_not_available": Ec2Fault(400, "InvalidParameterValue"),
     "image.not_found": Ec2Fault(404, "InvalidAMIID.NotFound"),
     "image.not_active": Ec2Fault(400, "IncorrectState"),
     "volume.not_found": Ec2Fault(404, "InvalidVolume.NotFound"),
-    "volume.no_snapshot": Ec2Fault(404, "InvalidSnapshot.NotFound"),
+    "volume.snapshot_not_found": Ec2Fault(404, "InvalidSnapshot.NotFound"),
     "volume.not_attached": Ec2Fault(400, "IncorrectState"),
+    "volume.is_root": Ec2Fault(400, "OperationNotPermitted"),
     "volume.already_attached": Ec2Fault(400, "VolumeInUse"),
     "volume.not_available": Ec2Fault(400, "VolumeInUse"),
     "security_group.not_found": Ec2Fault(404, "InvalidGroup.NotFound"),
@@ -115,13 +135,15 @@ CODES: dict[str, Ec2Fault] = {
     "floating.over_quota": Ec2Fault(413, "ResourceLimitExceeded"),
     "floating.not_yours": Ec2Fault(403, "AuthFailure"),
     "floating.not_associated": Ec2Fault(404, "InvalidAssociationID.NotFound"),
+    "floating.no_fixed_address": Ec2Fault(400, "UnsupportedOperation"),
     "floating.no_fixed_addresses": Ec2Fault(400, "UnsupportedOperation"),
-    "api.page_marker_not_found": Ec2Fault(400, "InvalidNextToken"),
+    "page.marker_not_found": Ec2Fault(400, "InvalidNextToken"),
 }
 #: kind of the house -> EC2's
 KINDS: dict[str, Ec2Fault] = {
     "not_found": Ec2Fault(404, "InvalidParameterValue"), "invalid": Ec2Fault(400, "InvalidParameterValue"),
     "conflict": Ec2Fault(400, "IncorrectState"), "wrong_state": Ec2Fault(400, "IncorrectState"),
+    "overtaken": Ec2Fault(400, "IncorrectState"),
     "forbidden": Ec2Fault(403, "UnauthorizedOperation"), "over_quota": Ec2Fault(413, "ResourceLimitExceeded"),
     "unavailable": Ec2Fault(503, "Unavailable"), "peer_too_old": Ec2Fault(503, "Unavailable"),
     "not_supported": Ec2Fault(400, "UnsupportedOperation"), "gone": Ec2Fault(400, "UnsupportedOperation")}
@@ -129,6 +151,7 @@ KINDS: dict[str, Ec2Fault] = {
 #: Today's code -> that of the first years, where it was another.
 OLD = {"InvalidGroup.NotFound": "SecurityGroupNotFound", "InvalidGroup.InUse": "InvalidGroup",
        "InvalidAMIID.NotFound": "ImageNotFound", "InvalidAction": "InvalidRequest",
+       "InstanceLimitExceeded": "ResourceLimitExceeded",
        "UnauthorizedOperation": "AuthFailure", "IncorrectInstanceState": "IncorrectState",
        "InvalidAddress.NotFound": "UnsupportedOperation", "InvalidPermission.NotFound": "InvalidParameterValue",
        "Unavailable": "InternalError", "UnknownParameter": "InvalidRequest"}

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import re2
 
 from nova.ec2.faults import Ec2Error
-from nova.ec2.parameters import AskedFilter, Listing
+from nova.ec2.parameters import AskedFilter, Ec2Listing
 from nova.ec2.xml import Tree, shown
 from nova.model.base import Library
 
@@ -22,6 +22,7 @@ FilterPaths = Mapping[str, str]
 Test = Callable[[Tree], bool]
 
 MOST_RESULTS = 1000
+LONGEST_VALUE = 1024  # letters of a filter's value
 _TAGS = {"tag-key": "tagSet.key", "tag-value": "tagSet.value"}
 _MANY_LINES = re2.Options()
 _MANY_LINES.dot_nl, _MANY_LINES.log_errors = True, False
@@ -34,14 +35,14 @@ class Listed(NamedTuple):
     next_token: str | None
 
 
-def chosen(items: Sequence[Tree], args: Listing, paths: FilterPaths, key: str, has_tags: bool = False) -> Listed:
+def chosen(items: Sequence[Tree], args: Ec2Listing, paths: FilterPaths, key: str, has_tags: bool = False) -> Listed:
     """The page that ``args`` ask for. ``key``: the member by which items are told apart; they are in a stable order.
     InvalidParameterValue: no such filter; InvalidNextToken."""
     test = tester(args.filter, paths, has_tags)
     return page([item for item in items if test(item)], args, key)
 
 
-def page(items: list[Tree], args: Listing, key: str) -> Listed:
+def page(items: list[Tree], args: Ec2Listing, key: str) -> Listed:
     """A slice behind the item that the token names. InvalidNextToken."""
     first, most = 0, page_size(args)
     if args.next_token:
@@ -54,7 +55,7 @@ def page(items: list[Tree], args: Listing, key: str) -> Listed:
     return Listed(items[first:first + most], token(str(items[first + most - 1][key])))
 
 
-def page_size(args: Listing) -> int | None:
+def page_size(args: Ec2Listing) -> int | None:
     """How many items are asked for; None: all. InvalidParameterValue."""
     if args.max_results is None:
         return None
@@ -64,7 +65,7 @@ def page_size(args: Listing) -> int | None:
     return min(args.max_results, MOST_RESULTS)
 
 
-def check_not_both(ids: Sequence[str], args: Listing, name: str) -> None:
+def check_not_both(ids: Sequence[str], args: Ec2Listing, name: str) -> None:
     """Who names things gets them all. InvalidParameterCombination."""
     if ids and args.max_results is not None:
         raise Ec2Error("InvalidParameterCombination", f"The parameter {name} cannot be used with the parameter "
@@ -133,7 +134,9 @@ def _any(patterns: Sequence[Library], text: str) -> bool:
 
 def _pattern(value: str) -> Library:
     """``*`` is any text, ``?`` any letter; behind a backslash a letter is itself. RE2 takes no longer for what is made
-    to take long."""
+    to take long. InvalidParameterValue: it is too long."""
+    if len(value) > LONGEST_VALUE:
+        raise Ec2Error("InvalidParameterValue", f"A filter's value may have {LONGEST_VALUE} letters.")
     parts, letters = [], iter(value)
     for letter in letters:
         if letter == "\\":

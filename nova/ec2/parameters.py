@@ -46,7 +46,7 @@ class Ec2Arguments(msgspec.Struct, frozen=True, kw_only=True):
     dry_run: bool = False
 
 
-class Listing(Ec2Arguments, frozen=True, kw_only=True):
+class Ec2Listing(Ec2Arguments, frozen=True, kw_only=True):
     """What every list takes. ``max_results``: of a page; ``next_token``: where the page before ended."""
 
     filter: tuple[AskedFilter, ...] = ()
@@ -147,7 +147,7 @@ def _items(hint: object, node: _Node) -> tuple[object, ...]:
     if node.text is not None:
         if node.below:
             raise invalid(node.name, node.text, "It is given with a number and without.")
-        return (_scalar(hint, node.name, node.text),) if node.text else ()
+        return (_value(hint, node),) if node.text else ()
     numbered = []
     for key, below in node.below.items():
         if not re.fullmatch(f"[0-9]{{1,{LONGEST_NUMBER}}}", key):

@@ -13,6 +13,7 @@ from tests import sampling
 from tests.functional.backends import Absent, Backends
 from tests.functional.clients import User, Worker, at_terminals
 from tests.functional.cloud import Cloud, Plan
+from tests.functional.ec2_cloud import amazon, judged  # noqa: F401
 from tests.functional.whole import WholeCloud
 
 Make = Callable[[Plan], Cloud]

@@ -8,7 +8,7 @@ from nova import errors
 from nova.ec2 import lists
 from nova.ec2.faults import Ec2Error, absent, missing, unsupported
 from nova.ec2.handlers.instances import target
-from nova.ec2.parameters import Ec2Arguments, Listing
+from nova.ec2.parameters import Ec2Arguments, Ec2Listing
 from nova.ec2.request import Ec2Request
 from nova.ec2.xml import Tree
 from nova.model.base import Scope
@@ -23,7 +23,7 @@ FILTERS: lists.FilterPaths = {
     "association-id": "associationId", "private-ip-address": "privateIpAddress"}
 
 
-class DescribeAddresses(Listing, frozen=True, kw_only=True):
+class DescribeAddresses(Ec2Listing, frozen=True, kw_only=True):
     public_ip: tuple[str, ...] = ()
     allocation_id: tuple[str, ...] = ()
 

@@ -13,8 +13,8 @@ from nova import errors
 from nova.ec2 import devices, lists
 from nova.ec2.devices import BlockDeviceMapping
 from nova.ec2.faults import Ec2Error, absent, invalid, missing, unsupported
-from nova.ec2.handlers.instances import bad_attribute, server
-from nova.ec2.parameters import Ec2Arguments, Listing
+from nova.ec2.handlers.instances import AttributeValue, bad_attribute, server
+from nova.ec2.parameters import Ec2Arguments, Ec2Listing
 from nova.ec2.request import Ec2Request
 from nova.ec2.views import images as views
 from nova.ec2.views.instances import root_type
@@ -40,7 +40,7 @@ FILTERS: lists.FilterPaths = {
     "block-device-mapping.snapshot-id": "blockDeviceMapping.ebs.snapshotId"}
 
 
-class DescribeImages(Listing, frozen=True, kw_only=True):
+class DescribeImages(Ec2Listing, frozen=True, kw_only=True):
     image_id: tuple[str, ...] = ()
     owner: tuple[str, ...] = ()
     executable_by: tuple[str, ...] = ()
@@ -224,10 +224,6 @@ class LaunchGroup(msgspec.Struct, frozen=True, kw_only=True):
 class LaunchPermission(msgspec.Struct, frozen=True, kw_only=True):
     add: tuple[LaunchGroup, ...] = ()
     remove: tuple[LaunchGroup, ...] = ()
-
-
-class AttributeValue(msgspec.Struct, frozen=True, kw_only=True):
-    value: str = ""
 
 
 class ModifyImageAttribute(Ec2Arguments, frozen=True, kw_only=True):

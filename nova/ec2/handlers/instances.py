@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
+import msgspec
+
 from nova import errors
 from nova.ec2 import lists
 from nova.ec2.faults import Ec2Error, absent, invalid, unsupported
-from nova.ec2.parameters import Ec2Arguments, Listing
+from nova.ec2.parameters import Ec2Arguments, Ec2Listing
 from nova.ec2.request import Ec2Request
 from nova.ec2.views import instances as views
 from nova.ec2.xml import Tree
@@ -38,7 +40,7 @@ FILTERS: lists.FilterPaths = {
     "group-name": "reservation.groupSet.groupName", "group-id": "reservation.groupSet.groupId"}
 
 
-class DescribeInstances(Listing, frozen=True, kw_only=True):
+class DescribeInstances(Ec2Listing, frozen=True, kw_only=True):
     instance_id: tuple[str, ...] = ()
 
 
@@ -61,14 +63,14 @@ def _described(req: Ec2Request, args: DescribeInstances, with_v6: bool = False) 
     for servers in _batches(req, args):
         names = views.names_of(req, servers)
         for server in servers:
-            if count == most:
-                following = last
-                break
             whole = views.reservation(req, server.reservation_id, (server,), names, with_v6)
             members = whole["instancesSet"]
             assert isinstance(members, list)
             if args.filter and not tests({**members[0], "reservation": whole}):
                 continue
+            if count == most:  # one more is there
+                following = last
+                break
             count, last = count + 1, server.uuid
             kept = shown.setdefault(server.reservation_id, whole)
             if kept is not whole:
@@ -154,7 +156,7 @@ def server(req: Ec2Request, shown: str, rule: str) -> ServerDetail:
 # -- status
 
 
-class DescribeInstanceStatus(Listing, frozen=True, kw_only=True):
+class DescribeInstanceStatus(Ec2Listing, frozen=True, kw_only=True):
     instance_id: tuple[str, ...] = ()
     include_all_instances: bool = False
 
@@ -227,18 +229,35 @@ ATTRIBUTES: Mapping[str, Callable[[ServerDetail, Tree], object]] = {
     "userData": lambda found, whole: found.user_data}
 
 
+class AttributeValue(msgspec.Struct, frozen=True, kw_only=True):
+    value: str = ""
+
+
 class ModifyInstanceAttribute(Ec2Arguments, frozen=True, kw_only=True):
+    """All but the groups is read to be refused in words that help."""
+
     instance_id: str
     group_id: tuple[str, ...] = ()
     attribute: str | None = None
     value: str | None = None
+    disable_api_stop: AttributeValue | None = None
+    disable_api_termination: AttributeValue | None = None
+    ebs_optimized: AttributeValue | None = None
+    ena_support: AttributeValue | None = None
+    instance_initiated_shutdown_behavior: AttributeValue | None = None
+    instance_type: AttributeValue | None = None
+    kernel: AttributeValue | None = None
+    ramdisk: AttributeValue | None = None
+    source_dest_check: AttributeValue | None = None
+    sriov_net_support: AttributeValue | None = None
+    user_data: AttributeValue | None = None
 
 
 def modify_instance_attribute(req: Ec2Request, args: ModifyInstanceAttribute) -> Tree:
     """The security groups of an instance. UnsupportedOperation: any other attribute."""
     if not args.group_id:
         raise unsupported("Only the security groups of an instance can be changed so (GroupId.N). Its type is changed "
-                          "by the compute API's resize, its user data by a rebuild.")
+                          "by the compute API's resize, its user data by a rebuild; its lock keeps it from its end.")
     found = server(req, args.instance_id, "os_compute_api:os-security-groups:add")
     known = {id: name for name, id in views.group_ids(req).items()}
     for shown in args.group_id:

@@ -10,7 +10,7 @@ from nova import concurrency, errors
 from nova.ec2 import lists
 from nova.ec2.faults import Ec2Error, absent, unsupported
 from nova.ec2.handlers.run_instances import TagSpecification
-from nova.ec2.parameters import Ec2Arguments, Listing
+from nova.ec2.parameters import Ec2Arguments, Ec2Listing
 from nova.ec2.request import Ec2Request
 from nova.ec2.xml import Tree
 from nova.model.ec2 import KEY_PAIR, ec2_id
@@ -23,7 +23,7 @@ LONGEST_NAME = 255
 FILTERS: lists.FilterPaths = {"key-name": "keyName", "fingerprint": "keyFingerprint", "key-pair-id": "keyPairId"}
 
 
-class DescribeKeyPairs(Listing, frozen=True, kw_only=True):
+class DescribeKeyPairs(Ec2Listing, frozen=True, kw_only=True):
     key_name: tuple[str, ...] = ()
     key_pair_id: tuple[str, ...] = ()
     include_public_key: bool = False
@@ -33,7 +33,7 @@ def describe_key_pairs(req: Ec2Request, args: DescribeKeyPairs) -> Tree:
     """The user's own. InvalidKeyPair.NotFound: one of the names is none of theirs; to old clients, all of them."""
     found: Sequence[Keypair] = req.conductor.list_keypairs(KeypairQuery(user_id=req.context.user_id or ""))
     hidden = "" if req.context.is_admin else req.options.vpn_key_suffix
-    shown = [_keypair(req, one, args.include_public_key) for one in found
+    shown = [_described(req, one, args.include_public_key) for one in found
              if not hidden or not one.name.endswith(hidden)]
     if args.key_name or args.key_pair_id:
         asked = {*args.key_name, *args.key_pair_id}
@@ -47,12 +47,17 @@ def describe_key_pairs(req: Ec2Request, args: DescribeKeyPairs) -> Tree:
     return {"keySet": [one for one in shown if test(one)]}
 
 
-def _keypair(req: Ec2Request, one: Keypair, with_public_key: bool = False) -> dict[str, object]:
+def _keypair(req: Ec2Request, one: Keypair) -> dict[str, object]:
+    """As it is answered when it is made."""
     shown: dict[str, object] = {"keyName": one.name, "keyFingerprint": one.fingerprint}
-    if req.is_old:
-        return shown
-    return shown | {"keyPairId": _id(one), "keyType": _type(one), "createTime": one.created_at,
-                    "publicKey": one.public_key if with_public_key else None}
+    return shown if req.is_old else shown | {"keyPairId": _id(one)}
+
+
+def _described(req: Ec2Request, one: Keypair, with_public_key: bool) -> dict[str, object]:
+    shown = _keypair(req, one)
+    return shown if req.is_old else shown | {
+        "keyType": _type(one), "createTime": one.created_at,
+        "publicKey": one.public_key if with_public_key else None}
 
 
 def _id(one: Keypair) -> str:

@@ -5,29 +5,30 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from nova.ec2 import lists
-from nova.ec2.faults import Ec2Error
-from nova.ec2.parameters import Listing
+from nova.ec2.faults import absent
+from nova.ec2.parameters import Ec2Listing
 from nova.ec2.request import Ec2Request
 from nova.ec2.xml import Tree
 from nova.model.base import Scope
+from nova.model.ec2 import INTERFACE, NETWORK, SUBNET
 from nova.model.networks import Network
 
 SUBNET_FILTERS: lists.FilterPaths = {"subnet-id": "subnetId", "state": "state", "cidr-block": "cidrBlock",
                                      "cidr": "cidrBlock", "vpc-id": "vpcId"}
 
 
-class DescribeVpcs(Listing, frozen=True, kw_only=True):
+class DescribeVpcs(Ec2Listing, frozen=True, kw_only=True):
     vpc_id: tuple[str, ...] = ()
 
 
 def describe_vpcs(req: Ec2Request, args: DescribeVpcs) -> Tree:
     """None. InvalidVpcID.NotFound for one that is named."""
     if args.vpc_id:
-        raise Ec2Error("InvalidVpcID.NotFound", f"The vpc ID '{args.vpc_id[0]}' does not exist", 404)
+        raise absent(NETWORK, args.vpc_id[0])
     return {"vpcSet": ()}
 
 
-class DescribeSubnets(Listing, frozen=True, kw_only=True):
+class DescribeSubnets(Ec2Listing, frozen=True, kw_only=True):
     subnet_id: tuple[str, ...] = ()
 
 
@@ -39,19 +40,18 @@ def describe_subnets(req: Ec2Request, args: DescribeSubnets) -> Tree:
                           "tagSet": [{"key": "Name", "value": one.label}]} for one in networks]
     for id in args.subnet_id:
         if id not in ids.values():
-            raise Ec2Error("InvalidSubnetID.NotFound", f"The subnet ID '{id}' does not exist", 404)
+            raise absent(SUBNET, id)
     wanted = [one for one in found if not args.subnet_id or one["subnetId"] in args.subnet_id]
     page = lists.chosen(wanted, args, SUBNET_FILTERS, "subnetId", has_tags=True)
     return {"subnetSet": page.items, "nextToken": page.next_token}
 
 
-class DescribeNetworkInterfaces(Listing, frozen=True, kw_only=True):
+class DescribeNetworkInterfaces(Ec2Listing, frozen=True, kw_only=True):
     network_interface_id: tuple[str, ...] = ()
 
 
 def describe_network_interfaces(req: Ec2Request, args: DescribeNetworkInterfaces) -> Tree:
     """None: a server's addresses are its own. InvalidNetworkInterfaceID.NotFound for one that is named."""
     if args.network_interface_id:
-        raise Ec2Error("InvalidNetworkInterfaceID.NotFound",
-                       f"The networkInterface ID '{args.network_interface_id[0]}' does not exist", 404)
+        raise absent(INTERFACE, args.network_interface_id[0])
     return {"networkInterfaceSet": ()}

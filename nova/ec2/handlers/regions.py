@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from nova.ec2 import lists
 from nova.ec2.faults import invalid
-from nova.ec2.parameters import Listing
+from nova.ec2.parameters import Ec2Listing
 from nova.ec2.request import Ec2Request
 from nova.ec2.views.instances import architecture
 from nova.ec2.xml import Tree
@@ -27,7 +27,7 @@ TYPE_FILTERS: lists.FilterPaths = {
     "processor-info.supported-architecture": "processorInfo.supportedArchitectures"}
 
 
-class DescribeRegions(Listing, frozen=True, kw_only=True):
+class DescribeRegions(Ec2Listing, frozen=True, kw_only=True):
     region_name: tuple[str, ...] = ()
     region: tuple[str, ...] = ()
     all_regions: bool = False
@@ -46,7 +46,7 @@ def describe_regions(req: Ec2Request, args: DescribeRegions) -> Tree:
     return {"regionInfo": [one for one in found if test(one)]}
 
 
-class DescribeAvailabilityZones(Listing, frozen=True, kw_only=True):
+class DescribeAvailabilityZones(Ec2Listing, frozen=True, kw_only=True):
     zone_name: tuple[str, ...] = ()
     zone_id: tuple[str, ...] = ()
     all_availability_zones: bool = False
@@ -92,7 +92,7 @@ def _services(zone: Zone) -> list[Tree]:
                                                                       *rows)]
 
 
-class DescribeInstanceTypes(Listing, frozen=True, kw_only=True):
+class DescribeInstanceTypes(Ec2Listing, frozen=True, kw_only=True):
     instance_type: tuple[str, ...] = ()
     include_unsupported_in_region: bool = False
 
@@ -119,7 +119,7 @@ def _type(one: Flavor) -> Tree:
             "bareMetal": False, "processorInfo": {"supportedArchitectures": [architecture(one.extra_specs)]}}
 
 
-class DescribeAccountAttributes(Listing, frozen=True, kw_only=True):
+class DescribeAccountAttributes(Ec2Listing, frozen=True, kw_only=True):
     attribute_name: tuple[str, ...] = ()
 
 

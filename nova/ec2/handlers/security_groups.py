@@ -8,15 +8,16 @@ from typing import NamedTuple
 
 import msgspec
 
+from nova import errors
 from nova.ec2 import lists
 from nova.ec2.faults import Ec2Error, absent, invalid, missing, unsupported
 from nova.ec2.handlers.run_instances import TagSpecification
-from nova.ec2.parameters import Ec2Arguments, Listing
+from nova.ec2.parameters import Ec2Arguments, Ec2Listing
 from nova.ec2.request import Ec2Request
 from nova.ec2.xml import Tree
 from nova.model import security_rules
 from nova.model.base import Scope
-from nova.model.ec2 import GROUP
+from nova.model.ec2 import GROUP, RULE
 from nova.model.security_groups import (
     NewSecurityGroup,
     NewSecurityRule,
@@ -33,6 +34,8 @@ PROTOCOLS = {"tcp": "tcp", "6": "tcp", "udp": "udp", "17": "udp", "icmp": "icmp"
 ANY = "-1"
 #: All traffic, where a back end has no word for it: protocol, first and last port.
 WHOLE = (("icmp", -1, -1), ("tcp", 1, 65535), ("udp", 1, 65535))
+#: Neutron refuses to delete a group that is there for this alone: it is in use.
+NEUTRON_REFUSED = "network.refused"
 ICMP = ("icmp", "icmpv6")
 _STRICT, _LOOSE = re.compile(r"[a-zA-Z0-9 _-]{1,255}"), re.compile(r"[\x20-\x7e]{1,255}")
 
@@ -44,7 +47,7 @@ FILTERS: lists.FilterPaths = {
     "ip-permission.group-id": "ipPermissions.groups.groupId", "vpc-id": "vpcId"}
 
 
-class DescribeSecurityGroups(Listing, frozen=True, kw_only=True):
+class DescribeSecurityGroups(Ec2Listing, frozen=True, kw_only=True):
     group_name: tuple[str, ...] = ()
     group_id: tuple[str, ...] = ()
 
@@ -66,6 +69,12 @@ def describe_security_groups(req: Ec2Request, args: DescribeSecurityGroups) -> T
 
 def _all(req: Ec2Request) -> Sequence[SecurityGroup]:
     found: Sequence[SecurityGroup] = req.conductor.list_security_groups(SecurityGroupQuery(scope=req.scope()))
+    return found
+
+
+def _of_project(req: Ec2Request, project_id: str) -> Sequence[SecurityGroup]:
+    found: Sequence[SecurityGroup] = req.conductor.list_security_groups(
+        SecurityGroupQuery(scope=Scope(project_id=project_id)))
     return found
 
 
@@ -134,6 +143,8 @@ def create_security_group(req: Ec2Request, args: CreateSecurityGroup) -> Tree:
         if not 0 < len(value) <= 255 or (form is not None and not form.fullmatch(value)):
             raise invalid(name, value, "It must have 1 to 255 letters, digits, spaces, dashes and underscores."
                           if strict else "It must have 1 to 255 printable letters.")
+    if any(one.name == args.group_name for one in _of_project(req, req.project_id)):  # Neutron would make another
+        raise Ec2Error("InvalidGroup.Duplicate", f"The security group '{args.group_name}' already exists")
     made: SecurityGroup = req.conductor.create_security_group(NewSecurityGroup(
         name=args.group_name, description=args.group_description, project_id=req.project_id))
     if req.is_old:
@@ -149,7 +160,12 @@ class GroupNamed(Ec2Arguments, frozen=True, kw_only=True):
 def delete_security_group(req: Ec2Request, args: GroupNamed) -> Tree:
     """InvalidGroup.NotFound, InUse; CannotDelete: the default one."""
     found = _named(req, args.group_name, args.group_id)
-    req.conductor.delete_security_group(found.id, Scope(project_id=req.project_id))
+    try:
+        req.conductor.delete_security_group(found.id, Scope(project_id=req.project_id))
+    except errors.Invalid as error:
+        if error.code != NEUTRON_REFUSED:
+            raise
+        raise Ec2Error("InvalidGroup.InUse", error.message) from None
     return {"return": True}
 
 
@@ -160,8 +176,7 @@ def _named(req: Ec2Request, name: str | None, id: str | None, project_id: str | 
         raise missing("GroupName or GroupId")
     if project_id not in (None, "", req.project_id) and not req.context.is_admin:
         raise absent(GROUP, word)
-    groups: Sequence[SecurityGroup] = req.conductor.list_security_groups(
-        SecurityGroupQuery(scope=Scope(project_id=project_id or req.project_id)))
+    groups = _of_project(req, project_id or req.project_id)
     ids = req.ids("sg", [one.id for one in groups])
     for one in groups:
         if _is_named(one, ids[one.id], word):
@@ -231,16 +246,19 @@ class Traffic(NamedTuple):
 
 
 def authorize_security_group_ingress(req: Ec2Request, args: RuleChange) -> Tree:
-    """All that is asked for, or nothing where any of it is there already. InvalidPermission.Duplicate;
-    InvalidParameterValue, MissingParameter; InvalidGroup.NotFound; SecurityGroupLimitExceeded."""
+    """All that is asked for, or nothing where any of it is there already; of all traffic, what is missing.
+    InvalidPermission.Duplicate; InvalidParameterValue, MissingParameter; InvalidGroup.NotFound;
+    SecurityGroupLimitExceeded."""
     group = _named(req, args.group_name, args.group_id)
     wanted, known = _wanted(req, args), {_traffic(rule) for rule in group.rules}
-    for one in wanted:
-        if one in known:
-            raise Ec2Error("InvalidPermission.Duplicate", f"This rule is in group {group.name} already: {one.words}")
+    for together in wanted:
+        if known.issuperset(together):
+            raise Ec2Error("InvalidPermission.Duplicate",
+                           f"This rule is in group {group.name} already: {together[0].words}")
     scope = Scope(project_id=req.project_id)
+    missing_ones = dict.fromkeys(one for together in wanted for one in together if one not in known)
     made = [req.conductor.create_security_rule(NewSecurityRule(group_id=group.id, **one._asdict()), scope)
-            for one in wanted]
+            for one in missing_ones]
     return {"return": True} if req.is_old else {
         "return": True, "securityGroupRuleSet": _rules(req, {rule.id: group for rule in made}, made)}
 
@@ -249,14 +267,16 @@ def revoke_security_group_ingress(req: Ec2Request, args: RuleChange) -> Tree:
     """InvalidPermission.NotFound (InvalidParameterValue to old clients): the group has no such rule."""
     group = _named(req, args.group_name, args.group_id)
     if args.security_group_rule_id:
-        ids = set(req.meant("sgr", args.security_group_rule_id).values())
-        doomed = [rule for rule in group.rules if rule.id in ids]
-        if len(doomed) < len(ids):
-            raise Ec2Error("InvalidSecurityGroupRuleId.NotFound", f"Group {group.name} has no such rule.", 404)
+        own = {rule.id: rule for rule in group.rules}
+        meant = req.meant("sgr", args.security_group_rule_id)
+        for shown, id in meant.items():
+            if id not in own:
+                raise absent(RULE, shown)
+        doomed = [own[id] for id in dict.fromkeys(meant.values())]
     else:
         by_traffic = {_traffic(rule): rule for rule in group.rules}
         doomed = []
-        for one in _wanted(req, args):
+        for one in dict.fromkeys(one for together in _wanted(req, args) for one in together):
             if one not in by_traffic:
                 raise Ec2Error("InvalidPermission.NotFound", f"Group {group.name} has no such rule: {one.words}")
             doomed.append(by_traffic[one])
@@ -274,12 +294,14 @@ def _traffic(rule: SecurityRule) -> Traffic:
                    rule.source_id)
 
 
-def _wanted(req: Ec2Request, args: RuleChange) -> list[Traffic]:
-    """What is asked for, in either form, in the order in which it stands. MissingParameter: nothing is."""
-    found = [one for permission in args.ip_permissions or _single(args) for one in _traffics(req, permission)]
+def _wanted(req: Ec2Request, args: RuleChange) -> Sequence[Sequence[Traffic]]:
+    """What is asked for, in either form, in the order in which it stands: rules that are one to the client together.
+    MissingParameter: nothing is."""
+    found = [together for permission in args.ip_permissions or _single(args)
+             for together in _traffics(req, permission)]
     if not found:
         raise missing("IpPermissions")
-    return list(dict.fromkeys(found))
+    return found
 
 
 def _single(args: RuleChange) -> tuple[IpPermission, ...]:
@@ -295,7 +317,7 @@ def _single(args: RuleChange) -> tuple[IpPermission, ...]:
                          ip_ranges=ranges, groups=sources),)
 
 
-def _traffics(req: Ec2Request, permission: IpPermission) -> Iterator[Traffic]:
+def _traffics(req: Ec2Request, permission: IpPermission) -> Iterator[Sequence[Traffic]]:
     ranges = [*(one.cidr_ip for one in permission.ip_ranges), *(one.cidr_ipv6 for one in permission.ipv6_ranges)]
     sources = [_named(req, one.group_name, one.group_id, one.user_id).id for one in permission.groups]
     if not ranges and not sources:
@@ -306,12 +328,12 @@ def _traffics(req: Ec2Request, permission: IpPermission) -> Iterator[Traffic]:
     for cidr in ranges:
         whole = [("icmpv6" if ":" in cidr and one[0] == "icmp" else one[0], one[1], one[2]) for one in WHOLE]
         said = [(PROTOCOLS[word], permission.from_port, permission.to_port)] if word != ANY else whole
-        yield from (_checked(protocol, first, last, cidr, None) for protocol, first, last in said)
+        yield [_checked(protocol, first, last, cidr, None) for protocol, first, last in said]
     for source in sources:
         if word == ANY:
-            yield _checked(None, None, None, None, source)
+            yield [_checked(None, None, None, None, source)]
         else:
-            yield _checked(PROTOCOLS[word], permission.from_port, permission.to_port, None, source)
+            yield [_checked(PROTOCOLS[word], permission.from_port, permission.to_port, None, source)]
 
 
 def _checked(protocol: str | None, first: int | None, last: int | None, cidr: str | None, source: str | None
@@ -327,7 +349,7 @@ def _checked(protocol: str | None, first: int | None, last: int | None, cidr: st
 # -- rules by themselves
 
 
-class DescribeSecurityGroupRules(Listing, frozen=True, kw_only=True):
+class DescribeSecurityGroupRules(Ec2Listing, frozen=True, kw_only=True):
     security_group_rule_id: tuple[str, ...] = ()
 
 
@@ -341,7 +363,7 @@ def describe_security_group_rules(req: Ec2Request, args: DescribeSecurityGroupRu
     shown = _rules(req, owners, [rule for group in groups for rule in group.rules])
     for id in args.security_group_rule_id:
         if not any(one["securityGroupRuleId"] == id for one in shown):
-            raise Ec2Error("InvalidSecurityGroupRuleId.NotFound", f"The rule '{id}' does not exist.", 404)
+            raise absent(RULE, id)
     wanted = [one for one in shown if not args.security_group_rule_id
               or one["securityGroupRuleId"] in args.security_group_rule_id]
     page = lists.chosen(wanted, args, RULE_FILTERS, "securityGroupRuleId")

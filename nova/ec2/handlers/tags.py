@@ -11,7 +11,7 @@ from nova.ec2 import lists
 from nova.ec2.faults import Ec2Error, absent, invalid
 from nova.ec2.handlers.instances import DescribeInstances, every
 from nova.ec2.handlers.run_instances import Tag
-from nova.ec2.parameters import Ec2Arguments, Listing
+from nova.ec2.parameters import Ec2Arguments, Ec2Listing
 from nova.ec2.request import Ec2Request
 from nova.ec2.xml import Tree
 from nova.model.ec2 import INSTANCE
@@ -86,7 +86,7 @@ def _instances(req: Ec2Request, shown: Sequence[str], rule: str) -> list[ServerT
     return found
 
 
-class DescribeTags(Listing, frozen=True, kw_only=True):
+class DescribeTags(Ec2Listing, frozen=True, kw_only=True):
     pass
 
 

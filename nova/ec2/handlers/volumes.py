@@ -11,7 +11,7 @@ from nova.ec2 import lists
 from nova.ec2.faults import Ec2Error, absent, invalid, missing, unsupported
 from nova.ec2.handlers.instances import target
 from nova.ec2.handlers.run_instances import TagSpecification
-from nova.ec2.parameters import Ec2Arguments, Listing
+from nova.ec2.parameters import Ec2Arguments, Ec2Listing
 from nova.ec2.request import Ec2Request
 from nova.ec2.xml import Tree
 from nova.model.base import utcnow
@@ -48,7 +48,7 @@ SNAPSHOT_FILTERS: lists.FilterPaths = {
     "description": "description", "start-time": "startTime", "volume-size": "volumeSize", "progress": "progress"}
 
 
-class DescribeVolumes(Listing, frozen=True, kw_only=True):
+class DescribeVolumes(Ec2Listing, frozen=True, kw_only=True):
     volume_id: tuple[str, ...] = ()
 
 
@@ -190,15 +190,15 @@ class DetachVolumeFrom(Ec2Arguments, frozen=True, kw_only=True):
 def detach_volume(req: Ec2Request, args: DetachVolumeFrom) -> Tree:
     """Begun when it is answered. IncorrectState: it is attached to no instance, or not to that one."""
     found = volume(req, args.volume_id)
-    wanted = req.one_meant("i", args.instance_id) if args.instance_id else None
-    uses = [use for use in found.attachments if wanted in (None, use.server_id)]
+    named = target(req, args.instance_id, f"{ATTACHMENTS}:delete") if args.instance_id else None
+    uses = [use for use in found.attachments if named is None or use.server_id == named.uuid]
     if not uses:
         raise Ec2Error("IncorrectState", f"Volume {args.volume_id} is not attached"
                                          f"{f' to {args.instance_id}' if args.instance_id else ''}.")
     if len(uses) > 1:
         raise Ec2Error("IncorrectState", f"Volume {args.volume_id} is attached to several instances: name one.")
     instance_id = req.id("i", uses[0].server_id)
-    server = target(req, instance_id, f"{ATTACHMENTS}:delete")
+    server = named or target(req, instance_id, f"{ATTACHMENTS}:delete")
     _check_lock(req, server.locked, server.uuid)
     req.conductor.detach_volume(server.uuid, found.id)
     return _attachment(req, args.volume_id, instance_id, uses[0].device, "detaching", False)
@@ -207,7 +207,7 @@ def detach_volume(req: Ec2Request, args: DetachVolumeFrom) -> Tree:
 # -- snapshots
 
 
-class DescribeSnapshots(Listing, frozen=True, kw_only=True):
+class DescribeSnapshots(Ec2Listing, frozen=True, kw_only=True):
     snapshot_id: tuple[str, ...] = ()
     owner: tuple[str, ...] = ()
     restorable_by: tuple[str, ...] = ()

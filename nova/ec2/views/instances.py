@@ -123,7 +123,8 @@ def instance(req: Ec2Request, server: ServerDetail, names: Names, with_v6: bool 
         shown["dnsNameV6"] = place.fixed_v6
     shown |= {
         "privateIpAddress": place.fixed, "ipAddress": place.floating, "keyName": _key_name(req, server),
-        "tagSet": tags(server.metadata), "clientToken": server.client_token, "productCodesSet": (),
+        "tagSet": tags(server.metadata), "clientToken": server.client_token,
+        "productCodesSet" if req.is_old else "productCodes": (),
         "instanceType": server.flavor.name, "launchTime": server.created_at, "amiLaunchIndex": server.launch_index,
         "rootDeviceName": server.root_device_name or ROOT_DEVICE, "rootDeviceType": root_type(server),
         "blockDeviceMapping": [_device(volume, names) for volume in server.volumes],
