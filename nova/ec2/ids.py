@@ -30,7 +30,7 @@ class IdCache:
         new = tuple(one for one in wanted if (kind, one) not in known)
         if not new:
             return {one: ec2_id(prefix, known[kind, one]) for one in wanted}
-        given = self._conductor.ec2_numbers(kind, new)
+        given = self._conductor.assign_ec2_numbers(kind, new)
         self._keep(kind, given)
         return {one: ec2_id(prefix, given[one] if one in given else known[kind, one]) for one in wanted}
 
@@ -38,7 +38,7 @@ class IdCache:
         """EC2's id -> id. An image's may have any of its prefixes. Malformed, or absent, by its kind's code."""
         kind, wanted = KINDS[prefix], {one: _number(prefix, one) for one in shown}
         new = tuple(number for number in wanted.values() if (kind, number) not in self._meant)
-        given = self._conductor.ec2_meant(kind, new) if new else {}
+        given = self._conductor.get_ec2_ids(kind, new) if new else {}
         self._keep(kind, {one: number for number, one in given.items()})
         found = {}
         for one, number in wanted.items():

@@ -55,7 +55,7 @@ class DryRun(Ec2Error):
 
 
 #: Calls that change nothing that a user sees: they are made in a dry run, too.
-HARMLESS = frozenset({"ec2_numbers", "list_security_groups"})
+HARMLESS = frozenset({"assign_ec2_numbers", "list_security_groups"})
 
 
 class Rehearsal:

@@ -33,7 +33,7 @@ class Ec2Conductor(FakeConductor):
     def __init__(self) -> None:
         super().__init__()
         self.numbers: dict[tuple[str, str], int] = {}
-        self.given(ec2_numbers=self._numbers_of, ec2_meant=self._meant_by, list_servers=self._list)
+        self.given(assign_ec2_numbers=self._numbers_of, get_ec2_ids=self._meant_by, list_servers=self._list)
 
     def number(self, prefix: str, id: str) -> str:
         """EC2's id of a thing."""

@@ -15,11 +15,11 @@ class Ec2Ids:
     def __init__(self, deps: Deps) -> None:
         self.deps = deps
 
-    def ec2_numbers(self, kind: str, ids: tuple[str, ...]) -> Mapping[str, int]:
+    def assign_ec2_numbers(self, kind: str, ids: tuple[str, ...]) -> Mapping[str, int]:
         """id -> number, of all of them."""
         return ec2_numbers.numbers(self.deps, kind, ids)
 
-    def ec2_meant(self, kind: str, wanted: tuple[int, ...]) -> Mapping[int, str]:
+    def get_ec2_ids(self, kind: str, wanted: tuple[int, ...]) -> Mapping[int, str]:
         """number -> id; a number that was never given is left out."""
         with self.deps.api.reading() as tx:
             return ec2_ids.meant(tx, kind, wanted)

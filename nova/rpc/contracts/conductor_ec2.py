@@ -12,12 +12,12 @@ class Ec2Calls:
     """Ids, and images as EC2 makes and changes them."""
 
     @call(since="1.8")
-    def ec2_numbers(self, kind: str, ids: tuple[str, ...]) -> Mapping[str, int]:
+    def assign_ec2_numbers(self, kind: str, ids: tuple[str, ...]) -> Mapping[str, int]:
         """The numbers in EC2's ids of things of a kind (``nova.model.ec2``): the same for ever, made where there is
         none."""
 
     @call(reads=True, since="1.8")
-    def ec2_meant(self, kind: str, wanted: tuple[int, ...]) -> Mapping[int, str]:
+    def get_ec2_ids(self, kind: str, wanted: tuple[int, ...]) -> Mapping[int, str]:
         """The reverse; what was never given is left out."""
 
     @call(since="1.8")

@@ -44,17 +44,17 @@ def test_ids_when_they_are_known_then_the_conductor_is_asked_no_more(cache: IdCa
     shown = cache.of("i", ["a", "b", "", "a"])
     assert list(shown) == ["a", "b"] and len(set(shown.values())) == 2
     assert cache.of("i", ["b"]) == {"b": shown["b"]} and cache.meant("i", [shown["a"]]) == {shown["a"]: "a"}
-    assert conductor.asked("ec2_numbers") == [("instance", ("a", "b"))] and conductor.asked("ec2_meant") == []
+    assert conductor.asked("assign_ec2_numbers") == [("instance", ("a", "b"))] and conductor.asked("get_ec2_ids") == []
     assert set(cache.of("i", ["a", "c"])) == {"a", "c"}
-    assert conductor.asked("ec2_numbers")[1:] == [("instance", ("c",))]
-    assert cache.of("i", []) == {} and len(conductor.asked("ec2_numbers")) == 2
+    assert conductor.asked("assign_ec2_numbers")[1:] == [("instance", ("c",))]
+    assert cache.of("i", []) == {} and len(conductor.asked("assign_ec2_numbers")) == 2
 
 
 def test_id_when_another_process_made_it_then_it_is_asked_once(cache: IdCache, conductor: Ec2Conductor) -> None:
     id = conductor.number("vol", "v")
     for _ in range(2):
         assert cache.meant("vol", [f" {id.upper()} "]) == {f" {id.upper()} ": "v"}
-    assert len(conductor.asked("ec2_meant")) == 1
+    assert len(conductor.asked("get_ec2_ids")) == 1
 
 
 def test_image_when_its_prefix_is_another_of_images_then_it_is_the_same(cache: IdCache) -> None:
@@ -76,7 +76,7 @@ def test_cache_when_it_is_full_then_it_begins_anew_and_answers_stay_right(
     cache.of("i", ["e"])
     again = cache.of("i", ["a", "e", "f"])
     assert again["a"] == first["a"] and len(set(again.values())) == 3
-    assert len(conductor.asked("ec2_numbers")) == 3
+    assert len(conductor.asked("assign_ec2_numbers")) == 3
 
 
 @given(shown=st.text(max_size=20) | st.from_regex(r"[a-z]{1,8}-[0-9a-fA-F]{1,17}", fullmatch=True))
