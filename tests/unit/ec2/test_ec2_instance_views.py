@@ -49,7 +49,8 @@ def test_state_when_a_server_is_in_it_then_each_age_has_its_word(fields: dict[st
 
 def test_addresses_when_a_server_has_several_then_the_first_of_a_kind_is_shown() -> None:
     card = Interface(id="c", mac="fa:16:3e:00:00:01", label="private", network_id="n", addresses=(
-        FixedAddress(address="2001:db8::5", version=6), FixedAddress(address="10.0.0.5"), FixedAddress(address="10.0.0.6")))
+        FixedAddress(address="2001:db8::5", version=6), FixedAddress(address="10.0.0.5"),
+        FixedAddress(address="10.0.0.6")))
     one = shown(TODAY, interfaces=(card,))
     assert one.findtext("privateIpAddress") == "10.0.0.5" and one.find("ipAddress") is None
     client = Ec2Client()
