@@ -11,8 +11,8 @@ import pytest
 from nova import context, errors
 from nova.context import RequestContext
 from nova.ec2.handlers import images
-from nova.ec2.handlers.images import CreateImage
-from nova.ec2.ids import Ids
+from nova.ec2.handlers.images import ImageOfInstance
+from nova.ec2.ids import IdCache
 from nova.ec2.request import DryRun, Ec2Request, Ec2Site
 from nova.model.servers import LockChange
 from nova.policies import Policy
@@ -36,10 +36,10 @@ def cloud(tmp_path: Path) -> Iterator[FailingCloud]:
 def create(cloud: FailingCloud, uuid: str, who: RequestContext = MEMBER, dry_run: bool = False, **fields: object
            ) -> str:
     """The image's id, as the image service has it."""
-    site = Ec2Site(conductor=cloud.control, policy=Policy(configuration()), ids=Ids(cloud.control))
+    site = Ec2Site(conductor=cloud.control, policy=Policy(configuration()), ids=IdCache(cloud.control))
     req = Ec2Request(context=who, site=site, version="2016-11-15", dry_run=dry_run)
     with context.entered(who):
-        answer = images.create_image(req, CreateImage(instance_id=req.id("i", uuid), name="golden", **fields))
+        answer = images.create_image(req, ImageOfInstance(instance_id=req.id("i", uuid), name="golden", **fields))
         return req.one_meant("ami", str(answer["imageId"]))
 
 
