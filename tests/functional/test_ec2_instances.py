@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import requests
@@ -143,6 +144,19 @@ def test_token_when_it_comes_again_then_the_same_instances_are_shown(amazon: Ama
     third = [one["InstanceId"] for one in amazon.ec2.run_instances(**asked)["Instances"]]
     assert not set(third) & set(ids)
     amazon.ec2.terminate_instances(InstanceIds=third)
+
+
+@judges("RunInstances")
+def test_token_when_it_comes_many_times_at_once_then_one_request_makes_instances(amazon: Amazon) -> None:
+    asked = {"ImageId": amazon.image, "InstanceType": "m1.tiny", "MinCount": 2, "MaxCount": 2, "ClientToken": "at once"}
+    with ThreadPoolExecutor(6) as pool:
+        answers = list(pool.map(lambda _turn: amazon.ec2.run_instances(**asked), range(6)))
+    ids = {one["InstanceId"] for answer in answers for one in answer["Instances"]}
+    assert len(ids) == 2 and len({answer["ReservationId"] for answer in answers}) == 1
+    found = amazon.ec2.describe_instances(Filters=[{"Name": "client-token", "Values": ["at once"]}])["Reservations"]
+    assert {one["InstanceId"] for reservation in found for one in reservation["Instances"]} == ids
+    amazon.wait("instance_running", InstanceIds=sorted(ids))
+    amazon.ec2.terminate_instances(InstanceIds=sorted(ids))
 
 
 @judges("DescribeInstances")
