@@ -11,6 +11,7 @@ from urllib.parse import urlencode
 import webob
 from defusedxml import ElementTree
 
+from nova import errors
 from nova.ec2 import app
 from nova.ec2.ids import IdCache
 from nova.ec2.request import Ec2Options, Ec2Site
@@ -53,6 +54,8 @@ class Ec2Conductor(FakeConductor):
                  and all(TESTS[one_of.op](getattr(one, one_of.column), one_of.values)
                          for one_of in query.conditions)]
         uuids = [one.uuid for one in found]
+        if query.page.marker not in (None, *uuids):
+            raise errors.api.PageMarkerNotFound(marker=query.page.marker)
         first = uuids.index(query.page.marker) + 1 if query.page.marker else 0
         return ServerPage(servers=tuple(found[first:first + (query.page.limit or len(found))]))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nova.ec2.actions import ACTIONS
@@ -103,6 +103,7 @@ NAMES = st.lists(WORDS, max_size=10).map(".".join) | st.text(max_size=20)
 PAIRS = st.lists(st.tuples(NAMES, st.text(max_size=12) | st.sampled_from(["1", "-1", "true", "aGk="])), max_size=12)
 
 
+@settings(deadline=None)
 @given(pairs=PAIRS, wanted=st.sampled_from([Everything, RunInstances, RuleChange]))
 def test_arguments_when_anything_comes_then_they_are_read_or_refused(pairs: list[tuple[str, str]],
                                                                      wanted: type[Ec2Arguments]) -> None:
@@ -112,6 +113,7 @@ def test_arguments_when_anything_comes_then_they_are_read_or_refused(pairs: list
         assert error.aws_code and len(error.message) < 1000
 
 
+@settings(deadline=None)
 @given(names=st.lists(st.tuples(st.text(min_size=1, max_size=8), st.lists(st.text(max_size=8), max_size=4)),
                       min_size=1, max_size=5))
 def test_filters_when_they_are_written_as_clients_do_then_they_are_read_back(names: list[tuple[str, list[str]]]
