@@ -119,7 +119,7 @@ class Ec2Client:
             ) -> Ec2Answer:
         pairs = [("Action", action), ("Version", version), ("AWSAccessKeyId", user),
                  *((name, str(value)) for name, value in (params or {}).items())]
-        return self.post(urlencode(pairs).encode())
+        return self.post(urlencode(pairs, errors="surrogateescape").encode())
 
     def post(self, body: bytes, path: str = PATH, method: str = "POST", **environ: Any) -> Ec2Answer:
         request = webob.Request.blank(path, method=method, environ=environ)

@@ -79,6 +79,12 @@ def test_arguments_when_a_parameter_is_wrong_then_it_is_named_as_it_was_sent() -
         assert refused(("Data", data)) == ("InvalidParameterValue", "The parameter Data must be encoded in base64.")
 
 
+@pytest.mark.parametrize("pair", [("Name", "a\udcff"), ("Na\udcffme", "a"), ("ThingId.1", "\ud800")])
+def test_arguments_when_they_are_no_utf_8_then_they_are_refused(pair: tuple[str, str]) -> None:
+    code, message = refused(pair)
+    assert code == "InvalidParameterValue" and message.endswith("is no text in UTF-8.")
+
+
 def test_arguments_when_they_contradict_then_they_are_refused() -> None:
     assert refused(("Name", "a"), ("name", "a"))[0] == "InvalidParameterCombination"
     assert refused(("ThingId", "a"), ("ThingId.1", "b"))[0] == "InvalidParameterValue"
