@@ -34,7 +34,7 @@ class Ec2Conductor(FakeConductor):
     def __init__(self) -> None:
         super().__init__()
         self.numbers: dict[tuple[str, str], int] = {}
-        self.given(assign_ec2_numbers=self._numbers_of, get_ec2_ids=self._meant_by, list_servers=self._list)
+        self.given(assign_ec2_numbers=self._numbers_of, get_ec2_ids=self._meant_by, list_servers=self.listed)
 
     def number(self, prefix: str, id: str) -> str:
         """EC2's id of a thing."""
@@ -47,7 +47,7 @@ class Ec2Conductor(FakeConductor):
         numbers = {number: id for (known, id), number in self.numbers.items() if known == kind}
         return {number: numbers[number] for number in wanted if number in numbers}
 
-    def _list(self, query: Any) -> Any:
+    def listed(self, query: Any) -> Any:
         """As the fake's own, but for conditions and those that are gone."""
         found = [one for one in reversed(self.servers.values()) if query.scope.project_id in (None, one.project_id)
                  and (not one.deleted or query.deleted != "live")
