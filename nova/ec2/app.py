@@ -70,7 +70,8 @@ class Ec2Application:
         signed = _signed(environ)
         pairs = [*signed.query_pairs, *signed.form]
         named = {name.lower(): value for name, value in reversed(pairs)}
-        environ[VERSION_KEY] = version = named.get("version", "")[:LONGEST_VERSION]
+        version = named.get("version", "")[:LONGEST_VERSION]
+        environ[VERSION_KEY] = ascii(version)[1:-1]  # for the log: any text may be in it, and ends of lines too
         context = self._context(signed, request_id)
         with entered(context):
             for name in ("Action", "Version"):

@@ -70,10 +70,19 @@ def arguments(wanted: type[Args], pairs: Iterable[tuple[str, str]]) -> Args:
         if number == MOST:
             raise Ec2Error("InvalidParameterValue", f"A request may have {MOST} parameters at most.")
         if name.lower() not in COMMON:
+            _check_unicode(name, text)
             _put(root, name, text)
     found = _struct(wanted, root)
     assert isinstance(found, wanted)
     return found
+
+
+def _check_unicode(name: str, text: str) -> None:
+    """Bytes that are no UTF-8 came as surrogates: nothing behind this takes them."""
+    try:
+        f"{name}{text}".encode()
+    except UnicodeEncodeError:
+        raise Ec2Error("InvalidParameterValue", f"The parameter {name[:200]} is no text in UTF-8.") from None
 
 
 def _put(root: _Node, name: str, text: str) -> None:

@@ -11,6 +11,7 @@ from urllib.parse import urlencode
 import webob
 from defusedxml import ElementTree
 
+from nova import errors
 from nova.ec2 import app
 from nova.ec2.ids import IdCache
 from nova.ec2.request import Ec2Options, Ec2Site
@@ -33,7 +34,7 @@ class Ec2Conductor(FakeConductor):
     def __init__(self) -> None:
         super().__init__()
         self.numbers: dict[tuple[str, str], int] = {}
-        self.given(assign_ec2_numbers=self._numbers_of, get_ec2_ids=self._meant_by, list_servers=self._list)
+        self.given(assign_ec2_numbers=self._numbers_of, get_ec2_ids=self._meant_by, list_servers=self.listed)
 
     def number(self, prefix: str, id: str) -> str:
         """EC2's id of a thing."""
@@ -46,13 +47,15 @@ class Ec2Conductor(FakeConductor):
         numbers = {number: id for (known, id), number in self.numbers.items() if known == kind}
         return {number: numbers[number] for number in wanted if number in numbers}
 
-    def _list(self, query: Any) -> Any:
+    def listed(self, query: Any) -> Any:
         """As the fake's own, but for conditions and those that are gone."""
         found = [one for one in reversed(self.servers.values()) if query.scope.project_id in (None, one.project_id)
                  and (not one.deleted or query.deleted != "live")
                  and all(TESTS[one_of.op](getattr(one, one_of.column), one_of.values)
                          for one_of in query.conditions)]
         uuids = [one.uuid for one in found]
+        if query.page.marker not in (None, *uuids):
+            raise errors.api.PageMarkerNotFound(marker=query.page.marker)
         first = uuids.index(query.page.marker) + 1 if query.page.marker else 0
         return ServerPage(servers=tuple(found[first:first + (query.page.limit or len(found))]))
 
@@ -116,7 +119,7 @@ class Ec2Client:
             ) -> Ec2Answer:
         pairs = [("Action", action), ("Version", version), ("AWSAccessKeyId", user),
                  *((name, str(value)) for name, value in (params or {}).items())]
-        return self.post(urlencode(pairs).encode())
+        return self.post(urlencode(pairs, errors="surrogateescape").encode())
 
     def post(self, body: bytes, path: str = PATH, method: str = "POST", **environ: Any) -> Ec2Answer:
         request = webob.Request.blank(path, method=method, environ=environ)

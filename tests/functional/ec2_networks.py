@@ -84,6 +84,27 @@ def _refuse(amazon: Amazon, group: str) -> None:
         ec2.create_security_group(GroupName="web", Description="again")
 
 
+def walk_refused_runs(amazon: Amazon) -> None:
+    """Of what RunInstances names and nobody has, each has its code; and no instance is left of it."""
+    ec2 = amazon.ec2
+    subnet, taken = ec2.describe_subnets()["Subnets"][0]["SubnetId"], amazon.run()
+    address = ec2.describe_instances(InstanceIds=taken)["Reservations"][0]["Instances"][0]["PrivateIpAddress"]
+    before = len(ec2.describe_instances()["Reservations"])
+    for code, more in (
+            ("InvalidGroup.NotFound", {"SecurityGroups": ["none"]}),
+            ("InvalidGroup.NotFound", {"SecurityGroupIds": ["sg-00ffffff"]}),
+            ("InvalidKeyPair.NotFound", {"KeyName": "none"}), ("InvalidAMIID.NotFound", {"ImageId": "ami-00ffffff"}),
+            ("InvalidSubnetID.NotFound", {"SubnetId": "subnet-00ffffff"}),
+            ("InvalidParameterValue", {"Placement": {"AvailabilityZone": "none"}}),
+            ("InvalidParameterValue", {"InstanceType": "none"}),
+            ("InvalidIPAddress.InUse", {"SubnetId": subnet, "PrivateIpAddress": address})):
+        with pytest.raises(ClientError, match=code):
+            ec2.run_instances(**{"ImageId": amazon.image, "InstanceType": "m1.tiny", "MinCount": 1, "MaxCount": 1,
+                                 **more})
+    assert len(ec2.describe_instances()["Reservations"]) == before
+    ec2.terminate_instances(InstanceIds=taken)
+
+
 def walk_boto_2_groups(amazon: Amazon, v2: bool) -> None:
     """The same as boto 2 asks for it, with its own objects."""
     ec2 = amazon.boto2(v2=v2)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import requests
@@ -143,6 +144,21 @@ def test_token_when_it_comes_again_then_the_same_instances_are_shown(amazon: Ama
     third = [one["InstanceId"] for one in amazon.ec2.run_instances(**asked)["Instances"]]
     assert not set(third) & set(ids)
     amazon.ec2.terminate_instances(InstanceIds=third)
+
+
+@judges("RunInstances")
+@pytest.mark.parametrize("turn", range(4))
+def test_token_when_it_comes_many_times_at_once_then_one_request_makes_instances(amazon: Amazon, turn: int) -> None:
+    token = f"at once {turn}"
+    asked = {"ImageId": amazon.image, "InstanceType": "m1.tiny", "MinCount": 2, "MaxCount": 2, "ClientToken": token}
+    with ThreadPoolExecutor(6) as pool:
+        answers = list(pool.map(lambda _turn: amazon.ec2.run_instances(**asked), range(6)))
+    ids = {one["InstanceId"] for answer in answers for one in answer["Instances"]}
+    assert len(ids) == 2 and len({answer["ReservationId"] for answer in answers}) == 1
+    found = amazon.ec2.describe_instances(Filters=[{"Name": "client-token", "Values": [token]}])["Reservations"]
+    assert {one["InstanceId"] for reservation in found for one in reservation["Instances"]} == ids
+    amazon.wait("instance_running", InstanceIds=sorted(ids))
+    amazon.ec2.terminate_instances(InstanceIds=sorted(ids))
 
 
 @judges("DescribeInstances")

@@ -44,6 +44,10 @@ def test_addresses_when_boto_2_and_libcloud_walk_them_then_their_objects_hold(am
     walks.walk_other_clients_addresses(amazon)
 
 
+def test_runs_when_they_name_what_nobody_has_then_each_has_its_code(amazon: Amazon) -> None:
+    walks.walk_refused_runs(amazon)
+
+
 # -- Neutron
 
 
@@ -63,6 +67,10 @@ def test_groups_when_they_are_neutrons_then_clients_see_no_difference(over_neutr
 def test_addresses_when_they_are_neutrons_then_clients_see_no_difference(over_neutron: Amazon) -> None:
     walks.walk_addresses(over_neutron)
     walks.walk_other_clients_addresses(over_neutron)
+
+
+def test_runs_when_they_name_what_neutron_has_not_then_each_has_the_same_code(over_neutron: Amazon) -> None:
+    walks.walk_refused_runs(over_neutron)
 
 
 def test_subnets_when_they_are_neutrons_then_instances_are_run_in_one(over_neutron: Amazon) -> None:

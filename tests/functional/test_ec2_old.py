@@ -203,6 +203,17 @@ def test_signature_when_it_is_of_the_first_years_then_it_is_taken(amazon: Amazon
         assert found.status_code == status, found.text
 
 
+@pytest.mark.parametrize(("name", "minutes"), [("Timestamp", -6), ("Timestamp", 6), ("Expires", -1)])
+def test_signature_when_its_time_is_over_or_to_come_then_it_has_expired(amazon: Amazon, name: str, minutes: int
+                                                                        ) -> None:
+    at = datetime.datetime.now(datetime.UTC) + datetime.timedelta(minutes=minutes)
+    params = {"Action": "DescribeRegions", "Version": "2010-08-31", "AWSAccessKeyId": amazon.keys().access,
+              "SignatureVersion": "1", name: f"{at:%Y-%m-%dT%H:%M:%SZ}"}
+    found = requests.get(f"{amazon.endpoint}?{urlencode({**params, 'Signature': old_signature(amazon, '1', params)})}",
+                         timeout=30)
+    assert found.status_code == 403 and amazon.wire.last.tree.findtext("Errors/Error/Code") == "RequestExpired"
+
+
 @judges("DescribeRegions")
 def test_signature_when_boto_2_is_old_then_its_errors_are_boto_s_own(amazon: Amazon) -> None:
     assert amazon.boto2("2010-08-31", v2=True).get_all_regions()

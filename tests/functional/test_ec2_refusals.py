@@ -72,7 +72,8 @@ def test_requests_when_they_are_malformed_then_botocore_reads_the_code(amazon: A
             (f"{asked}&InstanceId.1=i-1&InstanceId.1=i-2", (400, "InvalidParameterCombination")),
             (f"{asked}&MaxResults=many", (400, "InvalidParameterValue")),
             (f"{asked}&NextToken=bm9uZQ==", (400, "InvalidNextToken")),
-            (f"{asked}&NextToken=%FF", (400, "InvalidNextToken")),
+            (f"{asked}&NextToken=!", (400, "InvalidNextToken")),
+            (f"{asked}&NextToken=%FF", (400, "InvalidParameterValue")),
             (f"{asked}&Filter.1.Name=colour&Filter.1.Value.1=red", (400, "InvalidParameterValue")),
             (f"{asked}&A={'a' * 1048577}", (413, "RequestEntityTooLarge"))):
         assert code(signed_post(amazon, body), amazon) == wanted, body[:100]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from nova.ec2 import lists
-from nova.ec2.faults import invalid
+from nova.ec2.faults import Ec2Error, invalid
 from nova.ec2.parameters import Ec2Listing
 from nova.ec2.request import Ec2Request
 from nova.ec2.views.instances import architecture
@@ -105,7 +105,7 @@ def describe_instance_types(req: Ec2Request, args: DescribeInstanceTypes) -> Tre
     known = {one["instanceType"] for one in found}
     for name in args.instance_type:
         if name not in known:
-            raise invalid("InstanceType", name, "There is no such instance type.")
+            raise Ec2Error("InvalidInstanceType", f"The following supplied instance types do not exist: [{name[:100]}]")
     wanted = [one for one in found if not args.instance_type or one["instanceType"] in args.instance_type]
     page = lists.chosen(wanted, args, TYPE_FILTERS, "instanceType")
     return {"instanceTypeSet": page.items, "nextToken": page.next_token}

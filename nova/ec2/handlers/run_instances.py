@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import time
 import uuid
 from collections.abc import Sequence
 
@@ -13,7 +14,7 @@ from nova.ec2 import devices
 from nova.ec2.devices import BlockDeviceMapping
 from nova.ec2.faults import Ec2Error, absent, invalid, unsupported
 from nova.ec2.handlers.images import image_named
-from nova.ec2.handlers.instances import of_uuids
+from nova.ec2.handlers.instances import GONE, of_uuids
 from nova.ec2.parameters import Ec2Arguments
 from nova.ec2.request import Ec2Request
 from nova.ec2.views import instances as views
@@ -32,6 +33,7 @@ DEFAULT_GROUP = "default"
 TOKENS = uuid.UUID("6d1b5c54-0d4f-5d0c-9a44-7a1c3f0f2f0e")  # the namespace of what clients' tokens stand for
 LONGEST_TOKEN = 64
 MOST_ROUNDS = 100  # times that a token was used again after its servers were gone
+WRITTEN_S, LOOK_EVERY_S = 5.0, 0.05  # how long a request's servers may take to be written once they are counted
 LONGEST_USER_DATA = 65535  # of base64 text, as the compute API takes
 #: A create that comes twice: the ledger knows its servers.
 CAME_BEFORE = "ledger.open"
@@ -152,10 +154,18 @@ def _made(req: Ec2Request, order: NewServer, token: str | None) -> tuple[str, li
             if error.code != CAME_BEFORE:
                 raise
             continue
-        servers = of_uuids(req, made.uuids)
+        servers = _those_there(req, made.uuids)
         if servers:
-            return made.reservation_id, sorted(servers.values(), key=lambda one: one.launch_index)
+            return made.reservation_id, sorted(servers, key=lambda one: one.launch_index)
     raise invalid("ClientToken", token, "Its instances are gone, and it was used too often.")
+
+
+def _those_there(req: Ec2Request, uuids: Sequence[str]) -> list[ServerDetail]:
+    """Of one request's servers. Where it came twice at once, the other may still write them: they are waited for."""
+    until = time.monotonic() + WRITTEN_S
+    while not (found := of_uuids(req, uuids, with_deleted=True)) and time.monotonic() < until:
+        time.sleep(LOOK_EVERY_S)
+    return [one for one in found.values() if not one.deleted and one.vm_state not in GONE]
 
 
 def _flavor(req: Ec2Request, name: str | None) -> Flavor:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 
+from nova import errors
 from nova.ec2.request import Ec2Request
 from nova.ec2.views.instances import EBS, INSTANCE_STORE, architecture
 from nova.model.base import Json
@@ -52,7 +53,7 @@ def all_of(req: Ec2Request, images: Iterable[Image]) -> list[dict[str, object]]:
 
 def _image(image: Image, ids: Mapping[str, Mapping[str, str]], storage: Mapping[str, str]) -> dict[str, object]:
     kind, said = prefix(image), image.properties
-    root = f"/dev/{root_name(said)}"
+    root = f"/dev/{_root(said)}"
     mapping = [_device(one, storage) for one in devices(image)]
     is_ebs = any(bare(str(one["deviceName"] or "")) == bare(root) and "ebs" in one for one in mapping) or any(
         one.get("boot_index") in (0, "0") for one in devices(image))
@@ -64,6 +65,15 @@ def _image(image: Image, ids: Mapping[str, Mapping[str, str]], storage: Mapping[
         "isPublic": image.visibility == "public", "architecture": architecture(said), "rootDeviceName": root,
         "rootDeviceType": EBS if is_ebs else INSTANCE_STORE, "blockDeviceMapping": mapping,
         "creationDate": image.created_at, "virtualizationType": "hvm" if kind == MACHINE else None}
+
+
+def _root(said: Mapping[str, str]) -> str:
+    """Of an image whose mapping can not be read, the name that it says by itself: a list of all images is not its
+    owner's to break."""
+    try:
+        return root_name(said)
+    except errors.Invalid:
+        return root_name({name: text for name, text in said.items() if name != VIRTUAL})
 
 
 def devices(image: Image) -> list[Mapping[str, Json]]:

@@ -169,6 +169,13 @@ def test_log_when_a_signature_is_in_the_query_then_it_has_the_path_alone(client:
     assert not any(secret in line for line in lines for secret in ("c2VjcmV0", "PRIVATE KEY", "Signature="))
 
 
+def test_version_when_it_has_lines_then_the_log_has_one(client: Ec2Client, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, app.ACCESS_LOG):
+        found = client.ask("DescribeRegions", version="1\n127.0.0.1 \udcff\x1b")
+    assert found.status == 200
+    assert "microversion: 1\\n127.0.0.1 \\udcff\\x1b time:" in caplog.records[-1].getMessage()
+
+
 def test_version_when_it_is_long_then_the_log_has_its_beginning(client: Ec2Client, caplog: pytest.LogCaptureFixture
                                                                 ) -> None:
     with caplog.at_level(logging.INFO, app.ACCESS_LOG):

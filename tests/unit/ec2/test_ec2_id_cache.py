@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nova.ec2 import ids
@@ -79,6 +79,7 @@ def test_cache_when_it_is_full_then_it_begins_anew_and_answers_stay_right(
     assert len(conductor.asked("assign_ec2_numbers")) == 3
 
 
+@settings(deadline=None)
 @given(shown=st.text(max_size=20) | st.from_regex(r"[a-z]{1,8}-[0-9a-fA-F]{1,17}", fullmatch=True))
 def test_text_when_it_is_any_then_it_is_an_id_of_nobodys_or_none(shown: str) -> None:
     with pytest.raises(Ec2Error) as raised:

@@ -6,7 +6,7 @@ import fnmatch
 import time
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nova.ec2 import lists
@@ -63,11 +63,13 @@ def test_pattern_when_it_has_wildcards_then_they_are_the_only_ones(pattern: str,
     assert lists.tester((AskedFilter("name", (pattern,)),), PATHS)(item) is fits
 
 
+@settings(deadline=None)
 @given(pattern=st.text("ab*?", max_size=8), text=st.text("ab", max_size=8))
 def test_pattern_when_it_is_of_stars_and_marks_then_it_is_as_a_shells(pattern: str, text: str) -> None:
     assert lists.tester((AskedFilter("name", (pattern,)),), PATHS)({"name": text}) is fnmatch.fnmatchcase(text, pattern)
 
 
+@settings(deadline=None)
 @given(pattern=st.text(max_size=20), text=st.text(max_size=20))
 def test_pattern_when_it_is_any_text_then_it_is_tested(pattern: str, text: str) -> None:
     try:
@@ -99,6 +101,7 @@ def paged(**asked: object) -> lists.Listed:
     return lists.chosen(ITEMS, Ec2Listing(**asked), {}, "id")  # type: ignore[arg-type]
 
 
+@settings(deadline=None)
 @given(size=st.integers(1, 9))
 def test_pages_when_they_are_followed_then_each_item_comes_once_and_none_is_empty(size: int) -> None:
     found, token = [], None
@@ -123,6 +126,7 @@ def test_page_when_its_size_is_none_then_it_is_refused(size: int) -> None:
         paged(max_results=size)
 
 
+@settings(deadline=None)
 @given(token=st.text(min_size=1, max_size=20) | st.sampled_from(["aS05", "aS0x", "////", "_w=="]))
 def test_token_when_it_is_none_of_ours_then_it_is_refused_or_goes_on(token: str) -> None:
     try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nova.ec2.actions import ACTIONS
@@ -79,6 +79,12 @@ def test_arguments_when_a_parameter_is_wrong_then_it_is_named_as_it_was_sent() -
         assert refused(("Data", data)) == ("InvalidParameterValue", "The parameter Data must be encoded in base64.")
 
 
+@pytest.mark.parametrize("pair", [("Name", "a\udcff"), ("Na\udcffme", "a"), ("ThingId.1", "\ud800")])
+def test_arguments_when_they_are_no_utf_8_then_they_are_refused(pair: tuple[str, str]) -> None:
+    code, message = refused(pair)
+    assert code == "InvalidParameterValue" and message.endswith("is no text in UTF-8.")
+
+
 def test_arguments_when_they_contradict_then_they_are_refused() -> None:
     assert refused(("Name", "a"), ("name", "a"))[0] == "InvalidParameterCombination"
     assert refused(("ThingId", "a"), ("ThingId.1", "b"))[0] == "InvalidParameterValue"
@@ -103,6 +109,7 @@ NAMES = st.lists(WORDS, max_size=10).map(".".join) | st.text(max_size=20)
 PAIRS = st.lists(st.tuples(NAMES, st.text(max_size=12) | st.sampled_from(["1", "-1", "true", "aGk="])), max_size=12)
 
 
+@settings(deadline=None)
 @given(pairs=PAIRS, wanted=st.sampled_from([Everything, RunInstances, RuleChange]))
 def test_arguments_when_anything_comes_then_they_are_read_or_refused(pairs: list[tuple[str, str]],
                                                                      wanted: type[Ec2Arguments]) -> None:
@@ -112,6 +119,7 @@ def test_arguments_when_anything_comes_then_they_are_read_or_refused(pairs: list
         assert error.aws_code and len(error.message) < 1000
 
 
+@settings(deadline=None)
 @given(names=st.lists(st.tuples(st.text(min_size=1, max_size=8), st.lists(st.text(max_size=8), max_size=4)),
                       min_size=1, max_size=5))
 def test_filters_when_they_are_written_as_clients_do_then_they_are_read_back(names: list[tuple[str, list[str]]]

@@ -10,7 +10,8 @@ import pytest
 
 from nova import errors
 from nova.context import current
-from nova.model.servers import CreatedServers, NewServer
+from nova.ec2.handlers import run_instances
+from nova.model.servers import CreatedServers, NewServer, ServerPage
 from tests.fakes.ec2 import OLD, Ec2Answer, Ec2Client
 from tests.fakes.shelves import replace
 
@@ -165,6 +166,36 @@ def test_token_when_its_servers_are_gone_then_it_makes_new_ones(client: Ec2Clien
         client.conductor.servers[uuid] = replace(server, deleted=True)
     second = run(client, {"ClientToken": "t"}).texts("instancesSet/item/instanceId")
     assert second and not set(first) & set(second)
+
+
+def test_token_when_the_other_request_still_writes_then_its_servers_are_waited_for(client: Ec2Client) -> None:
+    looks: list[int] = []
+    kept = client.conductor.listed
+
+    def late(query: Any) -> Any:
+        """As while another process is between counting the servers and writing them."""
+        looks.append(1)
+        return ServerPage() if len(looks) < 4 else kept(query)
+    client.conductor.given(list_servers=late)
+    assert len(run(client, {"ClientToken": "t"}).texts("instancesSet/item/instanceId")) == 1
+    assert len(looks) == 4 and len(client.conductor.asked("create_servers")) == 1
+
+
+def test_token_when_its_servers_are_never_written_then_it_makes_new_ones(client: Ec2Client,
+                                                                         monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_instances, "WRITTEN_S", 0.1)
+    made: list[str] = []
+    usual = _create_by(client)
+
+    def create(order: NewServer) -> CreatedServers:
+        made.append(order.key)
+        if len(made) == 1:
+            return CreatedServers(reservation_id="r-lost", uuids=("00000000-0000-0000-0000-000000000009",))
+        found: CreatedServers = usual(order)
+        return found
+    client.conductor.given(create_servers=create)
+    assert run(client, {"ClientToken": "t"}).text("reservationId") == "r-first"
+    assert len(set(made)) == 2
 
 
 def test_token_when_its_servers_were_always_gone_then_that_ends(client: Ec2Client) -> None:

@@ -6,7 +6,7 @@ import datetime
 from typing import Any
 
 from defusedxml import ElementTree
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nova.ec2 import xml
@@ -28,12 +28,14 @@ def answered(body: xml.Tree, empty_unset: bool = False) -> Any:
     return parsed(xml.answer("Ask", "2016-11-15", "req-1", body, empty_unset))
 
 
+@settings(deadline=None)
 @given(text=TEXT)
 def test_text_when_xml_can_hold_it_then_a_parser_reads_it_back(text: str) -> None:
     assert (answered({"a": text}).findtext("a") or "") == text
     assert (parsed(xml.error("Code", text, "req-1")).findtext("Errors/Error/Message") or "") == text
 
 
+@settings(deadline=None)
 @given(text=st.text() | st.binary().map(lambda data: data.decode("utf-8", "surrogateescape")))
 def test_text_when_it_is_anything_then_the_document_is_well_formed(text: str) -> None:
     root = answered({"a": [text, text], "b": text})
