@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TypeVar
 
 import msgspec
 
@@ -18,6 +19,8 @@ from nova.model.ec2 import INSTANCE
 from nova.model.security_groups import GroupMembership
 from nova.model.servers import Condition, ServerDetail, ServerListQuery, ServerPage, ServerQuery, ServerTarget
 from nova.model.states import VmState
+
+Found = TypeVar("Found", ServerTarget, ServerDetail)
 
 PAGE = 1000  # servers of one call
 DELETED_TOO = "any"
@@ -133,20 +136,18 @@ class InstanceOnly(Ec2Arguments, frozen=True, kw_only=True):
 
 def target(req: Ec2Request, shown: str, rule: str) -> ServerTarget:
     """The server, policy asked on it. InvalidInstanceID.NotFound, Malformed; UnauthorizedOperation."""
-    uuid = req.one_meant("i", shown)
-    try:
-        found: ServerTarget = req.conductor.get_target(ServerQuery(uuid=uuid, scope=req.scope()))
-    except errors.NotFound:
-        raise absent(INSTANCE, shown) from None
-    req.authorize(rule, found.project_id, found.user_id)
-    return found
+    return _asked_for(req, shown, rule, req.conductor.get_target)
 
 
 def server(req: Ec2Request, shown: str, rule: str) -> ServerDetail:
     """The same, whole."""
+    return _asked_for(req, shown, rule, req.conductor.get_server)
+
+
+def _asked_for(req: Ec2Request, shown: str, rule: str, get: Callable[[ServerQuery], Found]) -> Found:
     uuid = req.one_meant("i", shown)
     try:
-        found: ServerDetail = req.conductor.get_server(ServerQuery(uuid=uuid, scope=req.scope()))
+        found = get(ServerQuery(uuid=uuid, scope=req.scope()))
     except errors.NotFound:
         raise absent(INSTANCE, shown) from None
     req.authorize(rule, found.project_id, found.user_id)
