@@ -26,6 +26,7 @@ from nova.clients.session import Credentials, ServiceEndpoint
 from nova.model.base import Json
 from nova.model.volumes import (
     RESERVED,
+    SNAPSHOT,
     Connector,
     NewVolume,
     NewVolumeSnapshot,
@@ -33,6 +34,7 @@ from nova.model.volumes import (
     VolumeAttachment,
     VolumeEncryption,
     VolumeLimits,
+    VolumeMetadataChange,
     VolumeQuery,
     VolumeSnapshot,
 )
@@ -134,6 +136,21 @@ class Cinder:
         found = self._all("types", "volume_types", lambda one: (one["id"], one["name"]), {}, links="volume_type_links",
                           as_user=as_user)
         return {key: name for type_id, name in found for key in (type_id, name)}
+
+    def change_metadata(self, change: VolumeMetadataChange, as_user: bool = False) -> None:
+        """A key to delete that is not there is no error. volume.NotFound, volume.SnapshotNotFound; volume.Refused: a
+        key or value is too long."""
+        collection, missing = (
+            ("snapshots", errors.volume.SnapshotNotFound(snapshot=change.id)) if change.kind == SNAPSHOT
+            else ("volumes", errors.volume.NotFound(volume=change.id)))
+        with _missing(missing):
+            if change.items:
+                self._call("POST", _path(collection, change.id, "/metadata"), as_user=as_user,
+                           json={"metadata": dict(change.items)})
+            for key in change.delete:
+                with contextlib.suppress(errors.NotFound):
+                    self._call("DELETE", _path(collection, change.id, f"/metadata/{quote(key, safe='')}"),
+                               as_user=as_user)
 
     # -- snapshots
 

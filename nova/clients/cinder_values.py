@@ -66,12 +66,13 @@ def snapshot(body: Body) -> VolumeSnapshot:
         id=body["id"], volume_id=body.get("volume_id") or "", status=body.get("status") or "",
         progress=body.get("os-extended-snapshot-attributes:progress") or "", size_gb=body.get("size") or 0,
         name=body.get("name") or "", description=body.get("description"), created_at=_time(body.get("created_at")),
-        project_id=body.get("os-extended-snapshot-attributes:project_id") or "")
+        project_id=body.get("os-extended-snapshot-attributes:project_id") or "", metadata=_texts(body.get("metadata")))
 
 
 def new_snapshot(new: NewVolumeSnapshot) -> dict[str, Json]:
     """``force`` goes as it is: versions from 3.66 on, which refuse it, are not asked for."""
-    return {"volume_id": new.volume_id, "name": new.name, "description": new.description, "force": new.force}
+    members = {"volume_id": new.volume_id, "name": new.name, "description": new.description, "force": new.force}
+    return members | ({"metadata": dict(new.metadata)} if new.metadata else {})
 
 
 def attachment(body: Body) -> VolumeAttachment:

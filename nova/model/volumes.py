@@ -82,6 +82,7 @@ class VolumeSnapshot(Value):
     description: str | None = None
     created_at: Time | None = None
     project_id: str = ""
+    metadata: Mapping[str, str] = {}
 
 
 class NewVolumeSnapshot(Value):
@@ -91,6 +92,17 @@ class NewVolumeSnapshot(Value):
     name: str = ""
     description: str | None = None
     force: bool = False
+    metadata: Mapping[str, str] = {}
+
+
+class VolumeMetadataChange(Value):
+    """Metadata of a volume or a snapshot (``kind``: VOLUME, SNAPSHOT): ``items`` are written, ``delete`` names keys to
+    take out."""
+
+    kind: str
+    id: str
+    items: Mapping[str, str] = {}
+    delete: tuple[str, ...] = ()
 
 
 def snapshot_name(image_id: str) -> str:

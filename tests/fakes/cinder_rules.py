@@ -78,6 +78,8 @@ class Rules:
         if part == "action":
             (action, arguments), = asked.body.items()
             return self._volume_actions()[action](asked, self._volume(asked, key), arguments)
+        if part == "metadata":
+            return self._write_metadata(asked, self._volume(asked, key))
         wanted = asked.body["volume"]
         snapshot = self.shelf.snapshots.get(wanted.get("snapshot_id"))
         if wanted.get("snapshot_id") and snapshot is None:
@@ -100,8 +102,25 @@ class Rules:
         self.fake.begin(self.shelf.volumes[volume_id], "creating", "available")
         return 202, {"volume": self._volume_shown(asked, self.shelf.volumes[volume_id])}
 
-    def _delete_volumes(self, asked: Asked, key: str) -> Answer:
+    @staticmethod
+    def _write_metadata(asked: Asked, thing: dict[str, Any]) -> Answer:
+        wanted = asked.body["metadata"]
+        if any(not 0 < len(key) <= 255 or len(value) > 255 for key, value in wanted.items()):
+            raise Refusal(400, "Invalid input for field/attribute metadata: too long.")
+        thing["metadata"] = {**thing["metadata"], **wanted}
+        return 200, {"metadata": thing["metadata"]}
+
+    @staticmethod
+    def _drop_metadata(thing: dict[str, Any], name: str) -> Answer:
+        if name not in thing["metadata"]:
+            raise Refusal(404, f"Metadata item {name} could not be found.")
+        thing["metadata"] = {key: value for key, value in thing["metadata"].items() if key != name}
+        return 200, None
+
+    def _delete_volumes(self, asked: Asked, key: str, part: str = "", name: str = "") -> Answer:
         volume = self._volume(asked, key)
+        if part == "metadata":
+            return self._drop_metadata(volume, name)
         if volume["status"] not in DELETABLE or self.fake.attachments_of(key) or any(
                 one["volume_id"] == key for one in self.shelf.snapshots.values()):
             raise Refusal(400, "Invalid volume: Volume status must be available or error or error_restoring or "
@@ -159,6 +178,8 @@ class Rules:
     def _post_snapshots(self, asked: Asked, key: str = "", part: str = "") -> Answer:
         if part == "action":
             return self._set_snapshot_status(self._snapshot(asked, key), asked.body["os-update_snapshot_status"])
+        if part == "metadata":
+            return self._write_metadata(asked, self._snapshot(asked, key))
         wanted = asked.body["snapshot"]
         volume = self._volume(asked, wanted["volume_id"])
         if volume["status"] not in ("available", *(("in-use",) if wanted.get("force") else ())):
@@ -166,7 +187,8 @@ class Rules:
                                f"is: {volume['status']}.")
         self.fake.check_quota("snapshots", asked.home)
         snapshot_id = self.fake.add_snapshot(volume["id"], project=asked.home, name=wanted.get("name") or "",
-                                             description=wanted.get("description"), progress="0%")
+                                             description=wanted.get("description"), progress="0%",
+                                             metadata=wanted.get("metadata") or {})
         self.fake.begin(self.shelf.snapshots[snapshot_id], "creating", "available")
         return 202, {"snapshot": self._snapshot_shown(asked, self.shelf.snapshots[snapshot_id])}
 
@@ -179,7 +201,9 @@ class Rules:
         snapshot.update(status=wanted["status"], progress=wanted.get("progress", snapshot["progress"]))
         return 202, None
 
-    def _delete_snapshots(self, asked: Asked, key: str) -> Answer:
+    def _delete_snapshots(self, asked: Asked, key: str, part: str = "", name: str = "") -> Answer:
+        if part == "metadata":
+            return self._drop_metadata(self._snapshot(asked, key), name)
         if self._snapshot(asked, key)["status"] not in ("available", "error"):
             raise Refusal(400, "Invalid snapshot: Snapshot status must be one of available or error.")
         del self.shelf.snapshots[key]

@@ -7,7 +7,6 @@ import types
 import pytest
 from boto.exception import EC2ResponseError
 from botocore.exceptions import ClientError
-from libcloud.common.exceptions import BaseHTTPError
 from libcloud.compute.drivers.ec2 import ExEC2AvailabilityZone
 
 from tests.functional.backends import wait_until
@@ -135,14 +134,34 @@ def test_instance_when_run_on_volumes_then_they_go_with_it_unless_kept(amazon: A
     amazon.wait("volume_deleted", VolumeIds=[found[0]["Ebs"]["VolumeId"]])
 
 
+@judges("CreateTags", "DeleteTags", "DescribeTags", "CreateSnapshot")
+def test_tags_when_they_are_of_volumes_and_snapshots_then_boto3_sets_finds_and_removes_them(amazon: Amazon) -> None:
+    volume = amazon.volume()
+    snapshot = amazon.ec2.create_snapshot(VolumeId=volume, TagSpecifications=[
+        {"ResourceType": "snapshot", "Tags": [{"Key": "a/b", "Value": "1"}]}])["SnapshotId"]
+    amazon.ec2.create_tags(Resources=[volume, snapshot], Tags=[{"Key": "use", "Value": "data"}])
+
+    def tags(kind: str) -> dict[str, str]:
+        found = amazon.ec2.describe_tags(Filters=[{"Name": "resource-type", "Values": [kind]},
+                                                  {"Name": "resource-id", "Values": [volume, snapshot]}])["Tags"]
+        return {one["Key"]: one["Value"] for one in found}
+    assert tags("volume") == {"use": "data"} and tags("snapshot") == {"a/b": "1", "use": "data"}
+    found = amazon.ec2.describe_snapshots(Filters=[{"Name": "tag:use", "Values": ["data"]}])["Snapshots"]
+    assert [one["SnapshotId"] for one in found] == [snapshot]
+    amazon.ec2.delete_tags(Resources=[volume, snapshot], Tags=[{"Key": "use", "Value": "other"}, {"Key": "a/b"}])
+    assert tags("volume") == {"use": "data"} and tags("snapshot") == {"use": "data"}
+    amazon.ec2.delete_tags(Resources=[volume, snapshot])
+    assert tags("volume") == tags("snapshot") == {}
+
+
 @judges("CreateVolume", "AttachVolume", "DetachVolume", "CreateSnapshot", "DeleteSnapshot", "DeleteVolume")
 def test_volume_when_libcloud_attaches_it_then_its_snapshots_come_and_go(amazon: Amazon) -> None:
     driver, id = amazon.libcloud(), amazon.run()[0]
     zone = types.SimpleNamespace(availability_zone=ExEC2AvailabilityZone("nova", "available", "nova"))
     before = {one.id for one in driver.list_volumes()}
-    with pytest.raises(BaseHTTPError, match="Only instances have tags here"):
-        driver.create_volume(1, "of libcloud", location=zone)  # its name is a tag, in a request of its own
+    driver.create_volume(1, "of libcloud", location=zone)  # its name is a tag, in a request of its own
     volume = next(one for one in driver.list_volumes() if one.id not in before)
+    assert volume.name == "of libcloud"
     amazon.wait("volume_available", VolumeIds=[volume.id])
     node = next(one for one in driver.list_nodes() if one.id == id)
     assert driver.attach_volume(node, volume, "/dev/vdb")

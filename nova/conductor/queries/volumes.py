@@ -6,7 +6,14 @@ import contextlib
 
 from nova import errors
 from nova.conductor.engine.deps import Deps
-from nova.model.volumes import NewVolume, NewVolumeSnapshot, Volume, VolumeQuery, VolumeSnapshot
+from nova.model.volumes import (
+    NewVolume,
+    NewVolumeSnapshot,
+    Volume,
+    VolumeMetadataChange,
+    VolumeQuery,
+    VolumeSnapshot,
+)
 
 
 class VolumeQueries:
@@ -34,6 +41,10 @@ class VolumeQueries:
     def delete_volume(self, volume_id: str) -> None:
         """volume.NotFound, Refused."""
         self.deps.volumes.delete(volume_id, as_user=True)
+
+    def change_volume_metadata(self, change: VolumeMetadataChange) -> None:
+        """volume.NotFound, SnapshotNotFound, Refused."""
+        self.deps.volumes.change_metadata(change, as_user=True)
 
     def list_volume_snapshots(self, query: VolumeQuery) -> tuple[VolumeSnapshot, ...]:
         """As the volume service sorts them; none in a cloud without a volume service."""

@@ -13,6 +13,7 @@ from nova.ec2.handlers.instances import target
 from nova.ec2.handlers.run_instances import TagSpecification
 from nova.ec2.parameters import Ec2Arguments, Ec2Listing
 from nova.ec2.request import Ec2Request
+from nova.ec2.views.instances import tags
 from nova.ec2.xml import Tree
 from nova.model.base import utcnow
 from nova.model.ec2 import SNAPSHOT, VOLUME
@@ -93,7 +94,7 @@ def _volume(req: Ec2Request, one: Volume, ids: Mapping[str, str], snapshots: Map
         return shown
     return shown | {"volumeType": one.volume_type or "standard", "encrypted": one.encrypted,
                     "multiAttachEnabled": one.multiattach,
-                    "tagSet": [{"key": key, "value": value} for key, value in sorted(one.metadata.items())]}
+                    "tagSet": tags(one.metadata)}
 
 
 class CreateVolume(Ec2Arguments, frozen=True, kw_only=True):
@@ -123,12 +124,17 @@ def create_volume(req: Ec2Request, args: CreateVolume) -> Tree:
     size = args.size if args.size is not None else source.size_gb if source else 0
     if size < 1:
         raise invalid("Size", size, "It must be at least 1 (GiB).")
-    tags = {tag.key: tag.value for one in args.tag_specification for tag in one.tag}
+    own = tags_of(args.tag_specification)
     made: Volume = req.conductor.create_volume(NewVolume(
-        size_gb=size, name=args.name or tags.get("Name", ""), description=args.description,
+        size_gb=size, name=args.name or own.get("Name", ""), description=args.description,
         snapshot_id=source.id if source else None, availability_zone=args.availability_zone or None,
-        volume_type=None if args.volume_type in (None, "", "standard") else args.volume_type, metadata=tags))
+        volume_type=None if args.volume_type in (None, "", "standard") else args.volume_type, metadata=own))
     return _volumes(req, (made,))[0]
+
+
+def tags_of(specifications: Sequence[TagSpecification]) -> dict[str, str]:
+    """Key -> value. A create makes one kind of thing, so that all are that thing's."""
+    return {tag.key: tag.value for one in specifications for tag in one.tag}
 
 
 class VolumeOnly(Ec2Arguments, frozen=True, kw_only=True):
@@ -236,10 +242,13 @@ def snapshot(req: Ec2Request, shown: str) -> VolumeSnapshot:
 def _snapshots(req: Ec2Request, found: Sequence[VolumeSnapshot]) -> list[Tree]:
     ids = req.ids("snap", [one.id for one in found])
     volumes = req.ids("vol", [one.volume_id for one in found])
-    return [{"snapshotId": ids[one.id], "volumeId": volumes.get(one.volume_id),
-             "status": SNAPSHOT_STATUS.get(one.status, one.status), "startTime": one.created_at,
-             "progress": one.progress, "ownerId": one.project_id or req.project_id, "volumeSize": one.size_gb,
-             "description": one.description or ""} for one in found]
+    shown: list[dict[str, object]] = [
+        {"snapshotId": ids[one.id], "volumeId": volumes.get(one.volume_id),
+         "status": SNAPSHOT_STATUS.get(one.status, one.status), "startTime": one.created_at,
+         "progress": one.progress, "ownerId": one.project_id or req.project_id, "volumeSize": one.size_gb,
+         "description": one.description or ""} for one in found]
+    return [*shown] if req.is_old else [{**tree, "tagSet": tags(one.metadata)}
+                                        for tree, one in zip(shown, found, strict=True)]
 
 
 class CreateSnapshot(Ec2Arguments, frozen=True, kw_only=True):
@@ -252,12 +261,12 @@ class CreateSnapshot(Ec2Arguments, frozen=True, kw_only=True):
 
 def create_snapshot(req: Ec2Request, args: CreateSnapshot) -> Tree:
     """Of a volume in use, too: to old clients only where they say Force."""
-    if any(one.tag for one in args.tag_specification):
-        raise unsupported("TagSpecification: snapshots have no tags here.")
     found = volume(req, args.volume_id)
     force = not req.is_old if args.force is None else args.force
+    own = tags_of(args.tag_specification)
     made: VolumeSnapshot = req.conductor.create_volume_snapshot(NewVolumeSnapshot(
-        volume_id=found.id, name=args.name or "", description=args.description, force=force))
+        volume_id=found.id, name=args.name or own.get("Name", ""), description=args.description, force=force,
+        metadata=own))
     return _snapshots(req, (msgspec.structs.replace(made, volume_id=made.volume_id or found.id),))[0]
 
 

@@ -161,7 +161,7 @@ def _key_name(req: Ec2Request, server: ServerDetail) -> str | None:
 
 
 def tags(metadata: Mapping[str, str]) -> list[Tree]:
-    """A server's metadata, by key."""
+    """Metadata of a thing, by key."""
     return [{"key": key, "value": value} for key, value in sorted(metadata.items())]
 
 

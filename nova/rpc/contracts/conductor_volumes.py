@@ -13,6 +13,7 @@ from nova.model.volumes import (
     NewVolumeSnapshot,
     OldAssistedSnapshot,
     Volume,
+    VolumeMetadataChange,
     VolumeQuery,
     VolumeSnapshot,
 )
@@ -92,6 +93,10 @@ class VolumeProxyCalls:
     @call(since="1.7")
     def delete_volume(self, volume_id: str) -> None:
         """NotFound; Invalid: it is in use."""
+
+    @call(since="1.8")
+    def change_volume_metadata(self, change: VolumeMetadataChange) -> None:
+        """Of a volume or a snapshot. NotFound; Invalid."""
 
     @call(reads=True, since="1.7")
     def list_volume_snapshots(self, query: VolumeQuery) -> tuple[VolumeSnapshot, ...]:

@@ -16,7 +16,14 @@ from nova import context, errors
 from nova.clients import cinder as client_module
 from nova.clients import session
 from nova.clients.cinder_caller import CinderCaller, CinderEndpoint
-from nova.model.volumes import NewVolume, NewVolumeSnapshot, VolumeEncryption, VolumeQuery, VolumeUse
+from nova.model.volumes import (
+    NewVolume,
+    NewVolumeSnapshot,
+    VolumeEncryption,
+    VolumeMetadataChange,
+    VolumeQuery,
+    VolumeUse,
+)
 from tests.fakes.cinder import OURS, SECRET, FakeCinder, Ours
 
 DEMO = "d" * 32
@@ -548,3 +555,28 @@ def test_debug_when_on_then_each_call_is_logged_with_cinders_request_id(fake, tm
         for logger in loggers:
             logger.setLevel(logging.NOTSET)
     assert ("GET /limits: 200 (req-1)" in caplog.text) is expected
+
+
+# -- metadata
+
+@pytest.mark.parametrize("kind", ["volume", "snapshot"])
+def test_metadata_when_written_and_taken_out_then_the_rest_stays(fake, client, kind):
+    volume = fake.add_volume(metadata={"old": "1"})
+    thing = volume if kind == "volume" else fake.add_snapshot(volume, metadata={"old": "1"})
+    get = client.get if kind == "volume" else client.get_snapshot
+    client.change_metadata(VolumeMetadataChange(kind=kind, id=thing, items={"a/b?": "2", "c": "3"}))
+    assert get(thing).metadata == {"old": "1", "a/b?": "2", "c": "3"}
+    client.change_metadata(VolumeMetadataChange(kind=kind, id=thing, delete=("a/b?", "never there", "old")))
+    assert get(thing).metadata == {"c": "3"}
+
+
+@pytest.mark.parametrize(("kind", "error"), [("volume", "volume.not_found"), ("snapshot", "volume.snapshot_not_found")])
+def test_metadata_when_the_thing_is_gone_then_the_error_names_it(fake, client, kind, error):
+    with pytest.raises(errors.NotFound) as raised:
+        client.change_metadata(VolumeMetadataChange(kind=kind, id="gone", items={"a": "1"}))
+    assert raised.value.code == error and "gone" in raised.value.message
+
+
+def test_metadata_when_it_is_too_long_then_cinders_no_is_passed_on(fake, client):
+    with pytest.raises(errors.Invalid):
+        client.change_metadata(VolumeMetadataChange(kind="volume", id=fake.add_volume(), items={"a": "b" * 256}))

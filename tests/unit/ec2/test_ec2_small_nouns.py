@@ -146,9 +146,12 @@ def test_tags_when_they_can_not_be_then_none_is_set(client: Ec2Client, params: d
     assert client.conductor.asked("change_metadata") == []
 
 
-@pytest.mark.parametrize("id", ["vol-00000001", "ami-00000001", "nonsense", ""])
-def test_tags_when_they_are_of_no_instance_then_they_are_refused_in_every_age(client: Ec2Client, id: str) -> None:
-    for version in (TODAY, OLD):
+@pytest.mark.parametrize(("id", "versions"), [
+    ("ami-00000001", (TODAY, OLD)), ("nonsense", (TODAY, OLD)), ("", (TODAY, OLD)), ("vol-00000001", (OLD,)),
+    ("snap-00000001", (OLD,))])
+def test_tags_when_a_thing_has_none_then_they_are_refused(client: Ec2Client, id: str,
+                                                          versions: tuple[str, ...]) -> None:
+    for version in versions:
         params = {"ResourceId.1": id or "x", "Tag.1.Key": "a"}
         assert client.ask("CreateTags", params, version=version).code == "InvalidParameterValue"
         assert client.ask("DeleteTags", params, version=version).code == "InvalidParameterValue"
