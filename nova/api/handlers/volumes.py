@@ -61,7 +61,7 @@ def snapshot_details(req: Request) -> dict[str, Json]:
 
 @answers({"snapshot": SNAPSHOT})
 def snapshot(req: Request, snapshot_id: str) -> dict[str, Json]:
-    """Show a snapshot of a volume. volume.no_snapshot (404)."""
+    """Show a snapshot of a volume. volume.SnapshotNotFound (404)."""
     return {"snapshot": SNAPSHOT(req.conductor.get_volume_snapshot(_snapshot_id(snapshot_id)), req)}
 
 
@@ -77,7 +77,7 @@ def create_snapshot(req: Request) -> dict[str, Json]:
 
 
 def delete_snapshot(req: Request, snapshot_id: str) -> None:
-    """Delete a snapshot of a volume. volume.no_snapshot (404); Invalid (400): it is in use."""
+    """Delete a snapshot of a volume. volume.SnapshotNotFound (404); Invalid (400): it is in use."""
     req.conductor.delete_volume_snapshot(_snapshot_id(snapshot_id))
 
 
