@@ -40,7 +40,8 @@ def test_placement_when_every_caller_is_believed_then_not_for_others() -> None:
 @pytest.mark.parametrize(("option", "value", "said"), [
     ("region_list", ["foo"], "region_list has foo"), ("keystone_ec2_url", "nonsense", "keystone_ec2_url = nonsense")])
 def test_ec2_when_an_option_is_wrong_then_the_program_says_so_once_and_is_not_started_again(
-        monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, option: str, value: object, said: str) -> None:
+        monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, option: str, value: object, said: str
+        ) -> None:
     made = options(auth_strategy="keystone")
     made.set_override(option, value)
     monkeypatch.setattr(api.common, "load", lambda *_: made)
