@@ -21,6 +21,7 @@ LOG = logging.getLogger(__name__)
 
 BINARY = "nova-api"
 OSAPI, METADATA, PLACEMENT, EC2 = "osapi_compute", "metadata", "placement", "ec2"
+WRONG_OPTION = 2  # exit code: it does not mend itself, so systemd does not try again
 HEAD_S = 30.0  # clients are strangers: none shall hold connections that others need
 ANSWER_S = 900.0  # the slowest call of ours is over by then
 
@@ -120,6 +121,15 @@ def check_believing(options: Options, name: str) -> None:
     kind = ALL[name]
     if name != METADATA and options.api.auth_strategy == "noauth2":
         check_local(options, "[api]auth_strategy = noauth2", f"[{kind.section}]{kind.listen}", kind.address(options)[0])
+
+
+def check_ec2(options: Options) -> None:
+    """Once, and not in each worker. errors.config.RegionList, errors.config.Ec2Url, errors.config.Credentials."""
+    from nova.ec2 import app
+    from nova.web import signers
+
+    app.options_from_conf(options)
+    signers.from_conf(options)
 
 
 def check_local(options: Options, believing: str, listen: str, address: str) -> None:
@@ -241,10 +251,12 @@ def serve(binary: str, names: list[str] | None = None) -> int:
     common.begin(options, binary)
     chosen = names or list(options.enabled_apis)
     try:
+        if EC2 in chosen:
+            check_ec2(options)
         sockets = bind(options, chosen, ALL if names else APIS)
     except errors.NovaError as error:
         LOG.error("%s can not start: %s", binary, error.message)
-        return 1
+        return WRONG_OPTION if isinstance(error, errors.Invalid) else 1
     first = ALL[OSAPI if OSAPI in chosen else chosen[0]]
     wanted = first.group(options)[first.workers]
     common.preload(("nova.rpc.transport", *[ALL[name].module for name in chosen]))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from nova import errors
 from nova.cmd import common
 from nova.cmd.reporting import Reporting
 from nova.conf.base import Options
@@ -25,7 +26,7 @@ class Cert:
 
         self.bus = control_bus(options, options.host)
         conductor = self.bus.client(ConductorRPC)
-        self.service, self._prepares = CertService(options, conductor), prepares
+        self.options, self.service, self._prepares = options, CertService(options, conductor), prepares
         self.reporting = Reporting(options, BINARY, "cert", self.bus, conductor)
         self.server: Any = None
         self.renewing = Every(RENEW_S, self.service.renew, "renewing of certificates")
@@ -34,11 +35,19 @@ class Cert:
         from nova.rpc.contracts.cert import CertRPC
 
         if self._prepares:
-            self.service.start()
+            self._prepare()
         self.server = self.bus.server(CertRPC, self.service)
         self.server.start()
         self.reporting.start((CertRPC,))
         self.renewing.start()
+
+    def _prepare(self) -> None:
+        """service.CanNotStart names the folder, as users are not told it."""
+        try:
+            self.service.start()
+        except errors.cert.Files as error:
+            raise errors.service.CanNotStart(reason=f"{error.message} They are in ca_path = {self.options.ca_path}"
+                                             ) from None
 
     def vitals(self) -> Vitals:
         """The bus."""

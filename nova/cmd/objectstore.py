@@ -75,7 +75,7 @@ def application(options: Options, kept: Library, asked: Library) -> Library:
     believes = options.api.auth_strategy == NOAUTH  # what is signed is not checked, neither are signatures of chunks
     identify = identity.everybody if asked is None else \
         identity.SignedIdentity(asked, (lambda *_: True) if believes else None)
-    return RequestId(AccessLog(S3Application(kept, identify), "s3", "nova.objectstore.requests"))
+    return RequestId(AccessLog(S3Application(kept, identify), "s3", "nova.objectstore.access"))
 
 
 class ObjectStoreDaemon:

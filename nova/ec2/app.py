@@ -15,6 +15,7 @@ from wsgiref.types import StartResponse, WSGIEnvironment
 import msgspec
 from oslo_config import cfg
 from oslo_middleware import healthcheck
+from oslo_utils import netutils
 
 from nova import errors
 from nova.conf.network import neutron_in_use
@@ -44,6 +45,7 @@ PATHS = frozenset({"/services/Cloud", "/services/Cloud/", "/", ""})
 LONGEST_BODY = 1048576  # bytes: user data and keys are the largest of what is sent
 CONTENT_TYPE = "text/xml"
 LONGEST_VERSION = 32
+LONGEST_ACTION = 100
 UNREACHED = "Failure communicating with keystone: the signature can not be checked now."
 
 
@@ -78,8 +80,10 @@ class Ec2Application:
                 if not named.get(name.lower()):
                     raise missing(name)
             action = named["action"]
+            shown = action[:LONGEST_ACTION]
+            environ["QUERY_STRING"] = f"Action={shown}"  # in the access log every path is the same
             if action not in ACTIONS:
-                raise Ec2Error("InvalidAction", f"The action {action[:100]} is not valid for this web service.")
+                raise Ec2Error("InvalidAction", f"The action {shown} is not valid for this web service.")
             environ[ROUTE_KEY] = f"EC2 {action}"
             return self._done(Ec2Request(context, self._site, version), action, pairs, request_id)
 
@@ -147,14 +151,18 @@ def from_conf(conductor: ConductorRPC, objects: ObjectStoreRPC, conf: cfg.Config
               ) -> Application:
     """The API as ``conf`` says; ``conductor`` and ``objects`` are clients of these contracts. errors.config.Ec2Url,
     errors.config.Credentials, errors.config.RegionList."""
-    options = Ec2Options(
-        endpoint=f"{conf.ec2_scheme}://{conf.ec2_host}:{conf.ec2_port}{conf.ec2_path}",
+    site = Ec2Site(conductor, policy or Policy(conf), IdCache(conductor), options_from_conf(conf), objects)
+    return build(site, signers.from_conf(conf), {"healthcheck": healthcheck.Healthcheck(None, conf)})
+
+
+def options_from_conf(conf: cfg.ConfigOpts) -> Ec2Options:
+    """errors.config.RegionList."""
+    return Ec2Options(
+        endpoint=f"{conf.ec2_scheme}://{netutils.escape_ipv6(conf.ec2_host)}:{conf.ec2_port}{conf.ec2_path}",
         regions=_regions(conf.region_list), scheme=conf.ec2_scheme, port=conf.ec2_port, path=conf.ec2_path,
         private_dns_show_ip=conf.ec2_private_dns_show_ip, strict_validation=conf.ec2_strict_validation,
         vpn_key_suffix=conf.vpn_key_suffix, has_neutron=neutron_in_use(conf),
         max_local_block_devices=conf.max_local_block_devices)
-    site = Ec2Site(conductor, policy or Policy(conf), IdCache(conductor), options, objects)
-    return build(site, signers.from_conf(conf), {"healthcheck": healthcheck.Healthcheck(None, conf)})
 
 
 def _regions(rows: Iterable[str]) -> dict[str, str]:

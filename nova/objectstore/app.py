@@ -39,6 +39,8 @@ NEWER = {"abac", "annotation", "attributes", "encryption", "intelligent-tiering"
 FULL = (errno.ENOSPC, errno.EDQUOT)
 #: Of headers that ask for what there is none of: an object would lie in the open that was to be encrypted.
 ENCRYPTION = "x-amz-server-side-encryption"
+#: Or the object would be read by others. Old tools send the lists that mean the cloud itself, as aws-exec-read.
+OPEN = {"public-read", "public-read-write", "authenticated-read"}
 
 
 class S3Target(NamedTuple):
@@ -90,6 +92,8 @@ class S3Application:
         run = _operation(request.method, target, query)
         if any(name.startswith(ENCRYPTION) for name in request.headers):
             raise S3Error("NotImplemented", "Objects can not be encrypted here.")
+        if request.headers.get("x-amz-acl") in OPEN:
+            raise S3Error("NotImplemented", "Only its project reads an object. A presigned address shows it to others.")
         content = None
         if request.method in ("PUT", "POST"):
             is_empty = request.method == "POST" and not environ.get("wsgi.input_terminated")

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import boto3
 import pytest
 import requests
 import yaml
@@ -72,6 +73,16 @@ def test_catalog_when_asked_then_each_service_answers_at_its_address(cloud: Runn
     for service, path in (("compute", "/servers"), ("image", "/v2/images"), ("placement", "/resource_providers"),
                           ("identity", "/v3/users")):
         assert session.get(path, endpoint_filter={"service_type": service}).status_code == 200, service
+
+
+def test_regions_when_ec2_is_asked_then_they_have_the_address_of_the_catalog(cloud: RunningCloud) -> None:
+    session = cloud.session("demo")
+    address = session.get_endpoint(service_type="ec2")
+    made = session.post(f"/v3/users/{session.get_user_id()}/credentials/OS-EC2", endpoint_filter={
+        "service_type": "identity"}, json={"tenant_id": session.get_project_id()}).json()["credential"]
+    ec2 = boto3.client("ec2", endpoint_url=address, region_name="RegionOne", aws_access_key_id=made["access"],
+                       aws_secret_access_key=made["secret"])
+    assert [one["Endpoint"] for one in ec2.describe_regions()["Regions"]] == [address]
 
 
 def test_certificate_when_made_as_old_clients_do_then_the_clouds_own_verifies_it(

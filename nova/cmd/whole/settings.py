@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from typing import NamedTuple
+from urllib.parse import urlsplit
 
 from nova.cmd.whole.home import Home, write
 from nova.cmd.whole.plan import LIBVIRT, NEUTRON, Plan
@@ -14,6 +15,7 @@ from nova.rpc.buses import IN_PROCESS
 CONTROLLER = "controller"
 FILE, LOG_FILE = "nova.conf", "nova-all.log"
 REGION = "RegionOne"
+EC2_PATH = "/services/Cloud"
 PUBLIC = "public"  # Neutron's external network, where floating addresses come from
 REPORT_S, DOWN_S = 2, 10  # a host that dies is seen soon: its time is somebody's who waits for a test
 LEASE_S = 4  # after which a cloud that was killed goes on with what it did
@@ -39,7 +41,7 @@ class CloudAddresses(NamedTuple):
         """Service type -> address, as Keystone's catalog has them."""
         network = {"network": f"{self.apis}/network"} if self.networking == NEUTRON else {}
         return {"compute": f"{self.apis}/v2.1", "identity": f"{self.apis}/identity", "image": f"{self.apis}/image",
-                "placement": f"{self.apis}/placement", "s3": self.s3, **network}
+                "placement": f"{self.apis}/placement", "ec2": f"{self.apis}{EC2_PATH}", "s3": self.s3, **network}
 
 
 def write_conf(plan: Plan, home: Home, addresses: CloudAddresses) -> str:
@@ -67,7 +69,7 @@ def _settings(plan: Plan, home: Home, addresses: CloudAddresses) -> Settings:
             "report_interval": REPORT_S, "service_down_time": DOWN_S, "graceful_shutdown_timeout": 1,
             "metadata_port": addresses.metadata_port, "metadata_listen_port": addresses.metadata_port,
             "compute_driver": "libvirt.LibvirtDriver" if plan.driver == LIBVIRT else "fake.FakeDriver",
-            **_networking(plan), "fake_network": True,
+            **_networking(plan), "fake_network": True, **_ec2(addresses),
             "force_config_drive": plan.driver == LIBVIRT,  # no guest reaches the metadata service
             "default_log_levels": "keystonemiddleware.auth_token=ERROR"},  # it warns of tokens in memory: as wanted
         "api_database": {"connection": f"sqlite:///{home.path}/nova_api.db"},
@@ -89,6 +91,12 @@ def _settings(plan: Plan, home: Home, addresses: CloudAddresses) -> Settings:
         **_consoles(plan, addresses),
         "monitoring": {"enabled": False},
     }
+
+
+def _ec2(addresses: CloudAddresses) -> dict[str, object]:
+    """How clients reach it, as DescribeRegions says it."""
+    where = urlsplit(addresses.apis)
+    return {"ec2_host": where.hostname, "ec2_port": where.port, "ec2_path": EC2_PATH}
 
 
 def _networking(plan: Plan) -> dict[str, object]:

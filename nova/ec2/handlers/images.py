@@ -307,7 +307,7 @@ def create_image(req: Ec2Request, args: ImageOfInstance) -> Tree:
     found = server(req, args.instance_id, SHOW)
     if root_type(found) != "ebs":
         raise invalid("InstanceId", args.instance_id, "The instance does not have a volume attached at root "
-                      f"({found.root_device_name}).")
+                      f"({found.root_device_name}). Make the image by the compute API: openstack server image create.")
     req.authorize(VOLUME_BACKED, found.project_id, found.user_id)
     if not args.no_reboot and found.locked and not req.context.is_admin:
         raise errors.server.Locked(uuid=found.uuid)

@@ -85,7 +85,11 @@ def _changed(req: Ec2Request, changes: Sequence[tuple[ServerDetail, InstanceStat
                               "previousState": state_of(server, req.is_old).tree} for server, now in changes]}
 
 
-def get_console_output(req: Ec2Request, args: InstanceOnly) -> Tree:
+class OutputOfInstance(InstanceOnly, frozen=True, kw_only=True):
+    latest: bool = False  # what the console has now; here every answer is so
+
+
+def get_console_output(req: Ec2Request, args: OutputOfInstance) -> Tree:
     """The end of the console's log. A server that has none, or is on no host, has said nothing."""
     found = target(req, args.instance_id, CONSOLE)
     text = ""

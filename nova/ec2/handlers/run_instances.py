@@ -119,6 +119,10 @@ def _check(args: RunInstances) -> None:
         raise invalid("ClientToken", args.client_token, f"It must have 1 to {LONGEST_TOKEN} letters.")
     if args.monitoring and args.monitoring.enabled:
         raise unsupported("Monitoring.Enabled: there is no detailed monitoring here.")
+    if args.ebs_optimized:
+        raise unsupported("EbsOptimized: no instance type has a way to volumes of its own here.")
+    if any(one.associate_public_ip_address for one in args.network_interface):
+        raise unsupported("NetworkInterface.AssociatePublicIpAddress: use AllocateAddress and AssociateAddress.")
     if args.disable_api_termination:
         raise unsupported("DisableApiTermination: lock the server by the compute API instead.")
 

@@ -21,6 +21,9 @@ REGISTERS_AS: Mapping[str, tuple[str, ...]] = {
         "nova-objectstore")},
     "nova-api-os-compute": ("nova-osapi_compute",), "nova-api-metadata": ("nova-metadata",),
     "nova-api-ec2": ("nova-ec2",), "nova-imageproxy": ()}
+#: How what registers under another name is started: by that program, or by nova-api.
+STARTED_AS = {row: f"{row} (started as nova-api or {name})" for name, rows in REGISTERS_AS.items() for row in rows
+              if row != name}
 OF_APIS = {"osapi_compute": "nova-osapi_compute", "metadata": "nova-metadata", "ec2": "nova-ec2"}
 
 
@@ -101,7 +104,8 @@ def daemons(options: Options, runner: CommandRunner | None = None) -> Finding:
 def _as_before(host: str, rows: tuple[Service, ...]) -> Finding:
     down = sorted(one.binary for one in rows if not one.up)
     if down:
-        return Finding(BAD, f"{', '.join(down)} ran on {host} before, and no conductor hears of it",
+        named = ", ".join(STARTED_AS.get(one, one) for one in down)
+        return Finding(BAD, f"{named} ran on {host} before, and no conductor hears of it",
                        f"start it again; if it is gone for good: nova-manage service delete {host} {down[0]}")
     if not rows:
         return Finding(WARN, f"no daemon was ever heard of on {host}",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nova.model.bundles import BundleFacts, RegisterBundle, RegisteredImage
-from nova.rpc.interface import Contract, call
+from nova.rpc.interface import Contract, Timeout, call
 
 
 class ObjectStoreRPC(Contract):
@@ -11,7 +11,7 @@ class ObjectStoreRPC(Contract):
 
     topic, version = "objectstore", "1.0"
 
-    @call(reads=True)
+    @call(reads=True, timeout=Timeout.SHORT)  # asked first: clients wait for a minute, so that they hear of its absence
     def read_manifest(self, location: str, project_id: str) -> BundleFacts:
         """What the manifest at ``bucket/path`` says. NotFound: there is none, or the bucket is another project's.
         Invalid: it is no location, or no manifest that could be used."""

@@ -35,3 +35,17 @@ def test_api_when_every_caller_is_believed_then_not_for_others(address: str) -> 
 def test_placement_when_every_caller_is_believed_then_not_for_others() -> None:
     with pytest.raises(errors.service.CanNotStart, match=r"\[placement_api\]listen"):
         api.bind(options(), ["placement"], api.ALL)
+
+
+@pytest.mark.parametrize(("option", "value", "said"), [
+    ("region_list", ["foo"], "region_list has foo"), ("keystone_ec2_url", "nonsense", "keystone_ec2_url = nonsense")])
+def test_ec2_when_an_option_is_wrong_then_the_program_says_so_once_and_is_not_started_again(
+        monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, option: str, value: object, said: str
+        ) -> None:
+    made = options(auth_strategy="keystone")
+    made.set_override(option, value)
+    monkeypatch.setattr(api.common, "load", lambda *_: made)
+    monkeypatch.setattr(api.common, "begin", lambda *_: None)
+    assert api.serve("nova-api-ec2", [api.EC2]) == api.WRONG_OPTION
+    assert [record.getMessage() for record in caplog.records if said in record.getMessage()] == [
+        record.getMessage() for record in caplog.records if "can not start" in record.getMessage()] != []

@@ -6,12 +6,13 @@ import logging
 import time
 from collections.abc import Mapping
 from typing import Any
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlencode
 
 import pytest
 import webob
+from oslo_config import cfg
 
-from nova import errors
+from nova import conf, errors
 from nova.ec2 import app
 from nova.ec2.app import LONGEST_BODY
 from nova.signatures.request import SignedRequest
@@ -156,15 +157,15 @@ def test_client_when_it_goes_while_it_sends_then_nothing_is_answered(client: Ec2
 # -- what is logged
 
 
-def test_log_when_a_signature_is_in_the_query_then_it_has_the_path_alone(client: Ec2Client,
-                                                                        caplog: pytest.LogCaptureFixture) -> None:
+def test_log_when_a_signature_is_in_the_query_then_it_is_not_in_it(client: Ec2Client,
+                                                                      caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.DEBUG):
         url = f"{PATH}?{urlencode({'Action': 'DescribeRegions', 'Version': TODAY, 'Signature': 'c2VjcmV0'})}"
         client.post(b"AWSAccessKeyId=demo:demo&UserData=c2VjcmV0", url)
         client.ask("CreateKeyPair", {"KeyName": "mine"})
     lines = [record.getMessage() for record in caplog.records]
     access = [record.getMessage() for record in caplog.records if record.name == app.ACCESS_LOG]
-    assert len(access) == 2 and f'"POST {urlsplit(url).path}" status: 400' in access[0]
+    assert len(access) == 2 and f'"POST {PATH}?Action=DescribeRegions" status: 400' in access[0]
     assert f"microversion: {TODAY}" in access[0]
     assert not any(secret in line for line in lines for secret in ("c2VjcmV0", "PRIVATE KEY", "Signature="))
 
@@ -174,6 +175,16 @@ def test_version_when_it_has_lines_then_the_log_has_one(client: Ec2Client, caplo
         found = client.ask("DescribeRegions", version="1\n127.0.0.1 \udcff\x1b")
     assert found.status == 200
     assert "microversion: 1\\n127.0.0.1 \\udcff\\x1b time:" in caplog.records[-1].getMessage()
+
+
+@pytest.mark.parametrize(("action", "shown"), [
+    ("DescribeRegions", "DescribeRegions"), ("Guess\n2026 INFO", r"Guess\n2026 INFO"),
+    ("A" * 5000, "A" * app.LONGEST_ACTION)])
+def test_log_when_a_request_is_signed_then_it_has_the_action_on_one_line(
+        client: Ec2Client, caplog: pytest.LogCaptureFixture, action: str, shown: str) -> None:
+    with caplog.at_level(logging.INFO, app.ACCESS_LOG):
+        client.ask(action)
+    assert f'"POST {PATH}?Action={shown}" status: ' in caplog.records[-1].getMessage()
 
 
 def test_version_when_it_is_long_then_the_log_has_its_beginning(client: Ec2Client, caplog: pytest.LogCaptureFixture
@@ -188,6 +199,13 @@ def test_regions_when_they_are_configured_then_wrong_rows_are_refused() -> None:
     for row in ("one", "=a", "one=", " = "):
         with pytest.raises(errors.config.RegionList):
             app._regions([row])
+
+
+def test_regions_when_the_host_is_an_address_of_ipv6_then_it_is_in_brackets() -> None:
+    made = conf.register(cfg.ConfigOpts())
+    made([], default_config_files=[])
+    made.set_override("ec2_host", "fd00::1")
+    assert app.options_from_conf(made).endpoint == "http://[fd00::1]:8773/services/Cloud"
 
 
 def test_regions_when_there_are_several_then_each_has_its_address() -> None:

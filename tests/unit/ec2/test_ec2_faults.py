@@ -85,7 +85,7 @@ def test_message_when_it_names_what_the_client_named_then_it_has_ec2s_id() -> No
     server = client.conductor.add_server()
     id = client.conductor.number("i", server.uuid)
     client.conductor.given(get_console_output=errors.Conflict(f"Instance {server.uuid} is not ready."))
-    answer = client.ask("GetConsoleOutput", {"InstanceId": id})
+    answer = client.ask("GetConsoleOutput", {"InstanceId": id, "Latest": "true"})
     assert answer.message == f"Instance {id} is not ready."
 
 

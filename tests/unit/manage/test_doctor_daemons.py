@@ -105,6 +105,8 @@ def test_daemons_when_nobody_says_which_then_those_that_ran_before_count(conduct
     found = doctor.daemons(options(), Systemctl(""))
     assert found.state == doctor.BAD and "nova-cert ran on here before" in found.what
     assert "nova-manage service delete here nova-cert" in found.cure
+    conductor.rows = (row("nova-ec2", up=False),)
+    assert "nova-ec2 (started as nova-api or nova-api-ec2) ran on" in doctor.daemons(options(), Systemctl("")).what
     conductor.rows = (row("nova-scheduler"),)
     assert doctor.daemons(options(), Systemctl("")).state == doctor.OK
 

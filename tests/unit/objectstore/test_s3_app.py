@@ -210,6 +210,15 @@ def test_request_when_it_is_refused_then_the_error_is_s3s(service: Service, meth
     assert ElementTree.fromstring(answer.body).findtext("RequestId") == answer.headers["x-amz-request-id"]
 
 
+@pytest.mark.parametrize(("acl", "status"), [
+    ("public-read", 501), ("public-read-write", 501), ("authenticated-read", 501),
+    ("private", 200), ("aws-exec-read", 200), ("bucket-owner-full-control", 200)])
+def test_object_when_it_is_to_be_open_to_others_then_it_is_refused_and_not_kept(service: Service, acl: str, status: int
+                                                                               ) -> None:
+    assert service.call("PUT", "/bucket/shown", b"x", **{"x-amz-acl": acl}).status == status
+    assert service.call("GET", "/bucket/shown").status == (200 if status == 200 else 404)
+
+
 def test_head_when_it_is_refused_then_it_has_no_body(service: Service) -> None:
     assert [service.call("HEAD", target)[0::2] for target in ("/absent", "/bucket/absent", "/bucket")] == [
         (404, b""), (404, b""), (200, b"")]
