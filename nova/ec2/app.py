@@ -28,7 +28,14 @@ from nova.ec2.request import DryRun, Ec2Options, Ec2Request, Ec2Site
 from nova.policies import Policy
 from nova.rpc.contracts.conductor import ConductorRPC
 from nova.rpc.contracts.objectstore import ObjectStoreRPC
-from nova.signatures.request import EC2_ERRORS, SignatureFault, SignatureRefused, SignedRequest, signed_request
+from nova.signatures.request import (
+    EC2_ERRORS,
+    SignatureFault,
+    SignatureRefused,
+    SignedRequest,
+    signed_request,
+    sole_values,
+)
 from nova.web import signers
 from nova.web.access_log import AccessLog
 from nova.web.dispatch import Beside, send
@@ -69,7 +76,7 @@ class Ec2Application:
     def _answer(self, environ: WSGIEnvironment, request_id: str) -> bytes:
         signed = _signed(environ)
         pairs = [*signed.query_pairs, *signed.form]
-        named = {name.lower(): value for name, value in reversed(pairs)}
+        named = sole_values([(name.lower(), value) for name, value in pairs])  # who signs Action has not signed action
         environ[VERSION_KEY] = version = named.get("version", "")[:LONGEST_VERSION]
         context = self._context(signed, request_id)
         with entered(context):
