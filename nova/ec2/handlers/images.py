@@ -154,6 +154,7 @@ def _parts(req: Ec2Request, args: RegisterImage) -> dict[str, str]:
 def _of_bundle(req: Ec2Request, args: RegisterImage, location: str, mapping: Sequence[object]) -> str:
     if req.site.objects is None:
         raise unsupported("ImageLocation: this cloud has no object store (nova-objectstore).")
+    req.authorize(SHOW)  # the object store makes the image with its own token: nobody else asks what the caller may
     try:
         facts = req.site.objects.read_manifest(location, req.project_id)
     except errors.NotFound as error:

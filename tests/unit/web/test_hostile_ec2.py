@@ -6,6 +6,7 @@ import io
 import time
 import urllib.parse
 from collections.abc import Mapping
+from pathlib import Path
 from typing import NamedTuple
 from wsgiref.types import WSGIEnvironment
 
@@ -13,15 +14,22 @@ import pytest
 from defusedxml import ElementTree
 
 from nova.ec2 import app
+from nova.ec2.actions import ACTIONS
 from nova.ec2.ids import IdCache
 from nova.ec2.request import Ec2Site
 from nova.model.base import Json
+from nova.model.bundles import BundleFacts, RegisteredImage
+from nova.model.servers import AttachedVolume
+from nova.model.volumes import VolumeUse
 from nova.policies import Policy
+from nova.rpc.contracts.conductor import ConductorRPC
+from nova.rpc.contracts.objectstore import ObjectStoreRPC
 from nova.signatures.request import is_signed, signed
 from nova.signatures.versions import ec2_signature
 from nova.web.signers import NoAuthSigners
 from tests.fakes import api, aws_signers
 from tests.fakes.conductor import FakeConductor
+from tests.fakes.contract import ContractFake
 
 TODAY, OLD = "2016-11-15", "2010-08-31"
 
@@ -48,9 +56,17 @@ class SecretSigners:
 class Cloud:
     def __init__(self, policy: Policy | None = None, who: Json = None, objects: Json = None) -> None:
         self.conductor = FakeConductor()
+        self.numbers: dict[str, int] = {}
+        self.conductor.given(ec2_numbers=self.give, ec2_meant=self.meant)
         client = self.conductor.client()
         self.site = Ec2Site(client, policy or api.usual()[1], IdCache(client), objects=objects)
         self.application = app.build(self.site, who or NoAuthSigners())
+
+    def give(self, kind: str, ids: tuple[str, ...]) -> dict[str, int]:
+        return {one: self.numbers.setdefault(one, len(self.numbers) + 1) for one in ids}
+
+    def meant(self, kind: str, wanted: tuple[int, ...]) -> dict[int, str]:
+        return {number: id for id, number in self.numbers.items() if number in wanted}
 
     def send(self, body: bytes) -> Answer:
         found: list[int] = []
@@ -91,3 +107,86 @@ def test_action_when_it_is_said_again_in_other_capitals_then_nothing_is_done() -
     assert cloud.send(body).status == 200
     assert cloud.send(b"action=DeleteKeyPair&KeyName=mine&" + body).code == "InvalidParameterCombination"
     assert cloud.conductor.asked("delete_keypair") == []
+
+
+# -- policies
+
+API = "os_compute_api:"
+SERVER, VOLUME, IMAGE = {"InstanceId": "i-1"}, {"VolumeId": "vol-2"}, {"ImageId": "ami-3"}
+SERVERS, TAG = {"InstanceId.1": "i-1"}, {"ResourceId.1": "i-1", "Tag.1.Key": "a", "Tag.1.Value": "b"}
+GROUP = {"GroupName": "web"}
+PORT = {**GROUP, "IpProtocol": "tcp", "FromPort": "22", "ToPort": "22", "CidrIp": "0.0.0.0/0"}
+#: action -> (rules each of which must allow it, what is sent)
+RULES: Mapping[str, tuple[tuple[str, ...], Mapping[str, str]]] = {
+    "DescribeInstances": (("servers:detail",), {}), "DescribeInstancesV6": (("servers:detail",), {}),
+    "DescribeInstanceStatus": (("servers:detail",), {}),
+    "DescribeInstanceAttribute": (("servers:show",), {**SERVER, "Attribute": "userData"}),
+    "ModifyInstanceAttribute": (("os-security-groups:add",), {**SERVER, "GroupId.1": "sg-1"}),
+    "RunInstances": (("servers:create",), IMAGE), "TerminateInstances": (("servers:delete",), SERVERS),
+    "RebootInstances": (("servers:reboot",), SERVERS), "StopInstances": (("servers:stop",), SERVERS),
+    "StartInstances": (("servers:start",), SERVERS), "GetConsoleOutput": (("os-console-output",), SERVER),
+    "GetPasswordData": (("os-server-password:show",), SERVER),
+    "RegisterImage": (("servers:create_image",), {"ImageLocation": "bucket/image.manifest.xml"}),
+    "CreateImage": (("servers:create_image", "servers:create_image:allow_volume_backed"), {**SERVER, "Name": "a"}),
+    "DescribeVolumes": (("os-volumes:detail",), {}), "CreateVolume": (("os-volumes:create",), {"Size": "1"}),
+    "DeleteVolume": (("os-volumes:delete",), VOLUME),
+    "AttachVolume": (("os-volumes-attachments:create",), {**SERVER, **VOLUME, "Device": "/dev/vdb"}),
+    "DetachVolume": (("os-volumes-attachments:delete",), VOLUME),
+    "DescribeSnapshots": (("os-volumes:snapshots:detail",), {}),
+    "CreateSnapshot": (("os-volumes:snapshots:create",), VOLUME),
+    "DeleteSnapshot": (("os-volumes:snapshots:delete",), {"SnapshotId": "snap-4"}),
+    "DescribeKeyPairs": (("os-keypairs:index",), {}), "CreateKeyPair": (("os-keypairs:create",), {"KeyName": "a"}),
+    "ImportKeyPair": (("os-keypairs:create",), {"KeyName": "a", "PublicKeyMaterial": "YQ=="}),
+    "DeleteKeyPair": (("os-keypairs:delete",), {"KeyName": "a"}),
+    "DescribeSecurityGroups": (("os-security-groups:get",), {}),
+    "DescribeSecurityGroupRules": (("os-security-groups:get",), {}),
+    "CreateSecurityGroup": (("os-security-groups:create",), {**GROUP, "GroupDescription": "a"}),
+    "DeleteSecurityGroup": (("os-security-groups:delete",), GROUP),
+    "AuthorizeSecurityGroupIngress": (("os-security-groups:rule:create",), PORT),
+    "RevokeSecurityGroupIngress": (("os-security-groups:rule:delete",), PORT),
+    "DescribeAddresses": (("os-floating-ips:list",), {}), "AllocateAddress": (("os-floating-ips:create",), {}),
+    "ReleaseAddress": (("os-floating-ips:delete",), {"PublicIp": "192.0.2.1"}),
+    "AssociateAddress": (("os-floating-ips:add",), {**SERVER, "PublicIp": "192.0.2.1"}),
+    "DisassociateAddress": (("os-floating-ips:remove",), {"PublicIp": "192.0.2.1"}),
+    "CreateTags": (("server-metadata:create",), TAG), "DeleteTags": (("server-metadata:delete",), TAG),
+    "DescribeTags": (("servers:detail",), {}),
+    "DescribeAvailabilityZones": (("os-availability-zone:list",), {}),
+    "DescribeAccountAttributes": (("limits",), {}), "DescribeSubnets": (("os-networks:list",), {}),
+}
+#: Calls of the image service by the caller's own token: the conductor judges nothing, and neither do we.
+OF_THE_IMAGE_SERVICE = {"DescribeImages", "DeregisterImage", "DescribeImageAttribute", "ModifyImageAttribute",
+                        "UpdateImage"}
+#: What the compute API tells everybody, too, or what says nothing of this cloud.
+FOR_ALL = {"DescribeRegions", "DescribeInstanceTypes", "DescribeVpcs", "DescribeNetworkInterfaces"}
+
+
+def test_every_action_is_in_the_table_of_rules() -> None:
+    assert RULES.keys() | OF_THE_IMAGE_SERVICE | FOR_ALL == ACTIONS.keys()
+
+
+def furnished(policy: Policy) -> Cloud:
+    facts = BundleFacts(name="image", architecture="x86_64", container_format="ami", parts=1)
+    store = ContractFake(ObjectStoreRPC, read_manifest=facts,
+                         register_image=RegisteredImage(image_id="made", container_format="ami"))
+    cloud = Cloud(policy, objects=store.client())
+    volume = AttachedVolume(id="root", device="/dev/vda", is_root=True, delete_on_termination=True)
+    server = cloud.conductor.add_server(volumes=(volume,))
+    attached = VolumeUse(server_id=server.uuid, device="/dev/vdb")
+    kept = cloud.conductor.add_volume(attachments=(attached,))
+    image, snapshot = cloud.conductor.add_image(), cloud.conductor.add_volume_snapshot()
+    cloud.conductor.add_floating("192.0.2.1", project_id="demo")
+    cloud.give("", (server.uuid, kept.id, image.id, snapshot.id))
+    return cloud
+
+
+@pytest.mark.parametrize(("action", "rule"), [(action, rule) for action, (rules, _) in RULES.items() for rule in rules])
+def test_action_when_the_policy_file_denies_its_rule_then_it_is_refused_and_nothing_is_done(
+        tmp_path: Path, action: str, rule: str) -> None:
+    (tmp_path / "policy.yaml").write_text(f'"{API}{rule}": "!"\n')
+    conf = api.configuration()
+    Policy(conf)  # registers the option that is set here
+    conf.set_override("policy_file", str(tmp_path / "policy.yaml"), group="oslo_policy")
+    cloud = furnished(Policy(conf))
+    assert cloud.ask(action, RULES[action][1]).code == "UnauthorizedOperation"
+    changing = {call.name for call in cloud.conductor.calls if not ConductorRPC.methods[call.name].reads}
+    assert changing <= {"ec2_numbers", "list_security_groups"}
