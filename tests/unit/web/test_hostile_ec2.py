@@ -83,7 +83,7 @@ class Cloud:
         return self.send(urllib.parse.urlencode({
             "Action": action, "Version": version, "AWSAccessKeyId": who, "Signature": "x", "SignatureVersion": "2",
             "SignatureMethod": "HmacSHA256", "Timestamp": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-            **(given or {})}).encode("utf-8", "surrogateescape"))
+            **(given or {})}, errors="surrogateescape").encode())
 
 
 @pytest.fixture
@@ -107,6 +107,18 @@ def test_action_when_it_is_said_again_in_other_capitals_then_nothing_is_done() -
     assert cloud.send(body).status == 200
     assert cloud.send(b"action=DeleteKeyPair&KeyName=mine&" + body).code == "InvalidParameterCombination"
     assert cloud.conductor.asked("delete_keypair") == []
+
+
+# -- parameters
+
+
+@pytest.mark.parametrize("text", ["a\0b", "\x1b[2J", "\udcff", "\uffff"])
+def test_parameter_when_it_has_what_is_no_text_then_it_is_refused_before_anything_is_asked(cloud: Cloud, text: str
+                                                                                           ) -> None:
+    cloud.conductor.add_image()
+    cloud.give("", tuple(cloud.conductor.images))
+    assert cloud.ask("UpdateImage", {"ImageId": "ami-1", "Name": text}).code == "InvalidParameterValue"
+    assert cloud.conductor.calls == []
 
 
 # -- policies
