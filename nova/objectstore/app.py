@@ -12,6 +12,7 @@ from wsgiref.types import StartResponse, WSGIEnvironment
 from nova import context, errors
 from nova.objectstore import documents
 from nova.objectstore.content import Content, Identity
+from nova.objectstore.names import NO_TEXT
 from nova.objectstore.operations import OPERATIONS, Call, S3Answer, S3Operations
 from nova.objectstore.s3_errors import S3Error
 from nova.objectstore.store import ObjectStore
@@ -87,6 +88,8 @@ class S3Application:
         target = target_of(environ)
         environ[paths.ROUTE_KEY] = target.kind
         query = sole_values(request.query_pairs)
+        if any(NO_TEXT.search(value) for value in query.values()):
+            raise S3Error("InvalidArgument", "The query has characters that no answer can show.")
         run = _operation(request.method, target, query)
         if any(name.startswith(ENCRYPTION) for name in request.headers):
             raise S3Error("NotImplemented", "Objects can not be encrypted here.")
