@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import resource
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -35,3 +37,24 @@ def test_listing_when_a_parameter_is_no_text_then_it_is_refused_in_xml(service: 
 def test_listing_when_the_project_has_an_unprintable_name_then_it_is_xml_all_the_same(store: ObjectStore) -> None:
     service = Service(S3Application(store, lambda request: Identity("project", "a\x08b")))
     assert ElementTree.fromstring(service.call("GET", "/").body).findtext("{*}Owner/{*}DisplayName") == "a?b"
+
+
+PARTS = 200
+
+
+def test_upload_when_it_is_completed_of_many_parts_then_few_of_their_files_are_open_at_a_time(
+        service: Service) -> None:
+    upload = ElementTree.fromstring(service.call("POST", "/bucket/k?uploads").body).findtext("{*}UploadId")
+    etags = [service.call("PUT", f"/bucket/k?uploadId={upload}&partNumber={number}", b"%d," % number).headers["ETag"]
+             for number in range(1, PARTS + 1)]
+    listed = "".join(f"<Part><PartNumber>{number}</PartNumber><ETag>{etag}</ETag></Part>"
+                     for number, etag in enumerate(etags, 1))
+    before, most = resource.getrlimit(resource.RLIMIT_NOFILE), len(os.listdir("/proc/self/fd")) + PARTS // 2
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, before[1]))
+    try:
+        answer = service.call("POST", f"/bucket/k?uploadId={upload}",
+                              f"<CompleteMultipartUpload>{listed}</CompleteMultipartUpload>".encode())
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+    assert answer.status == 200
+    assert service.call("GET", "/bucket/k").body == b"".join(b"%d," % number for number in range(1, PARTS + 1))
