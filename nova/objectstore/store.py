@@ -32,12 +32,15 @@ UNLIMITED = -1
 
 class StoreLimits(NamedTuple):
     """Sizes are in bytes. ``bytes_per_owner`` and ``objects_per_owner``: -1 is no quota. ``least_part``: of a multipart
-    upload, but for its last."""
+    upload, but for its last. ``buckets_per_owner`` and ``uploads_per_owner`` (that are not ended) hold also without
+    quotas: each is some files, and others' requests look through them."""
 
     bytes_per_owner: int = UNLIMITED
     objects_per_owner: int = UNLIMITED
     longest_object: int = 5 * 2 ** 30
     least_part: int = 5 * 2 ** 20
+    buckets_per_owner: int = 1000
+    uploads_per_owner: int = 1000
 
 
 class BucketRecord(msgspec.Struct, frozen=True):
@@ -120,7 +123,7 @@ class ObjectStore:
     # -- buckets
 
     def create_bucket(self, owner: str, name: str) -> BucketRecord:
-        """S3Error: InvalidBucketName, BucketAlreadyOwnedByYou, BucketAlreadyExists."""
+        """S3Error: InvalidBucketName, BucketAlreadyOwnedByYou, BucketAlreadyExists, TooManyBuckets."""
         record = BucketRecord(check_bucket(name), owner, self.clock())
         made = files.new_folder(self.new)
         (made / "objects").mkdir()
@@ -135,6 +138,8 @@ class ObjectStore:
                 if (self.buckets / name).exists():
                     is_own = self._record(name).owner == owner
                     raise S3Error("BucketAlreadyOwnedByYou" if is_own else "BucketAlreadyExists")
+                if len(self.list_buckets(owner)) >= self.limits.buckets_per_owner:
+                    raise S3Error("TooManyBuckets")
                 os.replace(made, self.buckets / name)
         finally:
             shutil.rmtree(made, ignore_errors=True)

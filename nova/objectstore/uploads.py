@@ -49,9 +49,11 @@ class MultipartUploads:
         self._store = store
 
     def start(self, owner: str, bucket: str, key: str, headers: dict[str, str]) -> UploadRecord:
-        """S3Error: NoSuchBucket, AccessDenied, and of the key."""
+        """S3Error: NoSuchBucket, AccessDenied, QuotaExceeded (some must be ended first), and of the key."""
         self._store.bucket(owner, bucket)
         self._store.object_path(bucket, key)
+        if sum(1 for _ in self._store.uploads.glob(f"{file_name(owner)}.*")) >= self._store.limits.uploads_per_owner:
+            raise S3Error("QuotaExceeded", "Too many multipart uploads are under way: complete or abort some of them.")
         record = UploadRecord(secrets.token_hex(16), owner, bucket, key, self._store.clock(), headers)
         made = files.new_folder(self._store.new)
         new = files.NewFile(made)

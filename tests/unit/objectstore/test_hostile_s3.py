@@ -1,4 +1,4 @@
-"""nova-objectstore under clients that mean no good: texts that no XML has, and what costs it more than it costs them."""
+"""nova-objectstore under clients that mean no good: texts that no XML has, and what costs it more than them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ def service(store: ObjectStore) -> Service:
 
 
 @pytest.mark.parametrize("text", ["%00", "%1b", "%ff", "%ed%a0%80", "%ef%bf%bf"])
-@pytest.mark.parametrize("name", ["prefix", "delimiter", "marker", "encoding-type=url&prefix", "list-type=2&start-after"])
+@pytest.mark.parametrize("name", ["prefix", "delimiter", "marker", "encoding-type=url&prefix",
+                                  "list-type=2&start-after"])
 def test_listing_when_a_parameter_is_no_text_then_it_is_refused_in_xml(service: Service, name: str, text: str) -> None:
     answer = service.call("GET", f"/bucket?{name}={text}")
     assert (answer.status, answer.code) == (400, "InvalidArgument")
@@ -58,3 +59,16 @@ def test_upload_when_it_is_completed_of_many_parts_then_few_of_their_files_are_o
         resource.setrlimit(resource.RLIMIT_NOFILE, before)
     assert answer.status == 200
     assert service.call("GET", "/bucket/k").body == b"".join(b"%d," % number for number in range(1, PARTS + 1))
+
+
+def test_buckets_and_uploads_when_a_project_has_as_many_as_it_may_then_only_other_projects_make_more(tmp_path: Path
+                                                                                                     ) -> None:
+    limits = StoreLimits(buckets_per_owner=2, uploads_per_owner=2)
+    service = Service(S3Application(ObjectStore(tmp_path / "store", limits), anybody))
+    assert [service.call("PUT", f"/bucket{number}").status for number in range(2)] == [200, 200]
+    assert service.call("PUT", "/bucket2").code == "TooManyBuckets"
+    assert service.call("PUT", "/bucket1").code == "BucketAlreadyOwnedByYou"
+    assert service.call("PUT", "/bucket2", x_owner="other").status == 200
+    assert [service.call("POST", "/bucket1/k?uploads").status for _ in range(2)] == [200, 200]
+    assert service.call("POST", "/bucket1/k?uploads").code == "QuotaExceeded"
+    assert service.call("POST", "/bucket2/k?uploads", x_owner="other").status == 200

@@ -99,8 +99,8 @@ def test_action_when_it_is_said_again_in_other_capitals_then_nothing_is_done() -
     now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     pairs = {"Action": "DescribeKeyPairs", "Version": TODAY, "AWSAccessKeyId": aws_signers.ACCESS,
              "SignatureVersion": "0", "Timestamp": now, "Signature": ""}
-    request = aws_signers.received("POST", f"{aws_signers.ENDPOINT}/?{urllib.parse.urlencode({**pairs, 'Signature': 'x'})}",
-                                   {})
+    query = urllib.parse.urlencode({**pairs, "Signature": "x"})
+    request = aws_signers.received("POST", f"{aws_signers.ENDPOINT}/?{query}", {})
     found = ec2_signature(request, time.time())
     pairs["Signature"] = signed(found, aws_signers.SECRET, found.strings_to_sign[0])
     body = urllib.parse.urlencode(pairs).encode()
