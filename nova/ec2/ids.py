@@ -37,12 +37,13 @@ class IdCache:
     def meant(self, prefix: str, shown: Iterable[str]) -> Mapping[str, str]:
         """EC2's id -> id. An image's may have any of its prefixes. Malformed, or absent, by its kind's code."""
         kind, wanted = KINDS[prefix], {one: _number(prefix, one) for one in shown}
-        new = tuple(number for number in wanted.values() if (kind, number) not in self._meant)
+        known = self._meant  # as it is now: another request may begin a new one
+        new = tuple(number for number in wanted.values() if (kind, number) not in known)
         given = self._conductor.ec2_meant(kind, new) if new else {}
         self._keep(kind, {one: number for number, one in given.items()})
         found = {}
         for one, number in wanted.items():
-            id = given.get(number) or self._meant.get((kind, number))
+            id = given.get(number) or known.get((kind, number))
             if id is None:
                 raise absent(kind, one)
             found[one] = id

@@ -121,6 +121,15 @@ def test_parameter_when_it_has_what_is_no_text_then_it_is_refused_before_anythin
     assert cloud.conductor.calls == []
 
 
+def test_ids_when_the_cache_begins_anew_within_a_request_then_none_of_them_is_called_unknown(
+        cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
+    cloud.give("", ("first", "second"))
+    ids = IdCache(cloud.conductor.client())
+    assert ids.meant("i", ["i-1"]) == {"i-1": "first"}
+    monkeypatch.setattr("nova.ec2.ids.MOST_KEPT", 0)
+    assert ids.meant("i", ["i-1", "i-2"]) == {"i-1": "first", "i-2": "second"}
+
+
 # -- policies
 
 API = "os_compute_api:"
