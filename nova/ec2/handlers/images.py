@@ -51,6 +51,7 @@ class DescribeImages(Listing, frozen=True, kw_only=True):
 def describe_images(req: Ec2Request, args: DescribeImages) -> Tree:
     """Those that the caller may use. InvalidAMIID.NotFound, Malformed; InvalidParameterValue: a filter."""
     lists.check_not_both(args.image_id, args, "ImageId")
+    lists.check_few(args.image_id, "ImageId")
     if args.image_id:
         found = [image_named(req, one) for one in dict.fromkeys(args.image_id)]
     else:

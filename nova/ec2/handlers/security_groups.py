@@ -276,6 +276,7 @@ def _traffic(rule: SecurityRule) -> Traffic:
 
 def _wanted(req: Ec2Request, args: RuleChange) -> list[Traffic]:
     """What is asked for, in either form, in the order in which it stands. MissingParameter: nothing is."""
+    lists.check_few([one for permission in args.ip_permissions for one in permission.groups], "IpPermissions.Groups")
     found = [one for permission in args.ip_permissions or _single(args) for one in _traffics(req, permission)]
     if not found:
         raise missing("IpPermissions")

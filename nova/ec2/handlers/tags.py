@@ -70,6 +70,7 @@ def delete_tags(req: Ec2Request, args: TagRemoval) -> Tree:
 
 
 def _instances(req: Ec2Request, shown: Sequence[str], rule: str) -> list[ServerTarget]:
+    lists.check_few(shown, "ResourceId")
     for one in shown:
         if not one.startswith("i-"):
             raise invalid("ResourceId", one, "Only instances have tags here.")

@@ -16,6 +16,7 @@ from defusedxml import ElementTree
 from nova.ec2 import app
 from nova.ec2.actions import ACTIONS
 from nova.ec2.ids import IdCache
+from nova.ec2.lists import MOST_NAMED, MOST_VALUES
 from nova.ec2.request import Ec2Site
 from nova.model.base import Json
 from nova.model.bundles import BundleFacts, RegisteredImage
@@ -128,6 +129,34 @@ def test_ids_when_the_cache_begins_anew_within_a_request_then_none_of_them_is_ca
     assert ids.meant("i", ["i-1"]) == {"i-1": "first"}
     monkeypatch.setattr("nova.ec2.ids.MOST_KEPT", 0)
     assert ids.meant("i", ["i-1", "i-2"]) == {"i-1": "first", "i-2": "second"}
+
+
+@pytest.mark.parametrize(("action", "name", "kind"), [
+    ("DescribeImages", "ImageId", "ami"), ("DescribeVolumes", "VolumeId", "vol"),
+    ("DescribeSnapshots", "SnapshotId", "snap"), ("DeleteTags", "ResourceId", "i")])
+def test_ids_when_there_are_more_than_calls_are_made_for_then_none_is_made(cloud: Cloud, action: str, name: str,
+                                                                          kind: str) -> None:
+    given = {f"{name}.{number}": f"{kind}-{number:x}" for number in range(1, MOST_NAMED + 2)}
+    assert cloud.ask(action, given).code == "InvalidParameterValue" and cloud.conductor.calls == []
+
+
+def test_rule_when_it_has_more_source_groups_than_calls_are_made_for_then_none_is_looked_up(cloud: Cloud) -> None:
+    sources = {f"IpPermissions.1.Groups.{number}.GroupName": "default" for number in range(1, MOST_NAMED + 2)}
+    cloud.ask("CreateSecurityGroup", {"GroupName": "web", "GroupDescription": "web"})
+    cloud.conductor.forget()
+    answer = cloud.ask("AuthorizeSecurityGroupIngress", {"GroupName": "web", "IpPermissions.1.IpProtocol": "tcp",
+                                                         "IpPermissions.1.FromPort": "22",
+                                                         "IpPermissions.1.ToPort": "22", **sources})
+    assert answer.code == "InvalidParameterValue" and len(cloud.conductor.asked("list_security_groups")) == 1
+
+
+@pytest.mark.parametrize("given", [
+    {f"Filter.{number}.Name": "key-name" for number in range(1, MOST_VALUES + 2)},
+    {"Filter.1.Name": "key-name", **{f"Filter.1.Value.{number}": "a*" for number in range(1, MOST_VALUES + 2)}}])
+def test_filters_when_they_are_more_than_a_request_may_have_then_they_are_refused(cloud: Cloud, given: dict[str, str]
+                                                                                 ) -> None:
+    assert cloud.ask("DescribeKeyPairs", given).code == "FilterLimitExceeded"
+    assert cloud.ask("DescribeKeyPairs", dict(list(given.items())[:MOST_VALUES])).status == 200
 
 
 # -- policies
