@@ -23,7 +23,7 @@ from nova.ec2 import faults, xml
 from nova.ec2.actions import ACTIONS
 from nova.ec2.faults import Ec2Error, missing
 from nova.ec2.ids import IdCache
-from nova.ec2.parameters import arguments
+from nova.ec2.parameters import MOST, arguments
 from nova.ec2.request import DryRun, Ec2Options, Ec2Request, Ec2Site
 from nova.policies import Policy
 from nova.rpc.contracts.conductor import ConductorRPC
@@ -137,6 +137,8 @@ def _signed(environ: WSGIEnvironment) -> SignedRequest:
     if not length.isdecimal() or len(length) > 18 or int(length) > LONGEST_BODY:
         raise Ec2Error("RequestEntityTooLarge", f"A request may have {LONGEST_BODY} bytes.", 413)
     body = environ["wsgi.input"].read(int(length)) if length != "0" else b""
+    if body.count(b"&") + environ["ec2.query"].count("&") > MOST:  # before they are taken apart, which takes long
+        raise Ec2Error("InvalidParameterValue", f"A request may have {MOST} parameters at most.")
     digest = hashlib.sha256(body).hexdigest()
     return signed_request({**environ, "QUERY_STRING": environ["ec2.query"]}, body, digest)
 

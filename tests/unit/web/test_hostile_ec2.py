@@ -17,6 +17,7 @@ from nova.ec2 import app
 from nova.ec2.actions import ACTIONS
 from nova.ec2.ids import IdCache
 from nova.ec2.lists import MOST_NAMED, MOST_VALUES
+from nova.ec2.parameters import MOST
 from nova.ec2.request import Ec2Site
 from nova.model.base import Json
 from nova.model.bundles import BundleFacts, RegisteredImage
@@ -157,6 +158,12 @@ def test_filters_when_they_are_more_than_a_request_may_have_then_they_are_refuse
                                                                                  ) -> None:
     assert cloud.ask("DescribeKeyPairs", given).code == "FilterLimitExceeded"
     assert cloud.ask("DescribeKeyPairs", dict(list(given.items())[:MOST_VALUES])).status == 200
+
+
+def test_request_of_a_stranger_when_it_has_very_many_parameters_then_they_are_not_even_taken_apart(
+        cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("nova.signatures.request.decoded_pairs", None)
+    assert cloud.send(b"a=1&" * (MOST + 1)).code == "InvalidParameterValue"
 
 
 # -- policies
