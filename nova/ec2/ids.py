@@ -7,7 +7,7 @@ import threading
 from collections.abc import Iterable, Mapping
 
 from nova.ec2.faults import absent, malformed
-from nova.model.ec2 import KINDS, ec2_id
+from nova.model.ec2 import KINDS, ec2_id, may_be_id
 from nova.rpc.contracts.conductor import ConductorRPC
 
 MOST_KEPT = 200_000
@@ -24,8 +24,8 @@ class IdCache:
         self._lock = threading.Lock()
 
     def of(self, prefix: str, ids: Iterable[str]) -> Mapping[str, str]:
-        """id -> EC2's id, of all of them; in one call where any is new."""
-        kind, wanted = KINDS[prefix], tuple(dict.fromkeys(one for one in ids if one))
+        """id -> EC2's id, of all of them that can be ids; in one call where any is new."""
+        kind, wanted = KINDS[prefix], tuple(dict.fromkeys(one for one in ids if may_be_id(one)))
         known = self._numbers
         new = tuple(one for one in wanted if (kind, one) not in known)
         if not new:

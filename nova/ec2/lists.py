@@ -73,7 +73,7 @@ def check_not_both(ids: Sequence[str], args: Listing, name: str) -> None:
                                                       "MaxResults")
 
 
-def check_few(ids: Sequence[str], name: str) -> None:
+def check_few(ids: Sequence[object], name: str) -> None:
     """For what costs a call of another service each. InvalidParameterValue."""
     if len(ids) > MOST_NAMED:
         raise Ec2Error("InvalidParameterValue", f"The parameter {name} may name {MOST_NAMED} things in a request.")

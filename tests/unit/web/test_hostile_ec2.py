@@ -166,6 +166,19 @@ def test_request_of_a_stranger_when_it_has_very_many_parameters_then_they_are_no
     assert cloud.send(b"a=1&" * (MOST + 1)).code == "InvalidParameterValue"
 
 
+@pytest.mark.parametrize("properties", [
+    {"kernel_id": "k" * 100, "ramdisk_id": "r" * 300}, {"block_device_mapping": "[" * 60000},
+    *({"block_device_mapping": f'[{{"{name}": {value}}}]'} for value in ("[]", "{}", "[1]", '{"a": 1}', "1", "true")
+      for name in ("snapshot_id", "volume_id", "device_name", "virtual_name", "no_device", "boot_index", "volume_size",
+                   "delete_on_termination", "source_type")),
+    {"block_device_mapping": '[{"snapshot_id": "' + "s" * 100 + '"}]'}], ids=lambda one: str(one)[:60])
+def test_images_when_one_says_nonsense_of_itself_then_the_list_is_answered(cloud: Cloud, properties: dict[str, str]
+                                                                          ) -> None:
+    cloud.conductor.add_image(properties=properties)
+    assert cloud.ask("DescribeImages").status == 200
+    assert all(len(one) <= 64 for one in cloud.numbers), "no table has room for more"
+
+
 # -- policies
 
 API = "os_compute_api:"
