@@ -11,7 +11,9 @@ import contextlib
 import logging
 import os
 import shutil
+import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
@@ -107,6 +109,8 @@ class ObjectStore:
         for path in (self.buckets, self.uploads, self.new):
             path.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._lock = folder / ".lock"
+        self._under_way: Counter[str] = Counter()
+        self._counting = threading.Lock()
 
     def locked(self) -> contextlib.AbstractContextManager[None]:
         """Held for what must be true until a rename. host.LockBusy when others hold it for a minute."""
@@ -202,19 +206,29 @@ class ObjectStore:
 
     def fill(self, new: files.NewFile, owner: str, pieces: Iterable[bytes]) -> int:
         """Write pieces; how many bytes they had. S3Error: EntityTooLarge, QuotaExceeded."""
-        size, room = 0, self._room(owner)
-        for piece in pieces:
-            size += len(piece)
-            if size > self.limits.longest_object:
-                raise S3Error("EntityTooLarge")
-            if size > room:
-                raise S3Error("QuotaExceeded")
-            new.write(piece)
+        size = 0
+        try:
+            for piece in pieces:
+                size += len(piece)
+                has_room = self._takes(owner, len(piece))
+                if size > self.limits.longest_object:
+                    raise S3Error("EntityTooLarge")
+                if not has_room:
+                    raise S3Error("QuotaExceeded")
+                new.write(piece)
+        finally:
+            self._takes(owner, -size)
         return size
 
-    def _room(self, owner: str) -> int:
-        """An upper bound of what a new object may have: what it replaces is not known here."""
-        return self.limits.longest_object if self.limits.bytes_per_owner == UNLIMITED else self.limits.bytes_per_owner
+    def _takes(self, owner: str, size: int) -> bool:
+        """Count what the owner's writes have under way in this process; whether that is within the quota. It is an
+        upper bound, since what they replace is not known here; without it, many at once could fill the disk."""
+        with self._counting:
+            self._under_way[owner] += size
+            found = self._under_way[owner]
+            if not found:
+                del self._under_way[owner]
+        return self.limits.bytes_per_owner == UNLIMITED or found <= self.limits.bytes_per_owner
 
     def place(self, owner: str, bucket: str, new: files.NewFile, target: Path, must_be_new: bool = False,
               without: Path | None = None) -> None:

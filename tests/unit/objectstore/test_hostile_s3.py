@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import resource
+from collections.abc import Iterator
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -11,7 +12,8 @@ import pytest
 
 from nova.objectstore.app import S3Application
 from nova.objectstore.content import Identity
-from nova.objectstore.store import ObjectStore, StoreLimits
+from nova.objectstore.s3_errors import S3Error
+from nova.objectstore.store import ObjectStore, PutObject, StoreLimits
 from tests.unit.objectstore.test_s3_app import Service, anybody
 
 
@@ -72,3 +74,18 @@ def test_buckets_and_uploads_when_a_project_has_as_many_as_it_may_then_only_othe
     assert [service.call("POST", "/bucket1/k?uploads").status for _ in range(2)] == [200, 200]
     assert service.call("POST", "/bucket1/k?uploads").code == "QuotaExceeded"
     assert service.call("POST", "/bucket2/k?uploads", x_owner="other").status == 200
+
+
+def test_writes_when_many_of_a_project_are_under_way_then_together_they_keep_its_quota(tmp_path: Path) -> None:
+    store = ObjectStore(tmp_path / "store", StoreLimits(bytes_per_owner=1000))
+    store.create_bucket("project", "bucket")
+
+    def second() -> Iterator[bytes]:
+        yield b"1" * 600
+        with pytest.raises(S3Error, match="QuotaExceeded"):
+            store.put("project", "bucket", "other", PutObject([b"2" * 600], str))
+        store.create_bucket("neighbour", "bucket2")
+        store.put("neighbour", "bucket2", "other", PutObject([b"3" * 600], str))
+    store.put("project", "bucket", "key", PutObject(second(), str))
+    store.put("project", "bucket", "key", PutObject([b"4" * 800], str))
+    assert b"".join(store.get("project", "bucket", "key").pieces()) == b"4" * 800
