@@ -92,8 +92,9 @@ def strings_to_sign(request: SignedRequest, date: str) -> tuple[str, ...]:
 
 
 def _subresources(query: str) -> tuple[str, ...]:
-    """As most clients sign them, with values decoded; and as s3cmd does, with values as they were sent. SignatureRefused
-    (NOT_COVERED): a name that is encoded means what it says, and who signs names as they stand has not signed it."""
+    """As most clients sign them, with values decoded; and as s3cmd does, with values as they were sent.
+    SignatureRefused (NOT_COVERED): an encoded name means what it says, and who signs names as they stand has not signed
+    it."""
     for name in (part.partition("=")[0] for part in query.split("&")):
         if name not in SUBRESOURCES and urllib.parse.unquote_plus(name) in SUBRESOURCES:
             raise SignatureRefused(SignatureFault.NOT_COVERED, urllib.parse.unquote_plus(name))
