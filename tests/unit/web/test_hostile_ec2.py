@@ -13,6 +13,7 @@ from wsgiref.types import WSGIEnvironment
 import pytest
 from defusedxml import ElementTree
 
+from nova.cmd.api import APIS, EC2
 from nova.ec2 import app
 from nova.ec2.actions import ACTIONS
 from nova.ec2.ids import IdCache
@@ -177,6 +178,10 @@ def test_images_when_one_says_nonsense_of_itself_then_the_list_is_answered(cloud
     cloud.conductor.add_image(properties=properties)
     assert cloud.ask("DescribeImages").status == 200
     assert all(len(one) <= 64 for one in cloud.numbers), "no table has room for more"
+
+
+def test_body_when_it_may_be_read_then_the_server_reads_it_before_it_asks_us() -> None:
+    assert APIS[EC2].whole_bytes == app.LONGEST_BODY
 
 
 # -- policies
