@@ -14,10 +14,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from nova.objectstore.app import S3Application
-from nova.objectstore.content import Identity
+from nova.objectstore.content import Content, Identity
 from nova.objectstore.s3_errors import S3Error
 from nova.objectstore.store import ObjectStore, PutObject, StoreLimits
-from tests.unit.objectstore.test_s3_app import Service, anybody
+from tests.unit.objectstore.test_s3_app import Answer, Service, anybody
 
 
 @pytest.fixture
@@ -92,6 +92,23 @@ def test_writes_when_many_of_a_project_are_under_way_then_together_they_keep_its
     store.put("project", "bucket", "key", PutObject(second(), str))
     store.put("project", "bucket", "key", PutObject([b"4" * 800], str))
     assert b"".join(store.get("project", "bucket", "key").pieces()) == b"4" * 800
+
+
+def test_requests_when_a_project_has_too_many_under_way_then_others_are_served(
+        service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("nova.objectstore.app.MOST_AT_ONCE", 1)
+    found: list[Answer] = []
+    read = Content.whole
+
+    def slow(content: Content, most: int) -> bytes:
+        monkeypatch.setattr(Content, "whole", read)
+        found.append(service.call("GET", "/bucket"))
+        found.append(service.call("GET", "/", x_owner="other"))
+        return content.whole(most)
+    monkeypatch.setattr(Content, "whole", slow)
+    assert service.call("PUT", "/bucket2").status == 200
+    assert [one.status for one in found] == [503, 200] and found[0].code == "SlowDown"
+    assert service.call("GET", "/bucket").status == 200
 
 
 QUERY = st.sampled_from(("prefix", "delimiter", "marker", "max-keys", "list-type", "continuation-token", "start-after",
