@@ -159,8 +159,8 @@ def _refused(error: Exception, environ: WSGIEnvironment, request_id: str) -> S3A
         headers |= error.headers
     path = environ.get("PATH_INFO", "").encode("latin-1", "replace").decode("utf-8", "replace")
     return S3Answer(status, documents.document("Error", [
-        ("Code", code), ("Message", message), ("Resource", documents.printable(path)), ("RequestId", request_id)]),
-        headers)
+        ("Code", code), ("Message", documents.printable(message)), ("Resource", documents.printable(path)),
+        ("RequestId", request_id)]), headers)
 
 
 def _unexpected(error: Exception, request_id: str) -> S3Error:

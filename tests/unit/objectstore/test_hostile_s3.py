@@ -45,6 +45,10 @@ def test_listing_when_the_project_has_an_unprintable_name_then_it_is_xml_all_the
     assert ElementTree.fromstring(service.call("GET", "/").body).findtext("{*}Owner/{*}DisplayName") == "a?b"
 
 
+def test_refusal_when_it_names_what_is_no_text_then_it_is_xml_all_the_same(service: Service) -> None:
+    assert "(?)" in ElementTree.fromstring(service.call("GET", "/?%80&%80").body).findtext("Message", "")
+
+
 PARTS = 200
 
 
