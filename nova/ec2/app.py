@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import re
 import time
 from collections.abc import Callable, Iterable
 from wsgiref.types import StartResponse, WSGIEnvironment
@@ -51,6 +52,7 @@ PATHS = frozenset({"/services/Cloud", "/services/Cloud/", "/", ""})
 LONGEST_BODY = 1048576  # bytes: user data and keys are the largest of what is sent
 CONTENT_TYPE = "text/xml"
 LONGEST_VERSION = 32
+_UNSEEN = re.compile("[^!-~]")  # in a version, which a line of the log has, whoever sent it
 UNREACHED = "Failure communicating with keystone: the signature can not be checked now."
 
 
@@ -77,7 +79,7 @@ class Ec2Application:
         signed = _signed(environ)
         pairs = [*signed.query_pairs, *signed.form]
         named = sole_values([(name.lower(), value) for name, value in pairs])  # who signs Action has not signed action
-        environ[VERSION_KEY] = version = named.get("version", "")[:LONGEST_VERSION]
+        environ[VERSION_KEY] = version = _UNSEEN.sub("?", named.get("version", "")[:LONGEST_VERSION])
         context = self._context(signed, request_id)
         with entered(context):
             for name in ("Action", "Version"):

@@ -184,6 +184,14 @@ def test_body_when_it_may_be_read_then_the_server_reads_it_before_it_asks_us() -
     assert APIS[EC2].whole_bytes == app.LONGEST_BODY
 
 
+def test_version_when_a_stranger_writes_lines_into_it_then_the_log_has_one_line(
+        cloud: Cloud, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", app.ACCESS_LOG)
+    cloud.send(b"Action=DescribeRegions&Version=x%0a192.0.2.1%20%1b[2J&AWSAccessKeyId=a")
+    line, = (record.getMessage() for record in caplog.records if record.name == app.ACCESS_LOG)
+    assert line.isprintable() and "microversion: x?192.0.2.1??[2J" in line
+
+
 # -- policies
 
 API = "os_compute_api:"
