@@ -174,15 +174,18 @@ def _target(target: str) -> str:
     return (split.path or "/") + (f"?{split.query}" if split.query else "")
 
 
-def body(head: Head, reader: io.BufferedReader, most: int | None, before: Callable[[], None]) -> BodyStream:
+def body(head: Head, reader: io.BufferedReader, most: int | None, before: Callable[[], None], whole: int = 0
+         ) -> BodyStream:
     """The body that a head announces. One in chunks is read here and now, of at most ``most`` bytes, and is one of
-    known length for the application; with ``most`` None it is read by the application, without a bound.
+    known length for the application; with ``most`` None it is read by the application, without a bound. One of known
+    length is read here and now when it has at most ``whole`` bytes.
     ``before`` gives the client leave to send it, where it waits for that. BadRequest.
     """
     waits = head.protocol == "HTTP/1.1" and head.headers.get("HTTP_EXPECT", "").lower() == "100-continue"
     coding = head.headers.pop("HTTP_TRANSFER_ENCODING", None)
     if coding is None:
-        return BodyStream(reader, int(head.headers.get("HTTP_CONTENT_LENGTH", 0)), before if waits else None)
+        found = BodyStream(reader, int(head.headers.get("HTTP_CONTENT_LENGTH", 0)), before if waits else None)
+        return found.kept() if 0 < found.left <= whole else found
     if head.protocol != "HTTP/1.1":
         raise BadRequest(400, "Only HTTP/1.1 has a Transfer-Encoding.")
     if coding.lower() != "chunked":
@@ -258,6 +261,16 @@ class BodyStream(io.RawIOBase):
         data = self.read(len(buffer))
         buffer[:len(data)] = data
         return len(data)
+
+    @property
+    def left(self) -> int:
+        """How many bytes were not read yet."""
+        return self._left
+
+    def kept(self) -> BodyStream:
+        """The same, read to its end. ConnectionResetError."""
+        content = self.read()
+        return BodyStream(io.BytesIO(content), len(content), None)
 
     @property
     def is_short(self) -> bool:

@@ -64,7 +64,9 @@ class ClientBounds(NamedTuple):
     ``idle_s``: how long a client may send nothing. ``head_s``: how long it has for TLS's handshake and a request's head
     in all, however slowly it sends; 0 is as long as it likes. ``answer_s``: for an answer to be made and taken, where
     heads have a deadline. ``chunked_bytes``: of a body in chunks, which is read whole before the application is asked;
-    None: the application reads it (``wsgi.input_terminated``), and bounds it.
+    None: the application reads it (``wsgi.input_terminated``), and bounds it. ``whole_bytes``: a body of known length
+    that has no more is read before the application is asked, too. What is read so has the head's deadline, so that who
+    sends nothing more takes no worker's time; for applications that need a body to know who asks.
     """
 
     workers: int = 1000
@@ -73,6 +75,7 @@ class ClientBounds(NamedTuple):
     answer_s: float = 120
     max_connections: int = MAX_CONNECTIONS
     chunked_bytes: int | None = CHUNKED_BYTES
+    whole_bytes: int = 0
 
 
 class Server:
@@ -225,9 +228,10 @@ class ClientConnection:
                 return False
             self._allow(self.server.bounds.head_s)
             head = http_request.head(reader)
+            bounds = self.server.bounds
+            body = http_request.body(head, reader, bounds.chunked_bytes, self._continue, bounds.whole_bytes)
             self.busy = True
-            self._allow(self.server.bounds.answer_s)
-            body = http_request.body(head, reader, self.server.bounds.chunked_bytes, self._continue)
+            self._allow(bounds.answer_s)
             environ = self._environ(head, body)
         except BadRequest as error:
             self._refuse(error)

@@ -60,7 +60,8 @@ def _placement(options: Options, bus: Library) -> Library:
 
 class ApiKind(NamedTuple):
     """An API that a process can serve, and what it registers as. The options' names are those of ``section``. ``make``:
-    of options and the bus, that of hosts for the metadata service."""
+    of options and the bus, that of hosts for the metadata service. ``whole_bytes``: bodies that are read before it is
+    asked who sends them (http_server.ClientBounds)."""
 
     make: Callable[[Any, Any], Any]
     module: str  # worth to be imported before workers fork
@@ -69,6 +70,7 @@ class ApiKind(NamedTuple):
     port: str
     workers: str
     binary: str
+    whole_bytes: int = 0
 
     def group(self, options: Options) -> Library:
         """The group that has its options."""
@@ -85,7 +87,8 @@ APIS = {OSAPI: ApiKind(_osapi, "nova.api.app", "DEFAULT", "osapi_compute_listen"
                        "osapi_compute_workers", "nova-osapi_compute"),
            METADATA: ApiKind(_metadata, "nova.metadata.app", "DEFAULT", "metadata_listen", "metadata_listen_port",
                              "metadata_workers", "nova-metadata"),
-        EC2: ApiKind(_ec2, "nova.ec2.app", "DEFAULT", "ec2_listen", "ec2_listen_port", "ec2_workers", "nova-ec2")}
+        EC2: ApiKind(_ec2, "nova.ec2.app", "DEFAULT", "ec2_listen", "ec2_listen_port", "ec2_workers", "nova-ec2",
+                     whole_bytes=1048576)}  # as many as it takes: its signatures cover bodies
 #: and those that are a program of their own only
 ALL = {**APIS,
        PLACEMENT: ApiKind(_placement, "nova.placement.app", "placement_api", "listen", "listen_port", "workers",
@@ -196,7 +199,7 @@ class Api:
         wsgi = self.options.wsgi
         self.serving = [http_server.Server(sock, self.applications[name], http_server.ClientBounds(
                             wsgi.default_pool_size or 1, wsgi.client_socket_timeout, HEAD_S, ANSWER_S,
-                            chunked_bytes=largest_body(self.options)), tls(wsgi))
+                            chunked_bytes=largest_body(self.options), whole_bytes=ALL[name].whole_bytes), tls(wsgi))
                         for name, sock in self.sockets.items()]
         for server in self.serving:
             server.start()

@@ -305,13 +305,12 @@ def note_power(tx: Connection, host: str, reported: Mapping[str, Power]) -> tupl
 
 
 def ending(tx: Connection, host: str, reported: Mapping[str, Power]) -> tuple[str, ...]:
-    """Active servers whose guests went off by themselves, and that are to be deleted then. Nobody who locked one is
-    overruled."""
-    off = [uuid for uuid, one in reported.items() if one.now == "stopped"]
-    if not off:
+    """Of those whose guests shut down by themselves, the active servers that are to be deleted then. Nobody who locked
+    one is overruled."""
+    if not reported:
         return ()
     found = tx.execute(sa.select(servers.c.uuid, servers.c.memo).where(
-        _reported(host, reported), servers.c.uuid.in_(off), servers.c.vm_state == "active",
+        _reported(host, reported), servers.c.uuid.in_(reported), servers.c.vm_state == "active",
         servers.c.locked_by.is_(None), servers.c.memo.is_not(None)))
     return tuple(row.uuid for row in found if row.memo.shutdown_behavior == TERMINATE)
 

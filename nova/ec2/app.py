@@ -24,12 +24,19 @@ from nova.ec2 import faults, xml
 from nova.ec2.actions import ACTIONS
 from nova.ec2.faults import Ec2Error, missing
 from nova.ec2.ids import IdCache
-from nova.ec2.parameters import arguments
+from nova.ec2.parameters import MOST, arguments
 from nova.ec2.request import DryRun, Ec2Options, Ec2Request, Ec2Site
 from nova.policies import Policy
 from nova.rpc.contracts.conductor import ConductorRPC
 from nova.rpc.contracts.objectstore import ObjectStoreRPC
-from nova.signatures.request import EC2_ERRORS, SignatureFault, SignatureRefused, SignedRequest, signed_request
+from nova.signatures.request import (
+    EC2_ERRORS,
+    SignatureFault,
+    SignatureRefused,
+    SignedRequest,
+    signed_request,
+    sole_values,
+)
 from nova.web import signers
 from nova.web.access_log import AccessLog
 from nova.web.dispatch import Beside, send
@@ -71,7 +78,7 @@ class Ec2Application:
     def _answer(self, environ: WSGIEnvironment, request_id: str) -> bytes:
         signed = _signed(environ)
         pairs = [*signed.query_pairs, *signed.form]
-        named = {name.lower(): value for name, value in reversed(pairs)}
+        named = sole_values([(name.lower(), value) for name, value in pairs])  # who signs Action has not signed action
         version = named.get("version", "")[:LONGEST_VERSION]
         environ[VERSION_KEY] = ascii(version)[1:-1]  # for the log: any text may be in it, and ends of lines too
         context = self._context(signed, request_id)
@@ -135,6 +142,8 @@ def _signed(environ: WSGIEnvironment) -> SignedRequest:
     if not length.isdecimal() or len(length) > 18 or int(length) > LONGEST_BODY:
         raise Ec2Error("RequestEntityTooLarge", f"A request may have {LONGEST_BODY} bytes.", 413)
     body = environ["wsgi.input"].read(int(length)) if length != "0" else b""
+    if body.count(b"&") + environ["ec2.query"].count("&") > MOST:  # before they are taken apart, which takes long
+        raise Ec2Error("InvalidParameterValue", f"A request may have {MOST} parameters at most.")
     digest = hashlib.sha256(body).hexdigest()
     return signed_request({**environ, "QUERY_STRING": environ["ec2.query"]}, body, digest)
 

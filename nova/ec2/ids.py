@@ -7,7 +7,7 @@ import threading
 from collections.abc import Iterable, Mapping
 
 from nova.ec2.faults import absent, malformed
-from nova.model.ec2 import KINDS, ec2_id
+from nova.model.ec2 import KINDS, ec2_id, may_be_id
 from nova.rpc.contracts.conductor import ConductorRPC
 
 MOST_KEPT = 200_000
@@ -24,8 +24,8 @@ class IdCache:
         self._lock = threading.Lock()
 
     def of(self, prefix: str, ids: Iterable[str]) -> Mapping[str, str]:
-        """id -> EC2's id, of all of them; in one call where any is new."""
-        kind, wanted = KINDS[prefix], tuple(dict.fromkeys(one for one in ids if one))
+        """id -> EC2's id, of all of them that can be ids; in one call where any is new."""
+        kind, wanted = KINDS[prefix], tuple(dict.fromkeys(one for one in ids if may_be_id(one)))
         known = self._numbers
         new = tuple(one for one in wanted if (kind, one) not in known)
         if not new:
@@ -37,12 +37,13 @@ class IdCache:
     def meant(self, prefix: str, shown: Iterable[str]) -> Mapping[str, str]:
         """EC2's id -> id. An image's may have any of its prefixes. Malformed, or absent, by its kind's code."""
         kind, wanted = KINDS[prefix], {one: _number(prefix, one) for one in shown}
-        new = tuple(number for number in wanted.values() if (kind, number) not in self._meant)
+        known = self._meant  # as it is now: another request may begin a new one
+        new = tuple(number for number in wanted.values() if (kind, number) not in known)
         given = self._conductor.get_ec2_ids(kind, new) if new else {}
         self._keep(kind, {one: number for number, one in given.items()})
         found = {}
         for one, number in wanted.items():
-            id = given.get(number) or self._meant.get((kind, number))
+            id = given.get(number) or known.get((kind, number))
             if id is None:
                 raise absent(kind, one)
             found[one] = id

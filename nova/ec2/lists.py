@@ -23,6 +23,8 @@ Test = Callable[[Tree], bool]
 
 MOST_RESULTS = 1000
 LONGEST_VALUE = 1024  # letters of a filter's value
+MOST_VALUES = 200  # of all filters of a request, as AWS bounds them: each is held against each item
+MOST_NAMED = 200  # things of a request that are each asked for by a call of their own
 _TAGS = {"tag-key": "tagSet.key", "tag-value": "tagSet.value"}
 _MANY_LINES = re2.Options()
 _MANY_LINES.dot_nl, _MANY_LINES.log_errors = True, False
@@ -72,6 +74,12 @@ def check_not_both(ids: Sequence[str], args: Ec2Listing, name: str) -> None:
                                                       "MaxResults")
 
 
+def check_few(ids: Sequence[object], name: str) -> None:
+    """For what costs a call of another service each. InvalidParameterValue."""
+    if len(ids) > MOST_NAMED:
+        raise Ec2Error("InvalidParameterValue", f"The parameter {name} may name {MOST_NAMED} things in a request.")
+
+
 def token(text: str) -> str:
     """A page's end, as clients pass it on."""
     return base64.urlsafe_b64encode(text.encode()).decode()
@@ -94,7 +102,9 @@ def bad_token() -> Ec2Error:
 
 
 def tester(filters: Sequence[AskedFilter], paths: FilterPaths, has_tags: bool = False) -> Test:
-    """Whether an item passes all of them. InvalidParameterValue names one that there is not."""
+    """Whether an item passes all of them. InvalidParameterValue names one that there is not; FilterLimitExceeded."""
+    if sum(max(1, len(one.value)) for one in filters) > MOST_VALUES:
+        raise Ec2Error("FilterLimitExceeded", f"The filters of a request may have {MOST_VALUES} values together.")
     tests = [_test(one, paths, has_tags) for one in filters]
     return lambda item: all(test(item) for test in tests)
 

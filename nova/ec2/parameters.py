@@ -28,6 +28,8 @@ COMMON = frozenset({"action", "version", "awsaccesskeyid", "signature", "signatu
 MOST = 5000  # parameters of a request
 DEEPEST = 8
 LONGEST_NUMBER = 4  # digits of N: AWS counts to some thousands
+#: What no answer could show, and no database or message bus takes: control characters, and bytes that are no UTF-8.
+_NO_TEXT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 _FLAGS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
 
 Args = TypeVar("Args", bound=msgspec.Struct)
@@ -95,6 +97,8 @@ def _put(root: _Node, name: str, text: str) -> None:
         node = node.below.setdefault(part.lower(), _Node(so_far))
     if node.text is not None:
         raise Ec2Error("InvalidParameterCombination", f"The parameter {name[:200]} is given more than once.")
+    if _NO_TEXT.search(text):
+        raise Ec2Error("InvalidParameterValue", f"The parameter {name[:200]} has characters that are no text.")
     node.text = text
 
 

@@ -330,7 +330,8 @@ class GuestState(Value):
 
 
 class PowerReport(Value):
-    """Power states of some of a host's guests (``all_guests``: of all it has)."""
+    """Power states of some of a host's guests: of those that it noticed to change, or (``all_guests``) as it finds them
+    all, but for those that an order is under way for."""
 
     host: HostName
     guests: tuple[GuestState, ...] = ()

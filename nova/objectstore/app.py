@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import logging
-from collections.abc import Callable, Iterable
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from http.client import responses
 from typing import NamedTuple
 from wsgiref.types import StartResponse, WSGIEnvironment
@@ -12,6 +15,7 @@ from wsgiref.types import StartResponse, WSGIEnvironment
 from nova import context, errors
 from nova.objectstore import documents
 from nova.objectstore.content import Content, Identity
+from nova.objectstore.names import NO_TEXT
 from nova.objectstore.operations import OPERATIONS, Call, S3Answer, S3Operations
 from nova.objectstore.s3_errors import S3Error
 from nova.objectstore.store import ObjectStore
@@ -36,6 +40,9 @@ OVERRIDES = {name for name in SUBRESOURCES if name.startswith("response-")}
 NEWER = {"abac", "annotation", "attributes", "encryption", "intelligent-tiering", "legal-hold", "metadataConfiguration",
          "metadataTable", "ownershipControls", "policyStatus", "publicAccessBlock", "renameObject", "retention",
          "session"}
+#: Requests of one owner in a process, which works on four times as many: who sends bodies very slowly, or waits for the
+#: store's lock, leaves room for others.
+MOST_AT_ONCE = 64
 FULL = (errno.ENOSPC, errno.EDQUOT)
 #: Of headers that ask for what there is none of: an object would lie in the open that was to be encrypted.
 ENCRYPTION = "x-amz-server-side-encryption"
@@ -60,6 +67,8 @@ class S3Application:
 
     def __init__(self, store: ObjectStore, identify: Identify) -> None:
         self._operations, self._identify = S3Operations(store), identify
+        self._under_way: Counter[str] = Counter()
+        self._counting = threading.Lock()
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         """As of WSGI. ConnectionError, TimeoutError: the client went away within its body."""
@@ -89,6 +98,8 @@ class S3Application:
         target = target_of(environ)
         environ[paths.ROUTE_KEY] = target.kind
         query = sole_values(request.query_pairs)
+        if any(NO_TEXT.search(value) for value in query.values()):
+            raise S3Error("InvalidArgument", "The query has characters that no answer can show.")
         run = _operation(request.method, target, query)
         if any(name.startswith(ENCRYPTION) for name in request.headers):
             raise S3Error("NotImplemented", "Objects can not be encrypted here.")
@@ -100,7 +111,23 @@ class S3Application:
             lengths = {"content-length": "0"} if is_empty else {}  # some clients post nothing
             content = Content({**lengths, **request.headers}, environ["wsgi.input"], identity,
                               bool(environ.get("wsgi.input_terminated")))
-        return run(self._operations, Call(identity, target.bucket, target.key, query, request.headers, content))
+        with self._turn(identity.owner):
+            return run(self._operations, Call(identity, target.bucket, target.key, query, request.headers, content))
+
+    @contextlib.contextmanager
+    def _turn(self, owner: str) -> Iterator[None]:
+        """S3Error: SlowDown, while the owner has as many requests under way as one may."""
+        with self._counting:
+            if self._under_way[owner] >= MOST_AT_ONCE:
+                raise S3Error("SlowDown")
+            self._under_way[owner] += 1
+        try:
+            yield
+        finally:
+            with self._counting:
+                self._under_way[owner] -= 1
+                if not self._under_way[owner]:
+                    del self._under_way[owner]
 
 
 def target_of(environ: WSGIEnvironment) -> S3Target:
@@ -136,8 +163,8 @@ def _refused(error: Exception, environ: WSGIEnvironment, request_id: str) -> S3A
         headers |= error.headers
     path = environ.get("PATH_INFO", "").encode("latin-1", "replace").decode("utf-8", "replace")
     return S3Answer(status, documents.document("Error", [
-        ("Code", code), ("Message", message), ("Resource", documents.printable(path)), ("RequestId", request_id)]),
-        headers)
+        ("Code", code), ("Message", documents.printable(message)), ("Resource", documents.printable(path)),
+        ("RequestId", request_id)]), headers)
 
 
 def _unexpected(error: Exception, request_id: str) -> S3Error:

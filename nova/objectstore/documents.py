@@ -70,7 +70,7 @@ class ListingWords(NamedTuple):
 
 def owner_tree(owner: str, name: str) -> Tree:
     """An ``Owner``."""
-    return [("ID", owner), ("DisplayName", name)]
+    return [("ID", owner), ("DisplayName", printable(name))]
 
 
 def buckets_document(owner: Tree, buckets: Sequence[BucketRecord]) -> bytes:

@@ -34,6 +34,8 @@ REFUSALS = {
     "PreconditionFailed": (412, "At least one of the preconditions you specified did not hold."),
     "QuotaExceeded": (403, "The quota of bytes or objects is exceeded."),
     "ServiceUnavailable": (503, "Please reduce your request rate, or try again later."),
+    "SlowDown": (503, "Please reduce your request rate."),
+    "TooManyBuckets": (400, "You have attempted to create more buckets than allowed."),
     "XAmzContentSHA256Mismatch": (400, "The provided 'x-amz-content-sha256' header does not match what was computed."),
 }
 

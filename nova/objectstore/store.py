@@ -11,7 +11,9 @@ import contextlib
 import logging
 import os
 import shutil
+import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
@@ -32,12 +34,15 @@ UNLIMITED = -1
 
 class StoreLimits(NamedTuple):
     """Sizes are in bytes. ``bytes_per_owner`` and ``objects_per_owner``: -1 is no quota. ``least_part``: of a multipart
-    upload, but for its last."""
+    upload, but for its last. ``buckets_per_owner`` and ``uploads_per_owner`` (that are not ended) hold also without
+    quotas: each is some files, and others' requests look through them."""
 
     bytes_per_owner: int = UNLIMITED
     objects_per_owner: int = UNLIMITED
     longest_object: int = 5 * 2 ** 30
     least_part: int = 5 * 2 ** 20
+    buckets_per_owner: int = 1000
+    uploads_per_owner: int = 1000
 
 
 class BucketRecord(msgspec.Struct, frozen=True):
@@ -104,6 +109,8 @@ class ObjectStore:
         for path in (self.buckets, self.uploads, self.new):
             path.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._lock = folder / ".lock"
+        self._under_way: Counter[str] = Counter()
+        self._counting = threading.Lock()
 
     def locked(self) -> contextlib.AbstractContextManager[None]:
         """Held for what must be true until a rename. host.LockBusy when others hold it for a minute."""
@@ -120,7 +127,7 @@ class ObjectStore:
     # -- buckets
 
     def create_bucket(self, owner: str, name: str) -> BucketRecord:
-        """S3Error: InvalidBucketName, BucketAlreadyOwnedByYou, BucketAlreadyExists."""
+        """S3Error: InvalidBucketName, BucketAlreadyOwnedByYou, BucketAlreadyExists, TooManyBuckets."""
         record = BucketRecord(check_bucket(name), owner, self.clock())
         made = files.new_folder(self.new)
         (made / "objects").mkdir()
@@ -135,6 +142,8 @@ class ObjectStore:
                 if (self.buckets / name).exists():
                     is_own = self._record(name).owner == owner
                     raise S3Error("BucketAlreadyOwnedByYou" if is_own else "BucketAlreadyExists")
+                if len(self.list_buckets(owner)) >= self.limits.buckets_per_owner:
+                    raise S3Error("TooManyBuckets")
                 os.replace(made, self.buckets / name)
         finally:
             shutil.rmtree(made, ignore_errors=True)
@@ -197,19 +206,29 @@ class ObjectStore:
 
     def fill(self, new: files.NewFile, owner: str, pieces: Iterable[bytes]) -> int:
         """Write pieces; how many bytes they had. S3Error: EntityTooLarge, QuotaExceeded."""
-        size, room = 0, self._room(owner)
-        for piece in pieces:
-            size += len(piece)
-            if size > self.limits.longest_object:
-                raise S3Error("EntityTooLarge")
-            if size > room:
-                raise S3Error("QuotaExceeded")
-            new.write(piece)
+        size = 0
+        try:
+            for piece in pieces:
+                size += len(piece)
+                has_room = self._takes(owner, len(piece))
+                if size > self.limits.longest_object:
+                    raise S3Error("EntityTooLarge")
+                if not has_room:
+                    raise S3Error("QuotaExceeded")
+                new.write(piece)
+        finally:
+            self._takes(owner, -size)
         return size
 
-    def _room(self, owner: str) -> int:
-        """An upper bound of what a new object may have: what it replaces is not known here."""
-        return self.limits.longest_object if self.limits.bytes_per_owner == UNLIMITED else self.limits.bytes_per_owner
+    def _takes(self, owner: str, size: int) -> bool:
+        """Count what the owner's writes have under way in this process; whether that is within the quota. It is an
+        upper bound, since what they replace is not known here; without it, many at once could fill the disk."""
+        with self._counting:
+            self._under_way[owner] += size
+            found = self._under_way[owner]
+            if not found:
+                del self._under_way[owner]
+        return self.limits.bytes_per_owner == UNLIMITED or found <= self.limits.bytes_per_owner
 
     def place(self, owner: str, bucket: str, new: files.NewFile, target: Path, must_be_new: bool = False,
               without: Path | None = None) -> None:

@@ -49,9 +49,11 @@ class MultipartUploads:
         self._store = store
 
     def start(self, owner: str, bucket: str, key: str, headers: dict[str, str]) -> UploadRecord:
-        """S3Error: NoSuchBucket, AccessDenied, and of the key."""
+        """S3Error: NoSuchBucket, AccessDenied, QuotaExceeded (some must be ended first), and of the key."""
         self._store.bucket(owner, bucket)
         self._store.object_path(bucket, key)
+        if sum(1 for _ in self._store.uploads.glob(f"{file_name(owner)}.*")) >= self._store.limits.uploads_per_owner:
+            raise S3Error("QuotaExceeded", "Too many multipart uploads are under way: complete or abort some of them.")
         record = UploadRecord(secrets.token_hex(16), owner, bucket, key, self._store.clock(), headers)
         made = files.new_folder(self._store.new)
         new = files.NewFile(made)
@@ -118,20 +120,22 @@ class MultipartUploads:
         if sorted(set(numbers)) != numbers:
             raise S3Error("InvalidPartOrder")
         folder = self._folder(upload.owner, upload.id)
-        with contextlib.ExitStack() as stack:
-            parts = [self._part(folder, one, stack) for one in given]
-            if any(part.record.size < self._store.limits.least_part for part in parts[:-1]):
-                raise S3Error("EntityTooSmall")
-            record = self._join(upload, parts, folder)
+        for at, part in enumerate(given, 1):
+            with contextlib.closing(self._part(folder, part)) as found:
+                if found.record.size < self._store.limits.least_part and at < len(given):
+                    raise S3Error("EntityTooSmall")
+        record = self._join(upload, given, folder)
         self.abort(upload)
         return record
 
-    def _join(self, upload: UploadRecord, parts: Sequence[OpenObject], folder: Path) -> ObjectRecord:
-        digests = b"".join(bytes.fromhex(part.record.etag) for part in parts)
-        etag = f"{hashlib.md5(digests, usedforsecurity=False).hexdigest()}-{len(parts)}"
+    def _join(self, upload: UploadRecord, given: Sequence[GivenPart], folder: Path) -> ObjectRecord:
+        digests = b"".join(bytes.fromhex(part.etag) for part in given)
+        etag = f"{hashlib.md5(digests, usedforsecurity=False).hexdigest()}-{len(given)}"
         target = self._store.object_path(upload.bucket, upload.key)
         with self._store.writing() as new:
-            size = self._store.fill(new, upload.owner, (piece for part in parts for piece in part.pieces()))
+            # one open file at a time: 10000 of each of some clients' would be more than a process may have
+            size = self._store.fill(new, upload.owner, (
+                piece for part in given for piece in self._part(folder, part).pieces()))
             record = ObjectRecord(upload.key, size, etag, self._store.clock(), upload.headers)
             new.seal(record)
             if not folder.exists():
@@ -139,14 +143,19 @@ class MultipartUploads:
             self._store.place(upload.owner, upload.bucket, new, target, without=folder)
         return record
 
-    def _part(self, folder: Path, given: GivenPart, stack: contextlib.ExitStack) -> OpenObject:
+    def _part(self, folder: Path, given: GivenPart) -> OpenObject:
+        """The caller reads or closes it. S3Error: NoSuchUpload, InvalidPart."""
         try:
-            stream = stack.enter_context((folder / f"part.{given.number:05}").open("rb"))
+            stream = (folder / f"part.{given.number:05}").open("rb")
         except FileNotFoundError:
             raise S3Error("InvalidPart" if folder.exists() else "NoSuchUpload") from None
-        record = files.read_record(stream, ObjectRecord)
-        if record.etag != given.etag:
-            raise S3Error("InvalidPart")
+        try:
+            record = files.read_record(stream, ObjectRecord)
+            if record.etag != given.etag:
+                raise S3Error("InvalidPart")
+        except BaseException:
+            stream.close()
+            raise
         return OpenObject(record, stream)
 
     def abort(self, upload: UploadRecord) -> None:

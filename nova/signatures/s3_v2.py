@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import urllib.parse
 
 from nova.signatures.request import (
     SKEW_S,
@@ -91,7 +92,12 @@ def strings_to_sign(request: SignedRequest, date: str) -> tuple[str, ...]:
 
 
 def _subresources(query: str) -> tuple[str, ...]:
-    """As most clients sign them, with values decoded; and as s3cmd does, with values as they were sent."""
+    """As most clients sign them, with values decoded; and as s3cmd does, with values as they were sent.
+    SignatureRefused (NOT_COVERED): an encoded name means what it says, and who signs names as they stand has not signed
+    it."""
+    for name in (part.partition("=")[0] for part in query.split("&")):
+        if name not in SUBRESOURCES and urllib.parse.unquote_plus(name) in SUBRESOURCES:
+            raise SignatureRefused(SignatureFault.NOT_COVERED, urllib.parse.unquote_plus(name))
     parts = sorted((part.partition("=") for part in query.split("&") if part.partition("=")[0] in SUBRESOURCES),
                    key=lambda part: part[0])
     if not parts:

@@ -355,6 +355,21 @@ def test_connections_that_only_wait_do_not_keep_others_out() -> None:
     server.stop(1)
 
 
+@pytest.mark.parametrize("head", ["Content-Length: 100", "Transfer-Encoding: chunked"])
+def test_bodies_that_are_read_whole_and_never_come_then_keep_nobody_out_and_have_a_deadline(head: str) -> None:
+    server, _ = serving(http_server.ClientBounds(workers=1, head_s=1, whole_bytes=100, max_connections=3))
+    slow = [socket.create_connection(("127.0.0.1", port(server)), timeout=5) for _ in range(3)]
+    for sock in slow:
+        sock.sendall(f"POST /x HTTP/1.1\r\nHost: a\r\n{head}\r\n\r\n".encode())
+    time.sleep(0.2)
+    assert raw(server, b"POST /x HTTP/1.0\r\nContent-Length: 4\r\n\r\nbody").endswith(b"body")
+    began = time.monotonic()
+    assert [sock.recv(10) for sock in slow] == [b""] * 3 and time.monotonic() - began < 3
+    for sock in slow:
+        sock.close()
+    server.stop(1)
+
+
 LARGE = b"x" * (8 << 20)  # more than the kernel keeps for a client that reads nothing
 
 

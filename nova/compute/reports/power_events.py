@@ -81,7 +81,11 @@ class PowerEvents:
         found |= {uuid: PowerState.NOSTATE for uuid in missing if uuid not in found}
         states = tuple(GuestState(server_uuid=uuid, power_state=self._real(uuid, state), epoch=epochs.get(uuid, 0))
                        for uuid, state in found.items() if self._orders.quiet_since(uuid, mark))
-        self._send(PowerReport(host=self._host.name, guests=states, all_guests=len(states) == len(found)))
+        if states or not found:
+            self._send(PowerReport(host=self._host.name, guests=states, all_guests=True))
+        if len(states) == len(found):
+            with self._lock:
+                self._reported = {uuid: state for uuid, state in self._reported.items() if uuid in found}
         return len(states)
 
     def _real(self, server_uuid: str, state: PowerState) -> PowerState:
@@ -106,9 +110,6 @@ class PowerEvents:
         self._conductor.report_power(self._host.name, report)
         with self._lock:
             self._reported.update({guest.server_uuid: guest.power_state for guest in report.guests})
-            if report.all_guests:
-                here = {guest.server_uuid for guest in report.guests}
-                self._reported = {uuid: state for uuid, state in self._reported.items() if uuid in here}
 
     def _flush_soon(self, seconds: float) -> None:
         with self._lock:

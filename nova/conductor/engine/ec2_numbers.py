@@ -8,7 +8,7 @@ from nova.conductor.engine.deps import Deps
 from nova.db import ec2_ids
 from nova.db.engine import Connection
 from nova.db.server_row import ServerRow
-from nova.model.ec2 import IMAGE, INSTANCE
+from nova.model.ec2 import IMAGE, INSTANCE, may_be_id
 
 
 def numbers(deps: Deps, kind: str, ids: Sequence[str]) -> Mapping[str, int]:
@@ -29,5 +29,5 @@ def numbers(deps: Deps, kind: str, ids: Sequence[str]) -> Mapping[str, int]:
 
 def of_guest(deps: Deps, row: ServerRow) -> Mapping[str, int]:
     """What a guest is told of itself and its images: what EC2's API calls them."""
-    images = [one for one in (row.image_id, row.kernel_id, row.ramdisk_id) if one]
+    images = [one for one in (row.image_id, row.kernel_id, row.ramdisk_id) if may_be_id(one)]
     return {**numbers(deps, INSTANCE, [row.uuid]), **numbers(deps, IMAGE, images)}

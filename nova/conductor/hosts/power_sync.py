@@ -7,7 +7,9 @@ suspended, or goes on again, turns its server likewise: an order whose host died
 out, and the owner must be able to take it back. Servers with a task are their operation's.
 
 A server that EC2's API made to end with its guest (instance-initiated shutdown behavior: terminate) stays active until
-its delete has begun: a conductor that dies before finds it again in the host's next report.
+its delete has begun: a host whose report was not answered sends it again. It is deleted when its host saw the guest
+shut down, and only stopped for all else that ends a guest. A guest that crashed did not shut itself down. And a host
+that tells of all its guests tells what it found, e.g. all of them off after its power failed, or none on a new disk.
 """
 
 from __future__ import annotations
@@ -23,7 +25,6 @@ from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.operation import Arguments
 from nova.db import states
 from nova.db.engine import Connection
-from nova.model.base import HostName
 from nova.model.orders import PowerReport
 from nova.model.states import PowerState
 
@@ -44,18 +45,19 @@ def report(deps: Deps, power_report: PowerReport) -> None:
     if not reported:
         return
     with announce.turning(deps, power_report.host, [uuid for uuid, one in reported.items() if one.now]):
-        strays, ending = deps.cell.transact(lambda tx: _note(tx, power_report.host, reported))
-    for uuid in ending[:AT_ONCE]:
+        strays, ending = deps.cell.transact(lambda tx: _note(tx, power_report, reported))
+    for uuid in ending:
         _delete(deps, uuid)
     _stop(deps, power_report.host, {uuid: reported[uuid] for uuid in strays[:AT_ONCE]})
 
 
-def _note(tx: Connection, host: HostName, reported: Mapping[str, states.Power]
+def _note(tx: Connection, said: PowerReport, reported: Mapping[str, states.Power]
           ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """(servers to stop again, servers to delete)."""
-    ending = states.ending(tx, host, reported)
+    seen = {} if said.all_guests else {uuid: one for uuid, one in reported.items() if one.state == PowerState.SHUTDOWN}
+    ending = states.ending(tx, said.host, seen)
     rest = {uuid: power for uuid, power in reported.items() if uuid not in ending}
-    return states.note_power(tx, host, rest) if rest else (), ending
+    return states.note_power(tx, said.host, rest) if rest else (), ending
 
 
 def _delete(deps: Deps, uuid: str) -> None:

@@ -51,6 +51,7 @@ class DescribeImages(Ec2Listing, frozen=True, kw_only=True):
 def describe_images(req: Ec2Request, args: DescribeImages) -> Tree:
     """Those that the caller may use. InvalidAMIID.NotFound, Malformed; InvalidParameterValue: a filter."""
     lists.check_not_both(args.image_id, args, "ImageId")
+    lists.check_few(args.image_id, "ImageId")
     if args.image_id:
         found = [image_named(req, one) for one in dict.fromkeys(args.image_id)]
     else:
@@ -154,6 +155,7 @@ def _parts(req: Ec2Request, args: RegisterImage) -> dict[str, str]:
 def _of_bundle(req: Ec2Request, args: RegisterImage, location: str, mapping: Sequence[object]) -> str:
     if req.site.objects is None:
         raise unsupported("ImageLocation: this cloud has no object store (nova-objectstore).")
+    req.authorize(SHOW)  # the object store makes the image with its own token: nobody else asks what the caller may
     try:
         facts = req.site.objects.read_manifest(location, req.project_id)
     except errors.NotFound as error:

@@ -297,6 +297,7 @@ def _traffic(rule: SecurityRule) -> Traffic:
 def _wanted(req: Ec2Request, args: RuleChange) -> Sequence[Sequence[Traffic]]:
     """What is asked for, in either form, in the order in which it stands: rules that are one to the client together.
     MissingParameter: nothing is."""
+    lists.check_few([one for permission in args.ip_permissions for one in permission.groups], "IpPermissions.Groups")
     found = [together for permission in args.ip_permissions or _single(args)
              for together in _traffics(req, permission)]
     if not found:

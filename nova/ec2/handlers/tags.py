@@ -107,6 +107,7 @@ def delete_tags(req: Ec2Request, args: TagRemoval) -> Tree:
 
 
 def _found(req: Ec2Request, shown: Sequence[str], doing: str) -> list[Tagged]:
+    lists.check_few(shown, "ResourceId")
     known = OF_OLD_CLIENTS if req.is_old else tuple(FINDERS)
     for one in shown:
         if one.partition("-")[0] not in known:

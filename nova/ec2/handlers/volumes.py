@@ -56,6 +56,7 @@ class DescribeVolumes(Ec2Listing, frozen=True, kw_only=True):
 def describe_volumes(req: Ec2Request, args: DescribeVolumes) -> Tree:
     """InvalidVolume.NotFound, InvalidVolumeID.Malformed; InvalidParameterValue: a filter."""
     lists.check_not_both(args.volume_id, args, "VolumeId")
+    lists.check_few(args.volume_id, "VolumeId")
     if args.volume_id:
         found = [volume(req, one) for one in dict.fromkeys(args.volume_id)]
     else:
@@ -222,6 +223,7 @@ class DescribeSnapshots(Ec2Listing, frozen=True, kw_only=True):
 def describe_snapshots(req: Ec2Request, args: DescribeSnapshots) -> Tree:
     """InvalidSnapshot.NotFound, InvalidSnapshotID.Malformed; InvalidParameterValue: a filter."""
     lists.check_not_both(args.snapshot_id, args, "SnapshotId")
+    lists.check_few(args.snapshot_id, "SnapshotId")
     if args.snapshot_id:
         found = [snapshot(req, one) for one in dict.fromkeys(args.snapshot_id)]
     else:

@@ -84,7 +84,7 @@ def devices(image: Image) -> list[Mapping[str, Json]]:
 def _listed(text: str | None) -> list[Mapping[str, Json]]:
     try:
         found = json.loads(text) if text else []
-    except ValueError:
+    except (ValueError, RecursionError):
         return []
     return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
 
@@ -99,7 +99,7 @@ def _device(one: Mapping[str, Json], storage: Mapping[str, str]) -> dict[str, ob
         return found | {"virtualName": str(virtual)}
     if is_true(one.get("no_device")):
         return found | {"noDevice": "true"}
-    kept = storage.get(one.get("snapshot_id") or one.get("volume_id") or "")
+    kept = storage.get(str(one.get("snapshot_id") or one.get("volume_id") or ""))
     size = one.get("volume_size")
     return found | {"ebs": {"snapshotId": kept, "volumeSize": size if isinstance(size, int) else None,
                             "deleteOnTermination": is_true(one.get("delete_on_termination"))}}

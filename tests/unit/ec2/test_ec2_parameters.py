@@ -119,9 +119,12 @@ def test_arguments_when_anything_comes_then_they_are_read_or_refused(pairs: list
         assert error.aws_code and len(error.message) < 1000
 
 
+LETTERS = st.characters(exclude_categories=("Cc", "Cs"))  # what is text
+
+
 @settings(deadline=None)
-@given(names=st.lists(st.tuples(st.text(min_size=1, max_size=8), st.lists(st.text(max_size=8), max_size=4)),
-                      min_size=1, max_size=5))
+@given(names=st.lists(st.tuples(st.text(LETTERS, min_size=1, max_size=8),
+                                st.lists(st.text(LETTERS, max_size=8), max_size=4)), min_size=1, max_size=5))
 def test_filters_when_they_are_written_as_clients_do_then_they_are_read_back(names: list[tuple[str, list[str]]]
                                                                              ) -> None:
     pairs = [(f"Filter.{at}.Name", name) for at, (name, _values) in enumerate(names, 1)]

@@ -276,3 +276,10 @@ def test_s3_v4_when_boto_2_signed_the_port_twice_then_it_is_signed(region: str) 
     assert verdict(request) is True
     elsewhere = dataclasses.replace(request, headers={**request.headers, "host": "127.0.0.1:3334"})
     assert verdict(elsewhere) is False
+
+
+@pytest.mark.parametrize("name", ["%61cl", "ac%6C", "%72esponse-content-type", "uploadI%64"])
+def test_s3_v2_when_a_subresource_is_encoded_so_that_no_signature_covers_it_then_it_is_refused(name: str) -> None:
+    signed_for = by_boto("/b/k")
+    assert verdict(signed_for) is True
+    assert verdict(dataclasses.replace(signed_for, query=f"{name}=text%2Fhtml")) is SignatureFault.NOT_COVERED

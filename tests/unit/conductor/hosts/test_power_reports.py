@@ -192,16 +192,34 @@ def test_report_when_such_a_server_is_locked_then_it_is_stopped_and_stays(cloud,
     assert (row.vm_state, row.deleted) == ("stopped", 0)
 
 
-def test_report_when_such_a_delete_is_not_begun_with_it_then_the_next_report_begins_it(cloud) -> None:
-    """So it is also when the conductor dies before: what is left is the same."""
+def test_report_when_such_a_delete_can_not_begin_then_the_report_fails_and_begins_it_when_it_comes_again(
+        cloud, ending, monkeypatch: pytest.MonkeyPatch) -> None:
+    def away(*_: object) -> None:
+        raise errors.Unavailable("the database does not answer")
+    with monkeypatch.context() as patch:
+        patch.setattr(power_sync, "begin", away)
+        with pytest.raises(errors.Unavailable):
+            report(cloud, ending, PowerState.SHUTDOWN, epoch=1)
+    assert cloud.server(ending).vm_state == "active", "it waits for its delete, and for nothing else"
+    report(cloud, ending, PowerState.SHUTDOWN, epoch=1)
+    assert cloud.ended(ending).deleted
+
+
+def test_report_when_many_such_guests_are_shut_down_then_all_their_servers_are_deleted(cloud) -> None:
     uuids = cloud.active(power_sync.AT_ONCE + 1, shutdown_behavior="terminate")
-    all_off = PowerReport(host="a", guests=tuple(
-        GuestState(server_uuid=uuid, power_state=PowerState.SHUTDOWN, epoch=1) for uuid in uuids))
-    cloud.hosts.report_power("a", all_off)
-    left, = (uuid for uuid in uuids if not cloud.ended(uuid).deleted)
-    assert cloud.server(left).vm_state == "active", "it waits for its delete, and for nothing else"
-    cloud.hosts.report_power("a", all_off)
-    assert cloud.ended(left).deleted
+    cloud.hosts.report_power("a", PowerReport(host="a", guests=tuple(
+        GuestState(server_uuid=uuid, power_state=PowerState.SHUTDOWN, epoch=1) for uuid in uuids)))
+    assert all(cloud.ended(uuid).deleted for uuid in uuids)
+
+
+@pytest.mark.parametrize(("state", "all_guests"), [(PowerState.CRASHED, False), (PowerState.SHUTDOWN, True)])
+def test_report_when_such_a_guest_crashed_or_its_host_finds_it_off_then_the_server_is_stopped_and_stays(
+        cloud, ending, state: PowerState, all_guests: bool) -> None:
+    """A host whose power failed tells of all its guests that they are off: nobody shut them down."""
+    cloud.hosts.report_power("a", PowerReport(host="a", all_guests=all_guests, guests=(
+        GuestState(server_uuid=ending, power_state=state, epoch=1),)))
+    row = cloud.ended(ending)
+    assert (row.vm_state, row.deleted) == ("stopped", 0)
 
 
 def test_report_when_such_servers_are_kept_for_a_while_then_their_delete_is_a_soft_one(cloud, ending) -> None:
