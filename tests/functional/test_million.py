@@ -88,7 +88,7 @@ class Mill:
 
 
 #: What tells rows of one round from those of another, in the columns that are unique.
-_UNIQUE = ("uuid", "server_uuid", "token_hash")
+_UNIQUE = ("uuid", "server_uuid", "token_hash", "external_id")
 
 
 def _copy(table: sa.Table, shapes: str) -> str:

@@ -58,8 +58,8 @@ def test_seed_when_it_is_the_same_then_so_are_all_ids() -> None:
         with RunningCloud(seed=7, demo=True) as seeded:
             boss = Compute(seeded, "admin")
             servers = boss.get("/servers?all_tenants=1&sort_key=display_name")["servers"]
-            return [one["id"] for one in servers] + [
-                one["id"] for one in boss.images.get("/v2/images").json()["images"]]
+            images = boss.images.get("/v2/images").json()["images"]  # the newest first: of one second, in any order
+            return [one["id"] for one in servers] + sorted(one["id"] for one in images)
     first = ids()
     assert len(first) >= 12 and first == ids()
 
