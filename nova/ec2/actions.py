@@ -18,6 +18,7 @@ from nova.ec2.handlers import (
     networks,
     regions,
     run_instances,
+    security_group_rules,
     security_groups,
     tags,
     volumes,
@@ -83,14 +84,14 @@ ACTIONS: Mapping[str, Ec2Action] = {
     "DeleteKeyPair": Ec2Action(keypairs.delete_key_pair, f"{keypairs.RULES}:delete"),
     # security groups
     "DescribeSecurityGroups": Ec2Action(security_groups.describe_security_groups, f"{security_groups.RULES}:get"),
-    "DescribeSecurityGroupRules": Ec2Action(security_groups.describe_security_group_rules,
-                                         f"{security_groups.RULES}:get"),
+    "DescribeSecurityGroupRules": Ec2Action(
+        security_group_rules.describe_security_group_rules, f"{security_groups.RULES}:get"),
     "CreateSecurityGroup": Ec2Action(security_groups.create_security_group, f"{security_groups.RULES}:create"),
     "DeleteSecurityGroup": Ec2Action(security_groups.delete_security_group, f"{security_groups.RULES}:delete"),
-    "AuthorizeSecurityGroupIngress": Ec2Action(security_groups.authorize_security_group_ingress,
-                                            f"{security_groups.RULES}:rule:create"),
-    "RevokeSecurityGroupIngress": Ec2Action(security_groups.revoke_security_group_ingress,
-                                         f"{security_groups.RULES}:rule:delete"),
+    "AuthorizeSecurityGroupIngress": Ec2Action(
+        security_group_rules.authorize_security_group_ingress, f"{security_groups.RULES}:rule:create"),
+    "RevokeSecurityGroupIngress": Ec2Action(
+        security_group_rules.revoke_security_group_ingress, f"{security_groups.RULES}:rule:delete"),
     # elastic IPs
     "DescribeAddresses": Ec2Action(addresses.describe_addresses, f"{addresses.RULES}:list"),
     "AllocateAddress": Ec2Action(addresses.allocate_address, f"{addresses.RULES}:create"),

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from nova.ec2.actions import ACTIONS
 from nova.ec2.faults import Ec2Error
 from nova.ec2.handlers.run_instances import RunInstances
-from nova.ec2.handlers.security_groups import RuleChange
+from nova.ec2.handlers.security_group_rules import RuleChange
 from nova.ec2.parameters import COMMON, MOST, AskedFilter, Ec2Arguments, arguments
 
 
