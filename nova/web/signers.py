@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from nova import errors
 from nova.clients import session
@@ -19,6 +19,7 @@ from nova.web.auth import NOAUTH, NOAUTH_ROLES
 LOG = logging.getLogger(__name__)
 
 SECTION = "keystone"
+EC2_VERSIONS = ("0", "1", "2", "4")
 #: Versions of a signature of EC2, each with the only digest by which Keystone checks it.
 CHECKED = {("0", "sha1"), ("1", "sha1"), ("2", "sha256"), ("4", "sha256")}
 
@@ -35,25 +36,40 @@ class Signers(Protocol):
         """Of a request to S3."""
 
 
+class Ec2Terms(NamedTuple):
+    """What a signature of a request to EC2 must be. ``expiry_s``: how old, of versions 0 to 2 alone; ``versions``:
+    those that are taken."""
+
+    expiry_s: float = 300
+    versions: frozenset[str] = frozenset(EC2_VERSIONS)
+
+
+USUAL_TERMS = Ec2Terms()
+
+
 def from_conf(conf: Options) -> Signers:
     """As ``[api]auth_strategy`` says. errors.config.Ec2Url, errors.config.Credentials."""
+    terms = Ec2Terms(conf.ec2_timestamp_expiry, frozenset(conf.ec2_signature_versions))
     if conf.api.auth_strategy == NOAUTH:
-        return NoAuthSigners(conf.ec2_timestamp_expiry)
+        return NoAuthSigners(terms)
     tokens = SignedTokens(session.load(conf, SECTION), conf.keystone_ec2_url or None)
-    return KeystoneSigners(tokens, conf.ec2_timestamp_expiry)
+    return KeystoneSigners(tokens, terms)
 
 
-def fresh_ec2_signature(request: SignedRequest, now: float, expiry_s: float) -> Signature:
-    """The signature that a request to EC2 carries. ``expiry_s`` is of versions 0 to 2 alone. SignatureRefused."""
+def ec2_signature_of(request: SignedRequest, now: float, terms: Ec2Terms) -> Signature:
+    """The signature that a request to EC2 carries. SignatureRefused (UNKNOWN): of a version that is not taken."""
     is_v4 = v4.is_header_signed(request) or v4.is_presigned(request)
-    return ec2_signature(request, now, SKEW_S if is_v4 else expiry_s)
+    found = ec2_signature(request, now, SKEW_S if is_v4 else terms.expiry_s)
+    if found.version not in terms.versions:
+        raise SignatureRefused(SignatureFault.UNKNOWN, f"SignatureVersion {found.version}")
+    return found
 
 
 class KeystoneSigners:
     """Asks Keystone at each request."""
 
-    def __init__(self, tokens: SignedTokens, ec2_expiry_s: float = 300) -> None:
-        self._tokens, self._expiry_s = tokens, ec2_expiry_s
+    def __init__(self, tokens: SignedTokens, terms: Ec2Terms = USUAL_TERMS) -> None:
+        self._tokens, self._terms = tokens, terms
 
     def check(self) -> None:
         """errors.service.Unavailable and others when Keystone does not answer."""
@@ -61,7 +77,7 @@ class KeystoneSigners:
 
     def ec2(self, request: SignedRequest, now: float) -> dict[str, Json]:
         """As of Signers. SignatureRefused (UNKNOWN) also for a digest that Keystone does not know."""
-        signature = fresh_ec2_signature(request, now, self._expiry_s)
+        signature = ec2_signature_of(request, now, self._terms)
         if (signature.version, signature.digest) not in CHECKED:
             raise SignatureRefused(SignatureFault.UNKNOWN, "SignatureMethod")
         found = _asked(self._tokens.of_ec2, keystone.ec2tokens_body(request, signature))
@@ -109,12 +125,12 @@ class NoAuthSigners:
     """For trials on one machine: believes that the caller has the access key ``USER:PROJECT``, or ``USER`` of a project
     of that name. No signature is checked, but it must be there, and fresh."""
 
-    def __init__(self, ec2_expiry_s: float = 300) -> None:
-        self._expiry_s = ec2_expiry_s
+    def __init__(self, terms: Ec2Terms = USUAL_TERMS) -> None:
+        self._terms = terms
 
     def ec2(self, request: SignedRequest, now: float) -> dict[str, Json]:
         """As of Signers."""
-        return believed(fresh_ec2_signature(request, now, self._expiry_s).access)
+        return believed(ec2_signature_of(request, now, self._terms).access)
 
     def s3(self, request: SignedRequest, now: float) -> dict[str, Json]:
         """As of Signers."""

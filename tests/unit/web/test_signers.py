@@ -108,11 +108,20 @@ def test_signature_when_key_or_secret_is_wrong_then_the_refusal_does_not_say_whi
 
 
 def test_ec2_when_it_is_old_then_it_is_refused_before_keystone_is_asked(key: Any) -> None:
-    found = signers.KeystoneSigners(tokens("http://127.0.0.1:9"), 300)
+    found = signers.KeystoneSigners(tokens("http://127.0.0.1:9"), signers.Ec2Terms(300))
     for request, late in ((v2_query(), 301), (signed_ec2("SigV4Auth"), 901)):
         with pytest.raises(SignatureRefused) as caught:
             found.ec2(request, time.time() + late)
         assert caught.value.fault is SignatureFault.TOO_OLD
+
+
+@pytest.mark.parametrize("made", [
+    lambda terms: signers.KeystoneSigners(tokens("http://127.0.0.1:9"), terms), signers.NoAuthSigners])
+def test_ec2_when_its_signature_is_of_a_version_that_is_not_taken_then_it_is_refused_unasked(made: Any) -> None:
+    found = made(signers.Ec2Terms(versions=frozenset({"4"})))
+    with pytest.raises(SignatureRefused, match="SignatureVersion 2") as refused:
+        found.ec2(v2_query(), time.time())
+    assert refused.value.fault is SignatureFault.UNKNOWN
 
 
 def test_ec2_when_the_digest_is_one_that_keystone_does_not_know_then_the_refusal_names_it() -> None:
