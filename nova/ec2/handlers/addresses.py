@@ -94,7 +94,11 @@ def allocate_address(req: Ec2Request, args: AllocateAddress) -> Tree:
     """Of the configured pool, or the one that is named. ResourceLimitExceeded; UnsupportedOperation: it is empty."""
     if args.address:
         raise unsupported("Address: a certain address can not be asked for.")
-    made: FloatingAddress = req.conductor.allocate_floating_address(req.project_id, args.public_ipv4_pool or None)
+    try:
+        made: FloatingAddress = req.conductor.allocate_floating_address(req.project_id, args.public_ipv4_pool or None)
+    except errors.NotFound as error:
+        raise unsupported(f"{error.message} An operator gives the cloud addresses: nova-manage floating create, or a "
+                          "subnet of Neutron's external network.") from None
     shown: dict[str, object] = {"publicIp": made.address}
     if not req.is_old:
         shown |= {"domain": STANDARD, "allocationId": req.id("eipalloc", made.id), "publicIpv4Pool": made.pool}

@@ -65,6 +65,8 @@ def test_pool_when_it_gives_none_then_its_reason_is_told(client: Ec2Client, code
     error.code = code
     client.conductor.given(allocate_floating_address=error)
     assert client.ask("AllocateAddress").code == client.ask("AllocateAddress", version=OLD).code == wanted
+    assert client.ask("AllocateAddress").message.startswith("None is left.")
+    assert ("nova-manage floating create" in client.ask("AllocateAddress").message) is (kind is errors.NotFound)
 
 
 def test_address_when_it_is_of_an_instance_then_it_moves_unless_that_is_forbidden(client: Ec2Client) -> None:
