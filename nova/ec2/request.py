@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from nova.context import RequestContext
 from nova.ec2.faults import Ec2Error
@@ -61,7 +60,7 @@ HARMLESS = frozenset({"assign_ec2_numbers", "list_security_groups"})
 class Rehearsal:
     """A client of a contract that asks all it is asked, and raises DryRun where something would change."""
 
-    def __init__(self, client: Any) -> None:
+    def __init__(self, client: ConductorRPC) -> None:
         self._client = client
 
     def __getattr__(self, name: str) -> Json:

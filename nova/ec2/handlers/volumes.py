@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
 
 import msgspec
 
@@ -27,6 +28,8 @@ from nova.model.volumes import (
     VolumeQuery,
     VolumeSnapshot,
 )
+
+Thing = TypeVar("Thing", Volume, VolumeSnapshot)
 
 ATTACHMENTS = "os_compute_api:os-volumes-attachments"
 
@@ -58,11 +61,20 @@ def describe_volumes(req: Ec2Request, args: DescribeVolumes) -> Tree:
     lists.check_not_both(args.volume_id, args, "VolumeId")
     lists.check_few(args.volume_id, "VolumeId")
     if args.volume_id:
-        found = [volume(req, one) for one in dict.fromkeys(args.volume_id)]
+        found = _named(req, "vol", args.volume_id, req.conductor.list_volumes, volume)
     else:
         found = list(req.conductor.list_volumes(VolumeQuery()))
     page = lists.chosen(_volumes(req, found), args, VOLUME_FILTERS, "volumeId", has_tags=True)
     return {"volumeSet": page.items, "nextToken": page.next_token}
+
+
+def _named(req: Ec2Request, prefix: str, shown: Sequence[str], every: Callable[[VolumeQuery], Sequence[Thing]],
+           one: Callable[[Ec2Request, str], Thing]) -> list[Thing]:
+    """By EC2's ids, in their order. Several are taken from the project's list, which is one call; what is not in it is
+    asked for by itself, as one alone is."""
+    wanted = tuple(dict.fromkeys(shown))
+    known = {thing.id: thing for thing in every(VolumeQuery())} if len(wanted) > 1 else {}
+    return [known.get(id) or one(req, name) for name, id in req.meant(prefix, wanted).items()]
 
 
 def volume(req: Ec2Request, shown: str) -> Volume:
@@ -225,7 +237,7 @@ def describe_snapshots(req: Ec2Request, args: DescribeSnapshots) -> Tree:
     lists.check_not_both(args.snapshot_id, args, "SnapshotId")
     lists.check_few(args.snapshot_id, "SnapshotId")
     if args.snapshot_id:
-        found = [snapshot(req, one) for one in dict.fromkeys(args.snapshot_id)]
+        found = _named(req, "snap", args.snapshot_id, req.conductor.list_volume_snapshots, snapshot)
     else:
         found = [one for one in req.conductor.list_volume_snapshots(VolumeQuery()) if one.status not in GONE]
     page = lists.chosen(_snapshots(req, found), args, SNAPSHOT_FILTERS, "snapshotId", has_tags=True)

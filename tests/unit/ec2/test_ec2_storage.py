@@ -194,3 +194,19 @@ def test_bundle_when_there_is_no_object_store_then_it_is_said(client: Ec2Client)
     assert client.ask("RegisterImage", {"ImageLocation": "bucket/x.manifest.xml"}).code == "UnsupportedOperation"
     assert client.ask("RegisterImage").code == "MissingParameter"
     assert client.ask("RegisterImage", {"Name": "n", "Architecture": "z80"}).code == "InvalidParameterValue"
+
+
+@pytest.mark.parametrize(("prefix", "name", "listing", "getting"), [
+    ("vol", "Volume", "list_volumes", "get_volume"),
+    ("snap", "Snapshot", "list_volume_snapshots", "get_volume_snapshot")])
+def test_several_when_they_are_named_then_one_list_is_asked_and_nothing_else(
+        client: Ec2Client, prefix: str, name: str, listing: str, getting: str) -> None:
+    volumes = [client.conductor.add_volume().id for _ in range(3)]
+    ids = volumes if prefix == "vol" else [
+        client.conductor.add_volume_snapshot(volume_id=volume).id for volume in volumes]
+    shown = [client.conductor.number(prefix, id) for id in ids]
+    named = {f"{name}Id.{at}": one for at, one in enumerate(reversed(shown), 1)}
+    found = client.ask(f"Describe{name}s", named)
+    assert [one.text for one in found.tree.iter(f"{name.lower()}Id") if one.text in shown] == list(reversed(shown))
+    assert len(client.conductor.asked(listing)) == 1 and client.conductor.asked(getting) == []
+    assert client.ask(f"Describe{name}s", {f"{name}Id.1": shown[0], f"{name}Id.2": f"{prefix}-00ffffff"}).status == 404
