@@ -17,7 +17,7 @@ from typing import NamedTuple, TypeVar
 import msgspec
 import requests
 
-from nova import concurrency, context, errors, tracing
+from nova import concurrency, context, decoding, errors, tracing
 from nova.clients import image_data
 from nova.clients.image_data import BROKEN, ImageData, Retries, SeekableFile, Upload
 from nova.conf.base import Options
@@ -160,7 +160,7 @@ class ImageProxy:
     def _decoded(self, ask: _Ask, kind: type[T]) -> T:
         answer = self._call(ask)
         try:
-            return msgspec.json.decode(answer.content, type=kind)
+            return decoding.from_json(answer.content, kind)
         except msgspec.MsgspecError as error:
             raise _unavailable(f"its answer to {ask.path} is malformed ({error})") from None
 
@@ -201,7 +201,7 @@ def _refused(answer: requests.Response) -> errors.NovaError:
     """The error that the proxy tells; what stands between may answer in words of its own."""
     with contextlib.closing(answer):
         try:
-            refusal = msgspec.json.decode(answer.content, type=ProxyRefusal)
+            refusal = decoding.from_json(answer.content, ProxyRefusal)
         except msgspec.MsgspecError:
             return _unavailable(f"{answer.status_code} {answer.reason}")
     return errors.from_wire(refusal.kind, refusal.code, refusal.message, {})

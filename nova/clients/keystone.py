@@ -106,10 +106,9 @@ class Keystone:
         return found
 
     def _get(self, path: str, query: Mapping[str, str] | None = None) -> Json:
-        if self._caller is None:
-            self._caller = reach(self._credentials, self._timeout_s)
+        caller = self._caller = self._caller or reach(self._credentials, self._timeout_s)
         try:
-            return self._caller.call("GET", path, what=path.strip("/").replace("/", " "), params=query).json()
+            return caller.call("GET", path, what=path.strip("/").replace("/", " "), params=query).json()
         except errors.service.ResourceNotFound:
             self._caller = self._endpoint = None  # it may have moved
             raise

@@ -21,7 +21,7 @@ REQUESTS = 1000  # that a worker looks at: those that carry an image have places
 
 def seal(options: Options) -> Library:
     """What makes and opens tickets. service.CanNotStart: ``[image_proxy]key`` is missing or malformed."""
-    from nova.model.image_seal import TicketSeal
+    from nova.rpc.image_seal import TicketSeal
 
     try:
         return TicketSeal(options.image_proxy.key)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from nova import errors
+from nova import decoding, errors
 from nova.conductor.actions.create import CREATE_SERVER
 from nova.conductor.actions.volume_requests import VolumeActions
 from nova.conductor.engine.announce import resources
@@ -298,7 +298,7 @@ def _check_numbers(inventory: Inventory) -> None:
     """Our messages carry numbers that are infinite or none, and JSON does not: kept so, they could not be read again,
     and the news of all hosts would end with this one."""
     try:
-        msgspec.json.decode(msgspec.json.encode(inventory), type=Inventory)
+        decoding.from_json(msgspec.json.encode(inventory), Inventory)
     except msgspec.ValidationError as error:
         raise errors.host.BadInventory(host=inventory.host, reason=str(error)) from None
 

@@ -6,6 +6,7 @@ import contextlib
 import functools
 import logging
 import random
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -74,6 +75,7 @@ class Database:
         self.url, self.schema = normal_url(url), schema
         self._options = {"pool_size": pool_size, "max_overflow": max_overflow, "pool_recycle": recycle_s}
         self._engine: Engine | None = None
+        self._making = threading.Lock()
 
     def alone(self) -> Database:
         """The same database over one connection that is nobody else's."""
@@ -82,12 +84,13 @@ class Database:
     @property
     def engine(self) -> Engine:
         """Made at first use: workers fork before any connection is made."""
-        if self._engine is None:
-            self._engine = _make(self.url, self._options)
-            _leave_apart(self._engine)
-            _count(self._engine, self.schema)
-            metrics.DATABASE_MOST.labels(self.schema).inc(sum(self._options[name] for name in SIZES))
-        return self._engine
+        with self._making:  # two engines would be two pools, one of which nobody disposes of
+            if self._engine is None:
+                self._engine = _make(self.url, self._options)
+                _leave_apart(self._engine)
+                _count(self._engine, self.schema)
+                metrics.DATABASE_MOST.labels(self.schema).inc(sum(self._options[name] for name in SIZES))
+            return self._engine
 
     @property
     def transactional(self) -> Engine:
@@ -157,9 +160,10 @@ class Database:
 
     def dispose(self) -> None:
         """Close the connections that nobody uses; the next use makes a new engine. May be called twice."""
-        if self._engine is not None:
-            self._engine.dispose()
-            self._engine = None
+        with self._making:
+            engine, self._engine = self._engine, None
+        if engine is not None:
+            engine.dispose()
 
 
 def _roll_back(connection: Connection) -> None:

@@ -12,6 +12,8 @@ from sqlalchemy.engine import CursorResult, Row
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.expression import FunctionElement
 
+from nova import decoding
+
 if TYPE_CHECKING:
     AnyRow = Row[*tuple[Any, ...]]  # whatever its columns are
 else:
@@ -80,7 +82,6 @@ class Json(sa.types.TypeDecorator[Any]):
     def __init__(self, kind: Any) -> None:
         super().__init__()
         self.kind = kind
-        self._decoder: Any = None
 
     def load_dialect_impl(self, dialect: sa.Dialect) -> Any:
         """LONGTEXT on MariaDB, in UTF-8; TEXT elsewhere."""
@@ -94,11 +95,7 @@ class Json(sa.types.TypeDecorator[Any]):
 
     def process_result_value(self, value: Any, dialect: Any) -> Any:
         """The value as its kind. msgspec.ValidationError: the text is no such value."""
-        if value is None:
-            return None
-        if self._decoder is None:
-            self._decoder = msgspec.json.Decoder(self.kind)
-        return self._decoder.decode(value)
+        return None if value is None else decoding.from_json(value, self.kind)
 
     @property
     def static_cache_key(self) -> Any:  # two kinds are two types, though both are text

@@ -10,7 +10,6 @@ from wsgiref.types import WSGIEnvironment
 
 from nova import errors
 from nova.imageproxy.seen import SeenRequests
-from nova.model.image_seal import TicketSeal
 from nova.model.image_tickets import (
     CLOCK_S,
     PROOF_HEADER,
@@ -25,6 +24,7 @@ from nova.model.image_tickets import (
     proof,
     record_path,
 )
+from nova.rpc.image_seal import TicketSeal
 
 IMAGES, RECORD, FILE, LOCATIONS = "/v1/images/", "", "/file", "/locations"
 

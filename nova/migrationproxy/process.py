@@ -24,6 +24,7 @@ from pathlib import Path
 
 import msgspec
 
+from nova import decoding
 from nova.migrationproxy import (
     NOTES_FILE,
     PID_FILE,
@@ -331,10 +332,12 @@ def received(source: socket.socket, length: int) -> bytes:
 
 def main() -> None:
     """Reads the plan, answers, and lets go of who started it."""
-    kind = {"gate": (GatePlan, GateProcess), "tunnel": (TunnelPlan, TunnelProcess)}[sys.argv[1]]
+    kinds: dict[str, Callable[[bytes], GateProcess | TunnelProcess]] = {
+        "gate": lambda line: GateProcess(decoding.from_json(line, GatePlan)),
+        "tunnel": lambda line: TunnelProcess(decoding.from_json(line, TunnelPlan))}
     line = sys.stdin.buffer.readline()
     try:
-        proxy = kind[1](msgspec.json.decode(line, type=kind[0]))
+        proxy = kinds[sys.argv[1]](line)
     except (OSError, msgspec.DecodeError, ssl.SSLError) as error:
         _answer(Ready(error=str(error) or type(error).__name__))
         return

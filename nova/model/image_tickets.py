@@ -1,6 +1,6 @@
 """Image tickets: what lets one host read or write one image at the image proxy, for a while.
 
-A conductor makes a ticket and puts it into an order. It is sealed (``nova.model.image_seal``): the proxy alone can read
+A conductor makes a ticket and puts it into an order. It is sealed (``nova.rpc.image_seal``): the proxy alone can read
 it. The host proves with each request that the ticket is its own: by a key that follows from the host's secret and the
 ticket's id, which the seal holds too. So a ticket alone, read on its way by somebody else, opens nothing.
 """

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import msgspec
 
-from nova import errors
+from nova import decoding, errors
 from nova.network.gateway import HostLinks
 from nova.privileged.files import write_whole
 from nova.privileged.links import Address
@@ -48,7 +48,7 @@ class Standings:
         """What stands on the device. None when there is no record, or it can not be read (which is logged)."""
         with contextlib.suppress(FileNotFoundError):
             try:
-                return msgspec.json.decode(self._path(device).read_bytes(), type=Standing)
+                return decoding.from_json(self._path(device).read_bytes(), Standing)
             except msgspec.DecodeError:
                 LOG.error("%s can not be read: what it names is not removed", self._path(device))
         return None

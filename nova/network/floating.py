@@ -13,7 +13,7 @@ from collections.abc import Sequence, Set
 
 import msgspec
 
-from nova import errors
+from nova import decoding, errors
 from nova.network.gateway import HostLinks
 from nova.network.options import NetworkHostOptions
 from nova.network.translation import Translated
@@ -130,7 +130,7 @@ class FloatingOnDevices:
     def _read(self) -> dict[str, Carried] | None:
         """None: it can not be read."""
         try:
-            return msgspec.json.decode(self._path.read_bytes(), type=dict[str, Carried])
+            return decoding.from_json(self._path.read_bytes(), dict[str, Carried])
         except FileNotFoundError:
             return {}
         except msgspec.DecodeError:

@@ -10,7 +10,7 @@ from typing import Protocol
 
 import msgspec
 
-from nova import errors
+from nova import decoding, errors
 from nova.model.forbidden_ranges import METADATA_ADDRESS
 from nova.model.networks import Network
 from nova.network.options import NetworkHostOptions
@@ -105,7 +105,7 @@ class Gateway:
     def _finish_move(self, bridge: str) -> None:
         journal = self._journal(bridge)
         try:
-            moving = msgspec.json.decode(journal.read_bytes(), type=Moving)
+            moving = decoding.from_json(journal.read_bytes(), Moving)
         except FileNotFoundError:
             return
         except msgspec.DecodeError:

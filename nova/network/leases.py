@@ -17,7 +17,7 @@ from pathlib import Path
 
 import msgspec
 
-from nova import concurrency, context, errors
+from nova import concurrency, context, decoding, errors
 from nova.model.base import HostName
 from nova.model.networks import DhcpHost, LeaseChange
 from nova.network import spool
@@ -101,7 +101,7 @@ class LeaseBook:
 
     def _load(self) -> dict[str, dict[str, HeldLease]]:
         try:
-            return msgspec.json.decode(self._path.read_bytes(), type=dict[str, dict[str, HeldLease]])
+            return decoding.from_json(self._path.read_bytes(), dict[str, dict[str, HeldLease]])
         except FileNotFoundError:
             return {}
         except (OSError, msgspec.DecodeError) as error:
@@ -210,7 +210,7 @@ def _events(raw: Iterable[dict[str, object]]) -> list[LeaseEvent]:
     events = []
     for item in raw:
         try:
-            events.append(msgspec.convert(item, LeaseEvent))
+            events.append(decoding.convert(item, LeaseEvent))
         except msgspec.ValidationError as error:
             LOG.warning("A lease event that can not be read was passed over: %s", error)
     return events
@@ -253,7 +253,7 @@ class LeaseSocket:
         if words.get("word") == "init":
             return self._init(str(words.get("network")))
         if words.get("word") == "event":
-            self._courier.hand_over(msgspec.convert(words.get("event"), LeaseEvent))
+            self._courier.hand_over(decoding.convert(words.get("event"), LeaseEvent))
         else:
             self._courier.look()
         return "ok\n"

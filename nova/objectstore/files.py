@@ -16,6 +16,8 @@ from typing import BinaryIO, TypeVar
 
 import msgspec
 
+from nova import decoding
+
 LENGTH_BYTES = 8
 LONGEST_RECORD = 65536
 YOUNG_S = 60.0  # between a file's making and its lock
@@ -79,7 +81,7 @@ def read_record(stream: BinaryIO, kind: type[Record]) -> Record:
         if length > min(LONGEST_RECORD, size - LENGTH_BYTES):
             raise ValueError(length)
         stream.seek(size - LENGTH_BYTES - length)
-        return msgspec.json.decode(stream.read(length), type=kind)
+        return decoding.from_json(stream.read(length), kind)
     except (OSError, ValueError, msgspec.MsgspecError) as error:
         raise RecordDamaged(str(stream.name)) from error
 

@@ -19,7 +19,7 @@ from typing import NamedTuple
 import msgspec
 
 import nova
-from nova import errors
+from nova import decoding, errors
 from nova.model.base import Json
 from nova.privileged.runner import CommandRunner
 
@@ -120,7 +120,7 @@ class Brick:
         try:
             done = self._runner.run([sys.executable, "-m", MODULE], stdin=msgspec.json.encode(request).decode(),
                                     environment={"PYTHONPATH": str(package), "PYTHONWARNINGS": "ignore"})
-            answer = msgspec.json.decode(done.stdout, type=BrickAnswer)
+            answer = decoding.from_json(done.stdout, BrickAnswer)
         except errors.host.CommandFailed as error:
             raise errors.host.Brick(task=call, reason=error.data["reason"]) from error
         except msgspec.DecodeError as error:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import msgspec
 
+from nova import decoding
 from nova.model.base import Json, Library
 from nova.privileged.brick import BrickAnswer, BrickDevice, BrickRequest
 
@@ -144,7 +145,7 @@ def main() -> None:
     os.umask(0o002)  # locks are others' as well
     own = os.dup(1)
     os.dup2(2, 1)
-    request = msgspec.json.decode(sys.stdin.buffer.read(), type=BrickRequest)
+    request = decoding.from_json(sys.stdin.buffer.read(), BrickRequest)
     handler = logging.StreamHandler()
     handler.setFormatter(HidingFormatter(request.device.words if request.device is not None else {}, request.debug))
     logging.basicConfig(level=logging.DEBUG if request.debug else logging.WARNING, handlers=[handler])

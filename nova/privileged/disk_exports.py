@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from nova import errors
+from nova import decoding, errors
 from nova.privileged import pid_files
 from nova.privileged.runner import Conversation, conversation
 from nova.privileged.sandbox import ToolFiles, make_empty, sandboxed
@@ -93,7 +93,7 @@ def withdraw(folder: Path) -> None:
 
 def _read(folder: Path) -> ExportOffer | None:
     try:
-        return msgspec.json.decode((folder / OFFER_FILE).read_bytes(), type=ExportOffer)
+        return decoding.from_json((folder / OFFER_FILE).read_bytes(), ExportOffer)
     except (OSError, msgspec.DecodeError):
         return None
 

@@ -6,7 +6,6 @@ oslo.messaging carries the text as it is (it would encode nested dicts as JSON t
 from __future__ import annotations
 
 import base64
-import functools
 import hashlib
 import hmac
 import zlib
@@ -14,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from nova import errors
+from nova import decoding, errors
 from nova.context import RequestContext
 
 COMPRESS_ABOVE = 4096
@@ -37,11 +36,6 @@ class CallReply(msgspec.Struct, frozen=True, omit_defaults=True):
     error: tuple[str, str, str, dict[str, Any]] | None = None
 
 
-@functools.cache
-def _decoder(kind: Any) -> msgspec.msgpack.Decoder[Any]:
-    return msgspec.msgpack.Decoder(kind)
-
-
 def pack(value: Any) -> bytes:
     """The value as msgpack. TypeError: a value of a type that msgspec does not know."""
     return _encoder.encode(value)
@@ -50,7 +44,7 @@ def pack(value: Any) -> bytes:
 def unpack(raw: bytes | msgspec.Raw, kind: Any) -> Any:
     """The value of type ``kind``. daemon.RpcMalformed when the bytes are no such value."""
     try:
-        return _decoder(kind).decode(raw)
+        return decoding.from_msgpack(raw, kind)
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
         raise errors.daemon.RpcMalformed(reason=str(error)) from None
 

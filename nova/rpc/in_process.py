@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import concurrent.futures
 import contextlib
-import functools
 import threading
 from collections.abc import Callable, Sequence
 
@@ -56,10 +55,14 @@ class InProcessExchange:
         return found
 
 
-@functools.cache
+_exchanges: dict[str, InProcessExchange] = {}
+_joining = threading.Lock()
+
+
 def exchange(url: str) -> InProcessExchange:
-    """This process's of that ``hosts_transport_url``."""
-    return InProcessExchange()
+    """The exchange of this process for that ``hosts_transport_url``; threads that ask at once get the same one."""
+    with _joining:
+        return _exchanges.setdefault(url, InProcessExchange())
 
 
 class CutOff(Exception):

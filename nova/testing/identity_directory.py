@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from nova import decoding
 from nova.model.base import Json, Time
 from nova.testing.identity_kinds import BY_PLURAL, REFERENCES, check_change, made
 from nova.testing.service import FakeError
@@ -107,7 +108,7 @@ class Directory:
 
     def restore(self, packed: bytes) -> None:
         """Become what was packed."""
-        found = msgspec.msgpack.decode(packed, type=_Packed)
+        found = decoding.from_msgpack(packed, _Packed)
         self.things, self.passwords, self.credentials = found.things, found.passwords, found.credentials
         self.credential_secrets, self.ec2_keys = found.credential_secrets, found.ec2_keys
         self.grants, self.memberships, self.tokens = set(found.grants), set(found.memberships), {}

@@ -6,6 +6,7 @@ import threading
 
 import msgspec
 
+from nova import decoding
 from nova.model.base import Json
 from nova.testing.image_data import DataFolder
 from nova.testing.image_lists import may_see
@@ -27,7 +28,7 @@ class ImageShelf:
 
     def restore(self, packed: bytes) -> None:
         """Become what was packed. An upload that was under way has broken off."""
-        self.images, self.used_ids, self.members = msgspec.msgpack.decode(packed, type=_PACKED)
+        self.images, self.used_ids, self.members = decoding.from_msgpack(packed, _PACKED)
         for image in self.images.values():
             if image["status"] == "saving":
                 image["status"] = "queued"
@@ -58,7 +59,7 @@ class ImageShelf:
 
 
 Records = dict[str, dict[str, Json]]
-_PACKED = tuple[Records, set[str], dict[str, Records]]
+_PACKED: type[tuple[Records, set[str], dict[str, Records]]] = tuple[Records, set[str], dict[str, Records]]
 
 
 def check_writer(caller: TokenOwner) -> None:

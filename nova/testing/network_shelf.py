@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from nova import decoding
 from nova.model.base import Json, utcnow
 from nova.testing.network_kinds import (
     GROUP,
@@ -56,7 +57,7 @@ class NetworkShelf:
 
     def restore(self, packed: bytes) -> None:
         """Become what was packed."""
-        self.things, self.bindings, self.quotas, self.segments = msgspec.msgpack.decode(packed, type=_PACKED)
+        self.things, self.bindings, self.quotas, self.segments = decoding.from_msgpack(packed, _PACKED)
 
     @contextlib.contextmanager
     def whole(self) -> Iterator[None]:
@@ -181,7 +182,9 @@ class NetworkShelf:
             self.news.append(PortNews(name, port["device_id"], port["id"]))
 
 
-_PACKED = tuple[dict[str, dict[str, Thing]], dict[str, dict[str, Thing]], dict[str, dict[str, int]], int]
+_Shelves = dict[str, dict[str, Thing]]
+_PACKED: type[tuple[_Shelves, _Shelves, dict[str, dict[str, int]], int]] = tuple[
+    _Shelves, _Shelves, dict[str, dict[str, int]], int]
 
 
 def is_own(thing: Mapping[str, Json], owner: TokenOwner) -> bool:

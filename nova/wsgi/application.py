@@ -30,6 +30,7 @@ DEFAULT_FILES = "nova.conf"
 AWAY = b'{"serviceUnavailable": {"code": 503, "message": "The API can not start here; its log says why."}}'
 
 Application = Callable[..., Iterable[bytes]]
+_loading = threading.Lock()
 
 
 class PerProcess:
@@ -75,7 +76,8 @@ def _end(api: Api, pid: int) -> None:
 def made(name: str, binary: str) -> PerProcess:
     """The application, its configuration read and checked. SystemExit(2), with a sentence, when that is wrong."""
     _need_threads()
-    options = _options(binary)
+    with _loading:  # servers may import two applications at once; logs are set up once
+        options = _options(binary)
     common.preload(("nova.rpc.transport", ALL[name].module))
     return PerProcess(name, lambda: Api(options, {name: None}))
 

@@ -35,7 +35,6 @@ from nova.db.models import cell as cell_tables
 from nova.model import addressing, secret_wrap
 from nova.model.flavors import NewFlavor
 from nova.model.hosts import Inventory, Node
-from nova.model.image_seal import TicketSeal
 from nova.model.networks import NewNetwork
 from nova.model.quotas import NETWORK_RESOURCES, RESOURCES
 from nova.model.scheduling import HostChoice
@@ -48,6 +47,7 @@ from nova.rpc.contracts.conductor import ConductorRPC
 from nova.rpc.contracts.conductor_host import ConductorHostRPC
 from nova.rpc.contracts.network import NetworkRPC
 from nova.rpc.contracts.scheduler import SchedulerRPC
+from nova.rpc.image_seal import TicketSeal
 from nova.rpc.local import LocalBus
 from tests.fakes import furnished
 from tests.fakes.compute_hosts import FakeCompute

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from nova import errors
+from nova import decoding, errors
 from nova.api.request import Request
 from nova.api.view import answers
 from nova.model.base import Json
@@ -49,7 +49,7 @@ def _delete_info(text: str | None) -> _DeleteInfo:
     if text is None:
         raise errors.volume.BadDeleteInfo(reason="it is missing")
     try:
-        info = msgspec.json.decode(text, type=_DeleteInfo)
+        info = decoding.from_json(text, _DeleteInfo)
     except (msgspec.DecodeError, UnicodeEncodeError) as error:
         raise errors.volume.BadDeleteInfo(reason=str(error)) from None
     if info.type != QCOW2:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 
+from nova import decoding
 from nova.compute.host import checked_uuid, replace_file
 from nova.model.base import Value
 from nova.model.orders import BuildOrder, Fence, GuestOrder
@@ -40,7 +41,7 @@ class Markers:
     def get(self, server_uuid: str) -> Mark | None:
         """None when there is none, or one that can't be read."""
         try:
-            return msgspec.json.decode((self._directory / checked_uuid(server_uuid)).read_bytes(), type=Mark)
+            return decoding.from_json((self._directory / checked_uuid(server_uuid)).read_bytes(), Mark)
         except (FileNotFoundError, msgspec.MsgspecError):
             return None
 

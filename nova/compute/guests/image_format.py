@@ -16,7 +16,7 @@ from typing import NamedTuple
 import msgspec
 
 import nova
-from nova import errors
+from nova import decoding, errors
 from nova.imageinspector import Inspected
 from nova.privileged.runner import CommandRunner, PrivateRunner
 from nova.privileged.sandbox import ToolFiles, exit_code, sandboxed
@@ -78,7 +78,7 @@ def inspect_in_sandbox(path: str, runner: CommandRunner | None = None) -> Inspec
     seen = ToolFiles(read=tuple(dict.fromkeys([sys.base_prefix, sys.prefix, str(package), path])))
     try:
         done = (runner or PrivateRunner(LONGEST_S)).run(sandboxed(argv, seen), ok=range(-64, 256))
-        return msgspec.json.decode(done.stdout, type=Inspected)
+        return decoding.from_json(done.stdout, Inspected)
     except errors.host.CommandTooSlow:
         return Inspected(problem=f"its format can not be told within {LONGEST_S:g} s")
     except msgspec.MsgspecError:  # the file had it ended, by its bounds of memory and time, or worse

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import msgspec
 
-from nova import errors
+from nova import decoding, errors
 from nova.compute.host import HostClock, checked_uuid, replace_file
 from nova.model.base import Time, Value
 
@@ -85,7 +85,7 @@ class Fences:
 
     def _read(self, server_uuid: str) -> FenceFile:
         try:
-            return msgspec.json.decode((self._directory / server_uuid).read_bytes(), type=FenceFile)
+            return decoding.from_json((self._directory / server_uuid).read_bytes(), FenceFile)
         except FileNotFoundError:
             return FenceFile()
         except msgspec.MsgspecError:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
-from nova import concurrency, context, errors
+from nova import concurrency, context, decoding, errors
 from nova.conductor.engine import waiting
 from nova.conductor.engine.begin import begin_on_host, locked, row_of
 from nova.conductor.engine.deps import Deps
@@ -101,7 +101,7 @@ class InterfaceActions:
     def _attached(self, entry: states.Entry, end: float, waits_s: float) -> Interface:
         """The interface, once the guest has it; or why it never will."""
         found = waiting.succeeded(self.deps, entry, end, waits_s)
-        return self._made(entry, msgspec.convert(found.data["interface"], Interface))
+        return self._made(entry, decoding.convert(found.data["interface"], Interface))
 
     def _made(self, entry: states.Entry, made: Interface) -> Interface:
         """As the server's row has it now; what came after it may have changed it, or taken it away again."""

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from nova import context, errors
+from nova import context, decoding, errors
 from nova.conductor import steps
 from nova.conductor.actions import stopped_images, volume_images
 from nova.conductor.engine import quota
@@ -92,7 +92,7 @@ def begin_with_image(deps: Deps, action: str, uuid: str, arguments: Callable[[Se
     what it says is the answer. ``secrets``: of the operation, in memory alone."""
     entry = deps.cell.transact(lambda tx: begin_on_host(deps, tx, action, uuid, arguments))
     with deps.runner.holding(entry):
-        image = msgspec.convert(entry.arguments, ImageArguments).image
+        image = decoding.convert(entry.arguments, ImageArguments).image
         if image is not None:
             _make(deps, entry, image)
         deps.runner.start([entry], secrets={**(secrets or {}), "image_made": True})

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
-from nova import errors
+from nova import decoding, errors
 from nova.db.server_row import ServerRow
 from nova.db.states import Entry
 from nova.model.base import Value, utcnow
@@ -160,12 +160,12 @@ class Op:
 
     def asked(self, kind: type[A]) -> A:
         """What the operation was begun with, as far as ``kind`` has it."""
-        return msgspec.convert(self.entry.arguments, kind)
+        return decoding.convert(self.entry.arguments, kind)
 
     @property
     def progress(self) -> OperationProgress:
         """What its steps found out so far."""
-        return msgspec.convert(self.entry.data, OperationProgress)
+        return decoding.convert(self.entry.data, OperationProgress)
 
     def note(self, **found: object) -> None:
         """More fields of :class:`OperationProgress`; they are in the journal with its next line."""

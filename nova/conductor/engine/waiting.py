@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import time
 
-import msgspec
-
-from nova import concurrency, errors
+from nova import concurrency, decoding, errors
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.operation import FailedWith, OperationProgress
 from nova.db import operations
@@ -36,6 +34,6 @@ def succeeded(deps: Deps, entry: Entry, end: float, waits_s: float) -> operation
 
 
 def _fault(found: operations.OperationState) -> errors.NovaError:
-    fault = msgspec.convert(found.data, OperationProgress).fault or FailedWith(
+    fault = decoding.convert(found.data, OperationProgress).fault or FailedWith(
         code=errors.Bug.code, message=found.fault or errors.Bug.message)
     return errors.from_wire(fault.kind, fault.code, fault.message, {})

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from nova import context, tracing
+from nova import context, decoding, tracing
 from nova.conductor.engine.deps import Deps
 from nova.db import actions, servers
 from nova.db.server_row import ServerRow
@@ -43,7 +43,7 @@ def _story(row: AnyRow, server: ServerRow | None) -> PlacementStory | None:
     return PlacementStory(
         wishes=_requirements(row.arguments, server), host=data.get("host"), tried=tuple(data.get("tried") or ()),
         left=tuple(one[0] for one in data.get("hosts") or ()),
-        no_host=None if kept is None else msgspec.convert(kept, NoHost, strict=False))
+        no_host=None if kept is None else decoding.convert(kept, NoHost, strict=False))
 
 
 def _requirements(arguments: Mapping[str, AnyColumn], server: ServerRow | None) -> dict[str, str]:
@@ -51,7 +51,7 @@ def _requirements(arguments: Mapping[str, AnyColumn], server: ServerRow | None) 
     if server is None:
         return {}
     wanted = arguments.get("flavor")
-    flavor = server.flavor if wanted is None else msgspec.convert(wanted, Flavor)
+    flavor = server.flavor if wanted is None else decoding.convert(wanted, Flavor)
     properties = server.image.properties if server.image else {}
     found = {
         "flavor": f"{flavor.name}: {flavor.vcpus} vcpus, {flavor.memory_mb} MB memory, {flavor.root_gb} + "

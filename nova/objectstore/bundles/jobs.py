@@ -18,6 +18,7 @@ from typing import BinaryIO
 
 import msgspec
 
+from nova import decoding
 from nova.objectstore import files
 from nova.objectstore.bundles.manifest import BundleManifest
 
@@ -105,7 +106,7 @@ class JobFolder:
         try:
             fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
             path.stat()  # done meanwhile: then its file is gone
-            return HeldJob(msgspec.json.decode(stream.read(), type=BundleJob), path, stream)
+            return HeldJob(decoding.from_json(stream.read(), BundleJob), path, stream)
         except (BlockingIOError, FileNotFoundError):
             pass
         except msgspec.MsgspecError as error:

@@ -44,9 +44,10 @@ class RequirementsFilter(Filter):
         return None if rule.first(tree) is not None else rule.why_not(tree)
 
     def _rule_of(self, wanted: ResourceRequest) -> ParsedRequest:
-        if self._rule is None or self._rule[0] is not wanted:
-            self._rule = wanted, ParsedRequest(wanted)
-        return self._rule[1]
+        kept = self._rule  # one read: another thread may replace it meanwhile
+        if kept is None or kept[0] is not wanted:
+            kept = self._rule = wanted, ParsedRequest(wanted)
+        return kept[1]
 
 
 def _is_flat(groups: Sequence[RequestGroup]) -> bool:

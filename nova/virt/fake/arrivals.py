@@ -11,8 +11,7 @@ import os
 import shutil
 from pathlib import Path
 
-import msgspec
-
+from nova import decoding
 from nova.model.states import PowerState
 from nova.virt.fake.hypervisor import FakeHypervisor, file_name
 from nova.virt.fake.store import FakeGuest
@@ -40,7 +39,7 @@ class Arrivals:
         folder = self.folder(server_uuid)
         with self._hypervisor.store.lock:
             try:
-                arrived = msgspec.json.decode((folder / ARRIVED).read_bytes(), type=FakeGuest)
+                arrived = decoding.from_json((folder / ARRIVED).read_bytes(), FakeGuest)
             except FileNotFoundError:
                 return
             arrived.arriving, arrived.taps, arrived.macs = False, waiting.taps, waiting.macs

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import re
 import tempfile
+import threading
 from collections import deque
 from collections.abc import Callable
 from pathlib import Path
@@ -33,6 +34,7 @@ class FakeHypervisor:
         keep = state_path / "fake" if state_path is not None and options.keep_state else None
         self.room = keep  # where its files are; None: there are none yet
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
+        self._making_room = threading.Lock()
         self.store = Store(keep / "guests" if keep else None)
         self.source_copies = Store(keep / "aside" if keep else None)
         self.listener: PowerListener | None = None
@@ -40,9 +42,10 @@ class FakeHypervisor:
 
     def folder(self, name: str) -> Path:
         """A directory for files of this host's; without kept state one that goes with the process."""
-        if self.room is None:
-            self._temporary = tempfile.TemporaryDirectory(prefix="nova-fake-")
-            self.room = Path(self._temporary.name)
+        with self._making_room:
+            if self.room is None:
+                self._temporary = tempfile.TemporaryDirectory(prefix="nova-fake-")
+                self.room = Path(self._temporary.name)
         made = self.room / name
         made.mkdir(parents=True, exist_ok=True)
         return made

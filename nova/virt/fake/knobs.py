@@ -28,7 +28,7 @@ from pathlib import Path
 
 import msgspec
 
-from nova import concurrency, errors
+from nova import concurrency, decoding, errors
 from nova.model.base import Value
 
 LOG = logging.getLogger(__name__)
@@ -192,7 +192,7 @@ class Knobs:
             self._forget_absent()
             return ()
         with contextlib.suppress(msgspec.MsgspecError):
-            self._last = msgspec.json.decode(content, type=_File).rules
+            self._last = decoding.from_json(content, _File).rules
             self._forget_absent()
             return self._last
         LOG.error("%s is not valid (see nova/virt/fake/knobs.py); the rules before it stay in force", self._file)

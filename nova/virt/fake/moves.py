@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from nova import errors
+from nova import decoding, errors
 from nova.model.orders import DiskOnSource, GuestOnSource, MoveOrder
 from nova.model.states import PowerState
 from nova.virt.fake.hypervisor import Part, disk_name, knobbed
@@ -42,7 +42,7 @@ class FakeColdMoves(Part):
             found = self._hypervisor.source_copies.find(order.server_uuid)
         else:
             text = order.source.facts.get(GUEST)
-            found = msgspec.json.decode(text, type=FakeGuest) if text else None
+            found = decoding.from_json(text, FakeGuest) if text else None
         if found is None:
             raise errors.guest.NoDisks(uuid=order.server_uuid, names="all")
         sizes = {disk_name(disk): disk.size_gb for disk in order.build.disks} or dict(found.sizes)
@@ -81,7 +81,7 @@ class FakeColdMoves(Part):
 
 def copy_of(guest: FakeGuest) -> FakeGuest:
     """A record with the same content that shares nothing with ``guest``."""
-    return msgspec.json.decode(msgspec.json.encode(guest), type=FakeGuest)
+    return decoding.from_json(msgspec.json.encode(guest), FakeGuest)
 
 
 def offer(host: str, guest: FakeGuest) -> GuestOnSource:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import msgspec
 
+from nova import decoding
 from nova.model.orders import BuildOrder
 from nova.model.states import PowerState
 from nova.model.topology import Packing
@@ -93,7 +94,7 @@ class Store:
         self._directory.mkdir(parents=True, exist_ok=True)
         for path in self._directory.glob("*.json"):
             try:
-                guest = msgspec.json.decode(path.read_bytes(), type=FakeGuest)
+                guest = decoding.from_json(path.read_bytes(), FakeGuest)
             except msgspec.MsgspecError:
                 LOG.error("%s is damaged and left out: remove it", path)
                 continue

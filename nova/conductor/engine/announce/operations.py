@@ -9,9 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-import msgspec
-
-from nova import errors
+from nova import decoding, errors
 from nova.conductor.engine.announce.best_effort import facts, period, quietly, read, tell
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.operation import Op, Result
@@ -244,5 +242,5 @@ def _extra(op: Op) -> Mapping[str, object]:
     both = op.entry.arguments
     found = {name: both[name] for name in names if name in both}
     if "old_flavor" in both:  # a move, with or without another flavor
-        found["new_flavor"] = msgspec.convert(both["flavor"], Flavor) if "flavor" in both else op.server.flavor
+        found["new_flavor"] = decoding.convert(both["flavor"], Flavor) if "flavor" in both else op.server.flavor
     return found

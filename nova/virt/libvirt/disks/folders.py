@@ -22,7 +22,7 @@ from typing import TypeVar
 
 import msgspec
 
-from nova import concurrency
+from nova import concurrency, decoding
 from nova.model.orders import BuildOrder, kept_part
 from nova.model.topology import Packing
 from nova.virt.libvirt.disks.records import DiskRecord, PlugRecord, RescueRecord, VolumeRecord
@@ -226,7 +226,7 @@ class Folder:
 
     def _read(self, name: str, kind: type[T]) -> T | None:
         try:
-            return msgspec.json.decode(self.file(name).read_bytes(), type=kind)
+            return decoding.from_json(self.file(name).read_bytes(), kind)
         except (FileNotFoundError, NotADirectoryError, msgspec.DecodeError):
             return None
 

@@ -8,13 +8,12 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
-from nova import errors
+from nova import decoding, errors
 from nova.migrationproxy import Channel, libvirt_uri, socket_uri
-from nova.model.base import Library
 from nova.model.orders import BuildOrder, GuestArrival, GuestOnSource, LiveOrder, MoveOrder
 from nova.model.states import PowerState
 from nova.privileged import disk_exports
@@ -57,6 +56,7 @@ from nova.virt.libvirt.xml.disks import remote_sources, volume_targets
 from nova.virt.libvirt.xml.specs import PlacementSpec, SerialLine
 
 LOG = logging.getLogger(__name__)
+T = TypeVar("T")
 
 MIB = 1 << 20
 NO_POST_COPY = "Postcopy is not supported"  # QEMU's own words
@@ -235,7 +235,7 @@ class LibvirtLiveMoves:
 
     def _connect(self, build: BuildOrder, source: GuestOnSource) -> None:
         """The guest's volumes, whose disks must have the names here that they have there."""
-        targets = msgspec.json.decode(source.facts.get("targets", "{}"), type=dict[str, str])
+        targets = decoding.from_json(source.facts.get("targets", "{}"), dict[str, str])
         if build.volumes:
             self.connections.connect(build.server_uuid, build.volumes, targets)
 
@@ -335,12 +335,12 @@ def _encoded(value: object) -> str:
 def _places(there: GuestArrival) -> ArrivalPaths:
     facts, pairs = there.facts, dict[str, tuple[str, str]]
 
-    def source_files(name: str, kind: object) -> Library:
-        return msgspec.json.decode(facts[name], type=kind) if name in facts else None
+    def source_files(name: str, kind: type[T]) -> T | None:
+        return decoding.from_json(facts[name], kind) if name in facts else None
     try:
         return ArrivalPaths(folder=facts["folder"], vnc_listen=facts.get("vnc_listen") or None,
-                            bases=msgspec.json.decode(facts["bases"], type=pairs),
-                            vifs=msgspec.json.decode(facts["vifs"], type=pairs),
+                            bases=decoding.from_json(facts["bases"], pairs),
+                            vifs=decoding.from_json(facts["vifs"], pairs),
                             placement=source_files("placement", PlacementSpec),
                             wires=source_files("wires", dict[str, InterfaceWire]) or {},
                             screens=source_files("screens", GuestScreens),

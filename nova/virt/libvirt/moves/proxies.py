@@ -20,7 +20,7 @@ from urllib.parse import parse_qs, urlsplit
 import msgspec
 
 import nova
-from nova import errors
+from nova import decoding, errors
 from nova.migrationproxy import (
     LIBVIRT_URI,
     NOTES_FILE,
@@ -108,7 +108,7 @@ class MigrationProxies:
         try:
             with conversation(argv, ANSWER_S) as talk:
                 talk.say(msgspec.json.encode(plan) + b"\n")
-                ready = msgspec.json.decode(talk.hear() or b"null", type=Ready)
+                ready = decoding.from_json(talk.hear() or b"null", Ready)
         except (OSError, msgspec.DecodeError, errors.host.CommandFailed) as error:
             raise errors.move.Proxy(reason=f"its process did not start ({error})") from error
         if ready.error:
@@ -139,6 +139,6 @@ def _keep(path: Path, value: msgspec.Struct) -> None:
 
 def _read(path: Path, kind: type[Kept]) -> Kept | None:
     try:
-        return msgspec.json.decode(path.read_bytes(), type=kind)
+        return decoding.from_json(path.read_bytes(), kind)
     except (OSError, msgspec.DecodeError):
         return None

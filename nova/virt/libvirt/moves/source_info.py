@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from nova import errors
+from nova import decoding, errors
 from nova.model.orders import DiskOnSource, GuestOnSource
 from nova.privileged import disk_exports
 from nova.virt.libvirt.disks import header
@@ -113,7 +113,7 @@ class SourceInfo:
 
     def __init__(self, source: GuestOnSource) -> None:
         try:
-            self.records = msgspec.json.decode(source.facts["records"], type=tuple[DiskRecord, ...])
+            self.records = decoding.from_json(source.facts["records"], tuple[DiskRecord, ...])
         except (KeyError, msgspec.DecodeError) as error:
             raise errors.move.BadOffer(reason=f"its disks are not told ({error})") from error
         self._facts = source.facts

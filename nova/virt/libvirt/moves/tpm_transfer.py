@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 
 import msgspec
 
-from nova import errors
+from nova import decoding, errors
 from nova.virt.libvirt.disks.backends.files import whole
 from nova.virt.libvirt.disks.folders import Folder
 from nova.virt.libvirt.disks.tpm import MARK, Tpms
@@ -62,7 +62,7 @@ def _lay_out(packed: Path, state: Path) -> None:
     if packed.stat().st_size > LONGEST_STATE:
         raise errors.move.Tpm(reason="it is too long")
     try:
-        found = msgspec.msgpack.decode(packed.read_bytes(), type=dict[str, bytes])
+        found = decoding.from_msgpack(packed.read_bytes(), dict[str, bytes])
     except msgspec.DecodeError as error:
         raise errors.move.Tpm(reason=str(error)) from error
     part = state.with_name(f"{state.name}.part")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 
-from nova import errors
+from nova import decoding, errors
 from nova.model.image_tickets import TicketFacts
 
 LONGEST = 4096  # characters of a ticket; no more are looked at
@@ -34,6 +34,6 @@ class TicketSeal:
         if len(sealed) > LONGEST:
             raise errors.image.TicketInvalid()
         try:
-            return msgspec.msgpack.decode(self._fernet.decrypt(sealed.encode()), type=TicketFacts)
+            return decoding.from_msgpack(self._fernet.decrypt(sealed.encode()), TicketFacts)
         except (InvalidToken, msgspec.MsgspecError, UnicodeError):
             raise errors.image.TicketInvalid() from None
