@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import secrets
 import shutil
@@ -12,6 +11,7 @@ from pathlib import Path
 
 from nova import errors
 from nova.model.secret_wrap import new_key
+from nova.scratch import ScratchDirectory, lock
 
 PREFIX = "nova-all-home-"
 ROOM = 2 ** 30  # bytes that are free, or the folder is made on a disk
@@ -24,15 +24,31 @@ class Home:
 
     def __init__(self, named: Path | None) -> None:
         self.lasting = named is not None
+        if named is None:
+            self._take_scratch()
+        else:
+            self._take(named)
+
+    def _take_scratch(self) -> None:
+        """Those that a killed nova-all left are removed before."""
+        parent = _parent()
         try:
-            self.path = _made(named) if named else _temporary()
-            self._lock = _taken(self.path)
+            scratch = ScratchDirectory(PREFIX, parent)
+        except OSError as error:
+            raise errors.service.CanNotStart(reason=f"no directory could be created in {parent}: {error.strerror}. "
+                                             "Make it writable, or name a directory with --state or TMPDIR") from None
+        self.path, self._lock = scratch.path, scratch.lock
+
+    def _take(self, named: Path) -> None:
+        try:
+            self.path = _made(named)
+            self._lock = lock(self.path)
         except BlockingIOError:
             raise errors.service.CanNotStart(reason=f"another nova-all uses {named}: end it, or name another folder "
                                              "with --state") from None
         except OSError as error:
-            raise errors.service.CanNotStart(reason=f"--state {named or tempfile.gettempdir()} can not be used: "
-                                             f"{error.strerror}") from None
+            raise errors.service.CanNotStart(reason=f"--state {named} cannot be used: {error.strerror}. Name a "
+                                             "directory that you can write to") from None
 
     def secret(self, name: str, made: str | None = None) -> str:
         """A secret of this cloud, the same as long as the folder lives; ``made``: what it is from now on."""
@@ -80,27 +96,11 @@ def _made(path: Path) -> Path:
     return path.resolve()
 
 
-def _temporary() -> Path:
-    """A new folder, in memory where that is possible; those that a killed nova-all left are removed before."""
-    above = IN_MEMORY if _is_large(IN_MEMORY) else Path(tempfile.gettempdir())
-    for left in above.glob(f"{PREFIX}*"):
-        with contextlib.suppress(OSError):  # it is used, or another user's
-            os.close(_taken(left))
-            shutil.rmtree(left, ignore_errors=True)
-    return Path(tempfile.mkdtemp(prefix=PREFIX, dir=above))
+def _parent() -> Path:
+    """The place of folders that go with their process: memory where there is room, else the disk."""
+    return IN_MEMORY if _is_large(IN_MEMORY) else Path(tempfile.gettempdir())
 
 
 def _is_large(folder: Path) -> bool:
     """Whether there is room for databases and images: containers have 64 MB there."""
     return os.access(folder, os.W_OK | os.X_OK) and shutil.disk_usage(folder).free >= ROOM
-
-
-def _taken(path: Path) -> int:
-    """The descriptor that keeps others out as long as this process lives. BlockingIOError, OSError."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        os.close(descriptor)
-        raise
-    return descriptor

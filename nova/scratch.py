@@ -1,0 +1,67 @@
+"""Scratch directories: each belongs to one process, and the next start removes those of processes that were killed.
+
+A lock on the directory says that its process lives, in whatever namespace the process's pid is a number. A directory
+gets its final name only once it is locked, so that processes that start at the same time do not remove each other's.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shutil
+import tempfile
+import time
+from pathlib import Path
+
+COMING = "."  # before the name of a directory that is not locked yet
+COMING_S = 60  # seconds after which nobody is about to lock it any more
+
+
+class ScratchDirectory:
+    """``path``: the directory, mode 0700, of this process until :meth:`remove`."""
+
+    def __init__(self, prefix: str, parent: Path) -> None:
+        """Create it as ``parent``/``prefix``... after removing what killed processes left there. OSError."""
+        remove_abandoned(prefix, parent)
+        coming = Path(tempfile.mkdtemp(prefix=f"{COMING}{prefix}", dir=parent))
+        self.lock = lock(coming)
+        self.path = coming.with_name(coming.name.removeprefix(COMING))
+        coming.rename(self.path)
+
+    def remove(self) -> None:
+        """Remove the directory, then let go of the lock."""
+        shutil.rmtree(self.path, ignore_errors=True)
+        with contextlib.suppress(OSError):
+            os.close(self.lock)
+
+
+def lock(directory: Path) -> int:
+    """Lock the directory for as long as the returned descriptor is open. BlockingIOError: another process has it;
+    OSError."""
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def remove_abandoned(prefix: str, parent: Path) -> None:
+    """Remove this user's directories of that prefix whose processes have ended."""
+    for left in [*parent.glob(f"{prefix}*"), *filter(_is_old, parent.glob(f"{COMING}{prefix}*"))]:
+        with contextlib.suppress(OSError):  # it is in use, a link, another user's, or gone
+            descriptor = lock(left)
+            try:
+                if os.fstat(descriptor).st_uid == os.getuid():
+                    shutil.rmtree(left, ignore_errors=True)
+            finally:
+                os.close(descriptor)
+
+
+def _is_old(directory: Path) -> bool:
+    try:
+        return directory.lstat().st_mtime < time.time() - COMING_S
+    except OSError:
+        return False
