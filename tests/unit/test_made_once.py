@@ -8,6 +8,8 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
+import sqlalchemy as sa
+
 from nova.conf import fake as fake_options
 from nova.db import engine
 from nova.rpc import in_process
@@ -44,7 +46,7 @@ def _slowly(make: Callable[..., T]) -> Callable[..., T]:
 
 
 def test_engine_when_threads_use_a_database_first_at_once_then_there_is_one_pool(monkeypatch, tmp_path):
-    monkeypatch.setattr(engine, "_make", _slowly(engine._make))
+    monkeypatch.setattr("sqlalchemy.create_engine", _slowly(sa.create_engine))
     database = engine.Database(f"sqlite:///{tmp_path}/made-once.db")
     assert len(set(map(id, _at_once(lambda _number: database.engine)))) == 1
     database.dispose()
