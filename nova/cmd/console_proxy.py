@@ -1,7 +1,7 @@
 """What the four console proxies are made of: configuration, certificate, pages, and one process that carries consoles.
 
-Exit codes: those of every daemon, and 255 (as ever for these programs) when there is no certificate for ``ssl_only``
-or no directory of pages.
+Exit codes: those of every daemon, and 255 (as ever for these programs) when there is no certificate for ``ssl_only``,
+or when an option names a directory of pages that does not exist.
 """
 
 from __future__ import annotations
@@ -57,11 +57,9 @@ def main(binary: str) -> int:
     common.begin(options, binary)
     if options.daemon:
         LOG.warning("--daemon is accepted, and %s stays in the foreground: leave that to systemd", binary)
-    from nova.console.terminal import NoTerminal
-
     try:
         parts = ProxyParts(options, kind)
-    except (BadSetting, NoTerminal) as error:
+    except BadSetting as error:
         sys.stderr.write(f"{binary}: {error}\n")
         return REFUSED
     try:
@@ -80,32 +78,22 @@ def spelt(arguments: Sequence[str]) -> list[str]:
 
 
 class ProxyParts:
-    """What a proxy serves, read and checked before it listens. BadSetting, NoTerminal."""
+    """What a proxy serves, read and checked before it listens. BadSetting."""
 
     def __init__(self, options: Options, kind: kinds.ConsoleKind) -> None:
-        from nova.console import kinds, paper
+        from nova.console import installed, kinds
 
         self.kind, self.raw = kind, kind is kinds.XVPVNC  # raw: for a viewer that is no browser, and has no pages
         self.tls = tls(options, must=options.ssl_only and not self.raw)
         self.tls_only = options.ssl_only and not self.raw
-        self.files = None if self.raw else web(options.web, kind)
-        self.assets = {} if self.raw else paper.assets(kind, options.console.xterm_path)
+        if kind.web and options.web and not os.path.isdir(options.web):  # a typing error, not a missing package
+            raise BadSetting(f"there is no directory {options.web} (--web or [DEFAULT]web): correct it, or leave it "
+                             f"out for {kind.web}")
+        self.pages = installed.ProxyPages() if self.raw else installed.pages(kind, options.web,
+                                                                             options.console.xterm_path)
+        if self.pages.lacks:
+            LOG.warning("%s starts without all of its pages: %s", kind.binary, self.pages.lacks)
         record(options.record)
-
-
-def web(given: str | None, kind: kinds.ConsoleKind) -> Library:
-    """The directory of pages; None for a proxy that has its own. BadSetting."""
-    from nova.console.static import StaticFiles
-
-    if not kind.web:
-        return None
-    folder = given or kind.web
-    if not os.path.isdir(folder):
-        raise BadSetting(f"there is no directory {folder}, where its pages should be: install Debian's "
-                         f"{os.path.basename(kind.web)}, or name another with --web or [DEFAULT]web")
-    if not any(os.path.exists(os.path.join(folder, page)) for page in kind.entries):
-        LOG.warning("%s ([DEFAULT]web) has none of the usual pages: %s", folder, ", ".join(kind.entries))
-    return StaticFiles(folder)
 
 
 def record(prefix: str | None) -> None:
@@ -206,7 +194,7 @@ class Proxy:
         """The WSGI application: pages and WebSockets for browsers, or xvpvnc's for its viewer."""
         from nova.console import app, xvp
 
-        return xvp.Application(self.gate) if self.parts.raw else app.App(self.gate, self.parts.files, self.parts.assets)
+        return xvp.Application(self.gate) if self.parts.raw else app.App(self.gate, self.parts.pages)
 
     def start(self) -> None:
         from nova import http_server

@@ -11,9 +11,9 @@ from wsgiref.types import StartResponse, WSGIEnvironment
 
 from nova.console import paper, websocket
 from nova.console.gate import NO_TOKEN, ConsoleGate, ConsoleRefused, token_of
+from nova.console.installed import ProxyPages
 from nova.console.masking import masked
 from nova.console.paper import OWN
-from nova.console.static import StaticFiles
 from nova.http_server import TakeOver
 
 LOG = logging.getLogger(__name__)
@@ -45,13 +45,10 @@ def wants_plain(environ: WSGIEnvironment) -> bool:
 
 
 class App:
-    """The WSGI application of one proxy. ``files``: its web directory; None: it has a page of ours.
+    """The WSGI application of one proxy."""
 
-    ``assets``: what is under ``/.nova/``, by name.
-    """
-
-    def __init__(self, gate: ConsoleGate, files: StaticFiles | None, assets: dict[str, paper.Asset]) -> None:
-        self.gate, self.files, self.assets, self.kind = gate, files, assets, gate.kind
+    def __init__(self, gate: ConsoleGate, pages: ProxyPages) -> None:
+        self.gate, self.pages, self.kind = gate, pages, gate.kind
         self.words = paper.Words(gate.kind)
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes] | TakeOver:
@@ -98,7 +95,7 @@ class App:
 
     def _is_entry(self, environ: WSGIEnvironment, path: str) -> bool:
         """Pages at which users arrive: the known ones, and an operator's own when a token comes with it."""
-        if self.files is None:
+        if not self.kind.web:
             return path in ("", "serial.html")
         return path in self.kind.entries or (path.endswith(".html") and "token" in environ.get("QUERY_STRING", ""))
 
@@ -113,16 +110,19 @@ class App:
             return self._say(environ, refused.status, refused.words)
         if wants_plain(environ):
             return _text(200, "This console can be opened.")
-        if self.files is None:
-            return PageAnswer(200, HTML, [paper.serial()], (SECRET, OURS))
-        found = self.files.find(path)
+        if self.pages.page is not None:
+            return PageAnswer(200, HTML, [self.pages.page], (SECRET, OURS))
+        if self.pages.files is None:
+            return self._say(environ, 503, f"The page of this console is not installed on its proxy: "
+                                           f"{self.pages.lacks}.")
+        found = self.pages.files.find(path)
         if found is None:
             return self._say(environ, 404, "The pages of this proxy are not installed whole.")
         page = b"".join(found.parts())[:MAX_PAGE]
         return PageAnswer(200, HTML, [paper.with_session(page, path.count("/"))], (SECRET,))
 
     def _own(self, environ: WSGIEnvironment, name: str) -> PageAnswer:
-        asset = self.assets.get(name)
+        asset = self.pages.own.get(name)
         if asset is None:
             return self._say(environ, 404, "There is no such file.")
         headers = (("ETag", asset.etag), CHECKED)
@@ -131,7 +131,7 @@ class App:
         return PageAnswer(200, asset.type, [asset.content], headers)
 
     def _file(self, environ: WSGIEnvironment, path: str) -> PageAnswer:
-        found = self.files.find(path) if self.files is not None else None
+        found = self.pages.files.find(path) if self.pages.files is not None else None
         if found is None:
             return self._say(environ, 404, "There is no such file.")
         headers = (("ETag", found.etag), ("Last-Modified", found.modified), CHECKED)

@@ -7,10 +7,9 @@ import html
 import importlib.resources
 import re
 import string
-from collections.abc import Callable
 from typing import NamedTuple
 
-from nova.console import static, terminal
+from nova.console import static
 from nova.console.kinds import ConsoleKind
 
 #: Where our own scripts and styles are, beside a proxy's pages. No package's files begin with a dot.
@@ -37,7 +36,8 @@ class Asset(NamedTuple):
     etag: str
 
 
-def _package(name: str) -> bytes:
+def package(name: str) -> bytes:
+    """The content of a file of ours, as it was installed with us."""
     return importlib.resources.files("nova.console").joinpath("pages", name).read_bytes()
 
 
@@ -47,20 +47,9 @@ def asset(name: str, content: bytes) -> Asset:
     return Asset(type_, content, f'"{hashlib.sha256(content).hexdigest()[:24]}"')
 
 
-def assets(kind: ConsoleKind, xterm_path: str) -> dict[str, Asset]:
-    """What is served under :data:`OWN`, by name. NoTerminal: a page with a terminal, and no xterm.js for it."""
-    if kind.web:
-        return {name: asset(name, _package(name)) for name in ("why.js", "session.js")}
-    makers: dict[str, Callable[[], bytes]] = {
-        "why.js": lambda: _package("why.js"),
-        "serial.js": lambda: _package("serial.js"), "serial.css": lambda: _package("serial.css"),
-        "xterm.js": lambda: terminal.script(xterm_path), "xterm.css": lambda: terminal.style(xterm_path)}
-    return {name: asset(name, make()) for name, make in makers.items()}
-
-
-def serial() -> bytes:
-    """The page with a terminal."""
-    return _package("serial.html")
+def assets(*names: str) -> dict[str, Asset]:
+    """Files of ours that are served under :data:`OWN`, by name."""
+    return {name: asset(name, package(name)) for name in names}
 
 
 def with_session(page: bytes, depth: int) -> bytes:
@@ -79,7 +68,7 @@ class Words:
 
     def __init__(self, kind: ConsoleKind) -> None:
         self.kind = kind
-        self.template = string.Template(_package("error.html").decode())
+        self.template = string.Template(package("error.html").decode())
 
     def page(self, status: int, words: str) -> bytes:
         """``words``: plain text, which may be anybody's."""

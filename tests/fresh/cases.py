@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
-from tests.fresh import debs, layers, stories, trees, upgrades
+from tests.fresh import debs, layers, nova_all, stories, trees, upgrades
 from tests.fresh.machine import Plan
 
 #: For the table at the end of a run: name of a case, its seconds, how it ended.
@@ -14,12 +15,24 @@ ROWS: list[tuple[str, float, str]] = []
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """``quick``: one of those that CI draws from, and tries on a borrowed tree: without systemd and power cuts."""
+    """``quick``: one of those that CI draws from, and tries on a borrowed tree: without systemd and power cuts.
+
+    ``always``: CI has it in each run. ``bare``: its tree is made from nothing in CI, too.
+    """
 
     story: stories.Story
     plan: Plan = Plan()
     tree: Callable[[], layers.Made] = trees.installed
     quick: bool = False
+    always: bool = False
+    bare: bool = False
+
+
+def one_process(story: stories.Story, tree: Callable[[], layers.Made] = trees.bare, always: bool = False,
+                **plan: Any) -> Case:
+    """A case of bin/nova-all, as an ordinary user."""
+    return Case(story=story, tree=tree, plan=replace(trees.ORDINARY, **plan), quick=tree is trees.with_nova_all,
+                always=always, bare=True)
 
 
 LOST = "127.0.0.1 localhost\n"  # a machine's own name is not in it
@@ -59,5 +72,22 @@ CASES = {
     "nothing": Case(story=stories.small, tree=trees.nothing),
     "upgrade": Case(story=upgrades.upgraded, plan=Plan(systemd=True), tree=trees.beside_the_release_before),
     "debs": Case(story=debs.packages, tree=trees.nothing, plan=Plan(systemd=True, pip_cache=True)),
+    "nova-all": one_process(nova_all.first_start, always=True),
+    "nova-all-without-network": one_process(nova_all.without_network),
+    "nova-all-two-users": one_process(nova_all.two_users),
+    "nova-all-at-once": one_process(nova_all.two_at_once),
+    "nova-all-interrupted": one_process(nova_all.interrupted),
+    "nova-all-home": one_process(nova_all.unwritable_home),
+    "nova-all-no-venv": one_process(nova_all.without_venv),
+    "nova-all-umask": one_process(nova_all.comes_up, umask="077", env=PLAIN_C),
+    "nova-all-pip": one_process(nova_all.from_pip),
+    "nova-all-wheel": one_process(nova_all.from_wheel),
+    "nova-all-npm": one_process(nova_all.with_npm),
+    "nova-all-port": one_process(nova_all.port_in_use, trees.with_nova_all),
+    "nova-all-no-ipv6": one_process(nova_all.comes_up, trees.with_nova_all, ipv6=False, hosts=LOST),
+    "nova-all-locale": one_process(nova_all.comes_up, trees.with_nova_all, env=PLAIN_C),
+    "nova-all-small-memory": one_process(nova_all.small_memory, trees.with_nova_all),
+    "nova-all-no-memory": one_process(nova_all.no_memory, trees.with_nova_all),
+    "nova-all-state": one_process(nova_all.killed, trees.with_nova_all),
     "unit": Case(story=stories.unit_tests, tree=trees.nothing),
 }

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import functools
 import hashlib
 import os
 import re
@@ -17,6 +18,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 from stacklib import packages, venvs
 from stacklib.layout import CHECKOUT
@@ -24,12 +26,13 @@ from tests.functional import releases
 
 TOP = Path("/var/tmp/nova-fresh")
 UNUSED_S = 2 * 3600  # longer than a case takes
-SUITE, MIRROR = "bookworm", "http://deb.debian.org/debian"
-#: What a small installation of Debian has and debootstrap's smallest has not; bin/stack itself is Python.
-INCLUDED = ("systemd-sysv", "dbus", "python3", "ca-certificates")
+MIRROR = "http://deb.debian.org/debian"
 PARTS = ("broker", "databases", "nextdoor", "clients", "hypervisor", "nova")
 BEFORE = "root/nova-before"  # and the release before
 HOME = "root/nova"  # where the checkout lies in a machine: in a directory that root alone may enter
+FOR_ALL = "srv/nova"  # where it lies for ordinary users, who may read it and no more
+USERS = ("alice", "bob")  # ordinary ones
+CERTIFICATES = Path("etc/ssl/certs/ca-certificates.crt")  # by which this machine trusts an index of packages
 #: Of this machine: how packages are come by.
 COPIED = ("etc/apt/sources.list", "etc/apt/sources.list.d", "etc/apt/apt.conf.d", "etc/apt/preferences.d",
           "etc/apt/keyrings", "etc/apt/trusted.gpg.d", "etc/pip.conf", "root/.config/pip", "root/.config/uv", "etc/uv",
@@ -38,6 +41,20 @@ CLEANERS = "docker-"  # apt.conf.d of images of containers: they throw away each
 PASSED = re.compile(r"(?i)(uv|pip)_.*|.*_proxy|(ssl|curl|requests)_.*(cert|ca).*")
 #: layers, from the top down
 Made = tuple[Path, ...]
+
+
+class Debian(NamedTuple):
+    """A Debian made by debootstrap: its smallest, and ``included``."""
+
+    name: str
+    suite: str
+    included: tuple[str, ...]
+
+
+#: With what a small installation has, besides: bin/stack itself is Python.
+SMALL = Debian("debian", "bookworm", ("systemd-sysv", "dbus", "python3", "ca-certificates"))
+#: With what the README asks an ordinary user for, and nothing else.
+BARE = Debian("bare", "bookworm", ("python3", "python3-venv"))
 
 
 def environment() -> dict[str, str]:
@@ -54,13 +71,13 @@ def local_indexes() -> list[Path]:
     return sorted(path for path in found if path.is_dir())
 
 
-def base() -> Made:
-    key = _digest(SUITE, *INCLUDED, *(path.read_bytes().hex() for path in _copied_files()))
-    return (_once("debian", key, _bootstrap),)
+def base(debian: Debian = SMALL) -> Made:
+    key = _digest(debian.suite, *debian.included, *USERS, *(path.read_bytes().hex() for path in _copied_files()))
+    return (_once(debian.name, key, functools.partial(_bootstrap, debian)),)
 
 
-def checkout() -> Made:
-    """What git knows of in the checkout, as it is now."""
+def checkout(home: str = HOME) -> Made:
+    """What git knows of in the checkout, as it is now, at ``home``: in root's own directory, or for all to read."""
     listed = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=CHECKOUT,
                             capture_output=True, check=True).stdout
     names = [name for name in listed.decode().split("\0") if name and (CHECKOUT / name).is_file()]
@@ -68,11 +85,14 @@ def checkout() -> Made:
 
     def copy(target: Path) -> None:
         for name in names:
-            (target / HOME / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(CHECKOUT / name, target / HOME / name)
-        (target / "root").chmod(0o700)
+            (target / home / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(CHECKOUT / name, target / home / name)
+        if home == HOME:
+            (target / "root").chmod(0o700)
+        else:
+            subprocess.run(["chmod", "-R", "go=u-w", str(target / home)], check=True)
 
-    return (_once("checkout", key, copy),)
+    return (_once("checkout" if home == HOME else "checkout-for-all", key, copy),)
 
 
 def release_before() -> Made:
@@ -99,22 +119,28 @@ def environments_key() -> str:
     return venvs.dependencies(CHECKOUT) + venvs.digest(CHECKOUT, ("bin/stacklib/pins",))
 
 
+def nova_all_key() -> str:
+    return venvs.digest(CHECKOUT, ("setup.cfg", "bin/nova-all"))
+
+
 def sources_key() -> str:
     return venvs.digest(CHECKOUT, venvs.SOURCES)
 
 
-def shared(name: str) -> Path:
-    """A directory that machines share, so that each file is fetched once."""
+def shared(name: str, mode: int = 0o755) -> Path:
+    """A directory that machines share, so that each file is fetched once. ``mode``: for machines' ordinary users; this
+    machine's cannot enter the directory above."""
     path = TOP / name
     path.mkdir(parents=True, exist_ok=True)
+    path.chmod(mode)
     return path
 
 
-def _bootstrap(target: Path) -> None:
+def _bootstrap(debian: Debian, target: Path) -> None:
     log = target.with_suffix(".log")
     with log.open("wb") as output:
-        code = subprocess.run(["debootstrap", "--variant=minbase", f"--include={','.join(INCLUDED)}",
-                               f"--cache-dir={shared('debs')}", SUITE, str(target), MIRROR],
+        code = subprocess.run(["debootstrap", "--variant=minbase", f"--include={','.join(debian.included)}",
+                               f"--cache-dir={shared('debs')}", debian.suite, str(target), MIRROR],
                               stdout=output, stderr=output, check=False).returncode
     if code:
         raise RuntimeError(f"debootstrap failed with {code}; see {log}")
@@ -122,7 +148,13 @@ def _bootstrap(target: Path) -> None:
         copy = target / path.relative_to("/")
         copy.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(path, copy)
-    subprocess.run(["chroot", str(target), "update-ca-certificates"], capture_output=True, check=True)
+    if "ca-certificates" in debian.included:
+        subprocess.run(["chroot", str(target), "update-ca-certificates"], capture_output=True, check=True)
+    elif Path("/", CERTIFICATES).exists():
+        (target / CERTIFICATES).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(Path("/", CERTIFICATES), target / CERTIFICATES)
+    for user in USERS:
+        subprocess.run(["chroot", str(target), "useradd", "--create-home", "--shell", "/bin/bash", user], check=True)
     (target / "etc/hosts").write_text("127.0.0.1 localhost\n")
     # a machine's first boot is not what is tried here
     (target / "etc/machine-id").write_text(hashlib.md5(b"fresh").hexdigest() + "\n")  # noqa: S324

@@ -23,6 +23,7 @@ from tests.fresh import layers, played
 
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 INTERFACE = "eth0"
+PIP_CACHE = "/var/cache/pip"  # of all users
 BOOT_S = 30
 UNSHARE = ("unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
 WITH_US = ("setpriv", "--pdeathsig", "KILL")  # what is started ends with this process, however that ends
@@ -36,7 +37,8 @@ class Plan:
     ``name``: its host name. ``disk``, ``memory``: in MB, 0: as much as there is. ``hosts``: lines of /etc/hosts.
     ``resolver``: of /etc/resolv.conf; empty: one that answers. ``umask``: octal digits. ``kvm``: what QEMU plays when
     it is asked for KVM, see `played.py`; empty: there is no /dev/kvm. ``caches``: files that were fetched before need
-    not be fetched again; ``pip_cache``: nor need pip's.
+    not be fetched again; ``pip_cache``: nor need pip's. ``home``: where the checkout is. ``user``: who runs the
+    commands; empty: root.
     """
 
     name: str = "fresh"
@@ -51,6 +53,8 @@ class Plan:
     kvm: str = ""
     caches: bool = True
     pip_cache: bool = False
+    home: str = layers.HOME
+    user: str = ""
 
 
 @dataclass(frozen=True)
@@ -74,6 +78,7 @@ class Machine:
         self.upper = upper
         self.top = Path(tempfile.mkdtemp(prefix="run-", dir=layers.shared("runs")))
         self.leader = 0
+        self.commands: list[str] = []  # that were begun
         self._processes: list[subprocess.Popen[bytes]] = []  # of this machine, outside of it
         self._group = f"nova-fresh-{self.top.name}-units"
 
@@ -98,11 +103,11 @@ class Machine:
         self._start()
 
     # --- commands ----------------------------------------------------------------------------------------------------
-    def run(self, command: str, seconds: float = 60) -> Said:
-        """A shell's command in the checkout; ended when it takes too long."""
+    def run(self, command: str, seconds: float = 60, user: str | None = None) -> Said:
+        """A shell's command in the checkout; ended when it takes too long. ``user``: another than the plan's."""
         started = time.monotonic()
         with tempfile.TemporaryFile() as output:
-            process = self.begin(command, output)
+            process = self.begin(command, output, user)
             try:
                 status = process.wait(seconds)
             except subprocess.TimeoutExpired:
@@ -112,18 +117,22 @@ class Machine:
             text = output.read().decode(errors="replace")
         return Said(status, text, time.monotonic() - started)
 
-    def begin(self, command: str, output: int | IO[bytes] = subprocess.DEVNULL) -> subprocess.Popen[bytes]:
+    def begin(self, command: str, output: int | IO[bytes] = subprocess.DEVNULL,
+              user: str | None = None) -> subprocess.Popen[bytes]:
         """The same, not waited for. It has a process group of its own, as in a terminal."""
         plan = self.plan
-        env = {"PATH": PATH, "HOME": "/root", "TERM": "dumb", "LANG": "C.UTF-8", **layers.environment(),
-               **({"UV_CACHE_DIR": "/var/cache/uv"} if plan.caches else {}), **plan.env}
-        script = f"umask {plan.umask}; cd /{layers.HOME}; {command}"
-        return subprocess.Popen(["nsenter", "-t", str(self.leader), "-a", "sh", "-c", script], env=env,
-                                stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True,
-                                preexec_fn=self._join)
+        who = plan.user if user is None else user
+        self.commands.append(command)
+        env = {"PATH": PATH, "HOME": f"/home/{who}" if who else "/root", "TERM": "dumb", "LANG": "C.UTF-8",
+               **layers.environment(), **({"UV_CACHE_DIR": "/var/cache/uv"} if plan.caches else {}),
+               **({"PIP_CACHE_DIR": PIP_CACHE} if plan.pip_cache else {}), **plan.env}
+        script = f"umask {plan.umask}; cd /{plan.home}; {command}"
+        words = ["nsenter", "-t", str(self.leader), "-a", *(["runuser", "-u", who, "--"] if who else [])]
+        return subprocess.Popen([*words, "sh", "-c", script], env=env, stdin=subprocess.DEVNULL, stdout=output,
+                                stderr=output, start_new_session=True, preexec_fn=self._join)
 
-    def ok(self, command: str, seconds: float = 60) -> str:
-        said = self.run(command, seconds)
+    def ok(self, command: str, seconds: float = 60, user: str | None = None) -> str:
+        said = self.run(command, seconds, user)
         assert said.status == 0, f"{command}: {said.status}\n{said.last_words}"
         return said.text
 
@@ -215,8 +224,8 @@ class Machine:
         binds = [f"--bind-ro={path}" for path in layers.local_indexes()]
         if self.plan.caches:
             targets = {"debs": "/var/cache/apt/archives", "uv": "/var/cache/uv"}
-            targets |= {"pip": "/root/.cache/pip"} if self.plan.pip_cache else {}
             binds += [f"--bind={layers.shared(name)}:{target}" for name, target in targets.items()]
+        binds += [f"--bind={layers.shared('pip', 0o777)}:{PIP_CACHE}"] if self.plan.pip_cache else []
         binds += [f"--bind-ro={played.PROGRAM}:/usr/local/bin/qemu-played"] if self.plan.kvm else []
         return binds
 

@@ -1,4 +1,5 @@
-"""Machines unlike this one: `bin/stack up` and the unit tests on a Debian with nothing, little, or something odd."""
+"""Machines unlike this one: `bin/nova-all`, `bin/stack up` and the unit tests on a Debian with nothing or little in it,
+or with something odd."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ from tests.fresh.cases import CASES, ROWS
 
 BORROWED_MB = 4000  # a limit: what is not written takes no memory
 FEW = 2  # of those that CI draws from; a run with the next seed has the next ones
-CHOSEN = list(CASES) if sampling.LONG else sampling.drawn([name for name in CASES if CASES[name].quick], FEW)
+ALWAYS = [name for name in CASES if CASES[name].always]
+CHOSEN = list(CASES) if sampling.LONG else ALWAYS + sampling.drawn([name for name in CASES if CASES[name].quick], FEW)
 
 
 @pytest.mark.parametrize("name", CHOSEN)
@@ -22,8 +24,9 @@ def test_machine_when_unlike_ours_then_its_cloud_answers_or_a_line_says_what_to_
     if os.getuid() or machine.tools_missing():
         pytest.skip(f"needs root and {' '.join(machine.tools_missing())}")
     case = CASES[name]
-    made = case.tree() if sampling.LONG else trees.borrowed()
-    plan = case.plan if sampling.LONG else replace(case.plan, disk=BORROWED_MB)
+    whole = sampling.LONG or case.bare
+    made = case.tree() if whole else trees.borrowed()
+    plan = case.plan if whole else replace(case.plan, disk=BORROWED_MB)
     started, ended = time.monotonic(), "FAILED"
     try:
         with machine.Machine(made, plan) as fresh:

@@ -8,12 +8,30 @@ from tests.fresh import layers
 from tests.fresh.machine import Machine, Plan
 
 INSTALL_S = 1500
+NOVA_ALL = "bin/nova-all"
+ORDINARY = Plan(home=layers.FOR_ALL, user=layers.USERS[0], pip_cache=True)  # as an ordinary user
 PACKAGES = """python3 -c "
 import sys; sys.path.insert(0, 'bin'); sys.dont_write_bytecode = True
 from pathlib import Path
 from stacklib import packages
 print(packages.install({parts}, Path('/var/log/fresh-packages.log')))
 " """
+
+
+def bare() -> layers.Made:
+    """A Debian with what the README asks an ordinary user for, and a checkout that users may read."""
+    return (*layers.checkout(layers.FOR_ALL), *layers.base(layers.BARE))
+
+
+def with_nova_all() -> layers.Made:
+    """The same after the first start of nova-all by the first of its users."""
+    def write(target: Path) -> None:
+        with Machine(bare(), ORDINARY, upper=target) as machine:
+            machine.run(f"{NOVA_ALL} --port 0 --end-with-stdin < /dev/null", INSTALL_S)
+            machine.ok("ls ~/.cache/nova-all/*.whole")
+
+    written = layers.written("nova-all", layers.nova_all_key(), layers.base(layers.BARE), write)
+    return (*layers.checkout(layers.FOR_ALL), *written)
 
 
 def borrowed() -> layers.Made:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import socket
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from nova import errors, http_server
-from nova.console import app, gate, kinds, paper, sessions, static, target, terminal
+from nova.console import app, gate, installed, kinds, sessions, target
+from nova.console.installed import ProxyPages
 from tests.fakes.console_front import GOOD, FakeConsoleAuth, FakeEnd, echo, rfb
 from tests.functional.backends import wait_until
 
@@ -24,6 +25,27 @@ CHROMIUM = shutil.which("chromium")
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update",
              "--disable-sync"]
 PATIENCE_MS = 15_000
+#: What a guest sends -> the lines that the plain terminal then shows.
+SENT = {
+    "one\r\ntwo": ["one", "two"], "word\rW": ["Word"], "ab\b\bc": ["cb"], "a\tb": ["a       b"], "\x07bell": ["bell"],
+    "\x1b[31mred\x1b[0m \x1b[1;44mblue\x1b[m": ["red blue"], "\x1b]0;title\x07text": ["text"],
+    "\x1b[?25l\x1b[?2004hshown": ["shown"], "\x1b(Bascii": ["ascii"], "lost\x1b[2J\x1b[Hkept": ["kept"],
+    "first\x1b[3;2Hthird": ["first", "", " third"], "cut here\x1b[4D\x1b[K": ["cut"], "abc\x1b[2D\x1b[P": ["ac"],
+    "ac\x1b[D\x1b[@b": ["abc"], "1\r\n3\r\x1b[L2": ["1", "2", "3"], "1\r\n2\r\n3\x1b[2;1H\x1b[M": ["1", "3"],
+    "top\x1b7\x1b[5;5H\x1b8!": ["top!"], "\u2603 Gr\u00fc\u00dfe \U0001f600": ["\u2603 Gr\u00fc\u00dfe \U0001f600"],
+    "x" * 81: ["x" * 80, "x"], "\x1b[2;3r\x1b[3;1Ha\nb\rc": ["", "a", "cb"],
+}
+#: The text in two pieces at each place where it can be cut, and what is kept of many lines.
+SHOW = """([text, cut]) => {
+    const terminal = new Terminal({fontSize: 14, fontFamily: "monospace", scrollback: 5,
+                                   theme: {background: "#000", foreground: "#fff"}});
+    terminal.open(document.body);
+    terminal.write(text.slice(0, cut)); terminal.write(text.slice(cut));
+    const buffer = terminal.buffer.active, lines = [];
+    for (let row = 0; row < buffer.length; row++) { lines.push(buffer.getLine(row).translateToString(true)); }
+    terminal.root.remove();
+    while (lines.length && !lines[lines.length - 1]) { lines.pop(); }
+    return lines; }"""
 HERE = target.Reach(local_hosts=frozenset(["here"]))
 
 pytestmark = [pytest.mark.in_turn(2, 5),
@@ -49,19 +71,14 @@ def page(browser: Browser) -> Iterator[Page]:
 class Proxy:
     """A proxy with a guest behind it."""
 
-    def __init__(self, kind: kinds.ConsoleKind, talk: Any) -> None:
+    def __init__(self, kind: kinds.ConsoleKind, talk: Any, pages: ProxyPages) -> None:
         self.end = FakeEnd(talk)
         self.auth = FakeConsoleAuth(kind.types[0])
         self.auth.give(port=self.end.port)
         self.sessions = sessions.Sessions(sessions.SessionLimits(9, 9, 9, 9), kind.exclusive, lambda _state: None)
         door = gate.ConsoleGate(kind, self.auth, self.sessions, gate.GateSettings(reach=HERE))
-        try:
-            assets = paper.assets(kind, "/usr/share/javascript/xterm")
-        except terminal.NoTerminal as missing:
-            pytest.skip(str(missing))
-        files = static.StaticFiles(kind.web) if kind.web else None
         sock = http_server.bind("127.0.0.1", 0)
-        self.server = http_server.Server(sock, app.App(door, files, assets),
+        self.server = http_server.Server(sock, app.App(door, pages),
                                          http_server.ClientBounds(50, 30, 10))
         self.server.start()
         self.base = f"http://127.0.0.1:{self.server.sock.getsockname()[1]}"
@@ -75,27 +92,39 @@ class Proxy:
         self.end.close()
 
 
-def proxy_of(kind: kinds.ConsoleKind, talk: Any) -> Iterator[Proxy]:
-    if kind.web and not os.path.isdir(kind.web):
-        pytest.skip(f"needs the Debian package of {kind.web}")
-    made = Proxy(kind, talk)
+def whole(kind: kinds.ConsoleKind) -> ProxyPages:
+    """With all that Debian's packages have."""
+    pages = installed.pages(kind, None, "/usr/share/javascript/xterm")
+    return pages if not pages.lacks else pytest.skip(pages.lacks)
+
+
+def proxy_of(kind: kinds.ConsoleKind, talk: Any, pages: ProxyPages) -> Iterator[Proxy]:
+    made = Proxy(kind, talk, pages)
     yield made
     made.stop()
 
 
-@pytest.fixture
-def novnc() -> Iterator[Proxy]:
-    yield from proxy_of(kinds.NOVNC, rfb)
+@pytest.fixture(params=["whole", "library"])
+def novnc(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Proxy]:
+    """noVNC as Debian has it, and its library alone, as npm has it."""
+    pages = whole(kinds.NOVNC)
+    if request.param == "library":
+        for part in ("core", "vendor"):
+            (tmp_path / part).symlink_to(Path(kinds.NOVNC.web, part))
+        pages = installed.pages(kinds.NOVNC, str(tmp_path), "")
+    yield from proxy_of(kinds.NOVNC, rfb, pages)
 
 
 @pytest.fixture
 def spice() -> Iterator[Proxy]:
-    yield from proxy_of(kinds.SPICE, silent)
+    yield from proxy_of(kinds.SPICE, silent, whole(kinds.SPICE))
 
 
-@pytest.fixture
-def serial() -> Iterator[Proxy]:
-    yield from proxy_of(kinds.SERIAL, echo)
+@pytest.fixture(params=["xterm", "plain"])
+def serial(request: pytest.FixtureRequest) -> Iterator[Proxy]:
+    """With xterm.js, and with the terminal of our own."""
+    plain = installed.pages(kinds.SERIAL, None, "/nowhere", "/nowhere")
+    yield from proxy_of(kinds.SERIAL, echo, plain if request.param == "plain" else whole(kinds.SERIAL))
 
 
 def silent(sock: socket.socket) -> None:
@@ -199,6 +228,26 @@ def test_serial_page_carries_what_is_typed_and_shown(serial: Proxy, page: Page) 
     page.set_viewport_size({"width": 500, "height": 300})
     page.wait_for_function(f"{columns} < 500")
     assert wide > 900, "the terminal fills the window"
+
+
+def test_plain_terminal_when_a_guest_sends_sequences_then_the_lines_are_as_a_terminals(page: Page) -> None:
+    script = installed.pages(kinds.SERIAL, None, "/nowhere", "/nowhere").own["terminal.js"].content.decode()
+    page.add_script_tag(content=script)
+    for cut in (lambda text: 0, lambda text: 1, lambda text: len(text) // 2):
+        assert {text: page.evaluate(SHOW, [text, cut(text)]) for text in SENT} == SENT
+    assert page.evaluate(SHOW, ["\r\n".join(map(str, range(40))), 0])[0] == "11", "five lines above the screen's 24"
+
+
+def test_plain_terminal_when_keys_are_pressed_then_the_guest_gets_a_terminals_codes(page: Page) -> None:
+    script = installed.pages(kinds.SERIAL, None, "/nowhere", "/nowhere").own["terminal.js"].content.decode()
+    page.add_script_tag(content=script)
+    page.evaluate("""() => { window.sent = "";
+        const terminal = new Terminal({fontSize: 14, scrollback: 5, theme: {}});
+        terminal.onData(text => { window.sent += text; }); terminal.open(document.body); terminal.focus(); }""")
+    for key in ("a", "Enter", "ArrowUp", "Control+c", "Alt+b", "Backspace", "Tab", "Escape"):
+        page.keyboard.press(key)
+    page.keyboard.insert_text("Gr\u00fc\u00dfe")
+    assert page.evaluate("window.sent") == "a\r\x1b[A\x03\x1bb\x7f\t\x1bGr\u00fc\u00dfe"
 
 
 def test_serial_page_when_opened_elsewhere_or_expired_then_it_says_so(serial: Proxy, page: Page) -> None:

@@ -89,7 +89,7 @@ def test_screen_when_the_address_is_good_then_page_and_websocket_lead_to_the_gue
 def test_serial_line_when_consoleauth_is_away_then_it_goes_on_and_new_ones_get_words(cloud, demo, admin, vm, proxies
                                                                                     ) -> None:
     console = Console(demo, admin, "serialproxy")
-    assert "xterm.js" in console.page()[1]
+    assert "terminal.js" in console.page()[1]
     with contextlib.closing(FakeEnd(echo, console.port)):
         client = console.websocket()
         assert client.received(40)

@@ -44,7 +44,7 @@ def papers(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
 
 def test_parts_when_there_is_no_certificate_then_tls_is_off_unless_it_is_the_only_way(web: str) -> None:
     parts = console_proxy.ProxyParts(options(web=web, cert="/none.pem"), kinds.NOVNC)
-    assert parts.tls is None and parts.files is not None and "session.js" in parts.assets
+    assert parts.tls is None and parts.pages.files is not None and "session.js" in parts.pages.own
     with pytest.raises(console_proxy.BadSetting, match="/none.pem"):
         console_proxy.ProxyParts(options(web=web, cert="/none.pem", ssl_only=True), kinds.NOVNC)
 
@@ -59,8 +59,8 @@ def test_parts_when_there_is_a_certificate_then_tls_is_as_the_options_say(web: s
             console_proxy.ProxyParts(options(web=web, cert=cert, **wrong), kinds.NOVNC)
 
 
-def test_parts_when_a_directory_is_missing_then_the_words_name_it(web: str) -> None:
-    with pytest.raises(console_proxy.BadSetting, match=r"no directory /nowhere.*novnc.*--web"):
+def test_parts_when_an_option_names_a_directory_that_is_missing_then_the_words_name_it(web: str) -> None:
+    with pytest.raises(console_proxy.BadSetting, match=r"no directory /nowhere \(--web or \[DEFAULT\]web\)"):
         console_proxy.ProxyParts(options(web="/nowhere"), kinds.NOVNC)
     with pytest.raises(console_proxy.BadSetting, match="recorded in /nowhere"):
         console_proxy.ProxyParts(options(web=web, record="/nowhere/session"), kinds.NOVNC)
@@ -68,7 +68,7 @@ def test_parts_when_a_directory_is_missing_then_the_words_name_it(web: str) -> N
 
 def test_viewers_proxy_has_no_pages_and_no_tls_alone() -> None:
     parts = console_proxy.ProxyParts(options(web="/nowhere", cert="/none.pem", ssl_only=True), kinds.XVPVNC)
-    assert parts.raw and parts.files is None and not parts.tls_only
+    assert parts.raw and parts.pages.files is None and not parts.tls_only
 
 
 def test_settings_are_those_of_the_groups() -> None:

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from nova import errors, http_server
-from nova.console import app, codes, gate, kinds, paper, sessions
-from nova.console.static import StaticFiles
+from nova.console import app, codes, gate, installed, kinds, sessions
+from nova.console.installed import ProxyPages
 from nova.console.target import Reach
 from tests.fakes.console_front import GOOD, Client, FakeConsoleAuth, FakeEnd, echo, rfb
 
@@ -24,13 +24,13 @@ NOVNC_PAGE = f"/vnc_auto.html?path=%3Ftoken%3D{GOOD}"
 class Proxy:
     """A proxy of one kind that serves; ``auth`` knows :data:`GOOD`."""
 
-    def __init__(self, kind: kinds.ConsoleKind, files: StaticFiles | None, assets: dict[str, paper.Asset]) -> None:
+    def __init__(self, kind: kinds.ConsoleKind, pages: ProxyPages) -> None:
         self.end = FakeEnd(echo if kind is kinds.SERIAL else rfb)
         self.auth = FakeConsoleAuth(kind.types[0])
         self.auth.give(port=self.end.port)
         self.sessions = sessions.Sessions(sessions.SessionLimits(9, 2, 9, 9), kind.exclusive, lambda _state: None)
         door = gate.ConsoleGate(kind, self.auth, self.sessions, gate.GateSettings(reach=HERE))
-        self.server = http_server.Server(http_server.bind("127.0.0.1", 0), app.App(door, files, assets),
+        self.server = http_server.Server(http_server.bind("127.0.0.1", 0), app.App(door, pages),
                                          http_server.ClientBounds(20, 5, 5))
         self.server.start()
         self.port: int = self.server.sock.getsockname()[1]
@@ -59,7 +59,7 @@ def novnc(tmp_path: Path) -> Iterator[Proxy]:
     (web / "vnc_auto.html").write_text("<!doctype html><html><HEAD lang=x><script src='app/ui.js'></script></head>")
     (web / "own.html").write_text("<p>no head")
     (web / "app" / "ui.js").write_text("x" * 100_000)
-    proxy = Proxy(kinds.NOVNC, StaticFiles(str(web), ()), paper.assets(kinds.NOVNC, ""))
+    proxy = Proxy(kinds.NOVNC, installed.pages(kinds.NOVNC, str(web), ""))
     yield proxy
     proxy.stop()
 
@@ -68,12 +68,24 @@ def novnc(tmp_path: Path) -> Iterator[Proxy]:
 def serial(tmp_path: Path) -> Iterator[Proxy]:
     (tmp_path / "xterm.js").write_text("window.Terminal = 1;")
     (tmp_path / "xterm.css").write_text(".xterm {}")
-    proxy = Proxy(kinds.SERIAL, None, paper.assets(kinds.SERIAL, str(tmp_path)))
+    proxy = Proxy(kinds.SERIAL, installed.pages(kinds.SERIAL, None, str(tmp_path)))
     yield proxy
     proxy.stop()
 
 
 # -- pages
+
+
+def test_entry_page_when_the_library_is_not_installed_then_it_says_what_to_install_and_websockets_open(tmp_path: Path
+                                                                                                       ) -> None:
+    proxy = Proxy(kinds.NOVNC, installed.pages(kinds.NOVNC._replace(web=str(tmp_path / "novnc")), None, ""))
+    answer, text = proxy.get(NOVNC_PAGE)
+    assert answer.status == 503 and "install Debian&#x27;s package novnc" in text
+    assert proxy.get("/app/ui.js")[0].status == 404
+    assert proxy.get(NOVNC_PAGE.replace(GOOD, "bad"))[0].status == 404, "a bad token is told first"
+    client = Client(proxy.port, f"/?token={GOOD}")
+    assert client.status == 101
+    proxy.stop()
 
 
 def test_entry_page_with_a_good_token_comes_with_our_script_first(novnc: Proxy) -> None:
@@ -157,7 +169,7 @@ def test_other_methods_are_not_answered(novnc: Proxy) -> None:
 def test_serial_page_is_our_own(serial: Proxy) -> None:
     answer, text = serial.get(f"/?token={GOOD}")
     assert answer.status == 200 and ".nova/serial.js" in text
-    for name in ("why.js", "serial.js", "serial.css", "xterm.js", "xterm.css"):
+    for name in ("why.js", "serial.js", "serial.css", "terminal.js", "terminal.css"):
         assert name in text and serial.get(f"/.nova/{name}")[0].status == 200
     assert serial.get("/?token=bad")[0].status == 404
     assert serial.get("/")[0].status == 200

@@ -1,0 +1,66 @@
+"""The pages of a proxy: those of a library that is installed, and our own where it has none.
+
+A missing library is no reason not to start. Without xterm.js serial consoles have a plain terminal of our own; with
+noVNC's library alone (npm's package) screens have a page of our own; with nothing the page says what to install.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from nova.console import paper, terminal
+from nova.console.kinds import ConsoleKind
+from nova.console.paper import Asset
+from nova.console.static import StaticFiles
+
+LIBRARY = os.path.join("core", "rfb.js")  # noVNC's own module, with or without its pages
+#: Name of the kind's default directory -> what installs its pages.
+INSTALLS = {"novnc": "Debian's package novnc, or the npm package @novnc/novnc",
+            "spice-html5": "Debian's package spice-html5"}
+
+
+class ProxyPages(NamedTuple):
+    """``files``: the library's directory; None: there is none. ``own``: assets under :data:`paper.OWN`, by name.
+    ``page``: our own, at which users arrive; None: the library's. ``lacks``: what is not installed, and what installs
+    it; empty: nothing."""
+
+    files: StaticFiles | None = None
+    own: Mapping[str, Asset] = {}
+    page: bytes | None = None
+    lacks: str = ""
+
+
+def pages(kind: ConsoleKind, web: str | None, xterm_path: str, modules: str = terminal.MODULES) -> ProxyPages:
+    """Find what the proxy serves. ``web``: the directory of pages, where an option names one. ``xterm_path``: that of
+    xterm.js; ``modules``: that of its parts."""
+    if not kind.web:
+        return _serial(xterm_path, modules)
+    folder = web or kind.web
+    own = paper.assets("why.js", "session.js")
+    if not os.path.isdir(folder):
+        return ProxyPages(None, own, None, f"there is no directory {folder} with its pages: install "
+                          f"{INSTALLS[os.path.basename(kind.web)]}, or name a directory with --web or [DEFAULT]web")
+    if any(os.path.exists(os.path.join(folder, page)) for page in kind.entries):
+        return ProxyPages(StaticFiles(folder), own)
+    if os.path.exists(os.path.join(folder, LIBRARY)):
+        return ProxyPages(StaticFiles(folder), own | paper.assets("screen.js", "screen.css"),
+                          paper.package("screen.html"))
+    return ProxyPages(StaticFiles(folder), own, None, f"{folder} ([DEFAULT]web) has none of the usual pages "
+                      f"({', '.join(kind.entries)})")
+
+
+def _serial(xterm_path: str, modules: str) -> ProxyPages:
+    own = paper.assets("why.js", "serial.js", "serial.css")
+    page = paper.package("serial.html")
+    try:
+        script, style = terminal.script(xterm_path, modules), terminal.style(xterm_path, modules)
+    except terminal.NoTerminal as missing:
+        plain = {"terminal.js": paper.package("plain.js"), "terminal.css": paper.package("plain.css")}
+        return ProxyPages(None, own | _named(plain), page, f"a plain terminal (text and colours) is used: {missing}")
+    return ProxyPages(None, own | _named({"terminal.js": script, "terminal.css": style}), page)
+
+
+def _named(contents: Mapping[str, bytes]) -> dict[str, Asset]:
+    return {name: paper.asset(name, content) for name, content in contents.items()}

@@ -1,0 +1,13 @@
+// A server's screen by noVNC's library alone: npm's package has no pages of noVNC's. session.js says why it closes.
+import RFB from "../core/rfb.js";
+
+const query = new URLSearchParams(location.search);
+const title = query.get("title");
+// `path` is the WebSocket's address, relative to this page's folder, as noVNC's own pages have it
+const address = new URL(query.get("path") || `?token=${encodeURIComponent(query.get("token") || "")}`, new URL("./", location.href));
+address.protocol = location.protocol === "https:" ? "wss:" : "ws:";
+
+const screen = new RFB(document.getElementById("screen"), address.href, { wsProtocols: ["binary"] });
+screen.scaleViewport = true;
+screen.addEventListener("connect", () => screen.focus());
+screen.addEventListener("desktopname", (event) => { document.title = title || event.detail.name || "Screen"; });
