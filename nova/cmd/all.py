@@ -13,7 +13,7 @@ STARTED_AT = time.monotonic()
 
 from nova import concurrency, errors, logs  # noqa: E402  # from here on the time counts that a start takes
 from nova.cmd import common  # noqa: E402
-from nova.cmd.whole import plan, seeds, settings, summary  # noqa: E402
+from nova.cmd.whole import console_pages, plan, seeds, settings, summary  # noqa: E402
 from nova.cmd.whole.home import Home  # noqa: E402
 
 BINARY = "nova-all"
@@ -50,7 +50,8 @@ def _run(wanted: plan.Plan, home: Home) -> int:
     except OSError as error:
         common.fail(f"a port of {wanted.listen} can not be listened on: {error.strerror}. Name another one with "
                     "--port, --console-port or --s3-port; 0 is a free one")
-    files = (settings.write_conf(wanted, home, doors.addresses(wanted)), *wanted.config_files)
+    pages = console_pages.find()
+    files = (settings.write_conf(wanted, home, doors.addresses(wanted), pages), *wanted.config_files)
     words = [*(word for file in files for word in ("--config-file", file)), *(["--debug"] if wanted.debug else [])]
     options = common.load(BINARY, words, [*proxies.CLI_OPTS, *proxies.CLI_ONLY])
     common.begin(options, BINARY, "threads")
@@ -58,7 +59,7 @@ def _run(wanted: plan.Plan, home: Home) -> int:
         concurrency.spawn(_end_with_stdin, name="stdin")
     _show_lines(logging.INFO if wanted.verbose or wanted.debug else logging.ERROR)
     return service.run(options, BINARY, lambda _index: cloud.WholeCloud(
-        wanted, home, doors, options, lambda whole: summary.tell(whole, time.monotonic() - STARTED_AT)),
+        wanted, home, doors, options, lambda whole: summary.tell(whole, pages, time.monotonic() - STARTED_AT)),
                        at_end=home.leave)
 
 

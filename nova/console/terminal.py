@@ -15,6 +15,7 @@ from collections.abc import Iterator
 
 SCRIPTS = ("xterm.js", "lib/xterm.js", "dist/xterm.js")
 STYLES = ("xterm.css", "css/xterm.css", "dist/xterm.css", "lib/xterm.css")
+DEBIAN = "/usr/share/javascript/xterm"  # the default of [console]xterm_path
 MODULES = "/usr/share/nodejs/xterm/lib"
 ENTRY = "public/Terminal"
 MAX_BYTES = 8 << 20

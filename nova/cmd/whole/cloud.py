@@ -6,7 +6,6 @@ they need each other, and the last word is the summary.
 
 from __future__ import annotations
 
-import os
 import socket
 import time
 from collections.abc import Callable
@@ -48,7 +47,7 @@ UPLOAD_BYTES = 2 * 1024 ** 3  # of an image that comes in chunks, which are read
 
 
 class Doors(NamedTuple):
-    """Listening sockets. ``consoles``: by the proxy's program; noVNC's is not there where its pages are not."""
+    """Listening sockets. ``consoles``: by the proxy's program."""
 
     apis: socket.socket
     metadata: socket.socket
@@ -62,8 +61,7 @@ class Doors(NamedTuple):
         host = f"[{host}]" if ":" in host else host
 
         def url(program: str, scheme: str) -> str:
-            door = self.consoles.get(program)
-            return f"{scheme}://{host}:{door.getsockname()[1]}" if door else ""
+            return f"{scheme}://{host}:{self.consoles[program].getsockname()[1]}"
         return CloudAddresses(f"http://{host}:{self.apis.getsockname()[1]}", self.metadata.getsockname()[1],
                               url(kinds.NOVNC.binary, "http"), url(kinds.SERIAL.binary, "ws"),
                               self.image_proxy.getsockname()[1], plan.networking,
@@ -72,9 +70,8 @@ class Doors(NamedTuple):
 
 def open_doors(plan: Plan) -> Doors:
     """OSError: a port is in use."""
-    consoles = {kinds.SERIAL.binary: http_server.bind(plan.listen, 0)}
-    if os.path.isdir(kinds.NOVNC.web):
-        consoles[kinds.NOVNC.binary] = http_server.bind(plan.listen, plan.console_port)
+    consoles = {kinds.SERIAL.binary: http_server.bind(plan.listen, 0),
+                kinds.NOVNC.binary: http_server.bind(plan.listen, plan.console_port)}
     return Doors(http_server.bind(plan.listen, plan.port), http_server.bind("127.0.0.1", 0),
                  http_server.bind("127.0.0.1", 0), consoles, http_server.bind(plan.listen, plan.s3_port))
 
@@ -96,6 +93,7 @@ class WholeCloud:
                       for name in plan.host_names}
         self.faults = Faults(self.hosts)
         self.parts: list[Any] = []  # that are stopped, the last first
+        self.lacks: dict[str, str] = {}  # optional parts that are absent -> what installs them
 
     def start(self) -> None:
         self._open()
@@ -111,6 +109,8 @@ class WholeCloud:
         self._begin(_Apis(self))
         for program, door in self.doors.consoles.items():
             parts = console_proxy.ProxyParts(self.options, kinds.KINDS[program])
+            if parts.pages.lacks:
+                self.lacks[parts.kind.flag.lstrip("-")] = parts.pages.lacks
             self._begin(console_proxy.Proxy(self.options, parts, door))
         conductor = control_bus(self.options, CONTROLLER).client(ConductorRPC)
         Furniture(self.plan, self.addresses, self.keystone, self.glance, conductor).furnish(self.is_own_identity)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
+from nova.cmd.whole.console_pages import ConsolePages
 from nova.cmd.whole.home import Home, write
 from nova.cmd.whole.plan import LIBVIRT, NEUTRON, Plan
 from nova.console import kinds
@@ -25,8 +26,7 @@ Settings = dict[str, dict[str, object]]
 
 
 class CloudAddresses(NamedTuple):
-    """Where the cloud is found: URLs without a slash at the end. ``consoles``: noVNC's; empty where it is not served.
-    """
+    """Where the cloud is found: URLs without a slash at the end. ``consoles``: noVNC's."""
 
     apis: str
     metadata_port: int
@@ -44,10 +44,15 @@ class CloudAddresses(NamedTuple):
                 "placement": f"{self.apis}/placement", "ec2": f"{self.apis}{EC2_PATH}", "s3": self.s3, **network}
 
 
-def write_conf(plan: Plan, home: Home, addresses: CloudAddresses) -> str:
+def write_conf(plan: Plan, home: Home, addresses: CloudAddresses, pages: ConsolePages) -> str:
     """Write it into the home; its path."""
     path = home.path / FILE
-    write(path, render(_settings(plan, home, addresses)))
+    chosen = _settings(plan, home, addresses)
+    if pages.web:
+        chosen["DEFAULT"]["web"] = pages.web
+    if pages.xterm_path:
+        chosen["console"]["xterm_path"] = pages.xterm_path
+    write(path, render(chosen))
     return os.fspath(path)
 
 
@@ -115,7 +120,6 @@ def _neutron(plan: Plan, home: Home, addresses: CloudAddresses) -> Settings:
 
 
 def _consoles(plan: Plan, addresses: CloudAddresses) -> Settings:
-    page = f"{addresses.consoles}/{kinds.NOVNC.entries[0]}" if addresses.consoles else ""
     return {"console": {"reachable_networks": "127.0.0.0/8", "local_hosts": ",".join(plan.host_names)},
-            "vnc": {"enabled": bool(page), "novncproxy_base_url": page or "http://127.0.0.1:6080/vnc_auto.html"},
+            "vnc": {"enabled": True, "novncproxy_base_url": f"{addresses.consoles}/{kinds.NOVNC.entries[0]}"},
             "serial_console": {"enabled": True, "base_url": f"{addresses.serial}/"}}

@@ -6,6 +6,7 @@ import json
 import sys
 from typing import TYPE_CHECKING
 
+from nova.cmd.whole.console_pages import ConsolePages
 from nova.cmd.whole.home import write
 from nova.cmd.whole.settings import REGION
 
@@ -17,21 +18,24 @@ NAME = "nova-all"
 ENTRIES = {NAME: ("demo", "demo"), f"{NAME}-admin": ("admin", "admin")}
 
 
-def tell(cloud: WholeCloud, seconds: float) -> None:
+def tell(cloud: WholeCloud, pages: ConsolePages, seconds: float) -> None:
     """Print it, and write clouds.yaml where that is wanted."""
     if cloud.plan.clouds_file:
         write(cloud.plan.clouds_file, clouds_yaml(cloud))
-    sys.stdout.write(f"{text(cloud, seconds)}\n")
+    sys.stdout.write(f"{text(cloud, pages, seconds)}\n")
     sys.stdout.flush()
 
 
-def text(cloud: WholeCloud, seconds: float) -> str:
+def text(cloud: WholeCloud, pages: ConsolePages, seconds: float) -> str:
     """The whole of it."""
     addresses, plan = cloud.addresses, cloud.plan
-    places = {**addresses.catalog, "consoles": addresses.consoles or "none: there is no noVNC in /usr/share/novnc",
+    places = {**addresses.catalog, "consoles": addresses.consoles,
               "metadata": f"http://127.0.0.1:{addresses.metadata_port}"}
     lines = [f"The cloud is ready, after {seconds:.1f} s: {plan.hosts} compute host{'s' if plan.hosts > 1 else ''} "
              f"({plan.driver}).", "", "Endpoints", *(f"  {name:10} {place}" for name, place in places.items()), ""]
+    if lacks := cloud.lacks | ({"npm": pages.lacks} if pages.lacks else {}):
+        lines += ["Optional parts that are not installed",
+                  *(f"  {name:10} {words}" for name, words in lacks.items()), ""]
     if cloud.is_own_identity:
         lines += ["In a shell (user demo; admin has the same password)",
                   *(f"  export {name}={value}" for name, value in environment(cloud).items()),
