@@ -100,7 +100,8 @@ def first_start(machine: Machine) -> str:
     with running(machine, seconds=FIRST_S) as cloud:
         installed = next(line for line in cloud.text.splitlines() if "installed in" in line)
         assert " s  " in cloud.text, "it shows no progress"
-        assert "serial consoles" in cloud.client("console vm1 serial") if cloud.boots() else ""
+        assert "Optional parts that are not installed" in cloud.text
+        assert "terminal.js" in cloud.boots().client("console vm1 serial")
         assert cloud.interrupt() in (0, 130)
     machine.cut()
     return f"{installed.removeprefix('nova-all: ')}; without network: {killed(machine)}"
