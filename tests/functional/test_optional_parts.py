@@ -21,7 +21,8 @@ from tests.functional.nova_all import Compute
 MODULES = ("ldap3", "libvirt", "memcache", "opentelemetry", "os_brick", "os_vif", "pyroute2", "vif_plug_ovs")
 #: Of Debian's packages, and of machines; with what the summary says then.
 FOLDERS = {"/usr/share/novnc": "novnc", "/usr/share/spice-html5": "", "/usr/share/javascript": "",
-           "/usr/share/nodejs": "plain terminal", "/usr/share/javascript /usr/share/nodejs": "plain terminal", "/dev/shm": ""}
+           "/usr/share/nodejs": "plain terminal", "/usr/share/javascript /usr/share/nodejs": "plain terminal",
+           "/dev/shm": ""}
 PROGRAMS = ("arping", "bwrap", "conntrack", "dnsmasq", "genisoimage", "iptables", "ip", "npm", "ovs-vsctl", "qemu-img",
             "radvd", "sysctl", "xorriso")
 #: Read by each Python that has it on its path: these modules cannot be imported.

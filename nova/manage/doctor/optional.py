@@ -1,0 +1,63 @@
+"""Optional parts that this host's daemons would use and that are not installed: no daemon needs one to start."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable, Collection
+from typing import NamedTuple
+
+from nova.conf.base import Options
+from nova.console import installed, kinds
+from nova.manage.doctor.daemons import expected
+from nova.manage.doctor.finding import OK, WARN, Finding
+
+
+class OptionalPart(NamedTuple):
+    """``wanted``: whether the configuration, or a program of this host, asks for it. ``lacks``: what does not work
+    without it, and what installs it; empty: it is installed."""
+
+    wanted: Callable[[Options, Collection[str]], bool]
+    lacks: Callable[[Options], str]
+
+
+def _pages(kind: kinds.ConsoleKind) -> OptionalPart:
+    return OptionalPart(lambda options, programs: kind.binary in programs,
+                        lambda options: _of_proxy(kind, options))
+
+
+def _of_proxy(kind: kinds.ConsoleKind, options: Options) -> str:
+    lacks = installed.pages(kind, options.web, options.console.xterm_path).lacks
+    return f"{kind.binary}: {lacks}" if lacks else ""
+
+
+def _module(module: str, extra: str, without: str, wanted: Callable[[Options, Collection[str]], bool]) -> OptionalPart:
+    words = f"{without}: install the extra {extra} of nova-iaas"
+    return OptionalPart(wanted, lambda options: "" if importlib.util.find_spec(module) else words)
+
+
+def _caches_tokens(options: Options, programs: Collection[str]) -> bool:
+    return bool("keystone_authtoken" in options and options.keystone_authtoken.get("memcached_servers"))
+
+
+PARTS = (
+    *(_pages(kind) for kind in (kinds.NOVNC, kinds.SPICE, kinds.SERIAL)),
+    _module("opentelemetry", "tracing", "[tracing]otlp_endpoint is set and no spans are exported",
+            lambda options, programs: bool(options.tracing.otlp_endpoint)),
+    _module("memcache", "memcached", "[keystone_authtoken]memcached_servers is set and no tokens are cached there",
+            _caches_tokens),
+    _module("ldap3", "ldap", "[DEFAULT]instance_dns_manager names LdapDNS and no names are written",
+            lambda options, programs: options.instance_dns_manager.endswith("LdapDNS")),
+)
+#: Wanted by nobody's word: volumes of these kinds say so when they are attached.
+BRICK = _module("os_brick", "brick", "volumes by iSCSI, Fibre Channel and NVMe-oF cannot be attached here",
+                lambda options, programs: (options.compute_driver or "").startswith("libvirt."))
+
+
+def optional_parts(options: Options, programs: Collection[str] | None = None) -> Finding:
+    """Report the absent ones. ``programs``: the daemons of this host; as the operator or systemd says by default."""
+    here = (expected(options).programs or ()) if programs is None else programs
+    lacks = [words for part in PARTS if part.wanted(options, here) and (words := part.lacks(options))]
+    if lacks:
+        return Finding(WARN, "; ".join(lacks), "install them, or leave them out: all daemons run without them")
+    unused = BRICK.lacks(options) if BRICK.wanted(options, here) else ""
+    return Finding(OK, unused or "all optional parts that are used here are installed")
