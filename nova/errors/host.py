@@ -65,7 +65,7 @@ NoBackend = kinds.HostRefused.row("host.no_backend",
     "The host's [libvirt]images_type changed: set it back, or move what it has by hand.")
 NoBrick = kinds.HostRefused.row("host.no_brick",
     "Volume {volume} is reached by {kind}, for which this host needs the library os-brick.",
-    "Install it where nova-compute runs (pip install 'nova-iaas[brick]'), with the tools of the back end, and start "
+    "Install it where nova-compute runs (pip install os-brick), with the tools of the back end, and start "
     "nova-compute anew.")
 NoBridge = kinds.HostRefused.row("host.no_bridge", "The bridge {bridge} of network {network} is not on this host.",
     "Make the bridge, or see whether nova-network (or Neutron's agent) runs on the host.")

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tests.fresh import debs, layers, nova_all, stories, trees, upgrades
+from tests.fresh import debs, layers, nova_all, readme, stories, trees, upgrades
 from tests.fresh.machine import Plan
 
 #: For the table at the end of a run: name of a case, its seconds, how it ended.
@@ -89,5 +89,12 @@ CASES = {
     "nova-all-small-memory": one_process(nova_all.small_memory, trees.with_nova_all),
     "nova-all-no-memory": one_process(nova_all.no_memory, trees.with_nova_all),
     "nova-all-state": one_process(nova_all.killed, trees.with_nova_all),
-    "unit": Case(story=stories.unit_tests, tree=trees.nothing),
+    "nova-all-libvirt": one_process(nova_all.real_guests),
+    "readme": Case(story=readme.whole),
+    "readme-ten-hosts": Case(story=readme.ten_hosts),
+    "readme-sandbox": Case(story=readme.with_options(readme.SANDBOX)),
+    "readme-dashboard": Case(story=readme.with_options("bin/stack up --dashboard")),
+    "readme-nfs": Case(story=readme.with_options("bin/stack up --sandbox --volumes nfs")),
+    "readme-ceph": Case(story=readme.with_options("bin/stack up --sandbox --volumes ceph")),
+    "check-unit": Case(story=stories.check_and_unit_tests, tree=trees.nothing),
 }

@@ -184,7 +184,7 @@ def mirror_hangs(machine: Machine) -> str:
     return f"{told} ({said.seconds:.0f} s); then {up(machine, SMALL, WHOLE_S)}"
 
 
-def unit_tests(machine: Machine) -> str:
-    said = machine.run("bin/test unit", 2400)
+def check_and_unit_tests(machine: Machine) -> str:
+    said = machine.run("bin/test check unit", 3000)
     assert said.status == 0, said.last_words
     return said.text.strip().splitlines()[-1]

@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from tests import sampling
-from tests.fresh import machine, trees
+from tests.fresh import machine, readme, trees
 from tests.fresh.cases import CASES, ROWS
 
 BORROWED_MB = 4000  # a limit: what is not written takes no memory
@@ -31,5 +31,6 @@ def test_machine_when_unlike_ours_then_its_cloud_answers_or_a_line_says_what_to_
     try:
         with machine.Machine(made, plan) as fresh:
             ended = case.story(fresh)
+            assert readme.left_out(name, fresh.commands) == []
     finally:
         ROWS.append((name, time.monotonic() - started, ended))

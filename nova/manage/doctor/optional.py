@@ -31,7 +31,7 @@ def _of_proxy(kind: kinds.ConsoleKind, options: Options) -> str:
 
 
 def _module(module: str, extra: str, without: str, wanted: Callable[[Options, Collection[str]], bool]) -> OptionalPart:
-    words = f"{without}: install the extra {extra} of nova-iaas"
+    words = f"{without}: install the package's extra {extra}"
     return OptionalPart(wanted, lambda options: "" if importlib.util.find_spec(module) else words)
 
 
