@@ -1,6 +1,6 @@
 """The README's commands, each with the cases that run it on a machine made from nothing.
 
-A new command in the README needs a row here, and a case whose story runs it. A unit test and the end of each case check.
+A new command in the README needs a row here and a case whose story runs it. A unit test and the end of each case check.
 """
 
 from __future__ import annotations
