@@ -1,25 +1,36 @@
-"""Stages that depend on each other, run side by side, each a line with its seconds when it is through."""
+"""Stages that depend on each other, run side by side: a line each when it is through, and one every ten seconds until
+then."""
 
 from __future__ import annotations
 
+import contextlib
+import re
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
+from pathlib import Path
 
 from .errors import StackError
 
 WIDTH = 14
+TELL_S = 10.0  # between two lines of a stage that lasts
+END_OF_LOG = 8192  # bytes, among which its last step is looked for
+#: Lines of apt, dpkg, pip and uv that say what is being done.
+STEP = re.compile(r"^ ?(?:Get:\d+ \S+ \S+ \S+ (?P<fetched>\S+)|(?P<step>(?:Unpacking|Setting up|Collecting|Downloading|"
+                  r"Downloaded|Prepared|Building|Built|Installed) [^\n]{1,60}))", re.M)
 
 
 @dataclass(frozen=True)
 class Stage:
-    """`work` returns a few words on what it did; it begins when all of `after` have ended."""
+    """`work` returns a few words on what it did; it begins when all of `after` have ended. `at` says which step of it
+    is being done, or nothing."""
 
     name: str
     work: Callable[[], str]
     after: tuple[str, ...] = ()
+    at: Callable[[], str] = str
 
 
 class Progress:
@@ -38,12 +49,44 @@ class Progress:
 
     def timed(self, stage: Stage) -> None:
         start = time.monotonic()
-        words = stage.work()
+        with self._told_again(stage, start):
+            words = stage.work()
         self.seconds[stage.name] = time.monotonic() - start
         self.line(f"{stage.name:{WIDTH}} {words} ({self.seconds[stage.name]:.1f} s)")
 
+    @contextlib.contextmanager
+    def _told_again(self, stage: Stage, start: float) -> Iterator[None]:
+        """A user who sees nothing for a minute takes the program for dead."""
+        ended = threading.Event()
+
+        def tell() -> None:
+            while not ended.wait(TELL_S):
+                step = stage.at()
+                self.line(f"{stage.name:{WIDTH}} ... {time.monotonic() - start:.0f} s{f': {step}' if step else ''}")
+        thread = threading.Thread(target=tell, daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            thread.join()
+
     def total(self) -> float:
         return time.monotonic() - self.begin
+
+
+def last_step(log: Path) -> str:
+    """The last step that an installer wrote into its log; empty: none yet."""
+    try:
+        with log.open("rb") as file:
+            file.seek(max(0, log.stat().st_size - END_OF_LOG))
+            text = file.read().decode(errors="replace")
+    except OSError:
+        return ""
+    found = list(STEP.finditer(text))
+    if not found:
+        return ""
+    return found[-1]["step"] or f"fetching {found[-1]['fetched']}"
 
 
 def run(stages: list[Stage], progress: Progress, workers: int = 8) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import functools
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -94,13 +95,14 @@ def install(layout: Layout, parts: tuple[str, ...], progress: Progress) -> None:
     layout.venvs.mkdir(parents=True, exist_ok=True)
     log = layout.venvs / "install.log"
     with alone(layout.venvs / INSTALL_LOCK, "", patient=True):
-        progress.timed(Stage("packages", lambda: packages.install(parts, log)))
+        at = functools.partial(stages.last_step, log)
+        progress.timed(Stage("packages", lambda: packages.install(parts, log), at=at))
         if {"nextdoor", "neutron", "cinder", "horizon", "nova"} & set(parts):
             ensure_service_users()
         builder = venvs.Builder(layout, log)
         for name in VENV_PARTS:
             if name in parts:
-                progress.timed(Stage(f"venv {name}", getattr(builder, name)))
+                progress.timed(Stage(f"venv {name}", getattr(builder, name), at=at))
 
 
 def _stages(stack: Stack, neighbours_only: bool) -> list[Stage]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import subprocess
 import tempfile
@@ -14,6 +15,7 @@ from typing import IO, NamedTuple
 
 from stacklib import packages, venvs
 from stacklib.layout import PLAIN_STATE, Choices, Layout
+from stacklib.stages import Progress, Stage, last_step
 from testlib import budgets, reports
 from testlib.parts import BUDGETS_S, CHECKS, FUZZ_S, PARTS
 from testlib.reports import Count
@@ -45,13 +47,14 @@ class Bench:
         self.bytecode = self.layout.venvs / "test" / "bytecode"
 
     def install(self, parts: tuple[str, ...], environments: tuple[str, ...] = ()) -> None:
-        started = time.monotonic()
-        done = []
+        progress, builder = Progress(), venvs.Builder(self.layout, self.log)
+        at = functools.partial(last_step, self.log)
+        print(f"-- installing what the tests need; the whole output is in {self.log}", flush=True)
         if os.getuid() == 0:
-            done.append(packages.install(("nova", *parts), self.log))
-        builder = venvs.Builder(self.layout, self.log)
-        done += [f"{name} {getattr(builder, name)()}" for name in ("test", *environments)]
-        print(f"-- installed in {time.monotonic() - started:.0f} s: {'; '.join(done)}", flush=True)
+            progress.timed(Stage("packages", lambda: packages.install(("nova", *parts), self.log), at=at))
+        for name in ("test", *environments):
+            progress.timed(Stage(f"venv {name}", getattr(builder, name), at=at))
+        print(f"-- installed in {progress.total():.0f} s", flush=True)
 
     def run(self, command: tuple[str, ...], output: IO[bytes] | None = None, **environment: str) -> int:
         program = str(self.bin / command[0]) if (self.bin / command[0]).exists() else command[0]
