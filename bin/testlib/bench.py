@@ -7,7 +7,6 @@ import functools
 import os
 import subprocess
 import tempfile
-import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
