@@ -269,7 +269,8 @@ def test_work_when_the_bundle_is_wrong_then_the_image_failed_and_the_log_says_wh
         image_id = world.register(location)
         world.settle()
     assert states(glance, image_id) == ("queued", f"failed_{step}") and world.left() == []
-    line, = [record for record in caplog.records if record.levelno >= logging.WARNING]
+    line, = [record for record in caplog.records if record.levelno >= logging.WARNING
+             and record.name.startswith("nova.objectstore")]
     said = line.getMessage()
     assert line.levelno == logging.WARNING
     assert image_id in said and location in said and word in said and f"failed_{step}" in said
@@ -357,7 +358,8 @@ def test_work_when_the_image_is_deleted_meanwhile_then_the_job_ends_without_an_e
         image_id = world.register(world.upload(bundle(DATA, KEYS)))
         world.settle()
     assert world.left() == [] and image_id not in glance.images
-    assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
+    assert [record for record in caplog.records if record.levelno >= logging.WARNING
+             and record.name.startswith("nova.objectstore")] == []
 
 
 def test_work_when_the_image_is_deleted_during_a_long_step_then_the_job_ends_early(
