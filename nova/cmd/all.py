@@ -47,9 +47,8 @@ def _run(wanted: plan.Plan, home: Home) -> int:
     home.secret("password", wanted.password)
     try:
         doors = cloud.open_doors(wanted)
-    except OSError as error:
-        common.fail(f"a port of {wanted.listen} can not be listened on: {error.strerror}. Name another one with "
-                    "--port, --console-port or --s3-port; 0 is a free one")
+    except errors.NovaError as error:
+        common.fail(error.message)
     pages = console_pages.find()
     files = (settings.write_conf(wanted, home, doors.addresses(wanted), pages), *wanted.config_files)
     words = [*(word for file in files for word in ("--config-file", file)), *(["--debug"] if wanted.debug else [])]

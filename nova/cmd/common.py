@@ -26,8 +26,15 @@ MAY_KNOW_DATABASE = ("nova-conductor", "nova-manage", "nova-all")
 
 def fail(message: str) -> object:
     """End with exit code 2 and one sentence on standard error."""
-    sys.stderr.write(f"{os.path.basename(sys.argv[0])}: {message}\n")
+    sys.stderr.write(f"{program(sys.argv[0])}: {message}\n")
     raise SystemExit(2)
+
+
+def program(path: str) -> str:
+    """The program's name as operators type it, also where its module was run (``python -m nova.cmd.api``)."""
+    folder, name = os.path.split(path)
+    is_module = name.endswith(".py") and os.path.basename(folder) == "cmd"
+    return f"nova-{name.removesuffix('.py').replace('_', '-')}" if is_module else name
 
 
 def load(binary: str, args: Sequence[str] | None = None, extra_cli: Sequence[cfg.Opt] = (),

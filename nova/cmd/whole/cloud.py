@@ -69,11 +69,21 @@ class Doors(NamedTuple):
 
 
 def open_doors(plan: Plan) -> Doors:
-    """OSError: a port is in use."""
-    consoles = {kinds.SERIAL.binary: http_server.bind(plan.listen, 0),
-                kinds.NOVNC.binary: http_server.bind(plan.listen, plan.console_port)}
-    return Doors(http_server.bind(plan.listen, plan.port), http_server.bind("127.0.0.1", 0),
-                 http_server.bind("127.0.0.1", 0), consoles, http_server.bind(plan.listen, plan.s3_port))
+    """Bind all sockets. service.CanNotStart names the port and its option."""
+    apis = _bound(plan.listen, plan.port, "--port")
+    consoles = {kinds.SERIAL.binary: _bound(plan.listen, 0),
+                kinds.NOVNC.binary: _bound(plan.listen, plan.console_port, "--console-port")}
+    return Doors(apis, _bound("127.0.0.1", 0), _bound("127.0.0.1", 0), consoles,
+                 _bound(plan.listen, plan.s3_port, "--s3-port"))
+
+
+def _bound(address: str, port: int, option: str = "--listen") -> socket.socket:
+    try:
+        return http_server.bind(address, port)
+    except OSError as error:
+        free = " (0: a free one)" if port else ""
+        raise errors.service.CanNotStart(reason=f"port {port} of {address} cannot be listened on: {error.strerror}. "
+                                         f"Name another with {option}{free}") from None
 
 
 class WholeCloud:

@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 
 import pytest
+
 from stacklib import stages
 from stacklib.stages import Progress, Stage
 
