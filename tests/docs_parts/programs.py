@@ -39,7 +39,7 @@ _DAEMON = {"0": "It was asked to stop.", "1": "It could not start. The last line
 #: program -> exit status -> what it means; ``daemon`` and ``proxy`` are for the others.
 EXIT = {
     "daemon": _DAEMON,
-    "proxy": {**_DAEMON, "255": "There is no certificate for `ssl_only`, or an option names a folder of pages that does not exist."},
+    "proxy": {**_DAEMON, "255": "There is no certificate for `ssl_only`, or `web` names no folder."},
     "nova-all": _DAEMON,
     "nova-dhcpbridge": {"0": "Always, when dnsmasq called it: a guest's address does not depend on nova-network.",
                         "2": "It was not called as dnsmasq calls it."},
