@@ -1,4 +1,5 @@
-"""EC2's ids of what the cloud names by uuids, and back. What was learnt once is true for ever, and is kept."""
+"""EC2's ids of what the cloud names by uuids, and back. What was learnt once is true for ever, and is kept; not all of
+it, since most of it is of servers that are gone."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from nova.ec2.faults import absent, malformed
 from nova.model.ec2 import KINDS, ec2_id, may_be_id
 from nova.rpc.contracts.conductor import ConductorRPC
 
-MOST_KEPT = 200_000
+MOST_KEPT = 20_000  # then all is asked for anew; some 10 MB
 _FORM = re.compile(r"([a-z]+)-([0-9a-f]{1,15})", re.ASCII)
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import itertools
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 
 from nova.scheduler.ranking import Ranking
 from nova.scheduler.views import HostView
 
-KEPT_CHANGES = 20_000
+KEPT_CHANGES = 20_000  # hosts whose newest change is known
 KEPT_HOSTS = 200_000  # in the rankings of all kinds of requests together; about 0.6 KB each
 KEPT_RANKINGS = 128
 NOTED_KINDS = 1000  # of which we know that they were asked for
@@ -20,20 +21,21 @@ WORTH_IT = 4  # a ranking is made anew when more than one in so many hosts chang
 class Changes:
     """Hosts that became others, or went (None), in order. Each has a number, in the order in which they came.
 
-    Whoever notes the changes keeps the hosts in a dict, and notes each one that comes, changes or goes.
+    Whoever notes the changes keeps the hosts in a dict, and notes each one that comes, changes or goes. Of each host
+    the newest change alone is kept: a server that comes and goes changes its host five times, by some KB of views.
     """
 
     def __init__(self, kept: int = KEPT_CHANGES) -> None:
         self._kept = kept
         self._numbers: dict[tuple[str, str], int] = {}
         self._next = 0
-        self._log: list[tuple[int, HostView | None]] = []
+        self._newest: OrderedDict[int, tuple[int, HostView | None]] = OrderedDict()  # which change, and to what
         self._forgotten = 0
+        self.count = 0  # how many there ever were
 
-    @property
-    def count(self) -> int:
-        """How many there ever were."""
-        return self._forgotten + len(self._log)
+    def __len__(self) -> int:
+        """How many are kept."""
+        return len(self._newest)
 
     def note(self, key: tuple[str, str], view: HostView | None) -> None:
         """The host ``key`` is ``view`` now (None: it went). A host that comes for the first time gets its number."""
@@ -45,15 +47,18 @@ class Changes:
             self._next += 1
         elif view is None:
             del self._numbers[key]
-        self._log.append((number, view))
-        if len(self._log) > self._kept:
-            half = len(self._log) // 2
-            self._forgotten += half
-            del self._log[:half]
+        self.count += 1
+        self._newest[number] = self.count, view
+        self._newest.move_to_end(number)
+        if len(self._newest) > self._kept:
+            _, (self._forgotten, _) = self._newest.popitem(last=False)
 
     def since(self, count: int) -> dict[int, HostView | None] | None:
         """The newest view of each host that changed since there were so many; None when that is forgotten."""
-        return None if count < self._forgotten else dict(self._log[count - self._forgotten:])
+        if count < self._forgotten:
+            return None
+        newer = itertools.takewhile(lambda one: one[1][0] > count, reversed(self._newest.items()))
+        return {number: view for number, (_, view) in newer}
 
     def numbered(self, hosts: Iterable[HostView]) -> Iterator[tuple[int, HostView]]:
         """(number, view) of all hosts that there are, given in the order of their dict."""

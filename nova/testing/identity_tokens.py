@@ -24,6 +24,8 @@ from nova.testing.service import FakeAnswer, FakeCall, FakeError, TokenOwner
 #: How long after its end a token is still known to services that ask for it (``allow_expired``): work that began in
 #: time may end.
 KEPT_EXPIRED = datetime.timedelta(hours=48)
+#: How many of those, the newest: each command of a client logs in, a CI's by the hundred thousand in that time.
+MOST_EXPIRED = 1000
 TIME = "%Y-%m-%dT%H:%M:%S.%fZ"
 VALIDATORS = {"admin", "service"}
 NO = "The request you have made requires authentication."
@@ -60,9 +62,17 @@ def _keep(directory: Directory, issued: IssuedToken) -> str:
     if issued.scope != UNSCOPED and not _roles(directory, issued):
         raise FakeError(401, NO)
     text, now = secrets.token_urlsafe(32), issued.issued_at
-    directory.tokens = {one: kept for one, kept in directory.tokens.items() if kept.expires_at + KEPT_EXPIRED > now}
+    if len(directory.tokens) >= 2 * MOST_EXPIRED:
+        directory.tokens = _worth_keeping(directory.tokens, now)
     directory.tokens[text] = issued
     return text
+
+
+def _worth_keeping(tokens: Mapping[str, IssuedToken], now: Time) -> dict[str, IssuedToken]:
+    """Those that are good, and the newest of those that ended not long ago."""
+    ended = [text for text, one in tokens.items() if one.expires_at <= now]
+    forgotten = {*ended[:-MOST_EXPIRED], *(text for text in ended if tokens[text].expires_at + KEPT_EXPIRED <= now)}
+    return {text: one for text, one in tokens.items() if text not in forgotten}
 
 
 def validate(directory: Directory, call: FakeCall) -> FakeAnswer:

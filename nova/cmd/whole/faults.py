@@ -10,6 +10,7 @@ import fnmatch
 import glob
 import io
 import json
+import re
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
@@ -39,7 +40,7 @@ from nova.virt.fake.knobs import Block, Knobs
 
 HEADER = "HTTP_X_NOVA_ALL_FAIL"
 BOOT, QUOTA, RPC, HOST = "boot", "quota", "rpc", "host"
-AT_ONCE = 1000  # requests that are under way, at most
+AT_ONCE = 1000  # requests and boots that are under way, at most
 OF_REQUESTS = (BOOT, QUOTA, RPC)
 STARTS = ("start_new",)  # calls of the driver that a boot is
 #: What a project's quota may refuse: the conductor's methods, and what there would be too many of.
@@ -55,6 +56,11 @@ class ArmedFault:
     kind: str
     name: str = "*"
     times: int = 1
+
+    def fits(self, name: str) -> bool:
+        """Whether a server of that name is meant. fnmatchcase would keep the pattern, and each server may have its own.
+        """
+        return re.match(fnmatch.translate(self.name), name) is not None
 
     def shown(self) -> dict[str, Json]:
         """As the API shows it."""
@@ -78,7 +84,7 @@ class Faults:
         self.hosts = hosts
         self._armed: list[ArmedFault] = []
         self._lost: deque[str] = deque(maxlen=AT_ONCE)  # requests none of whose calls is answered
-        self._doomed: set[str] = set()  # servers whose boot fails wherever it is tried
+        self._doomed: deque[str] = deque(maxlen=AT_ONCE)  # servers whose boot fails wherever it is tried
         self._lock = threading.Lock()
         self._own: ContextVar[ArmedFault | None] = ContextVar("nova_all_fault", default=None)
 
@@ -150,11 +156,11 @@ class Faults:
         with self._lock:
             if names[0] not in self._doomed:
                 found = next((fault for fault in self._armed if fault.kind == BOOT
-                              and any(fnmatch.fnmatchcase(name, fault.name) for name in names)), None)
+                              and any(fault.fits(name) for name in names)), None)
                 if found is None:
                     return
                 self._use(found)
-                self._doomed.add(names[0])
+                self._doomed.append(names[0])
         raise errors.guest.FakeInjected(call=STARTS[0])
 
     def _loses(self, request_id: str) -> bool:

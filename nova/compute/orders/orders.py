@@ -42,7 +42,12 @@ def _supersedes(key: Key, done: Key) -> bool:
 
 
 class Work:
-    """One order in progress (or finished: ``outcome`` is set). Whoever does it calls ``check`` between its steps."""
+    """One order in progress (or finished: ``outcome`` is set). Whoever does it calls ``check`` between its steps.
+
+    Finished ones are remembered by the thousand: they have no event to wait for any more.
+    """
+
+    __slots__ = ("_done", "_stopped", "aborted", "key", "outcome", "overtook", "start_by", "superseded")
 
     def __init__(self, key: Key, start_by: Time | None = None) -> None:
         self.key, self.start_by = key, start_by
@@ -50,11 +55,12 @@ class Work:
         self.overtook: tuple[OrderKind, ...] = ()  # kinds of the works it stopped
         self.aborted = False  # by its owner; whoever does it looks
         self.superseded = False  # it was undone since, or done again
-        self._stop, self._done = threading.Event(), threading.Event()
+        self._stopped = False
+        self._done: threading.Event | None = threading.Event()  # None: it is
 
     def stop(self) -> None:
         """A newer order wants the server: the next ``check`` raises. It may be called again."""
-        self._stop.set()
+        self._stopped = True
 
     def check(self) -> None:
         """host.OrderStopped when a newer order wants the server."""
@@ -63,20 +69,22 @@ class Work:
 
     def stopped_error(self) -> errors.Overtaken | None:
         """The error to end with, when a newer order wants the server."""
-        if not self._stop.is_set():
+        if not self._stopped:
             return None
         return errors.host.OrderStopped(kind=self.key.kind.name, uuid=self.key.server_uuid)
 
     def finish(self, outcome: Outcome) -> None:
         """Called once, when the server is free again: all who wait get the outcome."""
         self.outcome = outcome
-        self._done.set()
+        done, self._done = self._done, None
+        if done is not None:
+            done.set()
 
     def end(self) -> Outcome:
         """The outcome, however long it takes."""
-        self._done.wait()
-        assert self.outcome is not None
-        return self.outcome
+        outcome = self.wait()
+        assert outcome is not None
+        return outcome
 
     def replaced_by(self, key: Key) -> bool:
         """Whether it came to nothing because the operation, whose order this is, has gone on with another runner."""
@@ -85,7 +93,9 @@ class Work:
 
     def wait(self, patience_s: float | None = None) -> Outcome | None:
         """The outcome, when it is there; None when it isn't after ``patience_s``."""
-        self._done.wait(patience_s)
+        done = self._done
+        if done is not None:
+            done.wait(patience_s)
         return self.outcome
 
 
@@ -223,6 +233,7 @@ class Orders:
             self._finished[key] = (work, self._clock.monotonic())
             self._finished_of.setdefault(uuid, set()).add(key)
             work.superseded = any(_supersedes(other.key, key) for other in self._running.get(uuid, ()))
+            self._forget_closed(key)
             self._changed(uuid)
             work.finish(outcome)
         try:
@@ -247,6 +258,14 @@ class Orders:
         if not work.superseded:
             return work
         return work if fence.start_by is not None and fence.start_by == work.start_by else None
+
+    def _forget_closed(self, ended: Key) -> None:
+        """Forget what was ordered before the guest was ordered away: its fence refuses whoever asks for that again.
+        ``ended``: the order that has just ended, which is remembered in any case."""
+        closed = self._fences.known(ended.server_uuid).destroyed
+        for key in self._finished_of[ended.server_uuid] - {ended}:
+            if not key.kind.closes and self._finished[key][0].key.epoch <= closed:
+                self._forget(key)
 
     def _forget(self, key: Key) -> None:
         del self._finished[key]

@@ -44,10 +44,10 @@ class PowerEvents:
         """An order told the conductor this guest's state; what happened meanwhile is looked at now."""
         uuid, outcome = work.key.server_uuid, work.outcome
         with self._lock:
-            if outcome is not None and outcome.ok:
+            if outcome is not None and outcome.ok and outcome.power_state != PowerState.NOSTATE:
                 self._reported[uuid] = outcome.power_state
             else:
-                self._reported.pop(uuid, None)
+                self._reported.pop(uuid, None)  # also of a guest that is gone: nothing else ever would
             pending = uuid in self._pending
         if pending:
             self._flush_soon(GATHER_S)

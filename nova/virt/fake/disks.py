@@ -11,6 +11,7 @@ from nova.model.orders import BuildOrder, DiskSnapshot, SnapshotOrder, boots_fro
 from nova.virt.fake.hypervisor import Part, disk_name, file_name, knobbed
 from nova.virt.image_clones import CloneParent
 from nova.virt.interface import LocalImages
+from nova.virt.listings import files_of
 
 BLOCK = 4096
 GIB = 1 << 30
@@ -31,7 +32,7 @@ class FakeDisks(Part):
     def remove_disks(self, server_uuid: str, keep: frozenset[str] = frozenset(), spare_pooled: bool = False) -> None:
         room = self._hypervisor.room
         if room is not None and not keep:
-            for kept in (room / "snapshots").glob(f"{file_name(server_uuid)}.*"):
+            for kept in files_of(room / "snapshots", f"{file_name(server_uuid)}."):
                 kept.unlink(missing_ok=True)
         if not (spare_pooled and self.in_pool):
             with self._hypervisor.changed(server_uuid) as guest:

@@ -85,6 +85,29 @@ def test_admit_when_the_same_epoch_was_ordered_away_then_a_late_build_is_refused
     assert carry_out(orders, BUILD, 4).ok
 
 
+def test_orders_when_guests_come_and_go_then_only_the_last_order_of_each_is_remembered_and_only_for_minutes(
+        orders, clock):
+    def come_and_go(uuid: str) -> None:
+        for kind, epoch in ((BUILD, 1), (REBOOT, 2), (STOP, 3), (DESTROY, 4)):
+            orders.run(orders.admit(kind, uuid, fence(epoch)).work, done)
+    for _ in range(10):
+        come_and_go(new_uuid())
+    assert len(orders._finished) == len(orders._last_change) == 10
+    clock.advance(seconds=REMEMBERED_S + 1)
+    carry_out(orders, BUILD, 1)
+    kept = (orders._finished, orders._finished_of, orders._last_change, orders._returned, orders._running,
+            orders._locks)
+    assert [len(one) for one in kept] == [1, 1, 1, 0, 0, 0]
+
+
+def test_admit_when_a_destroy_is_repeated_after_its_end_then_the_result_is_given_again(orders):
+    carry_out(orders, BUILD, 1)
+    outcome = carry_out(orders, DESTROY, 2)
+    assert carry_out(orders, DESTROY, 2) is outcome
+    with pytest.raises(errors.host.OrderClosed):
+        orders.admit(BUILD, S, fence(2))
+
+
 def test_admit_when_newer_then_the_older_one_in_progress_is_told_to_stop(orders):
     build = orders.admit(BUILD, S, fence(1)).work
     orders.admit(STOP, S, fence(2))

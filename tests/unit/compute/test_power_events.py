@@ -135,6 +135,14 @@ def test_report_when_the_conductor_is_away_then_it_comes_when_it_is_back(world):
     assert _states(world) == [(order.server_uuid, PowerState.SHUTDOWN)]
 
 
+def test_states_when_guests_come_and_go_then_none_is_remembered(world):
+    for number in range(5):
+        order = build_order(number=number)
+        world.build(order)
+        world.service.destroy_guests(HOST, (guest_order(order, 2),))
+    wait_until(lambda: not world.service._events._reported and not world.service._events._pending)
+
+
 def test_report_all_when_an_order_is_in_progress_then_its_guest_is_left_out(world):
     settled, changing = build_order(number=1), build_order(number=2)
     world.build(settled, changing)

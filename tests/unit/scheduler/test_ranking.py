@@ -186,3 +186,11 @@ def test_changes_when_too_many_came_then_they_are_forgotten_and_the_ranking_is_m
     assert [number for number, _ in changes.numbered([view] * 6)] == [0, 1, 3, 4, 5, 6]
 
 
+def test_changes_when_few_hosts_change_again_and_again_then_each_is_kept_once():
+    changes, view = Changes(), host_view("cn1")
+    for turn in range(1000):
+        changes.note(("cn1", f"n{turn % 2}"), view)
+    assert len(changes) == 2 and changes.count == 1000
+    assert changes.since(0) == {0: view, 1: view} and changes.since(999) == {1: view}
+
+

@@ -188,6 +188,19 @@ def test_token_when_its_time_is_over_then_only_services_that_ask_for_expired_one
         assert call(keystone, "GET", f"/v3/auth/tokens{query}", by=by, subject=ended).status_code == status
 
 
+def test_tokens_when_clients_log_in_again_and_again_then_few_of_those_that_ended_are_kept(
+        monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("nova.testing.identity_tokens.MOST_EXPIRED", 3)
+    keystone = FakeKeystone({}, PASSWORD, token_lifetime_s=0)
+    body = {"auth": {"identity": by_password()}}
+    for _ in range(20):
+        call(keystone, "POST", "/v3/auth/tokens", body)
+    assert len(keystone.directory.tokens) <= 6
+    keystone.directory.token_lifetime = datetime.timedelta(hours=1)
+    good = [call(keystone, "POST", "/v3/auth/tokens", body).headers["X-Subject-Token"] for _ in range(20)]
+    assert all(keystone.identify(token) for token in good) and len(keystone.directory.tokens) <= 23
+
+
 def call(service: FakeService[object], method: str, path: str, body: object = None, by: str = "",
          subject: str = "") -> object:
     request = Request.blank(path, method=method, headers={"X-Auth-Token": by, "X-Subject-Token": subject})

@@ -19,6 +19,7 @@ from nova.virt.libvirt.hypervisor import Definitions, LibvirtHypervisor
 from nova.virt.libvirt.settings.consoles import SerialSettings
 from nova.virt.libvirt.xml.consoles import lines_of, ports_of
 from nova.virt.libvirt.xml.specs import SerialLine
+from nova.virt.listings import files_of
 
 LOG = logging.getLogger(__name__)
 
@@ -66,7 +67,7 @@ class SerialLines:
     def clear(self, server_uuid: str) -> None:
         """Remove the sockets of a guest that is gone, should libvirt have left any."""
         if self._settings is not None and self._settings.sockets is not None:
-            for path in self._settings.sockets.glob(f"{server_uuid}.*.sock"):
+            for path in files_of(self._settings.sockets, f"{server_uuid}.", ".sock"):
                 path.unlink(missing_ok=True)
 
     # --- inside

@@ -30,6 +30,7 @@ from nova.virt.libvirt.guest.agent import LibvirtAgent
 from nova.virt.libvirt.guest.disk_devices import path_of
 from nova.virt.libvirt.hypervisor import OFF, LibvirtHypervisor, state_of
 from nova.virt.libvirt.xml import running
+from nova.virt.listings import files_of
 
 LOG = logging.getLogger(__name__)
 
@@ -154,7 +155,7 @@ class LibvirtSnapshots:
         """What a call that was cut off left of this snapshot: a job, a part of a file, frozen file systems."""
         folder = self.folders.of(server_uuid)
         self._stop_copy(server_uuid, str(folder.file(_stem(image_id))))
-        for part in folder.path.glob(f"{_stem(image_id)}*{PART}"):
+        for part in files_of(folder.path, _stem(image_id), PART):
             part.unlink(missing_ok=True)
         self.agent.thaw(server_uuid)
 
@@ -244,7 +245,7 @@ def _stem(image_id: str) -> str:
 
 
 def _find(folder: Folder, image_id: str) -> Path | None:
-    return next((path for path in sorted(folder.path.glob(f"{_stem(image_id)}*")) if path.suffix != PART), None)
+    return next((path for path in sorted(files_of(folder.path, _stem(image_id))) if path.suffix != PART), None)
 
 
 def _described(path: Path, root: DiskRecord) -> DiskSnapshot:
