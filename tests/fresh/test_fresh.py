@@ -14,7 +14,8 @@ from tests.fresh.cases import CASES, ROWS
 
 BORROWED_MB = 4000  # a limit: what is not written takes no memory
 FEW = 2  # of those that CI draws from; a run with the next seed has the next ones
-CHOSEN = list(CASES) if sampling.LONG else sampling.drawn([name for name in CASES if CASES[name].quick], FEW)
+QUICK = sampling.drawn([name for name in CASES if CASES[name].quick], FEW)
+CHOSEN = list(CASES) if sampling.LONG else QUICK
 
 
 @pytest.mark.parametrize("name", CHOSEN)
