@@ -103,7 +103,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    turns.assign(items, None if sampling.LONG else sampling.SEED)
+    turns.assign(items, sampling.SEED, every=sampling.LONG)
     sampling.COLLECTED = True
     cycles = [int(one) for one in config.getoption("--only-turns").split(",") if one]
     if cycles:

@@ -13,7 +13,7 @@ import functools
 import math
 import sys
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -100,19 +100,21 @@ def _caller() -> str:
     return frame.f_code.co_filename
 
 
-def assign(items: Iterable[pytest.Item], seed: int | None) -> None:
-    """Give each test its turns: those that the run with this seed has (None: all) are told with its result."""
+def assign(items: Iterable[pytest.Item], seed: int, every: bool = False) -> None:
+    """Give each test its turns: those that the run with this seed has (``every``: all) are told with its result."""
     files: defaultdict[Path, list[pytest.Item]] = defaultdict(list)
     for item in items:
         files[item.path].append(item)
     for path, tests in files.items():
-        bases, drawn = _marked(tests), _drawn(path, tests)
-        for item, base in zip(tests, bases, strict=True):
-            found = {base} | {joint(base, one) for one in drawn[item]}
+        drawn = _drawn(path, tests)
+        for item, marked in zip(tests, _marked(tests, drawn), strict=True):
+            bases: list[Turn | None] = [*marked] or [None]
+            found = {*marked} | {joint(base, one) for base in bases for one in drawn[item].turns}
             turns = frozenset(one for one in found if one is not None)
-            item.stash[TURNS], item.stash[DUE] = turns, base
+            due = [one for one in marked if one.comes(seed)]
+            item.stash[TURNS], item.stash[DUE] = turns, next(iter([*due, *marked]), None)
             KNOWN.update(turns)
-            item.user_properties += [("turn", str(one)) for one in sorted(turns) if seed is None or one.comes(seed)]
+            item.user_properties += [("turn", str(one)) for one in sorted(turns) if every or one.comes(seed)]
 
 
 def without_neighbours(item: pytest.Item) -> Turn | None:
@@ -121,30 +123,43 @@ def without_neighbours(item: pytest.Item) -> Turn | None:
     return Turn(mark.args[1], mark.args[0]) if mark else None
 
 
-def _marked(tests: Iterable[pytest.Item]) -> list[Turn | None]:
-    """By the marks of a file's tests. Those with ``one_in`` have a place each. Where the file has a turn itself, they
-    are counted in the runs that have the file."""
-    found: list[Turn | None] = []
+class Drawn(NamedTuple):
+    """Of a test, by what its file and those that it imports from draw. ``cycle``: of the sample that its parameters are
+    of; 1 if they are of none."""
+
+    turns: set[Turn]
+    cycle: int
+
+
+def _marked(tests: Iterable[pytest.Item], drawn: Mapping[pytest.Item, Drawn]) -> list[list[Turn]]:
+    """By the marks of a file's tests; one of these turns is a test's. Those with ``one_in`` have a place each. They are
+    counted in the runs that have the file, and that draw them: else two cycles of one length would always leave out the
+    same ones."""
+    found: list[list[Turn]] = []
     seen = 0
     for item in tests:
         outer, mark = without_neighbours(item), item.get_closest_marker("one_in")
         if mark is None:
-            found.append(outer)
+            found.append([outer] if outer else [])
             continue
+        cycle = math.lcm(drawn[item].cycle, outer.of if outer else 1)
         every, inner = mark.args[0], seen % mark.args[0]
         seen += 1
-        found.append(Turn(every, inner) if outer is None else Turn(outer.of * every, outer.place + outer.of * inner))
+        found.append([Turn(cycle * every, place + cycle * inner) for place in range(cycle)
+                      if outer is None or outer.comes(place)])
     return found
 
 
-def _drawn(path: Path, tests: list[pytest.Item]) -> dict[pytest.Item, set[Turn]]:
-    """The turns of each test by what its file, and those that it imports from, draw."""
-    found: dict[pytest.Item, set[Turn]] = {item: set() for item in tests}
+def _drawn(path: Path, tests: list[pytest.Item]) -> dict[pytest.Item, Drawn]:
+    found = {item: Drawn(set(), 1) for item in tests}
     others = frozenset(file for file in DRAWS if file != str(path))
     for file in (str(path), *_imported(path, others)):
         for draw in DRAWS.get(file, ()):
-            for item in [item for item in tests if draw.is_of(item)] or tests:
-                found[item] |= draw.turns
+            takers = [item for item in tests if draw.is_of(item)]
+            for item in takers or tests:
+                turns, cycle = found[item]
+                own = math.lcm(*(one.of for one in draw.turns)) if takers else 1
+                found[item] = Drawn(turns | draw.turns, math.lcm(cycle, own))
     return found
 
 

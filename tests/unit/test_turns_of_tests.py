@@ -38,8 +38,8 @@ def drawing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sampling, "SEED", 848)
 
 
-def assigned(*items: Item, seed: int | None = 848) -> list[set[Turn]]:
-    turns.assign(items, seed)  # type: ignore[arg-type]
+def assigned(*items: Item, every: bool = False) -> list[set[Turn]]:
+    turns.assign(items, 848, every)  # type: ignore[arg-type]
     return [set(item.stash[turns.TURNS]) for item in items]
 
 
@@ -75,6 +75,19 @@ def test_draw_when_the_file_has_a_turn_then_only_what_comes_with_it_does(drawing
     assert assigned(Item(IN_TURN, name=value)) == [{Turn(5, 3), Turn(10, 3), Turn(10, 8)}]
 
 
+def test_neighbours_when_they_are_drawn_in_a_cycle_as_long_then_all_have_their_turn_in_its_square(
+        drawing: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    ran: list[int] = []
+    for seed in range(700, 725):
+        monkeypatch.setattr(sampling, "SEED", seed)
+        monkeypatch.setattr(turns, "DRAWS", defaultdict(list))
+        items = [Item(pytest.mark.one_in(5), number=number) for number in sampling.fifth(list(range(100)))]
+        turns.assign(items, seed)  # type: ignore[arg-type]
+        ran += [item.callspec.params["number"] for item in items if item.stash[turns.DUE].comes(seed)]
+    assert sorted(ran) == list(range(100))
+    assert {Turn(25, place) for place in range(25)} <= turns.KNOWN
+
+
 @pytest.mark.parametrize(("one", "other", "both"), [
     (Turn(5, 4), Turn(4, 0), Turn(20, 4)), (Turn(5, 4), Turn(10, 9), Turn(10, 9)), (Turn(5, 4), Turn(10, 8), None),
     (None, Turn(3, 1), Turn(3, 1))])
@@ -89,7 +102,7 @@ def test_results_when_told_then_they_have_the_runs_own_turns_and_a_long_run_has_
     assert item.user_properties == []
     assigned(other := Item(pytest.mark.in_turn(3, 5)), long := Item(pytest.mark.in_turn(0, 5)))
     assert (other.user_properties, long.user_properties) == ([("turn", "5:3")], [])
-    assigned(long, seed=None)
+    assigned(long, every=True)
     assert long.user_properties == [("turn", "5:0")]
 
 
