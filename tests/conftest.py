@@ -7,7 +7,6 @@ import faulthandler
 import gc
 import json
 import sys
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ from typing import Any
 import pytest
 
 from nova import concurrency
-from tests import sampling
+from tests import sampling, turns, turns_told
 
 concurrency.patch(prefer="threads")  # ahead of all that is imported from here on
 
@@ -37,6 +36,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--nova-seed", type=int, default=1, metavar="N",
                      help="chooses what a sampled matrix runs (0: the day's number; bin/test: the commit's)")
     parser.addoption("--in-turn", action="store_true", help="leave out files and cases whose turn is another seed's")
+    parser.addoption("--only-turns", default="", metavar="N,...",
+                     help="of cases with a turn only those whose cycle has one of these lengths, and no others")
     parser.addoption("--changed", default="", metavar="FILE,...",
                      help="tests that have to do with these files run whole, whoever's turn it is")
     parser.addoption("--told-to", metavar="FILE", help="write what failed, and how much this run left out, as JSON")
@@ -54,6 +55,7 @@ def pytest_configure(config: pytest.Config) -> None:
 #: Files that take minutes begin first: else one process has them when the other has nothing left to do.
 LONGEST = ("test_client_life", "test_live_contract", "test_client_openstack", "test_backups", "test_operations")
 FAILED: list[str] = []
+VERDICTS = turns_told.Verdicts()
 LEFT_BEHIND_S = 60
 
 
@@ -64,23 +66,32 @@ def pytest_unconfigure() -> None:
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    VERDICTS.add(report)
     if report.failed and report.nodeid not in FAILED:
         FAILED.append(report.nodeid)
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
     if hasattr(session.config, "workerinput"):  # a worker of xdist, which reports to who started it
-        session.config.workeroutput["left_out"] = dict(sampling.LEFT_OUT)
+        session.config.workeroutput.update(left_out=dict(sampling.LEFT_OUT), turns=VERDICTS.own())
         return
     path = session.config.getoption("--told-to")
     if path:
-        Path(path).write_text(json.dumps({"failed": FAILED, "left_out": dict(sampling.LEFT_OUT)}))
+        Path(path).write_text(json.dumps({"failed": FAILED, "left_out": dict(sampling.LEFT_OUT),
+                                          "turns": VERDICTS.shown()}))
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
     """Each worker of xdist has collected the same."""
-    sampling.LEFT_OUT.update({} if sampling.LEFT_OUT else getattr(node, "workeroutput", {}).get("left_out", {}))
+    output = getattr(node, "workeroutput", {})
+    sampling.LEFT_OUT.update({} if sampling.LEFT_OUT else output.get("left_out", {}))
+    if "turns" in output:
+        VERDICTS.collected(output["turns"])
+
+
+def pytest_collectreport(report: pytest.CollectReport) -> None:
+    VERDICTS.complete &= report.passed
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
@@ -92,32 +103,32 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if config.getoption("--long"):
+    turns.assign(items, sampling.SEED, every=sampling.LONG)
+    sampling.COLLECTED = True
+    cycles = [int(one) for one in config.getoption("--only-turns").split(",") if one]
+    if cycles:
+        _leave_out(config, items, [one for one in items if not turns_told.has_one_of(one, cycles, sampling.SEED)])
+    if sampling.LONG:
         return
-    seen: Counter[Path] = Counter()
-    others = [item for item in items if sampling.IN_TURN and not _has_its_turn(item, seen)]
-    config.hook.pytest_deselected(items=others)
-    left = {*others}
-    items[:] = sorted((item for item in items if item not in left), key=lambda item: item.path.stem not in LONGEST)
+    if sampling.IN_TURN and not cycles:
+        _leave_out(config, items, [item for item in items if not _has_its_turn(item)])
+    items.sort(key=lambda item: item.path.stem not in LONGEST)
     for item in items:
         if "long" in item.keywords:
             item.add_marker(pytest.mark.skip(reason="takes minutes: runs with --long"))
             sampling.LEFT_OUT[0] += 1
 
 
-def _has_its_turn(item: pytest.Item, seen: Counter[Path]) -> bool:
-    """``seen``: how many tests with ``one_in`` a file had so far. Where the file has a turn itself, those of
-    its tests are counted in the runs that have the file."""
-    runs = sampling.SEED
-    for name in ("in_turn", "one_in"):
-        mark = item.get_closest_marker(name)
-        if mark is None or name == "one_in" and sampling.touched(item.path):
-            continue
-        every = mark.args[-1]
-        place = mark.args[0] if name == "in_turn" else seen[item.path] % every
-        seen[item.path] += name == "one_in"
-        if runs % every != place:
-            sampling.LEFT_OUT[every] += 1
-            return False
-        runs //= every
-    return True
+def _leave_out(config: pytest.Config, items: list[pytest.Item], others: list[pytest.Item]) -> None:
+    config.hook.pytest_deselected(items=others)
+    left = {*others}
+    items[:] = [item for item in items if item not in left]
+
+
+def _has_its_turn(item: pytest.Item) -> bool:
+    """Neighbours of what changed all have theirs in each run of their file."""
+    due = turns.without_neighbours(item) if sampling.touched(item.path) else item.stash[turns.DUE]
+    if due is None or due.comes(sampling.SEED):
+        return True
+    sampling.LEFT_OUT[due.of] += 1
+    return False

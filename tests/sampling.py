@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from tests import turns
+
 TOP = Path(__file__).resolve().parents[1]
 #: What an operation does, and what carries it out.
 STORIES = ("nova/conductor/actions/", "nova/conductor/steps/")
@@ -22,6 +24,8 @@ SEED = 1
 IN_TURN = False
 #: Files that the change under test touches, as paths within the checkout. Set in the same place.
 CHANGED: frozenset[str] = frozenset()
+#: Whether the tests are collected: what is drawn from then on can give no test a turn. Set in the same place.
+COLLECTED = False
 #: How many cases this run leaves out, by the number of runs in which all have their turn; 0: only a long run has them.
 LEFT_OUT: Counter[int] = Counter()
 
@@ -39,13 +43,15 @@ def turn(values: Sequence[Any], number: int, few: int) -> list[Any]:
 
 
 def drawn(values: Sequence[Any], few: int, every: int = 1) -> list[Any]:
-    """A few of what takes seconds each: a run with the next seed has the next few, so that all get their turn.
+    """A few of what takes seconds each: a run with the next seed has the next few, so that all get their turn, and each
+    the same few in each of its turns.
 
     ``every``: one of so many runs has the file; the next of these has the next few.
     """
-    chosen = _next(values, SEED // every, few)
-    LEFT_OUT[-(-len(values) // few) * every] += len(values) - len(chosen)
-    return chosen
+    runs = -(-len(values) // few)
+    chosen = _next(values, SEED // every % max(runs, 1), few)
+    LEFT_OUT[runs * every] += len(values) - len(chosen)
+    return _rotating(runs * every, chosen)
 
 
 def seeds(few: int) -> list[int]:
@@ -62,6 +68,15 @@ def one_in(every: int, values: Sequence[Any]) -> list[Any]:
     """Of so many neighbours in a product one each; a run with the next seed has the next ones."""
     chosen = list(values) if LONG else list(values[SEED % every::every])
     LEFT_OUT[every] += len(values) - len(chosen)
+    return _rotating(every, chosen)
+
+
+def _rotating(of: int, chosen: list[Any]) -> list[Any]:
+    """Drawn by one of so many runs: the tests of the file that draws have their turns by it."""
+    if COLLECTED:
+        turns.checked(of)
+    else:
+        turns.rotating(of, values=chosen)
     return chosen
 
 

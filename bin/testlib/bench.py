@@ -16,12 +16,16 @@ from stacklib import packages, venvs
 from stacklib.layout import PLAIN_STATE, Choices, Layout
 from stacklib.stages import Progress, Stage, last_step
 from testlib import budgets, reports
-from testlib.parts import BUDGETS_S, CHECKS, FUZZ_S, PARTS
+from testlib.covered import Covered
+from testlib.parts import BUDGETS_S, CHECKS, CYCLES, FUZZ_S, GREEN_NATIVE_IN, PARTS, Part
 from testlib.reports import Count
 from testlib.shares import Share, changed_in, seed_of, shares_of
+from testlib.turns import places
 
 TOP = Path(__file__).resolve().parents[2]
 UNSTEADY = 4  # so many failures may be a busy machine's; more are not
+NOTHING_RAN = 5  # as pytest's exit status
+RAN = (0, 1, NOTHING_RAN)
 SLOWEST = 12  # files named at a part's end
 
 
@@ -32,13 +36,26 @@ class Failed(NamedTuple):
     mode: str | None
 
 
+def results_file() -> Path:
+    """What passed on this machine, of all checkouts; it outlives the environments beside it."""
+    return Layout(PLAIN_STATE, Choices()).venvs / "turns.jsonl"
+
+
+def _for(share: Share, options: list[str]) -> list[str]:
+    """Where all that the process has is of a turn, all of it runs."""
+    return [word for word in options if not share.turns or not word.startswith("--only-turns")]
+
+
 class Bench:
-    def __init__(self, long: bool, seed: int | None = None) -> None:
+    def __init__(self, seed: int | None = None) -> None:
         self.layout = Layout(PLAIN_STATE, Choices())
         self.log = Path(tempfile.gettempdir()) / f"nova-test-install-{os.getuid()}.log"
-        self.long, self.seed = long, seed_of(TOP) if seed is None else seed
+        self.long = False  # everything, no samples
+        self.seed = seed_of(TOP) if seed is None else seed
+        self.cycles: tuple[int, ...] = ()  # only cases with a turn in one of these; none: all, and those without
         self.seconds: Counter[str] = Counter()  # of a part's files
         self.left_out: Counter[str] = Counter()  # of a part
+        self.covered = Covered()  # by a part
         self.processor_s: list[float] = []  # of each process of a part, with its children
         self.slower = budgets.slowness()  # than the machine of the budgets, before anything runs
         self.bin = self.layout.venvs / "test" / "bin"
@@ -82,10 +99,10 @@ class Bench:
         folders = [folder for folder in part.folders if (TOP / folder).is_dir()]
         given = [word for word in extra if (TOP / word.split("::")[0]).exists()]
         print(f"-- {name}: {' '.join(given or folders)}", flush=True)
-        options = ["--durations=5", *self._chosen(), *([] if given else ["--in-turn"]),
-                   f"--changed={','.join(changed_in(TOP))}", *extra]
+        options = ["--durations=5", *self._chosen(), *self._selected(), *([] if given else ["--in-turn"]),
+                   *extra]
         if (part.plain or part.beside) and not given:
-            count, failed = self._side_by_side(shares_of(part, TOP, self.seed, self.long), options)
+            count, failed = self._side_by_side(self._shares(part), options)
         else:
             workers = ["-n", str(part.workers)] if part.workers > 1 else []
             workers += ["--dist", "loadfile", "--no-loadscope-reorder"] if part.whole_files else []
@@ -93,6 +110,19 @@ class Bench:
         if 0 < len(failed) <= UNSTEADY and len(failed) == count.failed:
             count = self._once_more(count, failed)
         return count
+
+    def known(self, name: str) -> Covered:
+        """All turns of a part, by a collection of its tests, and none that passed."""
+        found = Covered()
+        for of in (*CYCLES.get(name, ()), *([GREEN_NATIVE_IN] if PARTS[name].green else [])):
+            found.known.update(places(of, 0, every=True))
+        if PARTS[name].folders:
+            with tempfile.TemporaryDirectory() as folder, open(os.devnull, "wb") as nowhere:
+                told = Path(folder, "told")
+                self.run(("python", "-m", "pytest", "--collect-only", f"--told-to={told}", *PARTS[name].folders),
+                         nowhere)
+                found.add(reports.told(told).turns)
+        return found
 
     def bench(self, module: str, extra: list[str]) -> int:
         return self.run(("python", "-m", module, *extra))
@@ -105,7 +135,11 @@ class Bench:
         return self._pytest(["-n", "0", *self._chosen(), "tests/functional/test_fuzz.py", *extra])[0]
 
     def tempest(self, extra: list[str]) -> Count:
-        return self._counted("tests.tempest", [*([] if extra or self.long else [f"--turn={self.seed}"]), *extra])
+        count = self._counted("tests.tempest", [*([] if extra or self.long else [f"--turn={self.seed}"]), *extra])
+        if count.passed:
+            had = [place for of in CYCLES["tempest"] for place in places(of, self.seed, self.long)]
+            self.covered.whole(had, None if count.failed else [])
+        return count
 
     def clients(self, extra: list[str]) -> Count:
         return self._counted("tests.clients", extra)
@@ -120,7 +154,7 @@ class Bench:
         if self.seconds:
             slowest = ", ".join(f"{file} {spent:.0f}" for file, spent in self.seconds.most_common(SLOWEST))
             print(f"-- {name}: slowest files, in seconds: {slowest}", flush=True)
-        if whole and not self.long and name in BUDGETS_S:
+        if whole and not self.long and not self.cycles and name in BUDGETS_S:
             slower = max(self.slower, budgets.slowness())  # a neighbour may have come, or gone
             kept, line = budgets.verdict(name, sum(self.processor_s), BUDGETS_S[name], slower)
             print(line, flush=True)
@@ -128,6 +162,7 @@ class Bench:
             print(f"-- {name}: {line}", flush=True)
         self.seconds.clear()
         self.left_out.clear()
+        self.covered = Covered()
         self.processor_s.clear()
         return kept
 
@@ -135,6 +170,19 @@ class Bench:
 
     def _chosen(self) -> list[str]:
         return [f"--nova-seed={self.seed}", *(["--long"] if self.long else [])]
+
+    def _selected(self) -> list[str]:
+        if self.cycles:
+            return [f"--only-turns={','.join(map(str, self.cycles))}"]
+        return [f"--changed={','.join(changed_in(TOP))}"]
+
+    def _shares(self, part: Part) -> list[Share]:
+        """Those of the part's processes that have something to do."""
+        shares = shares_of(part, TOP, self.seed, self.long)
+        if not self.cycles:
+            return shares
+        others = [one for one in shares if not one.turns] if {*self.cycles} != {GREEN_NATIVE_IN} else []
+        return others + [one for one in shares if {place.of for place in one.turns} & {*self.cycles}]
 
     def _counted(self, module: str, words: list[str]) -> Count:
         """Of a module that runs others' tests, and writes how many to ``--counts``."""
@@ -150,9 +198,13 @@ class Bench:
         with contextlib.ExitStack() as stack:
             outputs = [None, *(stack.enter_context(tempfile.TemporaryFile()) for _ in shares[1:])]
             pool = stack.enter_context(ThreadPoolExecutor(len(shares)))
-            runs = [pool.submit(self._pytest, ["-n", "0", *options, *share.files], output, share.mode)
+            runs = [pool.submit(self._pytest, ["-n", "0", *_for(share, options), *share.files], output, share.mode)
                     for share, output in zip(shares, outputs, strict=True)]
             results = [run.result() for run in runs]
+            for share, (count, failed) in zip(shares, results, strict=True):
+                if share.turns and count.passed:
+                    names = [one.name for one in failed]
+                    self.covered.whole(share.turns, names if len(names) >= count.failed else None)
             for output in filter(None, outputs):
                 output.seek(0)
                 print(output.read().decode(errors="replace"), end="", flush=True)
@@ -166,10 +218,11 @@ class Bench:
             chosen = {"NOVA_CONCURRENCY": mode} if mode else {}
             code = self.run(("python", "-m", "pytest", f"--junitxml={report}", f"--told-to={told}", *words), output,
                             **chosen)
-            count, (failed, left_out) = reports.count_of(report), reports.told(told)
+            count, (failed, left_out, turns) = reports.count_of(report), reports.told(told)
             self.seconds += reports.seconds_by_file(report)
             self.left_out += left_out
-        if code not in (0, 5) and not count.failed:
+            self.covered.add(turns if code in RAN else {})
+        if code not in (0, NOTHING_RAN) and not count.failed:
             count += (0, 1, 0)  # it did not get as far as a report
         return count, [Failed(name, mode) for name in failed]
 
@@ -179,7 +232,9 @@ class Bench:
         again = 0
         for mode in dict.fromkeys(one.mode for one in failed):
             names = [one.name for one in failed if one.mode == mode]
-            again += self._pytest([*self._chosen(), *names], mode=mode)[0].failed
+            second, still = self._pytest([*self._chosen(), *names], mode=mode)
+            again += second.failed
+            self.covered.excuse({*names} - {one.name for one in still} if len(still) >= second.failed else ())
         steady = len(failed) - again
         print(f"-- unsteady: {steady} of {len(failed)} passed at the second try", flush=True)
         return Count(count.passed + steady, count.failed - steady, count.skipped)

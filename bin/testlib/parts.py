@@ -60,6 +60,11 @@ BUDGETS_S = {"unit": 410.0, "functional": 470.0}
 FUZZ_S = "600"
 ORDER = ("check", "unit", "functional", "machine", "fresh", "tempest")
 LONG = (*ORDER, "clients")
+#: Parts that have everything whenever they are named.
+ALWAYS_LONG = ("fresh", "books")
+#: part -> lengths of its cycles, where it draws by other means than pytest's: of tempest, its classes (``TURNS`` of
+#: tests/tempest), and whether the cloud is one process.
+CYCLES = {"tempest": (5, 2)}
 #: The one test of machines unlike this one; a case's name follows in brackets.
 FRESH = "tests/fresh/test_fresh.py::test_machine_when_unlike_ours_then_its_cloud_answers_or_a_line_says_what_to_do"
 #: part -> the module that it is
@@ -73,18 +78,17 @@ CHECKS = {
     "mypy": ("mypy",),
     "layers": ("lint-imports", "--no-cache"),
     "sizes": ("python", "tests/sizes.py"),
+    "turns": ("python", "bin/test", "turns", "--check"),
 }
 
 
 def needs(chosen: tuple[str, ...], quick: bool = False) -> tuple[str, ...]:
-    """Debian's packages, by the stack's names for them. ``quick``: clients alone, and only Python's."""
-    if quick:
-        return ()
-    if "bench-consoles" in chosen:
-        return ("hypervisor",)
-    if {*BENCHES, "fuzz"} & set(chosen):
-        return PARTS["functional"].needs
-    return tuple(dict.fromkeys(need for name in chosen if name in PARTS for need in PARTS[name].needs))
+    """Debian's packages, by the stack's names for them. ``quick``: of clients none, only Python's are judged."""
+    others = {"bench-consoles": ("hypervisor",), **({"clients": ()} if quick else {})}
+    functional = PARTS["functional"].needs
+    found = [others[name] if name in others else PARTS[name].needs if name in PARTS
+             else functional if name in (*BENCHES, "fuzz") else () for name in chosen]
+    return tuple(dict.fromkeys(need for part in found for need in part))
 
 
 def environments(chosen: tuple[str, ...]) -> tuple[str, ...]:

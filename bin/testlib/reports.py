@@ -7,7 +7,7 @@ import json
 import xml.etree.ElementTree as ET
 from collections import Counter
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 
 class Count(NamedTuple):
@@ -21,10 +21,11 @@ class Count(NamedTuple):
 
 class Told(NamedTuple):
     """``failed``: names of tests. ``left_out``: how many cases wait for a later run, by the number of runs in which all
-    have had their turn ("0": those that only a long run has)."""
+    have had their turn ("0": those that only a long run has). ``turns``: as `testlib.covered` takes them."""
 
     failed: list[str]
     left_out: Counter[str]
+    turns: dict[str, Any]
 
 
 def told(path: Path) -> Told:
@@ -32,8 +33,8 @@ def told(path: Path) -> Told:
     try:
         content = json.loads(path.read_text())
     except (OSError, ValueError):
-        return Told([], Counter())
-    return Told(content["failed"], Counter(content["left_out"]))
+        return Told([], Counter(), {})
+    return Told(content["failed"], Counter(content["left_out"]), content["turns"])
 
 
 def count_of(report: Path) -> Count:

@@ -16,7 +16,8 @@ from tests.fresh.cases import CASES, ROWS
 BORROWED_MB = 4000  # a limit: what is not written takes no memory
 FEW = 2  # of those that CI draws from; a run with the next seed has the next ones
 ALWAYS = [name for name in CASES if CASES[name].always]
-CHOSEN = list(CASES) if sampling.LONG else ALWAYS + sampling.drawn([name for name in CASES if CASES[name].quick], FEW)
+QUICK = sampling.drawn([name for name in CASES if CASES[name].quick], FEW)  # drawn in a long run, too: it has all turns
+CHOSEN = list(CASES) if sampling.LONG else ALWAYS + QUICK
 
 
 @pytest.mark.parametrize("name", CHOSEN)

@@ -9,15 +9,16 @@ from typing import Any
 from keystoneauth1 import session
 from keystoneauth1.identity import v3
 
-from tests import sampling
+from tests import sampling, turns
 from tests.functional.backends import Backends
 from tests.functional.client import IMAGE
 from tests.functional.cloud import ADMIN, Cloud, Plan, render
 from tests.functional.daemons import Daemon
 
-#: Of a plan's sections, those that nova-all itself must have as every test cloud.
 TURNS = 5  # runs in which each file has its turn
-DAEMONS_EVERY = 5
+DAEMONS_EVERY = 5  # of a file's turns, so many have one with all daemons: in the first round of all files
+turns.rotating(TURNS * DAEMONS_EVERY, range(TURNS))
+#: Of a plan's sections, those that nova-all itself must have as every test cloud.
 ALWAYS: dict[str, dict[str, Any]] = {"api": {"auth_strategy": "noauth2"},
           "glance": {"num_retries": 0, "read_timeout": 5},
           "DEFAULT": {"flat_network_bridge": "br100", "shutdown_timeout": 5},

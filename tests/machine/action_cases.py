@@ -332,6 +332,7 @@ def test_left_over_freeze_is_thawed_at_the_next_start(rig, living, serial):
 
 RESCUE = {"first": {}, "stable-virtio": {"hw_rescue_device": "disk"}, "stable-ide": {"hw_rescue_bus": "ide"},
           "stable-scsi": {"hw_rescue_device": "disk", "hw_rescue_bus": "scsi"}}
+RESCUED_BY = ["first", *sampling.drawn([name for name in RESCUE if name != "first"], 1, every=5)]
 
 
 @booting
@@ -342,7 +343,7 @@ def test_rescued_guest_sees_its_old_disk_and_boots_it_again(rig):
         with Serial(order.server_uuid) as line:
             line.log_in()
             line.run("echo own > /root/mark; sync")
-        for name in ["first", *sampling.drawn([name for name in RESCUE if name != "first"], 1, every=5)]:
+        for name in RESCUED_BY:
             check_rescue(rig, order, name, RESCUE[name])
         assert rig.driver.rescuing.unrescue(order) == PowerState.RUNNING
         with Serial(order.server_uuid) as line:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import functools
+import json
 import os
 import subprocess
 import sys
+import tempfile
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
 
 from nova.concurrency import SWITCH
-from tests import sampling
+from tests import sampling, turns
 from tests.machine import room
 
 ROOT = Path(__file__).parents[2]
@@ -40,9 +42,13 @@ def build_guest() -> None:
 
 
 def names(file: str) -> list[str]:
-    """Of the cases in ``file`` (a path below the root)."""
-    listed = subprocess.run(_pytest(file, "--collect-only"), cwd=ROOT, capture_output=True, text=True, check=False,
-                            env={**os.environ, "PYTHONPATH": str(ROOT)})
+    """Of the cases in ``file`` (a path below the root), whose turns are those of the file that asks."""
+    with tempfile.TemporaryDirectory() as folder:
+        told = Path(folder, "told")
+        listed = subprocess.run(_pytest(file, "--collect-only", f"--told-to={told}"), cwd=ROOT, capture_output=True,
+                                text=True, check=False, env={**os.environ, "PYTHONPATH": str(ROOT)})
+        if told.exists():
+            turns.also(sys._getframe(1).f_code.co_filename, json.loads(told.read_text())["turns"]["known"])
     return [line.split("::", 1)[1] for line in listed.stdout.splitlines() if "::" in line] or ["collection"]
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable
 
 import pytest
 
-from tests import sampling
+from tests import sampling, turns
 
 VALUES = list(range(10))
 
@@ -16,6 +16,8 @@ VALUES = list(range(10))
 def left_out(monkeypatch: pytest.MonkeyPatch) -> Counter[int]:
     monkeypatch.setattr(sampling, "LEFT_OUT", Counter())
     monkeypatch.setattr(sampling, "LONG", False)
+    monkeypatch.setattr(sampling, "COLLECTED", False)
+    monkeypatch.setattr(turns, "DRAWS", defaultdict(list))
     return sampling.LEFT_OUT
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from nova.api import legacy_networks
+from nova.api import legacy_networks, legacy_v2
 from tests.contract import rows
 from tests.functional.live import normal
-from tests.functional.live.caller import ADMIN, PROJECT, content, published
+from tests.functional.live.caller import ADMIN, LEGACY, PROJECT, content, published
 from tests.functional.live.scenario import scenario
 from tests.functional.live.world import World
 
@@ -46,16 +46,24 @@ def extensions(world: World) -> None:
 @scenario
 def gone_for_good(world: World) -> None:
     """410 at every version, whatever is sent; the published requests too. What this cloud's nova-network has is 404
-    above the version that took it away."""
+    above the version that took it away. What works below /v2 is gone from /v2.1 alone."""
     live = world.live
     served = {route.id for route in legacy_networks.ROUTES}
+    below_v2 = {route.id for route in legacy_v2.ROUTES}
     for id, entry in rows.operations().items():
         if entry["status"] != "gone":
             continue
         path = world.fill_any(id)
         body = {id.partition("#")[2]: None} if "#" in id else {} if entry["method"] in ("POST", "PUT") else None
-        for version in (44, 104) if id in served else (0, 1, 43, 104):
+        for version in (44, 104) if id in served else (1, 43, 104) if id in below_v2 else (0, 1, 43, 104):
             live.call(entry["method"], path, body, version, expect=404 if id in served else 410)
+
+
+@scenario
+def certificates_below_v2(world: World) -> None:
+    """They need nova-cert, which this cloud does not have. The only one that can be shown is the root's."""
+    world.live.call("POST", "/os-certificates", None, LEGACY, expect=503)
+    world.live.call("GET", "/os-certificates/1", None, LEGACY, expect=501)
 
 
 @scenario

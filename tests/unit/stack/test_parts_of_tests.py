@@ -75,9 +75,9 @@ def test_budget_when_a_part_uses_a_quarter_more_then_it_is_said_and_twice_as_muc
 
 def test_what_a_process_told_when_it_died_before_then_nothing(tmp_path: Path) -> None:
     path = tmp_path / "told"
-    assert reports.told(path) == ([], {})
-    path.write_text(json.dumps({"failed": ["x"], "left_out": {"3": 2}}))
-    assert reports.told(path) == (["x"], {"3": 2})
+    assert reports.told(path) == ([], {}, {})
+    path.write_text(json.dumps({"failed": ["x"], "left_out": {"3": 2}, "turns": {"known": ["3:1"]}}))
+    assert reports.told(path) == (["x"], {"3": 2}, {"known": ["3:1"]})
 
 
 def test_words_when_something_is_left_out_then_they_say_how_much_and_how_long() -> None:

@@ -1,0 +1,178 @@
+"""Which turns a test has. Of ``of`` runs with successive seeds, one has a turn: the run whose seed modulo ``of`` is its
+``place``. Cycles of different lengths go round independently.
+
+A test has the turn of its marks, ``in_turn`` and ``one_in``. Where its file draws a sample when it is imported, the
+tests whose parameters are of the sample have its turns, too. Where there are none, all tests of the file have them:
+they use the sample in another way.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import math
+import sys
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+TOP = Path(__file__).resolve().parents[1]
+#: A test's own modules, whose draws are those of whoever calls them.
+OWN = (str(TOP / "tests/sampling.py"), __file__)
+
+
+class Turn(NamedTuple):
+    of: int
+    place: int
+
+    def comes(self, seed: int) -> bool:
+        return seed % self.of == self.place
+
+    def __str__(self) -> str:
+        return f"{self.of}:{self.place}"
+
+
+class Draw(NamedTuple):
+    """``values``: what was drawn, as parameters of tests; None: something else, for all tests of the file."""
+
+    turns: frozenset[Turn]
+    values: tuple[Any, ...] | None = None
+
+    def is_of(self, item: pytest.Item) -> bool:
+        """Whether a test's parameters are of the sample."""
+        given = list(item.callspec.params.values()) if hasattr(item, "callspec") else []
+        parts = [getattr(value, "values", value) for value in self.values or ()]  # of a pytest.param
+        return any(part in given or isinstance(part, (tuple, list)) and all(one in given for one in part)
+                   for part in parts)
+
+
+#: File -> what it draws.
+DRAWS: defaultdict[str, list[Draw]] = defaultdict(list)
+#: Every turn of a collected test, whoever's turn it is.
+KNOWN: set[Turn] = set()
+#: Of a test.
+TURNS = pytest.StashKey[frozenset[Turn]]()
+DUE = pytest.StashKey[Turn | None]()
+
+
+def read(text: str) -> Turn:
+    """What ``str`` made of one."""
+    of, _, place = text.partition(":")
+    return Turn(int(of), int(place))
+
+
+def joint(one: Turn | None, other: Turn) -> Turn | None:
+    """When both come; None if they never do."""
+    if one is None:
+        return other
+    of = math.lcm(one.of, other.of)
+    return next((Turn(of, place) for place in range(other.place, of, other.of) if one.comes(place)), None)
+
+
+def rotating(of: int, places: Iterable[int] | None = None, values: Iterable[Any] | None = None) -> int:
+    """``of``; the file that calls this draws something else in each of so many runs (or in these of them)."""
+    if of > 1:
+        turns = frozenset(Turn(of, place) for place in (range(of) if places is None else places))
+        DRAWS[_caller()].append(Draw(turns, None if values is None else tuple(values)))
+    return of
+
+
+def also(file: str, found: Iterable[str]) -> None:
+    """The file has cases that another process collected, with these turns."""
+    DRAWS[file].append(Draw(frozenset(map(read, found))))
+
+
+def checked(of: int) -> None:
+    """A draw while tests run: its file must have said ``rotating(of)``, or its turns would be unknown.
+    AssertionError."""
+    file = _caller()
+    assert of == 1 or any(one.of == of for draw in DRAWS[file] for one in draw.turns), (
+        f"{file} draws one of {of} while a test runs: say tests.turns.rotating({of}) where it is imported")
+
+
+def _caller() -> str:
+    frame = sys._getframe(1)
+    while frame.f_code.co_filename in OWN and frame.f_back:
+        frame = frame.f_back
+    return frame.f_code.co_filename
+
+
+def assign(items: Iterable[pytest.Item], seed: int, every: bool = False) -> None:
+    """Give each test its turns: those that the run with this seed has (``every``: all) are told with its result."""
+    files: defaultdict[Path, list[pytest.Item]] = defaultdict(list)
+    for item in items:
+        files[item.path].append(item)
+    for path, tests in files.items():
+        drawn = _drawn(path, tests)
+        for item, marked in zip(tests, _marked(tests, drawn), strict=True):
+            bases: list[Turn | None] = [*marked] or [None]
+            found = {*marked} | {joint(base, one) for base in bases for one in drawn[item].turns}
+            turns = frozenset(one for one in found if one is not None)
+            due = [one for one in marked if one.comes(seed)]
+            item.stash[TURNS], item.stash[DUE] = turns, next(iter([*due, *marked]), None)
+            KNOWN.update(turns)
+            item.user_properties += [("turn", str(one)) for one in sorted(turns) if every or one.comes(seed)]
+
+
+def without_neighbours(item: pytest.Item) -> Turn | None:
+    """The turn of a test of which each run of its file has all neighbours."""
+    mark = item.get_closest_marker("in_turn")
+    return Turn(mark.args[1], mark.args[0]) if mark else None
+
+
+class Drawn(NamedTuple):
+    """Of a test, by what its file and those that it imports from draw. ``cycle``: of the sample that its parameters are
+    of; 1 if they are of none."""
+
+    turns: set[Turn]
+    cycle: int
+
+
+def _marked(tests: Iterable[pytest.Item], drawn: Mapping[pytest.Item, Drawn]) -> list[list[Turn]]:
+    """By the marks of a file's tests; one of these turns is a test's. Those with ``one_in`` have a place each. They are
+    counted in the runs that have the file, and that draw them: else two cycles of one length would always leave out the
+    same ones."""
+    found: list[list[Turn]] = []
+    seen = 0
+    for item in tests:
+        outer, mark = without_neighbours(item), item.get_closest_marker("one_in")
+        if mark is None:
+            found.append([outer] if outer else [])
+            continue
+        cycle = math.lcm(drawn[item].cycle, outer.of if outer else 1)
+        every, inner = mark.args[0], seen % mark.args[0]
+        seen += 1
+        found.append([Turn(cycle * every, place + cycle * inner) for place in range(cycle)
+                      if outer is None or outer.comes(place)])
+    return found
+
+
+def _drawn(path: Path, tests: list[pytest.Item]) -> dict[pytest.Item, Drawn]:
+    found = {item: Drawn(set(), 1) for item in tests}
+    others = frozenset(file for file in DRAWS if file != str(path))
+    for file in (str(path), *_imported(path, others)):
+        for draw in DRAWS.get(file, ()):
+            takers = [item for item in tests if draw.is_of(item)]
+            for item in takers or tests:
+                turns, cycle = found[item]
+                own = math.lcm(*(one.of for one in draw.turns)) if takers else 1
+                found[item] = Drawn(turns | draw.turns, math.lcm(cycle, own))
+    return found
+
+
+@functools.cache
+def _imported(path: Path, files: frozenset[str]) -> frozenset[str]:
+    """Those of the files that a test's file imports from."""
+    text = path.read_text()
+    near = {file for file in files if Path(file).stem in text}
+    if not near:
+        return frozenset()
+    found: set[Path] = set()
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("tests"):
+            place = TOP.joinpath(*node.module.split("."))
+            found |= {place.with_suffix(".py"), *(place / f"{name.name}.py" for name in node.names)}
+    return frozenset(near & {str(file) for file in found})
