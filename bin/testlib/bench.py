@@ -52,6 +52,7 @@ class Bench:
         self.log = Path(tempfile.gettempdir()) / f"nova-test-install-{os.getuid()}.log"
         self.long = False  # everything, no samples
         self.seed = seed_of(TOP) if seed is None else seed
+        self.output: IO[bytes] | None = None  # where pytest prints, for whoever runs beside another part
         self.cycles: tuple[int, ...] = ()  # only cases with a turn in one of these; none: all, and those without
         self.seconds: Counter[str] = Counter()  # of a part's files
         self.left_out: Counter[str] = Counter()  # of a part
@@ -61,6 +62,12 @@ class Bench:
         self.bin = self.layout.venvs / "test" / "bin"
         # not in the checkout; with none at all each process compiles all modules, and rewrites all assertions
         self.bytecode = self.layout.venvs / "test" / "bytecode"
+
+    def beside(self) -> Bench:
+        """Another one for the same samples, for a part that runs while this one runs others. It prints at its end."""
+        other = Bench(self.seed)
+        other.output = tempfile.TemporaryFile()  # noqa: SIM115 - it ends with the process
+        return other
 
     def install(self, parts: tuple[str, ...], environments: tuple[str, ...] = ()) -> None:
         progress, builder = Progress(), venvs.Builder(self.layout, self.log)
@@ -151,6 +158,9 @@ class Bench:
         """Print what a part cost, and what of it did not run. False: it cost too much (asked where it ran as a
         ``whole``)."""
         kept = True
+        if self.output is not None:
+            self.output.seek(0)
+            print(self.output.read().decode(errors="replace"), end="", flush=True)
         if self.seconds:
             slowest = ", ".join(f"{file} {spent:.0f}" for file, spent in self.seconds.most_common(SLOWEST))
             print(f"-- {name}: slowest files, in seconds: {slowest}", flush=True)
@@ -216,8 +226,8 @@ class Bench:
         with tempfile.TemporaryDirectory() as folder:
             report, told = Path(folder, "report.xml"), Path(folder, "told")
             chosen = {"NOVA_CONCURRENCY": mode} if mode else {}
-            code = self.run(("python", "-m", "pytest", f"--junitxml={report}", f"--told-to={told}", *words), output,
-                            **chosen)
+            code = self.run(("python", "-m", "pytest", f"--junitxml={report}", f"--told-to={told}", *words),
+                            output or self.output, **chosen)
             count, (failed, left_out, turns) = reports.count_of(report), reports.told(told)
             self.seconds += reports.seconds_by_file(report)
             self.left_out += left_out

@@ -59,6 +59,8 @@ PARTS = {
 BUDGETS_S = {"unit": 410.0, "functional": 470.0}
 FUZZ_S = "600"
 ORDER = ("check", "unit", "functional", "machine", "fresh", "tempest")
+#: Part -> the part that CI begins with it: that waits for downloads and installers, and this one for daemons.
+BEGINS = {"functional": "fresh"}
 LONG = (*ORDER, "clients")
 #: Parts that have everything whenever they are named.
 ALWAYS_LONG = ("fresh", "books")
