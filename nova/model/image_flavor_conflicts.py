@@ -37,6 +37,7 @@ ALIKE: dict[str, tuple[str, Callable[[str], str]]] = {
     "hw_tpm_version": ("hw:tpm_version", _plain), "hw_tpm_model": ("hw:tpm_model", _plain),
     "hw_viommu_model": ("hw:viommu_model", _plain), "hw_virtio_packed_ring": ("hw:virtio_packed_ring", _flag),
     "hw_vif_multiqueue_enabled": ("hw:vif_multiqueue_enabled", _flag), "hw_pmu": ("hw:pmu", _flag),
+    "hw_maxphysaddr_mode": ("hw:maxphysaddr_mode", _plain),
 }
 #: The most that an image may ask for. Property -> (the extra spec that says so, what it is where the flavor says
 #: nothing; None: no bound)

@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
+from nova.model import address_space
 from nova.model.providers import MOST_PARTS, RequestGroup, ResourceRequest, Traits
 from nova.model.requirement_syntax import Said, choice, flag, number, said
 
@@ -162,15 +163,14 @@ def _names(one: Said) -> list[str]:
 
 # -- features that only some hosts have
 
-#: Extra spec (empty: none), image property, and what the values ask for.
+#: Extra spec, image property, and what the values ask for.
 _FEATURES: tuple[tuple[str, str, Mapping[str, str]], ...] = (
     ("hw:tpm_version", "hw_tpm_version", {"1.2": "COMPUTE_SECURITY_TPM_1_2", "2.0": "COMPUTE_SECURITY_TPM_2_0"}),
     ("hw:tpm_model", "hw_tpm_model", {"tpm-tis": "COMPUTE_SECURITY_TPM_TIS", "tpm-crb": "COMPUTE_SECURITY_TPM_CRB"}),
     ("os:secure_boot", "os_secure_boot", {"required": "COMPUTE_SECURITY_UEFI_SECURE_BOOT"}),
     ("hw:viommu_model", "hw_viommu_model", {model: f"COMPUTE_VIOMMU_MODEL_{model.upper()}"
                                             for model in ("intel", "smmuv3", "virtio", "auto")}),
-    ("", "hw_maxphysaddr_mode", {"passthrough": "COMPUTE_ADDRESS_SPACE_PASSTHROUGH",
-                                 "emulate": "COMPUTE_ADDRESS_SPACE_EMULATED"}),
+    ("hw:maxphysaddr_mode", "hw_maxphysaddr_mode", address_space.TRAITS),
 )
 _ENCRYPTION = {"amd-sev": "HW_CPU_X86_AMD_SEV", "amd-sev-es": "HW_CPU_X86_AMD_SEV_ES",
                "amd-sev-snp": "HW_CPU_X86_AMD_SEV_SNP"}
@@ -179,6 +179,7 @@ _ENCRYPTION = {"amd-sev": "HW_CPU_X86_AMD_SEV", "amd-sev-es": "HW_CPU_X86_AMD_SE
 def features_of(specs: Specs, image: Mapping[str, str]) -> Features:
     """What flavor and image imply: traits of TPM, secure boot, IOMMU and the like, persistent memory by its label, one
     context of encrypted memory. The flavor's word stands above the image's."""
+    address_space.check(specs, image)
     traits = []
     for spec, name, wanted in _FEATURES:
         one = said(specs, spec) or said(image, name)

@@ -13,12 +13,14 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from nova.conf.base import Options
+from nova.model import address_space
 from nova.model.image_flavor_conflicts import YES, has_tpm
 from nova.model.image_properties import OLD_NAMES
 from nova.model.scheduling import PlacementRequest
 from nova.model.traits import TRAITS
 from nova.scheduler.filters import Filter
 from nova.scheduler.filters.aggregate_members import projects_of
+from nova.scheduler.filters.compute_capabilities import fact
 from nova.scheduler.views import HostView
 
 LOG = logging.getLogger(__name__)
@@ -122,6 +124,36 @@ class ImpliedTraits(Filter):
         return f"no {', '.join(sorted(missing))}" if missing else None
 
 
+# -- numbers that a host must reach
+
+class AddressBits(Filter):
+    """Hosts whose processor has as many bits of physical addresses as flavor or image ask for."""
+
+    public = on_rebuild = True
+    reads = ("extra_specs", "image_properties")
+
+    @property
+    def name(self) -> str:
+        return "address_bits_filter"
+
+    def about(self, request: PlacementRequest) -> object:
+        return _address_bits(request)
+
+    def wanted(self, request: PlacementRequest) -> bool:
+        return _address_bits(request) > 0
+
+    def by_facts(self, request: PlacementRequest) -> bool:
+        return True
+
+    def refuses(self, host: HostView, request: PlacementRequest) -> str | None:
+        wanted, has = _address_bits(request), fact(host, ["cpu_info", "maxphysaddr", "bits"])
+        return None if isinstance(has, int) and has >= wanted else f"fewer than {wanted} bits of physical addresses"
+
+
+def _address_bits(request: PlacementRequest) -> int:
+    return address_space.bits_of(request.extra_specs, request.image_properties)
+
+
 # -- aggregates that are for some only
 
 _TRAIT_KEY = re.compile(r"trait[a-zA-Z0-9_-]{0,64}:([A-Z0-9_]+)")
@@ -205,6 +237,7 @@ RULES: tuple[PrefilterRule, ...] = (
     PrefilterRule("ephemeral_encryption_filter", implies=ephemeral_encryption_filter),
     PrefilterRule("virtio_sound_filter", implies=virtio_sound_filter),
     PrefilterRule("tpm_secret_security_filter", implies=tpm_secret_security_filter),
+    PrefilterRule("address_bits_filter", filter=AddressBits),
     PrefilterRule("owner_nova_filter", met="servers get devices that their host itself reported, and no others"),
 )
 

@@ -11,7 +11,7 @@ from nova.model.requirements import Needs, needs_of
 from nova.model.topology import PciRequest, PciSpec
 from nova.scheduler import prefilters
 from tests.contract import rows
-from tests.fakes.scheduling import placement_request
+from tests.fakes.scheduling import filter_options, placement_request
 
 pytestmark = rows.needs_contract
 
@@ -34,7 +34,8 @@ SPECS: dict[str, tuple[str, Properties, Properties]] = {
     "hw:pci_numa_affinity_policy": ("required", GPU, {}), "hw:cpu_threads": ("2", DEDICATED, {}),
     "hw:mem_encryption": ("yes", {}, EFI), "hw:mem_encryption_model": ("amd-sev-es", {"hw:mem_encryption": "yes"}, EFI),
     "hw:pmem": ("4GB", {}, {}), "hw:tpm_version": ("2.0", {}, {}), "hw:tpm_model": ("tpm-crb", {}, {}),
-    "hw:viommu_model": ("virtio", {}, {}), "os:secure_boot": ("required", {}, {}),
+    "hw:viommu_model": ("virtio", {}, {}), "hw:maxphysaddr_mode": ("emulate", {}, {}),
+    "os:secure_boot": ("required", {}, {}),
     "pci_passthrough:alias": ("gpu:1", {}, {}),
     "group_policy": ("isolate", {"resources1:VGPU": "1", "resources2:VGPU": "1"}, {}),
 }
@@ -51,10 +52,11 @@ PROPERTIES: dict[str, tuple[str, Properties, Properties]] = {
     "hw_maxphysaddr_mode": ("passthrough", {}, {}), "hw_firmware_stateless": ("yes", {}, {}),
     "os_secure_boot": ("required", {}, {}), "traits_required": ("CUSTOM_A", {}, {}),
 }
-#: Name -> a value for which a prefilter of the scheduler asks for a trait.
+#: Name -> a value for which a prefilter of the scheduler asks for a trait, or a number.
 PREFILTERED = {
     "hw:virtio_packed_ring": "yes", "hw_virtio_packed_ring": "yes", "hw:sound_model": "virtio",
     "hw_sound_model": "virtio", "hw:ephemeral_encryption": "yes", "hw_ephemeral_encryption": "yes",
+    "hw:maxphysaddr_bits": "46", "hw_maxphysaddr_bits": "46",
     "hw:tpm_secret_security": "user", "accel:device_profile": "fpga"}
 _GUEST, _PREFILTER = "how the guest is made, on whichever host", "a prefilter of the scheduler asks for it"
 _BOUND = "a bound for what the image says of the guest's processors (nova.model.image_flavor_conflicts)"
@@ -75,7 +77,7 @@ ELSEWHERE = {
         "hw_pointer_model", "hw_pmu", "hw_qemu_guest_agent", "hw_rescue_bus", "hw_rescue_device", "hw_rng_model",
         "hw_time_hpet", "hw_serial_port_count", "hw_scsi_model", "hw_video_model", "hw_video_ram", "hw_vif_model",
         "hw_watchdog_action", "hw_vif_multiqueue_enabled", "hw_ephemeral_encryption_format",
-        "hw_ephemeral_encryption_secret_uuid", "hw_maxphysaddr_bits", "hw_usb_model", "hw_redirected_usb_ports",
+        "hw_ephemeral_encryption_secret_uuid", "hw_usb_model", "hw_redirected_usb_ports",
         "hw_firmware_type", "os_admin_user", "os_command_line", "os_distro", "os_require_quiesce",
         "os_skip_agent_inject_files_at_boot", "os_skip_agent_inject_ssh", "os_type"),
                     "how the guest is made; [scheduler]image_metadata_prefilter asks for hosts that can"),
@@ -130,7 +132,7 @@ def test_what_prefilters_ask_for_is_asked_for(name):
     tpm = {"hw:tpm_version": "2.0"} if "tpm" in name else {}
     said = {"extra_specs" if ":" in name else "image_properties": {**tpm, name: PREFILTERED[name]}}
     request = placement_request(**said)
-    assert any(rule.implies(request) for rule in prefilters.RULES if rule.implies and not rule.switch)
+    assert any(one.wanted(request) for one in prefilters.load(filter_options()))
 
 
 @pytest.mark.parametrize("name", ["VCPU", "MEMORY_MB", "DISK_GB", "PCPU", "VGPU", "CUSTOM_A"])

@@ -65,9 +65,9 @@ SECTIONS: Mapping[str, Mapping[str, str]] = {
         "max_sockets": "Bound of the arrangement; an image may not ask for more than its flavor's.",
         "max_cores": "Bound of the cores.",
         "max_threads": "Bound of the threads.",
-        "address_mode": "Bits of physical addresses: the host's, or as many as told. Needs KVM; passthrough needs "
-                        "``cpu_mode = host-passthrough``.",
-        "address_bits": "How many, with emulate.",
+        "address_mode": "Bits of physical addresses: the host's (passthrough), or as many as told (emulate). Needs KVM "
+                        "and libvirt 8.7; passthrough needs ``cpu_mode = host-passthrough``.",
+        "address_bits": "How many bits the host must have at least, and the guest has with emulate. Needs a mode.",
         "pmu": "Performance counters.",
         "hpet": "The timer HPET (x86).",
         "hide_hypervisor": "Not to show that it is KVM.",
@@ -178,7 +178,7 @@ def _accepted(choices: Iterable[str], read: Callable[[str], object]) -> str:
 
 def _numbers(read: Callable[[str], object]) -> str:
     """What the reader takes, found by asking it."""
-    least = next(number for number in (0, 1) if _accepts(read, str(number)))
+    least = next(number for number in range(65) if _accepts(read, str(number)))
     most = next((number for number in range(least, 65) if not _accepts(read, str(number + 1))), None)
     return f"a number from {least}" if most is None else f"{least} to {most}"
 

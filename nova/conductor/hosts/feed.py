@@ -19,7 +19,7 @@ from nova.db.services import as_time
 from nova.db.types import AnyColumn, AnyRow
 from nova.model.aggregates import placed
 from nova.model.base import Time
-from nova.model.hosts import AggregateMembers, AggregateStates, HostState, HostStates, NodeStamp
+from nova.model.hosts import AggregateMembers, AggregateStates, HostState, HostStates, Node, NodeStamp
 
 LOG = logging.getLogger(__name__)
 
@@ -194,10 +194,15 @@ def state(row: AnyRow, provider: Provided, place: PublishedPlace) -> HostState:
         host=row.host, node=row.name, **provider.fields(), service_version=row.service_version,
         enabled=not row.disabled, forced_down=row.forced_down, disabled_reason=row.disabled_reason,
         last_seen_at=row.last_seen_at, hypervisor_type=facts.hypervisor_type,
-        hypervisor_version=facts.hypervisor_version, supported=facts.supported, capabilities=facts.capabilities,
+        hypervisor_version=facts.hypervisor_version, supported=facts.supported, capabilities=_capabilities(facts),
         traits=facts.traits, topology=facts.topology, host_ip=facts.host_ip, metrics=facts.metrics,
         failed_builds=facts.failed_builds, provider_uuid=row.uuid, aggregates_version=place.version, zone=place.zone,
         aggregate_metadata=place.metadata, aggregate_uuids=place.uuids)
+
+
+def _capabilities(facts: Node) -> Mapping[str, str]:
+    """What its driver reported under names, its processor among them."""
+    return {**facts.capabilities, "cpu_info": facts.cpu_info} if facts.cpu_info else facts.capabilities
 
 
 def _resources(classes: dict[str, tuple[int, int, float, int]]) -> dict[str, AnyColumn]:

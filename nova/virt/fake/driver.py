@@ -36,6 +36,7 @@ WATCH_S = 1.0  # how often the knobs' file is looked at for guests that change b
 SUPPORTED = tuple((architecture, kind, "hvm") for architecture in ("x86_64", "i686", "aarch64")
                   for kind in ("fake", "kvm", "qemu"))
 CPU_INFO = {"arch": "x86_64", "model": "fake", "vendor": "fake", "features": [],
+            "maxphysaddr": {"mode": "emulate", "bits": 48},
             "topology": {"cells": 1, "sockets": 1, "cores": 1, "threads": 1}}
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from nova import errors
-from nova.model import image_flavor_conflicts
+from nova.model import address_space, image_flavor_conflicts
 from nova.model.extra_specs import SPECS
 from nova.model.image_properties import CHOICES, LOOSE
 
@@ -107,6 +107,13 @@ def _some(text: str) -> int:
     return number
 
 
+def _bits(text: str) -> int:
+    number = _count(text)
+    if not address_space.LEAST <= number <= address_space.MOST:
+        raise ValueError(f"it must be from {address_space.LEAST} to {address_space.MOST}")
+    return number
+
+
 def _of(*allowed: str) -> Callable[[str], str]:
     def read(text: str) -> str:
         if text not in allowed:
@@ -133,6 +140,7 @@ def _ports(text: str) -> int:
 _BUSES = ("ide", "sata", "scsi", "usb", "virtio")
 _TPM_MODEL, _TPM_VERSION = _of("tpm-tis", "tpm-crb"), _of("1.2", "2.0")
 _IOMMU = _of("intel", "smmuv3", "virtio", "auto")
+_ADDRESS_MODE = _of(*address_space.TRAITS)
 _USB = _of("none", "nec-xhci", "qemu-xhci")
 _SOUND = _of("sb16", "es1370", "pcspk", "ac97", "ich6", "ich9", "usb", "virtio")
 _WATCHDOG = _of("none", "pause", "poweroff", "reset", "disabled")
@@ -146,8 +154,8 @@ IMAGE: dict[str, Sets] = {
     "hw_tpm_version": Sets("tpm_version", _TPM_VERSION),
     "hw_tpm_model": Sets("tpm_model", _TPM_MODEL),
     "hw_viommu_model": Sets("iommu", _IOMMU),
-    "hw_maxphysaddr_mode": Sets("address_mode", _of("passthrough", "emulate")),
-    "hw_maxphysaddr_bits": Sets("address_bits", _some),
+    "hw_maxphysaddr_mode": Sets("address_mode", _ADDRESS_MODE),
+    "hw_maxphysaddr_bits": Sets("address_bits", _bits),
     "hw_disk_bus": Sets("disk_bus", _of(*_BUSES)),
     "hw_cdrom_bus": Sets("cdrom_bus", _of(*_BUSES)),
     "hw_scsi_model": Sets("scsi_model", _of("virtio-scsi", "lsilogic", "lsisas1068", "lsisas1078")),
@@ -197,6 +205,8 @@ FLAVOR: dict[str, Sets] = {
     "hw:tpm_version": Sets("tpm_version", _TPM_VERSION),
     "hw:tpm_model": Sets("tpm_model", _TPM_MODEL),
     "hw:viommu_model": Sets("iommu", _IOMMU),
+    "hw:maxphysaddr_mode": Sets("address_mode", _ADDRESS_MODE),
+    "hw:maxphysaddr_bits": Sets("address_bits", _bits),
     "hw:watchdog_action": Sets("watchdog_action", _WATCHDOG),
     "hw:sound_model": Sets("sound_model", _SOUND),
     "hw:usb_model": Sets("usb_model", _USB),

@@ -18,6 +18,8 @@ from nova.model import extra_specs, traits
     ("trait_net:CUSTOM_PHYSNET_1", "forbidden"), ("capabilities:vcpus", ">= 4"),
     ("capabilities:cpu_info:features", "<in> avx"), ("hide_hypervisor_id", "true"), ("group_policy", "none"),
     ("mine:anything", "at all"), ("no-namespace", ""), ("hw:pmem", "6GB,2GB"), ("hw:redirected_usb_ports", "15"),
+    ("hw:maxphysaddr_mode", "passthrough"), ("hw:maxphysaddr_mode", "emulate"), ("hw:maxphysaddr_bits", "32"),
+    ("hw:maxphysaddr_bits", "64"),
 ])
 def test_problem_when_key_and_value_are_right_is_none(key: str, value: str) -> None:
     assert extra_specs.problem(key, value) is None
@@ -35,6 +37,9 @@ def test_problem_when_key_and_value_are_right_is_none(key: str, value: str) -> N
     ("resources:CUSTOM_lower", "1", "no extra spec"), ("trait:HW_CPU_X86_AVX3", "required", "no extra spec"),
     ("trait:HW_CPU_X86_AVX2", "wanted", "required, forbidden"), ("capabilities:vcpu", "4", "capabilities:vcpus?"),
     ("hide_hypervisor_id", "maybe", "a boolean"), ("os:secure_boot", "optional", "disabled, required"),
+    ("hw:maxphysaddr_mode", "host", "must be one of passthrough, emulate"),
+    ("hw:maxphysaddr_bits", "31", "at least 32"), ("hw:maxphysaddr_bits", "65", "at most 64"),
+    ("hw:maxphysaddr_bits", "many", "an integer"),
     ("accel:device_profil", "x", "did you mean accel:device_profile?"),
 ])
 def test_problem_when_key_or_value_is_wrong_says_what_would_be_right(key: str, value: str, words: str) -> None:

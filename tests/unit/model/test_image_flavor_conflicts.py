@@ -15,6 +15,8 @@ CONTRADICTIONS = [
     ({"hw_viommu_model": "virtio"}, {"hw:viommu_model": "intel"}, "hw_viommu_model", "the flavor says"),
     ({"hw_virtio_packed_ring": "yes"}, {"hw:virtio_packed_ring": "false"}, "hw_virtio_packed_ring", "the flavor says"),
     ({"hw_pmu": "off"}, {"hw:pmu": "1"}, "hw_pmu", "the flavor says hw:pmu=1"),
+    ({"hw_maxphysaddr_mode": "emulate"}, {"hw:maxphysaddr_mode": "passthrough"}, "hw_maxphysaddr_mode",
+     "the flavor says hw:maxphysaddr_mode=passthrough"),
     ({"os_secure_boot": "required"}, {"os:secure_boot": "disabled"}, "os_secure_boot", "the flavor says"),
     ({"os_secure_boot": "disabled"}, {"os:secure_boot": "required"}, "os_secure_boot", "the flavor says"),
     ({"hw_serial_port_count": "3"}, {"hw:serial_port_count": "2"}, "hw_serial_port_count", "the flavor allows 2"),
@@ -41,6 +43,7 @@ def test_conflict_when_image_and_flavor_contradict_each_other_then_it_names_the_
     ({"hw_serial_port_count": "2"}, {"hw:serial_port_count": "2"}), ({"hw_serial_port_count": "4"}, {}),
     ({"hw_tpm_version": "2.0", "hw_tpm_model": "tpm-crb"}, {"hw:tpm_version": "2.0"}),
     ({"os_secure_boot": "optional"}, {"os:secure_boot": "required"}),
+    ({"hw_maxphysaddr_mode": "emulate", "hw_maxphysaddr_bits": "40"}, {"hw:maxphysaddr_bits": "46"}),
     ({"hw_video_ram": "32"}, {"hw_video:ram_max_mb": "32"}), ({"any": "thing"}, {"more": "things"})])
 def test_conflict_when_they_agree_then_there_is_none(image, specs):
     assert image_flavor_conflicts.conflict(image, specs) is None

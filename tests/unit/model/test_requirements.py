@@ -106,6 +106,9 @@ def test_needs_when_the_image_requires_traits_then_they_stand_beside_the_flavors
     ({}, {"os_secure_boot": "required"}, ["COMPUTE_SECURITY_UEFI_SECURE_BOOT"]),
     ({}, {"hw_firmware_stateless": "yes"}, ["COMPUTE_SECURITY_STATELESS_FIRMWARE"]),
     ({}, {"hw_maxphysaddr_mode": "emulate"}, ["COMPUTE_ADDRESS_SPACE_EMULATED"]),
+    ({"hw:maxphysaddr_mode": "passthrough"}, {}, ["COMPUTE_ADDRESS_SPACE_PASSTHROUGH"]),
+    ({"hw:maxphysaddr_mode": "emulate", "hw:maxphysaddr_bits": "46"}, {"hw_maxphysaddr_bits": "99"},
+     ["COMPUTE_ADDRESS_SPACE_EMULATED"]),
     ({"hw:viommu_model": "virtio"}, {}, ["COMPUTE_VIOMMU_MODEL_VIRTIO"])])
 def test_needs_when_not_every_host_can_then_one_with_the_trait_is_asked_for(specs, image, traits):
     assert requirements_of(specs, image).request.root_required == tuple(sorted(traits))
@@ -270,6 +273,10 @@ CONTRADICTIONS = [
     ({"hw:locked_memory": "yes", "hw:mem_page_size": "any"}, {"hw_locked_memory": "no"}, "hw_locked_memory",
      "flavor says hw:locked_memory=yes"),
     ({"hw:mem_encryption": "yes"}, {}, "hw:mem_encryption", "hw_firmware_type=uefi"),
+    ({"hw:maxphysaddr_mode": "host"}, {}, "hw:maxphysaddr_mode", "one of passthrough, emulate"),
+    ({"hw:maxphysaddr_mode": "emulate", "hw:maxphysaddr_bits": "99"}, {}, "hw:maxphysaddr_bits", "from 32 to 64"),
+    ({"hw:maxphysaddr_mode": "emulate", "hw:maxphysaddr_bits": "31"}, {}, "hw:maxphysaddr_bits", "from 32 to 64"),
+    ({"hw:maxphysaddr_mode": "emulate"}, {"hw_maxphysaddr_bits": "-1"}, "hw_maxphysaddr_bits", "from 32 to 64"),
     ({"hw:mem_encryption": "yes"}, {"hw_mem_encryption": "no"}, "hw_mem_encryption", "flavor says"),
     ({"hw:mem_encryption": "yes"}, {"hw_firmware_type": "uefi", "hw_machine_type": "pc"}, "hw_machine_type", "q35"),
     ({"hw:mem_encryption": "yes", "hw:mem_encryption_model": "amd-sev"},

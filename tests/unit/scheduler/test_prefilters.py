@@ -60,6 +60,26 @@ def test_ephemeral_encryption_asks_for_its_format_too():
     assert said is not None and "no COMPUTE_EPHEMERAL_ENCRYPTION_LUKS" in said
 
 
+FORTY_SIX = {"capabilities": {"cpu_info": '{"maxphysaddr": {"mode": "emulate", "bits": 46}}'}}
+EMULATE = {"hw:maxphysaddr_mode": "emulate"}
+
+
+@pytest.mark.parametrize(("specs", "image", "host", "refused"), [
+    ({"hw:maxphysaddr_bits": "46"}, {}, FORTY_SIX, False), ({"hw:maxphysaddr_bits": "47"}, {}, FORTY_SIX, True),
+    ({}, {"hw_maxphysaddr_bits": "47"}, FORTY_SIX, True), ({}, {"hw_maxphysaddr_bits": "32"}, FORTY_SIX, False),
+    ({"hw:maxphysaddr_bits": "40"}, {"hw_maxphysaddr_bits": "52"}, FORTY_SIX, False),
+    ({"hw:maxphysaddr_bits": "40"}, {}, {}, True), (EMULATE, {}, {}, False),
+    ({"hw:maxphysaddr_bits": "x"}, {}, {}, False),
+    ({"hw:maxphysaddr_bits": "40"}, {}, {"capabilities": {"cpu_info": "?"}}, True),
+])
+def test_address_bits_when_they_are_asked_for_then_the_host_has_at_least_as_many(specs, image, host, refused):
+    request = {"extra_specs": specs, "image_properties": image}
+    said = refusal(request, host)
+    assert (said is not None) is refused and (said is None or "bits of physical addresses" in said)
+    assert refusal({**request, "force": True}, host) is None
+    assert (refusal({**request, "rebuild": True}, host) is not None) is refused
+
+
 @pytest.mark.parametrize(("disk_format", "traits", "refused"), [
     ("qcow2", ("COMPUTE_IMAGE_TYPE_QCOW2",), False), ("vmdk", ("COMPUTE_IMAGE_TYPE_QCOW2",), True),
     ("", (), False), ("novel", (), False)])

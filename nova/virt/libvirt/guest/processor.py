@@ -10,10 +10,11 @@ from nova.model.base import Library
 from nova.model.orders import BuildOrder
 from nova.virt.libvirt.guest.numa_placement import threads_of
 from nova.virt.libvirt.host.facts import HypervisorFacts
-from nova.virt.libvirt.host.processors import FEATURES, flags_of, mode_of, usable_models
+from nova.virt.libvirt.host.processors import FEATURES, address_modes, flags_of, mode_of, usable_models
 from nova.virt.libvirt.properties import RequestedProperties
 from nova.virt.libvirt.settings import LibvirtSettings
 from nova.virt.libvirt.xml.capabilities import DomainCapabilities
+from nova.virt.libvirt.xml.domain import X86
 from nova.virt.libvirt.xml.specs import CpuSpec, Topology
 
 MANY = 1 << 16
@@ -35,7 +36,7 @@ def cpu_spec(order: BuildOrder, asked: RequestedProperties, settings: LibvirtSet
     return CpuSpec(
         vcpus=order.flavor.vcpus, topology=topology(order.flavor.vcpus, asked), mode=mode, model=model,
         features=tuple(("disable" if flag.startswith("-") else "require", flag.lstrip("+-")) for flag in flags),
-        tuning=_tuning(order.flavor.extra_specs), **_address(asked, mode, host))
+        tuning=_tuning(order.flavor.extra_specs), **_address(asked, settings, host))
 
 
 def topology(vcpus: int, requested: RequestedProperties) -> Topology:
@@ -90,24 +91,32 @@ def choose_model(settings: LibvirtSettings, abilities: DomainCapabilities, featu
                                   reason=f"none of [libvirt]cpu_models has {', '.join(sorted(missing))}")
 
 
-def _address(asked: RequestedProperties, mode: str, host: HypervisorFacts) -> dict[str, Library]:
-    """How many bits of a physical address the guest's processor has. Nothing asked leaves it to QEMU."""
-    if asked.address_mode is None:
-        if asked.address_bits is not None:
-            raise errors.image.WrongProperty(name="hw_maxphysaddr_bits", value=asked.address_bits,
-                                             reason="hw_maxphysaddr_mode must say how they are meant")
+def _address(asked: RequestedProperties, settings: LibvirtSettings, host: HypervisorFacts) -> dict[str, Library]:
+    """How many bits a physical address of the guest's processor has. Nothing asked leaves it to QEMU; those that are
+    passed through are as many as the host has, whatever number is asked for."""
+    mode, bits = asked.address_mode, asked.address_bits
+    if mode is None and bits is not None:
+        raise errors.image.WrongProperty(name=asked.name_of("address_bits"), value=bits,
+                                         reason="hw:maxphysaddr_mode must say where they come from")
+    if mode is None:
         return {}
-    name = asked.name_of("address_mode")
+    if mode not in address_modes(settings, host):
+        raise errors.host.NoSuchGuest(name=asked.name_of("address_mode"), value=mode, reason=_no_address(host))
+    if bits is not None and bits > host.address_bits:
+        raise errors.host.NoSuchGuest(name=asked.name_of("address_bits"), value=bits,
+                                      reason=f"its processor has {host.address_bits} bits")
+    return {"address_mode": mode, "address_bits": bits if mode == "emulate" else None}
+
+
+def _no_address(host: HypervisorFacts) -> str:
+    """Why a mode is not among those of the host."""
+    if host.arch not in X86:
+        return "only processors of x86 have a number of bits that can be set"
     if host.virt_type != "kvm":
-        raise errors.host.NoSuchGuest(name=name, value=asked.address_mode,
-                                      reason="emulated processors have a fixed number of bits")
-    if asked.address_mode == "passthrough" and mode != "host-passthrough":
-        raise errors.host.NoSuchGuest(name=name, value=asked.address_mode,
-                                      reason="[libvirt]cpu_mode is not host-passthrough")
-    if asked.address_mode == "emulate" and asked.address_bits is None:
-        raise errors.image.WrongProperty(name=name, value=asked.address_mode,
-                                         reason="hw_maxphysaddr_bits must say how many bits")
-    return {"address_mode": asked.address_mode, "address_bits": asked.address_bits}
+        return "emulated processors have a fixed number of bits"
+    if not host.address_bits:
+        return "libvirt does not tell how many bits its processor has (from 8.7 on it does)"
+    return "[libvirt]cpu_mode is not host-passthrough"
 
 
 def _tuning(extra_specs: Mapping[str, str]) -> tuple[tuple[str, int], ...]:

@@ -33,4 +33,5 @@ class HypervisorFacts:
     floating: tuple[int, ...] = ()  # processors for guests that are not pinned; () where they may run on all
     page_kb: int = 4  # a small page's size
     qemu_owner: tuple[int, int] = (0, 0)  # the user and group that guests' programs run as
+    address_bits: int = 0  # of the processor's physical addresses; 0: libvirt neither tells nor sets them (before 8.7)
     cpu_features: Mapping[str, frozenset[str]] = field(default_factory=dict)  # by model

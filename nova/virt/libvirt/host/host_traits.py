@@ -50,10 +50,6 @@ def traits(host: HypervisorFacts, features: Iterable[str], machines: Collection[
         found |= {"COMPUTE_SECURITY_TPM_SECRET_SECURITY_HOST",
                   *_by_name("COMPUTE_SECURITY_TPM", TPM_VERSIONS, machines, "tpm_versions"),
                   *_by_name("COMPUTE_SECURITY_TPM", TPM_MODELS, machines, "tpm_models")}
-    if host.virt_type == "kvm":
-        found.add("COMPUTE_ADDRESS_SPACE_EMULATED")
-        if any(can.host_passthrough for can in machines):
-            found.add("COMPUTE_ADDRESS_SPACE_PASSTHROUGH")
     found |= {f"COMPUTE_VIOMMU_MODEL_{model}" for kind, models in IOMMUS.items()
               if any(is_kind(can.machine, kind) for can in machines) for model in models}
     return tuple(sorted(found))

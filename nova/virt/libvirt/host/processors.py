@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from nova.virt.libvirt.host.facts import HypervisorFacts
 from nova.virt.libvirt.settings import LibvirtSettings
 from nova.virt.libvirt.xml.capabilities import DomainCapabilities
+from nova.virt.libvirt.xml.domain import X86
 
 _SAME = ("AVX AVX2 FMA4 F16C MMX SSE SSE2 SSE3 SSSE3 SSE4A XOP 3DNOW AVX512F AVX512CD AVX512PF AVX512ER AVX512VL "
          "AVX512BW AVX512DQ AVX512VNNI AVX512VBMI AVX512IFMA AVX512VBMI2 AVX512BITALG ABM BMI2 TBM MPX SGX VMX SVM "
@@ -38,6 +39,15 @@ def mode_of(settings: LibvirtSettings, host: HypervisorFacts) -> str:
     if not kvm and mode == "host-passthrough":
         mode = "none"  # without KVM there is no host's processor to pass through
     return mode
+
+
+def address_modes(settings: LibvirtSettings, host: HypervisorFacts) -> frozenset[str]:
+    """Where the number of physical address bits of a guest here can come from: libvirt's ``mode`` of ``maxphysaddr``.
+    libvirt has it for x86 and from 8.7 on, which also tells the host's number; QEMU has a fixed one without KVM."""
+    if host.arch not in X86 or host.virt_type != "kvm" or not host.address_bits:
+        return frozenset()
+    passed = mode_of(settings, host) == "host-passthrough"
+    return frozenset({"emulate", "passthrough"} if passed else {"emulate"})
 
 
 def usable_models(models: Iterable[str], abilities: DomainCapabilities) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from nova import errors
+from nova.model import address_space
 from nova.model.base import utcnow
 from nova.model.hosts import HostUptime, Node
 from nova.privileged import kvm
@@ -23,7 +24,7 @@ from nova.virt.libvirt.host import host_traits
 from nova.virt.libvirt.host.facts import HypervisorFacts
 from nova.virt.libvirt.host.host_topology import HostNuma, Layout, device_children, page_kb
 from nova.virt.libvirt.host.machines import has_stateless, runnable
-from nova.virt.libvirt.host.processors import guest_features, usable_models
+from nova.virt.libvirt.host.processors import address_modes, guest_features, usable_models
 from nova.virt.libvirt.hypervisor import LibvirtHypervisor
 from nova.virt.libvirt.settings import LibvirtSettings
 from nova.virt.libvirt.xml import capabilities
@@ -75,7 +76,7 @@ class LibvirtHost:
             tpm=self._settings.swtpm and "emulator" in can.tpm_backends and tpm.installed(),
             stateless_firmware=has_stateless(),
             qemu_owner=capabilities.qemu_owner(text) or (os.geteuid(), os.getegid()),
-            cpu_features=model_features(self._settings.cpu_models),
+            address_bits=self._cpu.address_bits, cpu_features=model_features(self._settings.cpu_models),
             cache_mode=self._settings.cache_mode or cache_mode(self._settings.instances_path))
 
     def abilities(self, machine: str | None) -> capabilities.DomainCapabilities:
@@ -143,7 +144,8 @@ class LibvirtHost:
         own = frozenset(self._cpu.features) | model_features([self._cpu.model]).get(self._cpu.model, frozenset())
         features = guest_features(self._settings, facts, own, self.abilities(None))
         found = host_traits.traits(facts, features, self._kinds_of_machines(facts.machines))
-        return tuple(sorted({*found, *self._layout.traits}))
+        modes = address_modes(self._settings, facts)
+        return tuple(sorted({*found, *self._layout.traits, *(address_space.TRAITS[mode] for mode in modes)}))
 
     def _kinds_of_machines(self, machines: frozenset[str]) -> list[capabilities.DomainCapabilities]:
         """What guests may have, of the default machine type and of those that are asked about beside it."""

@@ -8,24 +8,26 @@ import xml.etree.ElementTree as ET
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-_INFO_ORDER = ("arch", "model", "vendor", "topology", "features")
-
 
 @dataclass(frozen=True, kw_only=True)
 class HostCpu:
-    """The host's processor. ``topology`` has cells, sockets, cores, threads."""
+    """The host's processor. ``topology`` has cells, sockets, cores, threads; ``address_bits`` is 0 where libvirt does
+    not tell (before 8.7)."""
 
     arch: str
     model: str = ""
     vendor: str = ""
     topology: Mapping[str, int]
     features: tuple[str, ...] = ()
+    address_mode: str = ""
+    address_bits: int = 0
 
     def as_json(self) -> str:
         """As the API shows it in ``cpu_info``."""
-        info = {"arch": self.arch, "model": self.model, "vendor": self.vendor, "topology": dict(self.topology),
-                "features": list(self.features)}
-        return json.dumps({key: info[key] for key in _INFO_ORDER})
+        address = {"mode": self.address_mode, "bits": self.address_bits}
+        return json.dumps({"arch": self.arch, "model": self.model, "vendor": self.vendor,
+                           "topology": dict(self.topology), "features": list(self.features),
+                           **({"maxphysaddr": address} if self.address_bits else {})})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,13 +86,15 @@ def host_cpu(capabilities: str) -> HostCpu:
     cpu = root.find("host/cpu")
     if cpu is None:
         return HostCpu(arch="", topology={})
-    topology = cpu.find("topology")
+    topology, address = cpu.find("topology"), cpu.find("maxphysaddr")
     cells = root.find("host/topology/cells")
     counts = {"cells": int(cells.get("num", "1")) if cells is not None else 1}
     for name in ("sockets", "cores", "threads"):
         counts[name] = int(topology.get(name, "1")) if topology is not None else 1
     return HostCpu(arch=cpu.findtext("arch", ""), model=cpu.findtext("model", ""), vendor=cpu.findtext("vendor", ""),
-                   topology=counts, features=tuple(sorted(f.get("name", "") for f in cpu.findall("feature"))))
+                   topology=counts, features=tuple(sorted(f.get("name", "") for f in cpu.findall("feature"))),
+                   address_mode=address.get("mode", "") if address is not None else "",
+                   address_bits=int(address.get("bits", "0")) if address is not None else 0)
 
 
 def guestables(capabilities: str) -> tuple[Guestable, ...]:

@@ -49,6 +49,13 @@ def test_inventory_when_facts_change_then_schedulers_take_them(cloud: SmallCloud
     assert state(swept, "a").hypervisor_version == 9
 
 
+def test_state_when_the_driver_tells_of_the_processor_then_filters_can_ask_for_it(cloud: SmallCloud) -> None:
+    cpu_info = '{"maxphysaddr": {"mode": "emulate", "bits": 46}}'
+    cloud.report("a", ("a",), version=2, cpu_info=cpu_info, capabilities={"arch": "x86_64"})
+    told = state(table(cloud.control.get_host_states((), True)), "a")
+    assert told.capabilities == {"arch": "x86_64", "cpu_info": cpu_info}
+
+
 def test_states_in_any_order_then_the_newest_stands(cloud: SmallCloud) -> None:
     cloud.scheduler.calls.clear()
     cloud.report("a", ("a",), version=2, vcpus=50)

@@ -68,6 +68,7 @@ def abilities(machine: str | None, **changes: Any) -> DomainCapabilities:
 def able(**changes: Any) -> HypervisorFacts:
     """A host that has all that Debian's packages give."""
     return facts(**{"abilities": abilities, "version": 7_002_022, "tpm": True, "stateless_firmware": True,
+                    "address_bits": 48,
                     "machines": frozenset({"pc", "q35", "pc-q35-7.2", "pc-i440fx-7.2"}), **changes})
 
 

@@ -17,7 +17,7 @@ from nova.model.traits import TRAITS
 from nova.virt.libvirt.guest.definition import guest_spec
 from nova.virt.libvirt.host import host_traits
 from nova.virt.libvirt.host.machines import has_stateless
-from nova.virt.libvirt.host.processors import FEATURES, guest_features, traits_of
+from nova.virt.libvirt.host.processors import FEATURES, address_modes, guest_features, traits_of
 from nova.virt.libvirt.xml.domain import domain_xml
 from tests.unit.virt.libvirt.orders import DISKS, FOLDER, UUID, abilities, able, flavor, image, order, settings
 
@@ -72,6 +72,9 @@ CASES: dict[str, tuple[dict[str, str], dict[str, str], dict]] = {
     "cpu-topology": ({"hw_cpu_threads": "2", "hw_cpu_max_sockets": "1"}, {"hw:cpu_max_cores": "4"}, {}),
     "cpu-address-bits": ({"hw_maxphysaddr_mode": "emulate", "hw_maxphysaddr_bits": "42"}, {},
                          {"host": able(virt_type="kvm")}),
+    "cpu-address-bits-of-the-flavor": (
+        {"hw_maxphysaddr_mode": "emulate", "hw_maxphysaddr_bits": "42"}, {"hw:maxphysaddr_bits": "46"},
+        {"host": able(virt_type="kvm")}),
     "cpu-address-passthrough": ({"hw_maxphysaddr_mode": "passthrough"}, {}, {
         "host": able(virt_type="kvm"), "settings_": settings(cpu_mode="host-passthrough")}),
     "quotas": ({}, {"quota:cpu_shares": "512", "quota:cpu_period": "20000", "quota:cpu_quota": "10000",
@@ -159,7 +162,11 @@ IMPOSSIBLE = [
     ({"hw_tpm_version": "1.2"}, {"hw:tpm_version": "2.0"}, "the flavor says hw:tpm_version=2.0"),
     ({"hw_viommu_model": "intel", "hw_machine_type": "pc"}, {}, "hw_viommu_model=intel .* q35"),
     ({"hw_viommu_model": "virtio"}, {"hw:viommu_model": "intel"}, "the flavor says hw:viommu_model=intel"),
-    ({"hw_maxphysaddr_bits": "42"}, {}, "hw_maxphysaddr_mode"),
+    ({"hw_maxphysaddr_bits": "42"}, {}, "hw_maxphysaddr_bits=42 .* hw:maxphysaddr_mode"),
+    ({}, {"hw:maxphysaddr_bits": "42"}, "hw:maxphysaddr_bits=42 .* hw:maxphysaddr_mode"),
+    ({"hw_maxphysaddr_mode": "emulate"}, {"hw:maxphysaddr_bits": "99"}, "hw:maxphysaddr_bits=99 .* from 32 to 64"),
+    ({"hw_maxphysaddr_mode": "emulate"}, {"hw:maxphysaddr_mode": "passthrough"},
+     "hw_maxphysaddr_mode=emulate .* the flavor says hw:maxphysaddr_mode=passthrough"),
     ({"hw_serial_port_count": "3"}, {"hw:serial_port_count": "2"}, "the flavor allows 2"),
     ({"hw_cpu_max_cores": "4"}, {"hw:cpu_max_cores": "2"}, "the flavor allows 2"),
     ({"hw_cpu_threads": "4"}, {"hw:cpu_max_threads": "2"}, "the flavor allows 2"),
@@ -195,6 +202,11 @@ ELSEWHERE = [
     ({"hw_viommu_model": "intel"}, {}, {"settings_": PC}, "hw_viommu_model=intel"),
     ({"hw_maxphysaddr_mode": "emulate", "hw_maxphysaddr_bits": "42"}, {}, {}, "hw_maxphysaddr_mode"),
     ({"hw_maxphysaddr_mode": "passthrough"}, {}, {"host": able(virt_type="kvm")}, "host-passthrough"),
+    ({}, {"hw:maxphysaddr_mode": "emulate"}, {"host": able(virt_type="kvm", address_bits=0)}, "from 8.7 on"),
+    ({"hw_machine_type": "virt"}, {"hw:maxphysaddr_mode": "emulate"}, {"host": able(
+        virt_type="kvm", arch="aarch64", machines=frozenset({"virt"}))}, "only processors of x86"),
+    ({}, {"hw:maxphysaddr_mode": "emulate", "hw:maxphysaddr_bits": "52"}, {"host": able(virt_type="kvm")},
+     "hw:maxphysaddr_bits=52.*48 bits"),
     ({"hw_disk_bus": "scsi"}, {}, {"host": POOR}, "hw_disk_bus=scsi"),
     ({"hw_disk_bus": "ide"} | Q35, {}, {}, "hw_disk_bus=ide.*pc-q35-7.2"),
     ({"hw_disk_bus": "xen"}, {}, {}, "hw_disk_bus=xen"), ({"hw_vm_mode": "xen"}, {}, {}, "hw_vm_mode=xen"),
@@ -272,15 +284,36 @@ def test_traits_are_standard_ones():
             "COMPUTE_SECURITY_TPM_CRB", "COMPUTE_SECURITY_TPM_SECRET_SECURITY_HOST", "COMPUTE_VIOMMU_MODEL_INTEL",
             "COMPUTE_VIOMMU_MODEL_VIRTIO", "COMPUTE_VIOMMU_MODEL_AUTO", "COMPUTE_SECURITY_STATELESS_FIRMWARE",
             "COMPUTE_STORAGE_BUS_IDE", "COMPUTE_STORAGE_BUS_SATA", "COMPUTE_NET_VIF_MODEL_IGB",
-            "COMPUTE_SOUND_MODEL_VIRTIO", "COMPUTE_ADDRESS_SPACE_EMULATED", "HW_CPU_X86_AVX2"} <= found
+            "COMPUTE_SOUND_MODEL_VIRTIO", "HW_CPU_X86_AVX2"} <= found
 
 
 def test_traits_of_what_the_host_has_not_are_not_told():
     found = set(host_traits.traits(able(tpm=False, stateless_firmware=False), (), [abilities(
         None, efi=False, disk_buses=("virtio",))]))
     assert not {trait for trait in found if trait.startswith(("COMPUTE_SECURITY", "COMPUTE_VIOMMU", "HW_CPU"))}
-    assert not found & {"COMPUTE_FIRMWARE_UEFI", "COMPUTE_STORAGE_BUS_IDE", "COMPUTE_NET_VIF_MODEL_IGB",
-                        "COMPUTE_ADDRESS_SPACE_EMULATED"}
+    assert not found & {"COMPUTE_FIRMWARE_UEFI", "COMPUTE_STORAGE_BUS_IDE", "COMPUTE_NET_VIF_MODEL_IGB"}
+
+
+PASSING = settings(cpu_mode="host-passthrough")
+
+
+@pytest.mark.parametrize(("host", "settings_", "expected"), [
+    (able(virt_type="kvm"), settings(), {"emulate"}), (able(virt_type="kvm"), PASSING, {"emulate", "passthrough"}),
+    (able(), PASSING, set()), (able(virt_type="kvm", address_bits=0), PASSING, set()),
+    (able(virt_type="kvm", arch="aarch64"), PASSING, set())])
+def test_address_modes_when_the_host_can_set_bits_then_passthrough_takes_its_own_processor(host, settings_, expected):
+    assert address_modes(settings_, host) == expected
+
+
+def test_passthrough_when_a_number_of_bits_is_asked_for_then_libvirt_is_not_told_of_it():
+    made = tree_of({}, {"hw:maxphysaddr_mode": "passthrough", "hw:maxphysaddr_bits": "46"}, settings_=PASSING,
+                   host=able(virt_type="kvm"))
+    assert made.find("cpu/maxphysaddr").attrib == {"mode": "passthrough"}
+
+
+def test_emulation_when_no_number_of_bits_is_asked_for_then_libvirt_chooses():
+    made = tree_of({}, {"hw:maxphysaddr_mode": "emulate"}, host=able(virt_type="kvm"))
+    assert made.find("cpu/maxphysaddr").attrib == {"mode": "emulate"}
 
 
 @pytest.mark.parametrize(("changes", "virt_type", "expected"), [

@@ -21,7 +21,7 @@ from nova.concurrency import Clock
 from nova.model.images import Image
 from nova.model.orders import BuildOrder, Disk
 from nova.model.states import PowerState
-from nova.privileged import disk_exports, qemu_img
+from nova.privileged import disk_exports, kvm, qemu_img
 from nova.virt.libvirt import LibvirtDriver, from_conf
 from nova.virt.libvirt.disks.folders import Folder
 from nova.virt.libvirt.settings import settings_of
@@ -350,6 +350,20 @@ def test_node_says_what_the_host_has(rig):
         "arch": "x86_64", "model": "EPYC", "vendor": "AMD", "features": ["aes", "ssse3"],
         "topology": {"cells": 1, "sockets": 1, "cores": 2, "threads": 2}}
     assert "COMPUTE_STORAGE_BUS_VIRTIO" in node.traits and "COMPUTE_IMAGE_TYPE_QCOW2" in node.traits
+
+
+def test_node_when_libvirt_tells_the_bits_of_addresses_then_they_are_in_cpu_info_and_guests_can_have_them(
+        tmp_path, links, monkeypatch):
+    hypervisor = FakeHypervisor()
+    hypervisor.capabilities_xml = hypervisor.capabilities_xml.replace(
+        "</arch>", "</arch><maxphysaddr mode='emulate' bits='46'/>", 1)
+    monkeypatch.setattr(kvm, "choose", lambda *args: "kvm")
+    driver = LibvirtDriver(settings(tmp_path), hypervisor)
+    driver.connect()
+    (node,) = driver.nodes()
+    driver.close()
+    assert json.loads(node.cpu_info)["maxphysaddr"] == {"mode": "emulate", "bits": 46}
+    assert [trait for trait in node.traits if "ADDRESS_SPACE" in trait] == ["COMPUTE_ADDRESS_SPACE_EMULATED"]
 
 
 def test_node_uuid_is_the_same_after_a_restart(tmp_path, links, rig):
