@@ -64,6 +64,8 @@ def run(deps: Deps, work_s: float = WORK_S) -> int:
     total = 0
     if deps.settings.deleted_retention_s:
         total += sum(_remove(deps, kind, until) for kind in KINDS)
+        for database in (deps.api, deps.cell):
+            database.give_back()
     if deps.settings.instance_actions_retention_s:
         total += _trim(deps, mark, until)
     return total
