@@ -9,7 +9,7 @@ import logging.handlers
 import os
 import sys
 
-from nova import context, tracing
+from nova import context, log_files, tracing
 from nova.conf.base import Options
 
 #: Libraries that say more than helps at INFO.
@@ -101,7 +101,7 @@ def set_up(conf: Options, binary: str) -> None:
     path = conf.log_file or (f"{binary}.log" if conf.log_dir else None)
     if path:
         full = os.path.join(conf.log_dir or "", path)
-        handlers.append(logging.handlers.WatchedFileHandler(full))
+        handlers.append(log_files.opened(conf, full))
     else:
         handlers.append(logging.StreamHandler(sys.stderr))
     if conf.use_syslog:

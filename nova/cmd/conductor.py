@@ -64,7 +64,7 @@ def settings(options: Options) -> Library:
                              non_inheritable_image_properties=tuple(options.non_inheritable_image_properties),
                              max_attempts=options.scheduler.max_attempts, dhcp_domain=options.api.dhcp_domain,
                              pci_aliases=aliases, vpn=vpn,
-                             deleted_retention_s=options.deleted_retention * 86400,
+                             deleted_retention_s=int(options.deleted_retention.total_seconds()),
                              instance_actions_retention_s=options.instance_actions_retention * 86400,
                              precache_concurrency=options.image_cache.precache_concurrency,
                              limit_tenants_to_placement_aggregate=options.scheduler.limit_tenants_to_placement_aggregate,

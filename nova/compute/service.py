@@ -105,7 +105,7 @@ class ComputeService(TakesOrders, HostInfo, ConsoleReports):
         self._lock: identity.Lock | None = None
         host.state_path.mkdir(parents=True, exist_ok=True)
         markers = Markers(host.state_path / "building")
-        self._fences = Fences(host.state_path / "fences", host.clock)
+        self._fences = Fences(host.state_path / "fences", host.clock, parts.options.fence_retention)
         self._orders = Orders(self._fences, host.clock)
         self._plug_events = PlugEvents(host.clock, host.name)
         self._firewall = NoGuard() if parts.filters is None else Firewall(
@@ -298,7 +298,8 @@ class ComputeService(TakesOrders, HostInfo, ConsoleReports):
             PeriodicJob("ask for the packet filter's rules", ASK_FOR_RULES_S, self._firewall.refresh),
             PeriodicJob("tell of volumes that guests gave up late", GIVEN_UP_S, self.doers.volumes.tell_of_given_up),
             PeriodicJob("tell how volumes are used", self._usage.interval_s, self._usage.send_all),
-            PeriodicJob("drop old fences", EXPIRE_S, self._expire_fences),
+            PeriodicJob("drop old fences", min(EXPIRE_S, options.fence_retention.total_seconds() / 2),
+                        self._expire_fences),
         ]
 
     def _mend_filter(self) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import datetime
 import socket
 from typing import Any
 
 from oslo_config import cfg
+
+from nova.conf._span import TimeSpan
 
 #: A section of nova.conf, or all of it: oslo.config gives options as attributes, without types.
 Options = Any
@@ -48,8 +51,8 @@ OPTS = [
     cfg.BoolOpt("allow_resize_to_same_host", default=False,
                 help="Let a resize keep the server on its host, where that is the best one."),
     cfg.BoolOpt("force_config_drive", default=False, help="Give every server that is created a config drive."),
-    cfg.IntOpt("deleted_retention", default=30, min=0,
-               help="Days deleted servers stay listed; then small background batches remove their rows, and other "
-                    "rows that were over as long ago: see 'Old rows' in doc/operating.rst. 0: they stay until "
-                    "'nova-manage db purge'."),
+    cfg.Opt("deleted_retention", type=TimeSpan(), default=datetime.timedelta(days=30), sample_default="30",
+            help="How long deleted servers stay listed; then small background batches remove their rows, and other "
+                 "rows that were over as long ago: see 'Old rows' in doc/operating.rst. 0: they stay until "
+                 "'nova-manage db purge'."),
 ]

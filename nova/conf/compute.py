@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import datetime
+
 from oslo_config import cfg
+
+from nova.conf._span import TimeSpan
 
 GROUP = "DEFAULT"
 
@@ -71,6 +75,10 @@ OPTS = [
     cfg.BoolOpt("resume_guests_state_on_host_boot", default=False,
                 help="Start guests again that ran when the host went down. Otherwise they are shown as stopped, and "
                      "their owners start them."),
+    cfg.Opt("fence_retention", type=TimeSpan(positive=True), default=datetime.timedelta(days=1), sample_default="1",
+            help="How long nova-compute remembers the newest operation on a guest that is gone, in a small file for each "
+                 "server. An older order that comes late is refused by it. Choose more than any broker or conductor "
+                 "holds an order."),
     cfg.IntOpt("sync_power_state_interval", default=600,
                help="Seconds between two reports of all guests' power states: the safety net below the hypervisor's "
                     "events. 0: every 60 seconds; negative: never."),

@@ -26,6 +26,9 @@ T = TypeVar("T")
 TRIES = 8
 SIZES = ("pool_size", "max_overflow")
 CONNECT_S = 10  # in which a server must take a connection, or it is away
+#: Of an SQLite file: what may be free before any is given back, how much is given back at once, how large its log stays
+#: once it was written back.
+FREE_PAGES, PAGES_AT_ONCE, WAL_BYTES = 1024, 4096, 8 * 2 ** 20
 IDLE_S = 1.0  # a connection that was used within it is taken to be alive
 #: What drivers say when the other transaction won: MySQL 1213 deadlock, 1205 lock wait, 1020 changed row; PostgreSQL
 #: 40001 and 40P01; SQLite's lock.
@@ -158,6 +161,18 @@ class Database:
         with self.reading() as tx:
             tx.execute(sa.select(1))
 
+    def give_back(self) -> None:
+        """Make an SQLite file smaller when much of it is free; other databases need no word. A part at a time: writers
+        wait for it."""
+        if self.dialect != "sqlite":
+            return
+        with self._answering(), self.engine.connect() as connection:
+            free, pages = (connection.exec_driver_sql(f"PRAGMA {what}").scalar_one()
+                           for what in ("freelist_count", "page_count"))
+            if free > max(FREE_PAGES, pages // 2):
+                driver: AnyColumn = connection.connection.driver_connection
+                driver.executescript(f"PRAGMA incremental_vacuum({PAGES_AT_ONCE})")  # execute would give one page back
+
     def dispose(self) -> None:
         """Close the connections that nobody uses; the next use makes a new engine. May be called twice."""
         with self._making:
@@ -286,7 +301,9 @@ def _teach_sqlite(engine: Engine) -> None:
     @event.listens_for(engine, "connect")
     def connected(connection: AnyColumn, _record: AnyColumn) -> None:
         connection.isolation_level = None
+        connection.execute("PRAGMA auto_vacuum=INCREMENTAL")  # of a new file, before anything is in it
         connection.execute("PRAGMA journal_mode=WAL")
+        connection.execute(f"PRAGMA journal_size_limit={WAL_BYTES}")
         connection.execute("PRAGMA synchronous=NORMAL")
         connection.create_function("regexp", 2, lambda pattern, value: value is not None
                                    and compiled(pattern).search(str(value)) is not None)

@@ -73,7 +73,7 @@ def purge(options: Options, given: argparse.Namespace) -> int:
 
 def archive(options: Options, given: argparse.Namespace) -> int:
     """Nothing to do: says so, and 0. Upstream's arguments are accepted."""
-    say("Nothing to archive: deleted servers stay in their own tables for [DEFAULT]deleted_retention days and are "
+    say("Nothing to archive: deleted servers stay in their own tables for [DEFAULT]deleted_retention and are "
         "then removed by nova-conductor itself. 'nova-manage db purge' removes them at once.")
     return 0
 

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from oslo_config import cfg
 
 from nova import conf
+from nova.conf._span import TimeSpan
 from tests.docs_parts import rst
 
 KINDS: tuple[tuple[type[cfg.Opt], str], ...] = (
@@ -62,6 +63,8 @@ LIBRARY = (
 
 def kind_of(option: cfg.Opt) -> str:
     """Type and limits in words."""
+    if isinstance(option.type, TimeSpan):
+        return "days, or a number with s, m, h or d"
     name = next(name for kind, name in KINDS if isinstance(option, kind))
     low, high = getattr(option.type, "min", None), getattr(option.type, "max", None)
     if name == "port" or (low, high) == (None, None):

@@ -20,6 +20,10 @@ EC2_PATH = "/services/Cloud"
 PUBLIC = "public"  # Neutron's external network, where floating addresses come from
 REPORT_S, DOWN_S = 2, 10  # a host that dies is seen soon: its time is somebody's who waits for a test
 LEASE_S = 4  # after which a cloud that was killed goes on with what it did
+#: Of what a cloud leaves behind that a CI uses for months; doc/nova-all.rst says how much it is.
+LOG_BOUND = {"log_rotation_type": "size", "max_logfile_size_mb": 10, "max_logfile_count": 3}
+#: No message outlives the process, and hardly one a minute within it: an hour is enough for fences, too.
+RETENTION = {"deleted_retention": "1h", "instance_actions_retention": 1, "fence_retention": "1h"}
 BOOT_S, MOVE_S = 2.0, 5.0  # what they take at --speed 1
 
 Settings = dict[str, dict[str, object]]
@@ -70,6 +74,7 @@ def _settings(plan: Plan, home: Home, addresses: CloudAddresses) -> Settings:
         "DEFAULT": {
             "host": CONTROLLER, "state_path": home.path / CONTROLLER, "my_ip": "127.0.0.1",
             "hosts_transport_url": f"{IN_PROCESS}{home.path}", "log_file": home.path / LOG_FILE,
+            **LOG_BOUND, **RETENTION,
             "long_rpc_silence": DOWN_S,
             "report_interval": REPORT_S, "service_down_time": DOWN_S, "graceful_shutdown_timeout": 1,
             "metadata_port": addresses.metadata_port, "metadata_listen_port": addresses.metadata_port,

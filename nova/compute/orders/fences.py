@@ -1,4 +1,4 @@
-"""The newest epoch this host has seen of each server, in a file beside the guest and for a day after it is gone.
+"""The newest epoch this host has seen of each server, in a file beside the guest and for a while after it is gone.
 
 Every operation on a server has an epoch, newer ones greater ones; an order with an older epoch than the file's comes
 from a conductor that was overtaken, however long the broker held it, and changes nothing here.
@@ -10,6 +10,7 @@ import contextlib
 import datetime
 import logging
 import threading
+from collections import OrderedDict
 from collections.abc import Container
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from nova.model.base import Time, Value
 LOG = logging.getLogger(__name__)
 
 KEPT_AFTER_GONE = datetime.timedelta(days=1)  # longer than any broker or conductor holds an order
+KEPT_IN_MEMORY = 1000  # servers whose orders came last; the others' files are read again
 
 
 class FenceFile(Value):
@@ -34,11 +36,14 @@ class FenceFile(Value):
 
 
 class Fences:
-    """The files, with a copy in memory: one process owns the folder (``identity.Lock`` sees to it)."""
+    """The files, with copies of the newest in memory: one process owns the folder (``identity.Lock`` sees to it).
 
-    def __init__(self, directory: Path, clock: HostClock) -> None:
-        self._directory, self._clock = directory, clock
-        self._known: dict[str, FenceFile] = {}
+    ``kept``: how long a file stays after its guest is gone.
+    """
+
+    def __init__(self, directory: Path, clock: HostClock, kept: datetime.timedelta = KEPT_AFTER_GONE) -> None:
+        self._directory, self._clock, self._kept = directory, clock, kept
+        self._known: OrderedDict[str, FenceFile] = OrderedDict()
         self._lock = threading.RLock()
         directory.mkdir(parents=True, exist_ok=True)
 
@@ -49,7 +54,7 @@ class Fences:
                 found = self._read(checked_uuid(server_uuid))
                 if found == FenceFile():
                     return found  # not remembered: strangers' uuids must not fill the memory
-                self._known[server_uuid] = found
+                self._remember(server_uuid, found)
             return self._known[server_uuid]
 
     def check(self, server_uuid: str, epoch: int) -> FenceFile:
@@ -69,14 +74,14 @@ class Fences:
                 self._write(server_uuid, fresh)
 
     def expire(self, here: Container[str]) -> int:
-        """Drop the fences of servers that are not ``here`` and had no order for a day; how many that were."""
-        dropped, limit = 0, self._clock.now() - KEPT_AFTER_GONE
+        """Drop the fences of servers that are not ``here`` and had no order for so long; how many that were."""
+        dropped, limit = 0, self._clock.now() - self._kept
         for path in list(self._directory.iterdir()):
             if path.name in here or path.name.startswith("."):
                 continue
             # a file whose name is no uuid is none of ours, and stays
             with self._lock, contextlib.suppress(errors.host.OrderBadUuid):
-                at = self.known(path.name).at
+                at = (self._known.get(path.name) or self._read(checked_uuid(path.name))).at
                 if at is None or at < limit:
                     path.unlink(missing_ok=True)
                     self._known.pop(path.name, None)
@@ -96,4 +101,10 @@ class Fences:
     def _write(self, server_uuid: str, known: FenceFile) -> None:
         known = msgspec.structs.replace(known, at=self._clock.now())
         replace_file(self._directory / server_uuid, msgspec.json.encode(known))
+        self._remember(server_uuid, known)
+
+    def _remember(self, server_uuid: str, known: FenceFile) -> None:
         self._known[server_uuid] = known
+        self._known.move_to_end(server_uuid)
+        if len(self._known) > KEPT_IN_MEMORY:
+            self._known.popitem(last=False)

@@ -20,6 +20,7 @@ from nova.model.orders import Fence, Outcome
 LOG = logging.getLogger(__name__)
 
 REMEMBERED_S = 600.0  # a caller whose answer was lost asks again within minutes; later, doing it again is harmless
+MOST_REMEMBERED = 2000  # of one host's; with 60 orders a second it is still for as long as orders may be late
 
 
 class Key(NamedTuple):
@@ -234,6 +235,8 @@ class Orders:
             self._finished_of.setdefault(uuid, set()).add(key)
             work.superseded = any(_supersedes(other.key, key) for other in self._running.get(uuid, ()))
             self._forget_closed(key)
+            if len(self._finished) > MOST_REMEMBERED:
+                self._forget(next(iter(self._finished)))
             self._changed(uuid)
             work.finish(outcome)
         try:

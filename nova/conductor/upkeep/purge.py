@@ -22,6 +22,7 @@ LOG = logging.getLogger(__name__)
 
 WALK, BATCH = "old rows", 200
 WORK_S = 20.0  # of a turn, at most: a third of the time between two
+UNITS = ((86400, "days"), (3600, "hours"), (60, "minutes"), (1, "seconds"))
 LEASE_S = 50  # longer than that work, and less than the time between two turns of a process
 
 
@@ -63,6 +64,8 @@ def run(deps: Deps, work_s: float = WORK_S) -> int:
     total = 0
     if deps.settings.deleted_retention_s:
         total += sum(_remove(deps, kind, until) for kind in KINDS)
+        for database in (deps.api, deps.cell):
+            database.give_back()
     if deps.settings.instance_actions_retention_s:
         total += _trim(deps, mark, until)
     return total
@@ -76,7 +79,7 @@ def _remove(deps: Deps, kind: OldRows, until: float) -> int:
         last = database.transact(lambda tx: kind.remove(tx, deps.settings))
         count += last
     if count:
-        LOG.info("removed %d %s of more than %d days ago", count, kind.what, deps.settings.deleted_retention_s // 86400)
+        LOG.info("removed %d %s of more than %s ago", count, kind.what, _span(deps.settings.deleted_retention_s))
     return count
 
 
@@ -91,8 +94,14 @@ def _trim(deps: Deps, mark: str, until: float) -> int:
         if not done.more or time.monotonic() >= until:
             break
     if count:
-        LOG.info("removed %d instance actions and migrations of more than %d days ago", count, rule.seconds // 86400)
+        LOG.info("removed %d instance actions and migrations of more than %s ago", count, _span(rule.seconds))
     return count
+
+
+def _span(seconds: int) -> str:
+    """A length of time in words, in the largest unit that it is a whole number of."""
+    size, unit = next((size, unit) for size, unit in UNITS if seconds % size == 0)
+    return f"{seconds // size} {unit}"
 
 
 def _trim_some(tx: Connection, mark: str, rule: Retention) -> old_actions.Trimmed:

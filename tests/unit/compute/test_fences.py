@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime
+
 import pytest
 
 from nova import errors
@@ -42,6 +44,27 @@ def test_known_when_asked_of_strangers_then_they_are_not_remembered(fences):
     for _ in range(10):
         fences.known(new_uuid())
     assert not fences._known
+
+
+def test_fences_when_more_servers_come_than_memory_is_for_then_their_files_are_read_again(fences, tmp_path, clock,
+                                                                                          monkeypatch):
+    monkeypatch.setattr("nova.compute.orders.fences.KEPT_IN_MEMORY", 3)
+    servers = [new_uuid() for _ in range(5)]
+    for epoch, server in enumerate(servers):
+        fences.note(server, epoch)
+    assert len(fences._known) == 3
+    assert [fences.known(server).epoch for server in servers] == [0, 1, 2, 3, 4]
+    clock.advance(days=2)
+    assert fences.expire(()) == 5 and not fences._known
+
+
+def test_expire_when_files_are_kept_for_an_hour_then_they_go_after_it(tmp_path, clock):
+    fences = Fences(tmp_path, clock, datetime.timedelta(hours=1))
+    fences.note(new_uuid(), 1, destroyed=True)
+    clock.advance(minutes=59)
+    assert fences.expire(()) == 0
+    clock.advance(minutes=2)
+    assert fences.expire(()) == 1
 
 
 def test_known_when_the_file_is_damaged_then_it_counts_as_absent(tmp_path, clock, caplog):

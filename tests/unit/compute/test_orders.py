@@ -100,6 +100,15 @@ def test_orders_when_guests_come_and_go_then_only_the_last_order_of_each_is_reme
     assert [len(one) for one in kept] == [1, 1, 1, 0, 0, 0]
 
 
+def test_orders_when_a_host_has_too_many_to_remember_then_the_oldest_is_forgotten(orders, monkeypatch):
+    monkeypatch.setattr("nova.compute.orders.orders.MOST_REMEMBERED", 3)
+    first, *others = [new_uuid() for _ in range(4)]
+    outcomes = {uuid: orders.run(orders.admit(DESTROY, uuid, fence(1)).work, done) for uuid in (first, *others)}
+    assert len(orders._finished) == len(orders._last_change) == 3
+    assert [orders.admit(DESTROY, uuid, fence(1)).work.outcome for uuid in others] == [outcomes[one] for one in others]
+    assert orders.admit(DESTROY, first, fence(1)).mine
+
+
 def test_admit_when_a_destroy_is_repeated_after_its_end_then_the_result_is_given_again(orders):
     carry_out(orders, BUILD, 1)
     outcome = carry_out(orders, DESTROY, 2)
