@@ -177,6 +177,7 @@ NESTED_CAPABILITIES = frozenset({
 
 #: ``resources1:VCPU``, ``trait_net:HW_NIC_SRIOV``: a group of up to 64 characters may follow the namespace.
 _GROUPED = re.compile(r"(resources|trait)([a-zA-Z0-9_-]{0,64})")
+ALIKE = 0.8  # how much of a wrong name and a right one is the same, so that the right one may be meant
 _PLACEHOLDERS = {"{num}": r"\d+", "{key}": ".+"}
 
 
@@ -235,5 +236,5 @@ def _value_problem(key: str, rule: ExtraSpecRule, value: str) -> str | None:
 def _known(key: str, name: str, names: frozenset[str], known: bool) -> str | None:
     if known:
         return None
-    near = difflib.get_close_matches(name, sorted(names - {name}), n=1)
+    near = difflib.get_close_matches(name, sorted(names - {name}), n=1, cutoff=ALIKE)
     return f"there is no extra spec {key}" + (f"; did you mean {key[:len(key) - len(name)]}{near[0]}?" if near else "")

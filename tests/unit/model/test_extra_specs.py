@@ -46,6 +46,11 @@ def test_problem_when_key_or_value_is_wrong_says_what_would_be_right(key: str, v
     assert words in str(extra_specs.problem(key, value))
 
 
+@pytest.mark.parametrize("key", ["hw:sound_mode_of_guest", "hw:cpu_pinning"])
+def test_problem_when_no_name_is_near_then_none_is_proposed(key: str) -> None:
+    assert extra_specs.problem(key, "x") == f"there is no extra spec {key}"
+
+
 def test_placeholder_in_a_name_is_no_key() -> None:
     assert "no extra spec" in str(extra_specs.problem("hw:numa_cpus.{num}", "1"))
 
