@@ -8,8 +8,10 @@ import os
 import signal
 import sys
 import time
+from types import FrameType
 
 STARTED_AT = time.monotonic()
+signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C while modules are loaded: there is nothing to clean up yet
 
 from nova import concurrency, errors, logs  # noqa: E402  # from here on the time counts that a start takes
 from nova.cmd import common  # noqa: E402
@@ -17,11 +19,14 @@ from nova.cmd.whole import console_pages, plan, seeds, settings, summary  # noqa
 from nova.cmd.whole.home import Home  # noqa: E402
 
 BINARY = "nova-all"
+INTERRUPTED = 130  # before it was ready, as shells have it for Ctrl-C
 
 
 def main() -> int:
     """The program nova-all; its exit code: that of every daemon."""
     wanted = plan.parse(sys.argv[1:])
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _interrupted)
     os.umask(0o077)  # what it writes is its user's alone
     try:
         home = Home(wanted.state)
@@ -29,6 +34,8 @@ def main() -> int:
         common.fail(error.message)
     try:
         return _run(wanted, home)
+    except KeyboardInterrupt:
+        return INTERRUPTED
     finally:  # it could not start: one that ran has ended the process
         home.leave()
 
@@ -60,6 +67,11 @@ def _run(wanted: plan.Plan, home: Home) -> int:
     return service.run(options, BINARY, lambda _index: cloud.WholeCloud(
         wanted, home, doors, options, lambda whole: summary.tell(whole, pages, time.monotonic() - STARTED_AT)),
                        at_end=home.leave)
+
+
+def _interrupted(_number: int, _frame: FrameType | None) -> None:
+    """Until the service takes the signals: an exception, so that what was made is removed."""
+    raise KeyboardInterrupt
 
 
 def _end_with_stdin() -> None:

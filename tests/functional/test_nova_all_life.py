@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 import subprocess
@@ -127,6 +128,23 @@ def test_signal_when_ctrl_c_then_exit_code_0(tmp_path: Path) -> None:
     assert "The cloud is ready" in running.stdout.readline()
     running.send_signal(signal.SIGINT)
     assert running.wait(10) == 0
+
+
+#: In a namespace with an empty memory: what is in it at the end was left there.
+INTERRUPTED = """mount -t tmpfs none /dev/shm; timeout --signal={signal} {seconds} {python} -m nova.cmd.all --port 0
+status=$?; ls /dev/shm | grep nova-all; exit $status"""
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="needs root, for a mount namespace")
+@pytest.mark.parametrize("number", ["INT", "TERM"])
+@pytest.mark.parametrize("seconds", [0.3, 0.6, 0.9, 1.2, 1.6, 2.2, 4.0])
+def test_start_when_it_is_interrupted_at_any_moment_then_it_ends_without_a_traceback_and_leaves_nothing(
+        number: str, seconds: float) -> None:
+    script = INTERRUPTED.format(signal=number, seconds=seconds, python=sys.executable)
+    done = subprocess.run(["unshare", "--mount", "sh", "-c", script], capture_output=True, text=True, timeout=60,
+                          cwd=TOP, check=False)
+    assert done.returncode == 124 and "Traceback" not in done.stderr, done.stderr[-1000:]
+    assert "nova-all-home" not in done.stdout and "nova-all-metrics" not in done.stdout, done.stdout
 
 
 @pytest.mark.long
