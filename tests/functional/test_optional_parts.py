@@ -83,7 +83,7 @@ def test_nova_all_when_optional_files_are_absent_then_it_boots_a_server_and_a_li
     assert ("Optional parts" in said) == bool(FOLDERS[names]) and FOLDERS[names] in said
 
 
-@pytest.mark.parametrize("absent", sampling.drawn((*PROGRAMS, ""), 2, 5))
+@pytest.mark.parametrize("absent", sampling.drawn((*PROGRAMS, ""), 3, 5))
 def test_nova_all_when_an_optional_program_is_absent_then_it_boots_a_server(absent: str, tmp_path: Path, monkeypatch
                                                                            ) -> None:
     """Empty: all programs are absent."""
