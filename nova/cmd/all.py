@@ -13,7 +13,7 @@ STARTED_AT = time.monotonic()
 
 from nova import concurrency, errors, logs  # noqa: E402  # from here on the time counts that a start takes
 from nova.cmd import common  # noqa: E402
-from nova.cmd.whole import plan, seeds, settings, summary  # noqa: E402
+from nova.cmd.whole import memory, plan, seeds, settings, summary  # noqa: E402
 from nova.cmd.whole.home import Home  # noqa: E402
 
 BINARY = "nova-all"
@@ -23,6 +23,7 @@ def main() -> int:
     """The program nova-all; its exit code: that of every daemon."""
     wanted = plan.parse(sys.argv[1:])
     os.umask(0o077)  # what it writes is its user's alone
+    memory.few_arenas()
     try:
         home = Home(wanted.state)
     except errors.NovaError as error:
