@@ -15,7 +15,7 @@ signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C while modules are loaded:
 
 from nova import concurrency, errors, logs  # noqa: E402  # from here on the time counts that a start takes
 from nova.cmd import common  # noqa: E402
-from nova.cmd.whole import console_pages, plan, seeds, settings, summary  # noqa: E402
+from nova.cmd.whole import console_pages, memory, plan, seeds, settings, summary  # noqa: E402
 from nova.cmd.whole.home import Home  # noqa: E402
 
 BINARY = "nova-all"
@@ -28,6 +28,7 @@ def main() -> int:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _interrupted)
     os.umask(0o077)  # what it writes is its user's alone
+    memory.few_arenas()
     try:
         home = Home(wanted.state)
     except errors.NovaError as error:
