@@ -301,7 +301,8 @@ def _teach_sqlite(engine: Engine) -> None:
     @event.listens_for(engine, "connect")
     def connected(connection: AnyColumn, _record: AnyColumn) -> None:
         connection.isolation_level = None
-        connection.execute("PRAGMA auto_vacuum=INCREMENTAL")  # of a new file, before anything is in it
+        if not connection.execute("PRAGMA page_count").fetchone()[0]:  # a new file; else it would wait for writers
+            connection.execute("PRAGMA auto_vacuum=INCREMENTAL")
         connection.execute("PRAGMA journal_mode=WAL")
         connection.execute(f"PRAGMA journal_size_limit={WAL_BYTES}")
         connection.execute("PRAGMA synchronous=NORMAL")

@@ -8,21 +8,22 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
 from typing import NamedTuple
 
+from nova import errors
 from nova.console import kinds, terminal
+from nova.privileged.runner import SystemRunner
 
 PACKAGES = ("@novnc/novnc@1.7.0", "@xterm/xterm@6.0.0")
 FOLDER = "-".join(package.rpartition("@")[2] for package in PACKAGES)  # of other versions there is another folder
 FETCH_S = 60  # as long as a start waits for npm, at most
 AGAIN_S = 86400  # seconds until npm is asked again after it failed
 #: No scripts of packages are run, and npm asks nobody but the registry.
-NPM = ("npm", "install", "--ignore-scripts", "--no-audit", "--no-fund", "--no-update-notifier", "--no-package-lock",
+NPM = ("install", "--ignore-scripts", "--no-audit", "--no-fund", "--no-update-notifier", "--no-package-lock",
        "--fetch-retries=1", "--fetch-timeout=15000", "--loglevel=error")
 
 
@@ -68,7 +69,8 @@ def _has_terminal(xterm: str, modules: str) -> bool:
 
 def _fetch(folder: Path) -> str:
     """Let npm install the packages as ``folder``, where there is npm; why it could not, or empty."""
-    if shutil.which("npm") is None:
+    npm = shutil.which("npm")
+    if npm is None:
         return ""
     failed = folder.with_suffix(".failed")
     with contextlib.suppress(OSError):
@@ -76,7 +78,7 @@ def _fetch(folder: Path) -> str:
             return f"npm could not fetch them ({failed.read_text()}); remove {failed} to try again"
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        reason = _install(folder)
+        reason = _install(npm, folder)
         if reason:
             failed.write_text(reason)
     except OSError as error:
@@ -84,20 +86,16 @@ def _fetch(folder: Path) -> str:
     return f"npm could not fetch them ({reason})" if reason else ""
 
 
-def _install(folder: Path) -> str:
+def _install(npm: str, folder: Path) -> str:
     """Why npm failed, or empty. Another start may do the same: the first that is done counts. OSError."""
     sys.stderr.write(f"nova-all: fetching the pages of consoles with npm, once, into {folder} ...\n")
     coming = tempfile.mkdtemp(prefix=".console-pages-", dir=folder.parent)
     try:
-        done = subprocess.run([*NPM, f"--prefix={coming}", *PACKAGES], stdin=subprocess.DEVNULL, timeout=FETCH_S,
-                              capture_output=True, text=True, errors="replace", check=False)
-        if done.returncode:
-            said = [line for line in done.stderr.splitlines() if line.strip()]
-            return said[0].strip()[:200] if said else f"exit status {done.returncode}"
+        SystemRunner(FETCH_S).run([npm, *NPM, f"--prefix={coming}", *PACKAGES], environment=os.environ)
         with contextlib.suppress(OSError):  # another start was first
             os.rename(coming, folder)
         return "" if folder.is_dir() else f"{folder} could not be created"
-    except subprocess.TimeoutExpired:
-        return f"no answer within {FETCH_S} s"
+    except errors.host.CommandFailed as error:
+        return str(error.data["reason"]).splitlines()[0]
     finally:
         shutil.rmtree(coming, ignore_errors=True)

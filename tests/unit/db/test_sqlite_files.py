@@ -50,3 +50,14 @@ def test_log_when_it_was_written_back_then_it_is_no_larger_than_its_bound(databa
     for _ in range(2):  # it begins anew with the write after the one that wrote it back
         database.transact(lambda tx: tx.exec_driver_sql("INSERT INTO things VALUES ('y')"))
     assert (tmp_path / "nova.db-wal").stat().st_size <= engine.WAL_BYTES
+
+
+def test_connection_when_another_one_writes_then_it_opens_and_reads_at_once(database: Database) -> None:
+    def write(tx: engine.Connection) -> None:
+        tx.exec_driver_sql("INSERT INTO things VALUES ('z')")
+        second = Database(database.url)
+        with second.reading() as other:
+            other.exec_driver_sql("PRAGMA busy_timeout = 0")
+            assert other.exec_driver_sql("SELECT count(*) FROM things").scalar_one() == 0
+        second.dispose()
+    database.transact(write)
