@@ -237,15 +237,18 @@ RULES: tuple[PrefilterRule, ...] = (
     PrefilterRule("ephemeral_encryption_filter", implies=ephemeral_encryption_filter),
     PrefilterRule("virtio_sound_filter", implies=virtio_sound_filter),
     PrefilterRule("tpm_secret_security_filter", implies=tpm_secret_security_filter),
-    PrefilterRule("address_bits_filter", filter=AddressBits),
     PrefilterRule("owner_nova_filter", met="servers get devices that their host itself reported, and no others"),
 )
+
+
+#: Those that the Compute API's reference implementation leaves to other parts.
+OWN_RULES: tuple[PrefilterRule, ...] = (PrefilterRule("address_bits_filter", filter=AddressBits),)
 
 
 def load(options: Options) -> tuple[Filter, ...]:
     """The rules that are on, as filters. Without ``options.scheduler``: those that are always on."""
     found: list[Filter] = []
-    for rule in RULES:
+    for rule in (*RULES, *OWN_RULES):
         if rule.switch is not None and not getattr(getattr(options, "scheduler", None), rule.switch, False):
             continue
         if rule.met and rule.switch is not None:
