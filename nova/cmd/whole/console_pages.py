@@ -72,7 +72,7 @@ def _fetch(folder: Path) -> str:
     npm = shutil.which("npm")
     if npm is None:
         return ""
-    failed = folder.with_suffix(".failed")
+    failed = folder.with_name(f"{folder.name}.failed")
     with contextlib.suppress(OSError):
         if time.time() - failed.stat().st_mtime < AGAIN_S:
             return f"npm could not fetch them ({failed.read_text()}); remove {failed} to try again"
