@@ -275,7 +275,7 @@ def test_port_when_it_is_in_use_then_exit_code_2_says_what_to_do(cloud: RunningC
     port = re.search(r":(\d+)/", cloud.auth_url)[1]  # type: ignore[index]
     before = set(homes())
     done = run("--port", port)
-    assert done.returncode == 2 and "--port" in done.stderr and "0 is a free one" in done.stderr
+    assert done.returncode == 2 and "--port" in done.stderr and "0: a free one" in done.stderr
     assert set(homes()) <= before, "the refused start left its folder"
 
 
