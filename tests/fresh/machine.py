@@ -127,7 +127,8 @@ class Machine:
                **layers.environment(), **({"UV_CACHE_DIR": "/var/cache/uv"} if plan.caches else {}),
                **({"PIP_CACHE_DIR": PIP_CACHE} if plan.pip_cache else {}), **plan.env}
         script = f"umask {plan.umask}; cd /{plan.home}; {command}"
-        words = ["nsenter", "-t", str(self.leader), "-a", *(["runuser", "-u", who, "--"] if who else [])]
+        as_user = ["setpriv", f"--reuid={who}", f"--regid={who}", "--init-groups"] if who else []
+        words = ["nsenter", "-t", str(self.leader), "-a", *as_user]
         return subprocess.Popen([*words, "sh", "-c", script], env=env, stdin=subprocess.DEVNULL, stdout=output,
                                 stderr=output, start_new_session=True, preexec_fn=self._join)
 

@@ -41,10 +41,14 @@ class Cloud:
         return self._machine.run(f"cat {self._log}", user="").text
 
     def ready(self, seconds: float) -> Cloud:
+        return self.says(READY, seconds, lives=True)
+
+    def says(self, words: str, seconds: float, lives: bool = False) -> Cloud:
+        """Wait for words that it prints. ``lives``: it runs until then."""
         until = time.monotonic() + seconds
-        while READY not in self.text:
-            assert self._process.poll() is None, self.text
-            assert time.monotonic() < until, f"not ready after {seconds} s:\n{self.text}"
+        while words not in self.text:
+            assert not lives or self._process.poll() is None, self.text
+            assert time.monotonic() < until, f"it did not say '{words}' within {seconds} s:\n{self.text}"
             time.sleep(0.5)
         return self
 
@@ -156,8 +160,8 @@ def interrupted(machine: Machine) -> str:
         cloud.interrupt(number)
         machine.kill_inside("pip install")
         if number == signal.SIGINT:
+            cloud.says("nothing is left", 20)
             machine.ok("test -z \"$(find ~/.cache/nova-all -mindepth 1 -type d)\"")
-            assert "nothing is left" in cloud.text, cloud.text
         told.append(f"{signal.Signals(number).name} after {moment:.1f} s")
     return f"{', '.join(told)}; then {comes_up(machine)}"
 
