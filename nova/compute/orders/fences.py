@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import datetime
 import logging
+import os
 import threading
 from collections import OrderedDict
 from collections.abc import Container
@@ -76,17 +77,23 @@ class Fences:
     def expire(self, here: Container[str]) -> int:
         """Drop the fences of servers that are not ``here`` and had no order for so long; how many that were."""
         dropped, limit = 0, self._clock.now() - self._kept
-        for path in list(self._directory.iterdir()):
-            if path.name in here or path.name.startswith("."):
-                continue
-            # a file whose name is no uuid is none of ours, and stays
-            with self._lock, contextlib.suppress(errors.host.OrderBadUuid):
-                at = (self._known.get(path.name) or self._read(checked_uuid(path.name))).at
-                if at is None or at < limit:
-                    path.unlink(missing_ok=True)
-                    self._known.pop(path.name, None)
-                    dropped += 1
+        with os.scandir(self._directory) as files:  # one by one: there may be thousands
+            for file in files:
+                # a file whose name is no uuid is none of ours, and stays
+                if file.name not in here and not file.name.startswith("."):
+                    with contextlib.suppress(errors.host.OrderBadUuid):
+                        dropped += self._expire(checked_uuid(file.name), limit)
         return dropped
+
+    def _expire(self, server_uuid: str, limit: Time) -> bool:
+        """Drop the fence, if it is older; whether it was."""
+        with self._lock:
+            at = (self._known.get(server_uuid) or self._read(server_uuid)).at
+            if at is not None and at >= limit:
+                return False
+            (self._directory / server_uuid).unlink(missing_ok=True)
+            self._known.pop(server_uuid, None)
+            return True
 
     def _read(self, server_uuid: str) -> FenceFile:
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import tracemalloc
 
 import pytest
 
@@ -56,6 +57,17 @@ def test_fences_when_more_servers_come_than_memory_is_for_then_their_files_are_r
     assert [fences.known(server).epoch for server in servers] == [0, 1, 2, 3, 4]
     clock.advance(days=2)
     assert fences.expire(()) == 5 and not fences._known
+
+
+def test_expire_when_there_are_thousands_then_they_are_not_all_in_memory(fences):
+    for _ in range(2000):
+        fences.note(new_uuid(), 1)
+    tracemalloc.start()
+    try:
+        fences.expire(())
+        assert tracemalloc.get_traced_memory()[1] < 200_000
+    finally:
+        tracemalloc.stop()
 
 
 def test_expire_when_files_are_kept_for_an_hour_then_they_go_after_it(tmp_path, clock):
