@@ -229,11 +229,11 @@ def with_npm(machine: Machine) -> str:
     machine.ok("apt-get -q update && apt-get -q -y install --no-install-recommends npm", 600, user="")
     with running(machine, seconds=FIRST_S) as cloud:
         cloud.boots()
-        assert "rfb.js" in cloud.client("console vm1 novnc")
+        assert "screen.js" in cloud.client("console vm1 novnc")
     machine.cut()
     with running(machine) as cloud:
         cloud.boots()
-        assert "rfb.js" in cloud.client("console vm1 novnc")
+        assert "screen.js" in cloud.client("console vm1 novnc")
     return "consoles of screens and serial ports"
 
 
