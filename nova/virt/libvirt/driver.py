@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from nova import concurrency
+from nova import concurrency, errors
 from nova.conf.base import Options
 from nova.model.hosts import Node
 from nova.model.orders import GuestState
@@ -124,6 +124,17 @@ def tools_of(settings: LibvirtSettings, hypervisor: LibvirtHypervisor, runner_of
         plug_tools=PlugTools(OpenVSwitch(runner_of(35.0)), OsVif(settings.state_path / "locks")))
 
 
+def _connection(settings: LibvirtSettings) -> LibvirtHypervisor:
+    """The library is loaded where it is needed. service.CanNotStart: it is not installed, or its C library is not."""
+    try:
+        from nova.virt.libvirt.connection import LibvirtConnection
+    except ImportError as error:
+        raise errors.service.CanNotStart(
+            reason=f"libvirt cannot be used ({error}): install Debian's packages libvirt-daemon and qemu-system-x86, "
+                   "and the package's extra libvirt") from None
+    return LibvirtConnection(settings.uri, settings.keepalive_s)
+
+
 class LibvirtDriver(interface.Driver):
     """``hypervisor`` and ``runner_of`` (from a timeout) are real by default, and so is the ``clock`` by which guests
     are waited for."""
@@ -134,8 +145,7 @@ class LibvirtDriver(interface.Driver):
                         runner_of: Callable[[float], CommandRunner] = PrivateRunner,
                  clock: concurrency.Clock | None = None) -> None:
         if hypervisor is None:
-            from nova.virt.libvirt.connection import LibvirtConnection  # the library is loaded where it is needed
-            hypervisor = LibvirtConnection(settings.uri, settings.keepalive_s)
+            hypervisor = _connection(settings)
         self.tools = tools_of(settings, hypervisor, runner_of, clock or concurrency.Clock())
         self._events = DomainEvents(hypervisor.reopen, self.guests, self._is_ours)
         self._agent = LibvirtAgent(hypervisor, self.tools.folders)
