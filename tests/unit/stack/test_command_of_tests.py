@@ -19,16 +19,23 @@ from testlib import command, parts
     ("fresh nothing-systemd unit", ("fresh",), ["nothing-systemd", "unit"]),
     ("tempest --nova-all", ("tempest",), ["--nova-all"]),
     ("fuzz 60", ("fuzz",), ["60"]),
-    ("long -x", ("long",), ["-x"]),
     ("turns functional unit --within 0", ("turns",), ["functional", "unit", "--within", "0"])])
 def test_words_when_names_of_parts_lead_then_the_rest_is_the_one_parts(given: str, named: tuple[str, ...],
                                                                        words: list[str]) -> None:
-    assert command.read(given.split()) == (named, words)
+    assert command.read(given.split()) == (named, words, False)
+
+
+@pytest.mark.parametrize(("given", "named", "words"), [
+    ("long", (), []), ("long unit", ("unit",), []), ("long unit functional", ("unit", "functional"), []),
+    ("long unit -x", ("unit",), ["-x"]), ("long fresh unit", ("fresh",), ["unit"])])
+def test_words_when_long_leads_then_everything_of_the_named_parts_runs(given: str, named: tuple[str, ...],
+                                                                       words: list[str]) -> None:
+    assert command.read(given.split()) == (named, words, True)
 
 
 @pytest.mark.parametrize(("given", "said"), [
     ("units", "'units' is no part"), ("-x", "'-x' is no part"), ("check unit -k ledger", "must follow the one part"),
-    ("check fresh unit", "must follow the one part"), ("check long", "long runs alone"),
+    ("check fresh unit", "must follow the one part"), ("check long", "long goes before"), ("long -x", "bin/test long PART"),
     ("unit turns", "turns runs alone"), ("unit bench", "bench runs alone")])
 def test_words_when_it_is_unclear_what_they_are_for_then_they_are_refused(given: str, said: str) -> None:
     with pytest.raises(ValueError, match=said):
