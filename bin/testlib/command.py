@@ -15,7 +15,7 @@ OWN_WORDS = ("fresh", "tempest", "clients", "fuzz", *ALONE)
 
 
 class Command(NamedTuple):
-    """``parts``: those named; none: CI's, or all that have a long run. ``words``: for the part, where there is just one.
+    """``parts``: those named; none: CI's, or all that have a long run. ``words``: for the part, if there is just one.
     ``long``: everything of them, no samples."""
 
     parts: tuple[str, ...]
