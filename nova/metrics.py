@@ -100,6 +100,21 @@ BUILD = Gauge("nova_build_info", "1, with the release that this daemon runs.", (
 OK = "ok"
 
 
+def from_zero(metric: Counter | Histogram, *series: tuple[str, ...]) -> None:
+    """Create series, named by the values of their labels, with the value 0.
+
+    Prometheus' ``increase`` does not count the value that a series begins with: an alert would miss a burst that
+    creates the series. To be called by whoever counts them, when it starts."""
+    for labels in series:
+        metric.labels(*labels)
+
+
+def of_daemon(release: str) -> None:
+    """What each daemon shows from its start."""
+    BUILD.labels(release).set(1)
+    from_zero(WORKER_ENDS, ("exit",), ("stuck",))
+
+
 @contextlib.contextmanager
 def timed(histogram: Histogram, *labels: str) -> Iterator[None]:
     """The block's duration, under ``labels`` and an outcome: ``ok``, or the kind of the error that ended it."""

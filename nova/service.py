@@ -108,7 +108,7 @@ def _watched(conf: Options, binary: str, workers: int) -> _Watch:
     from nova.monitoring.health import Health
 
     slots = Workers(workers)
-    metrics.BUILD.labels(RELEASE).set(1)
+    metrics.of_daemon(RELEASE)
     return _Watch(Health(binary, conf.host, slots), slots, server.bind(conf, binary))
 
 

@@ -22,8 +22,11 @@ AGES = (60, 600, 3600)
 
 
 class HostAge(NamedTuple):
+    """``enabled``: whether it may get new servers; an operator disabled the others, perhaps to switch them off."""
+
     host: str
     seconds: float
+    enabled: bool = True
 
 
 class OpenOperations(NamedTuple):
@@ -52,8 +55,9 @@ class Capacity(NamedTuple):
 
 
 class CellFigures(NamedTuple):
-    """``services``: (binary, state) -> count; ``servers``: vm_state -> count; ``beats``: the compute hosts that were
-    seen longest ago; ``leases``: (those that are good, those that are over); ``strangers``: kind -> count."""
+    """``services``: (binary, state) -> count, each daemon in one of the states up, down, disabled; ``servers``:
+    vm_state -> count; ``beats``: the compute hosts that were seen longest ago; ``leases``: (those that are good, those
+    that are over); ``strangers``: kind -> count."""
 
     operations: tuple[OpenOperations, ...]
     cleanups: tuple[HostCleanups, ...]
@@ -85,7 +89,7 @@ def cell(tx: Connection, down_after_s: int) -> CellFigures:
                                         age(row.oldest)) for row in tx.execute(_OPEN)),
         cleanups=tuple(HostCleanups(row.host, row.number, age(row.oldest)) for row in tx.execute(_CLEANUPS)),
         services=_services(tx, down_after_s),
-        beats=tuple(HostAge(row.host, age(row.last_seen_at)) for row in tx.execute(_BEATS)),
+        beats=tuple(HostAge(row.host, age(row.last_seen_at), not row.disabled) for row in tx.execute(_BEATS)),
         leases=(int(left.good), int(left.over)),
         shortest_lease_s=(left.first - clock).total_seconds() if left.first is not None else 0.0,
         servers={row.vm_state: row.number for row in tx.execute(_SERVERS)},
@@ -100,7 +104,7 @@ _OPEN = (sa.select(operations.c.action, sa.func.count().label("number"),
 _CLEANUPS = (sa.select(cleanups.c.host, sa.func.count().label("number"),
                        sa.func.min(cleanups.c.created_at, type_=cleanups.c.created_at.type).label("oldest"))
              .group_by(cleanups.c.host).order_by(sa.func.count().desc(), cleanups.c.host).limit(MOST_HOSTS))
-_BEATS = (sa.select(services.c.host, services.c.last_seen_at)
+_BEATS = (sa.select(services.c.host, services.c.last_seen_at, services.c.disabled)
           .where(services.c.deleted == 0, services.c.binary == COMPUTE, services.c.last_seen_at.is_not(None))
           .order_by(services.c.last_seen_at, services.c.host).limit(MOST_HOSTS))
 _SERVERS = (sa.select(servers.c.vm_state, sa.func.count().label("number")).where(servers.c.deleted == 0)
@@ -109,14 +113,16 @@ _STRANGERS = (sa.select(strangers.c.kind, sa.func.count().label("number")).where
 
 
 def _services(tx: Connection, down_after_s: int) -> dict[tuple[str, str], int]:
+    """What an operator disabled is not down, whether it answers or not: nobody waits for it."""
+    disabled = services.c.disabled == sa.true()
     alive = sa.and_(services.c.last_seen_at > later(-down_after_s), services.c.forced_down == sa.false())
-    rows = tx.execute(sa.select(services.c.binary, sa.func.count().label("number"), _count(alive).label("up"),
-                                _count(services.c.disabled == sa.true()).label("disabled"))
+    rows = tx.execute(sa.select(services.c.binary, sa.func.count().label("number"), _count(disabled).label("disabled"),
+                                _count(sa.and_(alive, sa.not_(disabled))).label("up"))
                       .where(services.c.deleted == 0).group_by(services.c.binary)).all()
     found: dict[tuple[str, str], int] = {}
     for row in rows:
-        up, disabled = int(row.up), int(row.disabled)
-        found |= {(row.binary, "up"): up, (row.binary, "down"): row.number - up, (row.binary, "disabled"): disabled}
+        up, off = int(row.up), int(row.disabled)
+        found |= {(row.binary, "up"): up, (row.binary, "down"): row.number - up - off, (row.binary, "disabled"): off}
     return found
 
 

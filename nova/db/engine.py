@@ -92,6 +92,8 @@ class Database:
                 self._engine = _make(self.url, self._options)
                 _leave_apart(self._engine)
                 _count(self._engine, self.schema)
+                metrics.from_zero(metrics.DATABASE_AWAY, (self.schema,))
+                metrics.from_zero(metrics.DATABASE_RETRIES, (self.schema,))
                 metrics.DATABASE_MOST.labels(self.schema).inc(sum(self._options[name] for name in SIZES))
             return self._engine
 

@@ -60,6 +60,10 @@ class Health:
                              for name, one in results.items()}}
         return serving and self.vitals is not None and all(one.ok for one in results.values()), detail
 
+    def checks(self) -> Mapping[str, bool]:
+        """By name, whether each check succeeded when it was made last."""
+        return {name: one.ok for name, one in self._results.items()}
+
     def _described(self, found: list[Worker]) -> dict[str, Any]:
         return {"daemon": self.binary, "host": self.host,
                 "workers": [{"worker": one.number, "state": "stuck" if one.stuck else one.state.name.lower(),

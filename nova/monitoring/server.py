@@ -14,7 +14,8 @@ from nova import http_server
 from nova.conf.base import Options
 from nova.conf.monitoring import PORTS
 from nova.monitoring.exposition import CONTENT_TYPE_LATEST, ProcessFigures, exposed
-from nova.monitoring.health import Health, Vitals
+from nova.monitoring.health import Collector, Health, Vitals
+from nova.monitoring.readiness import ReadyFigures
 
 LOG = logging.getLogger(__name__)
 
@@ -48,7 +49,7 @@ class Monitoring:
     """A WSGI application: the metrics and the health of one daemon."""
 
     def __init__(self, health: Health) -> None:
-        self._health = health
+        self._health, self._ready = health, ReadyFigures(health)
         self._pages: dict[str, Callable[[], MonitoringAnswer]] = {
             "/metrics": self._metrics, "/health/live": lambda: _judged(*health.live()),
             "/health/ready": lambda: _judged(*health.ready())}
@@ -73,7 +74,7 @@ class Monitoring:
 
     def _metrics(self) -> MonitoringAnswer:
         vitals = self._health.vitals or Vitals()
-        figures = (ProcessFigures(self._health.workers), *vitals.collectors)
+        figures: tuple[Collector, ...] = (ProcessFigures(self._health.workers), self._ready, *vitals.collectors)
         return MonitoringAnswer(HTTPStatus.OK, exposed(figures), CONTENT_TYPE_LATEST)
 
 

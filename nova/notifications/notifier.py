@@ -85,6 +85,7 @@ class Notifier(Silent):
         self._lost: collections.Counter[str] = collections.Counter()
         self._warned_at = -WARN_EVERY_S
         self._hopeless_until = float("-inf")
+        metrics.from_zero(metrics.NOTIFICATIONS, ("sent",), ("dropped",))
 
     def tell(self, event: Event) -> None:
         """Queue the event. One that finds no room is lost, and counted."""

@@ -51,6 +51,7 @@ class SchedulerService:
         self._lock = threading.Lock()  # around every use of the hosts: decisions are made one after the other
         self._known = threading.Event()  # set with the first list of all hosts
         self._stopped = threading.Event()
+        metrics.from_zero(metrics.SCHEDULER_DECISIONS, ("chosen",), ("none",))
 
     # SchedulerRPC
 

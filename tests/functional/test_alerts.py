@@ -16,6 +16,7 @@ from prometheus_client import Counter, Gauge, Histogram
 
 from nova import metrics
 from nova.conductor.queries import cloud_figures
+from nova.conf.monitoring import PORTS
 from nova.db.cloud_figures import Capacity, CellFigures, HostAge, HostCleanups, OpenOperations
 from tests.functional.daemons import TOP
 
@@ -27,13 +28,21 @@ EXPRESSIONS = [target["expr"] for panel in DASHBOARD["panels"] for target in pan
 
 
 class Fault(NamedTuple):
-    """``series``: samples of 30 s each, in promtool's notation. ``labels``: of the alert that fires at ``at``.
-    ``interval``: of samples and of judging, where it is long."""
+    """``series``: samples of 30 s each, in promtool's notation, from the fault's first one on. ``labels``: of the alert
+    that fires at ``at`` minutes. ``interval``: of samples and of judging, in seconds, where it is long.
+
+    A counter that an alert's ``increase`` watches exists with 0 before (``metrics.from_zero``, and a test of real
+    daemons holds it to that); all others begin with the fault."""
 
     series: dict[str, str]
     labels: dict[str, str]
-    at: str = "40m"
-    interval: str = "30s"
+    at: int = 40
+    interval: int = 30
+
+    def after_absence(self) -> Fault:
+        """The same, in a Prometheus that saw nothing of the daemons for ten samples."""
+        return self._replace(series={name: f"_x9 {values}" for name, values in self.series.items()},
+                             at=self.at + 10 * self.interval // 60)
 
 
 def seconds(metric: str, labels: str, slow: str, quick: str = "0x90") -> dict[str, str]:
@@ -48,54 +57,63 @@ CALLS = 'nova_rpc_call_duration_seconds_count{{instance="c:9871",contract="Condu
 OUTSIDE = 'nova_outside_request_duration_seconds_count{{instance="c:9873",service="image",method="GET",status="{}"}}'
 FAULTS = {
     "NovaDaemonDown": Fault({'up{job="nova",instance="c:9873"}': "0x90"}, {"instance": "c:9873", "job": "nova"}),
+    "NovaNotReady": Fault({'nova_ready{instance="c:9873",binary="nova-conductor"}': "0x90"},
+                          {"instance": "c:9873", "binary": "nova-conductor"}),
+    "NovaHostNotReady": Fault({'nova_ready{instance="cn1:9875",binary="nova-compute"}': "0x90"},
+                              {"instance": "cn1:9875"}),
     "NovaServiceDown": Fault({'nova_services{binary="nova-scheduler",state="down"}': "1x90"},
                              {"binary": "nova-scheduler"}),
     "NovaNoComputeHost": Fault({"nova_cloud_known": "1x90"}, {}),
     "NovaNoConductorKnows": Fault({"nova_cloud_known": "0x90"}, {}),
-    "NovaHostSilent": Fault({'nova_host_heartbeat_age_seconds{host="cn1"}': "0+30x90"}, {"host": "cn1"}),
-    "NovaWorkersEnd": Fault({'nova_worker_ends_total{instance="c:9873",reason="exit"}': "0+1x90"},
-                            {"instance": "c:9873"}),
+    "NovaHostSilent": Fault({'nova_host_heartbeat_age_seconds{host="cn1",state="enabled"}': "0+30x90"},
+                            {"host": "cn1"}),
+    "NovaWorkersEnd": Fault({'nova_worker_ends_total{instance="c:9873",reason="exit"}': "0x9 5x80"},
+                            {"instance": "c:9873"}, 10),
     "NovaWorkerLags": Fault(seconds("nova_worker_lag_seconds", 'instance="c:9873"', "0+5x90"),
                             {"instance": "c:9873"}),
-    "NovaOperationsFail": Fault({OPERATIONS.format("error"): "0+1x90", OPERATIONS.format("success"): "0+5x90"},
-                                {"action": "create"}),
+    "NovaOperationsFail": Fault({OPERATIONS.format("error"): "0x9 8x80", OPERATIONS.format("success"): "0x9 12x80"},
+                                {"action": "create"}, 10),
     "NovaOperationStands": Fault({'nova_operations_oldest_seconds{action="live_migrate"}': "7300+30x90"},
                                  {"action": "live_migrate"}),
     "NovaNoValidHost": Fault({'nova_scheduler_decision_duration_seconds_count{instance="c:9874",outcome="none"}':
-                              "0+1x90"}, {}),
-    "NovaApiFails": Fault({API.format("500"): "0+1x90", API.format("200"): "0+50x90"}, {"api": "compute"}),
+                              "0x9 5x80"}, {}, 10),
+    "NovaApiFails": Fault({API.format("500"): "1+1x90", API.format("200"): "1+50x90"}, {"api": "compute"}),
     "NovaApiSlow": Fault(seconds("nova_api_request_duration_seconds",
                                  'instance="c:9871",api="compute",route="GET /servers",status="200"', "0+5x90"),
                          {"api": "compute"}),
-    "NovaCallsFail": Fault({CALLS.format("unavailable"): "0+3x90", CALLS.format("ok"): "0+30x90"},
+    "NovaCallsFail": Fault({CALLS.format("unavailable"): "3+3x90", CALLS.format("ok"): "30+30x90"},
                            {"contract": "ConductorRPC"}),
     "NovaCallsWait": Fault({'nova_rpc_under_way{instance="c:9873",contract="ConductorRPC"}': "62x90",
                             'nova_rpc_slots{instance="c:9873",contract="ConductorRPC"}': "64x90"},
                            {"instance": "c:9873", "contract": "ConductorRPC"}),
-    "NovaOutsideServiceFails": Fault({OUTSIDE.format("none"): "0+1x90", OUTSIDE.format("200"): "0+9x90"},
+    "NovaOutsideServiceFails": Fault({OUTSIDE.format("none"): "1+1x90", OUTSIDE.format("200"): "9+9x90"},
                                      {"service": "image"}),
-    "NovaDatabaseAway": Fault({'nova_database_away_total{instance="c:9873",schema="cell"}': "0+1x90"},
-                              {"schema": "cell"}),
+    "NovaDatabaseAway": Fault({'nova_database_away_total{instance="c:9873",schema="cell"}': "0x9 50x80"},
+                              {"schema": "cell"}, 8),
     "NovaDatabasePoolFull": Fault({'nova_database_connections_in_use{instance="c:9873",schema="cell"}': "10x90",
                                    'nova_database_connections_max{instance="c:9873",schema="cell"}': "10x90"},
                                   {"instance": "c:9873", "schema": "cell"}),
-    "NovaDatabaseRetries": Fault({'nova_database_retries_total{instance="c:9873",schema="api"}': "0+300x90"},
+    "NovaDatabaseRetries": Fault({'nova_database_retries_total{instance="c:9873",schema="api"}': "300+300x90"},
                                  {"schema": "api"}),
     "NovaCleanupsWait": Fault({'nova_cleanups_oldest_seconds{host="cn1"}': "3700+30x90"}, {"host": "cn1"}),
-    "NovaStrangers": Fault({'nova_strangers{kind="guest"}': "1x200"}, {"kind": "guest"}, "70m"),
+    "NovaStrangers": Fault({'nova_strangers{kind="guest"}': "1x200"}, {"kind": "guest"}, 70),
     "NovaCapacityLow": Fault({'nova_capacity_used{zone="nova",resource_class="VCPU"}': "95x90",
                               'nova_capacity_total{zone="nova",resource_class="VCPU"}': "100x90"},
                              {"zone": "nova", "resource_class": "VCPU"}),
-    "NovaNotificationsDropped": Fault({'nova_notifications_total{instance="c:9873",outcome="dropped"}': "0+1x90"},
-                                      {"instance": "c:9873"}),
+    "NovaNotificationsDropped": Fault({'nova_notifications_total{instance="c:9873",outcome="dropped"}': "0x9 50x80"},
+                                      {"instance": "c:9873"}, 10),
     "NovaReleasesDiffer": Fault({'nova_build_info{instance="a",release="1"}': "1x30",
-                                 'nova_build_info{instance="b",release="2"}': "1x30"}, {}, "26h", "1h"),
+                                 'nova_build_info{instance="b",release="2"}': "1x30"}, {}, 26 * 60, 3600),
 }
 WELL = {
     'up{job="nova",instance="c:9873"}': "1x90", "nova_cloud_known": "1x90",
     'nova_services{binary="nova-compute",state="up"}': "9x90",
     'nova_services{binary="nova-compute",state="down"}': "0x90",
-    'nova_host_heartbeat_age_seconds{host="cn1"}': "30x90", OPERATIONS.format("success"): "0+5x90",
+    'nova_services{binary="nova-compute",state="disabled"}': "1x90",
+    'nova_host_heartbeat_age_seconds{host="cn1",state="enabled"}': "30x90",
+    'nova_host_heartbeat_age_seconds{host="in-repair",state="disabled"}': "90000x90",
+    'nova_ready{instance="c:9873",binary="nova-conductor"}': "1x90",
+    'nova_ready{instance="cn1:9875",binary="nova-compute"}': "1x90", OPERATIONS.format("success"): "0+5x90",
     OPERATIONS.format("error"): "0x90", 'nova_operations_oldest_seconds{action="create"}': "20x90",
     API.format("200"): "0+50x90", API.format("404"): "0+5x90", CALLS.format("ok"): "0+30x90",
     OUTSIDE.format("200"): "0+9x90", OUTSIDE.format("404"): "0+9x90",
@@ -123,11 +141,11 @@ def promtool() -> str:
     return found
 
 
-def case(series: dict[str, str], at: str, expected: dict[str, list[dict[str, Any]]], interval: str = "30s"
+def case(series: dict[str, str], at: int, expected: dict[str, list[dict[str, Any]]], interval: int = 30
          ) -> dict[str, Any]:
     given = [{"series": name, "values": values} for name, values in series.items()]
-    return {"interval": interval, "input_series": given,
-            "alert_rule_test": [{"eval_time": at, "alertname": name, "exp_alerts": alerts}
+    return {"interval": f"{interval}s", "input_series": given,
+            "alert_rule_test": [{"eval_time": f"{at}m", "alertname": name, "exp_alerts": alerts}
                                 for name, alerts in expected.items()]}
 
 
@@ -156,9 +174,10 @@ def test_alerts_then_each_has_a_fault_here_a_severity_and_says_what_to_do() -> N
         assert rule["annotations"]["summary"] and rule["annotations"]["action"], name
 
 
+@pytest.mark.parametrize("absent", [False, True], ids=["", "after-absence"])
 @pytest.mark.parametrize("name", FAULTS)
-def test_alert_when_its_fault_is_there_then_it_fires(promtool: str, tmp_path: Path, name: str) -> None:
-    fault, rule = FAULTS[name], ALERTS[name]
+def test_alert_when_its_fault_is_there_then_it_fires(promtool: str, tmp_path: Path, name: str, absent: bool) -> None:
+    fault, rule = FAULTS[name].after_absence() if absent else FAULTS[name], ALERTS[name]
     found = judged(promtool, tmp_path, case(fault.series, fault.at, {name: []}, fault.interval))
     assert found.returncode != 0, f"{name} does not fire"
     fired = found.stdout + found.stderr
@@ -169,7 +188,7 @@ def test_alert_when_its_fault_is_there_then_it_fires(promtool: str, tmp_path: Pa
 
 
 def test_alerts_when_all_is_well_then_none_fires(promtool: str, tmp_path: Path) -> None:
-    found = judged(promtool, tmp_path, case(WELL, "40m", {name: [] for name in ALERTS}))
+    found = judged(promtool, tmp_path, case(WELL, 40, {name: [] for name in ALERTS}))
     assert found.returncode == 0, found.stdout + found.stderr
 
 
@@ -180,6 +199,12 @@ def test_dashboard_when_prometheus_reads_its_expressions_then_each_is_one(promto
         {"record": f"panel:{number}", "expr": one} for number, one in enumerate(plain)]}]}))
     done = subprocess.run([promtool, "check", "rules", str(path)], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_example_then_it_reads_the_ports_of_all_daemons() -> None:
+    jobs = yaml.safe_load((FOLDER / "prometheus.yml").read_text())["scrape_configs"]
+    targets = [target for job in jobs for group in job["static_configs"] for target in group["targets"]]
+    assert {int(target.rpartition(":")[2]) for target in targets} == {*PORTS.values()}
 
 
 def exported() -> set[str]:
@@ -196,7 +221,7 @@ def exported() -> set[str]:
     names |= {family.name for family in (*cloud_figures._of_cell(figures),
                                          *cloud_figures._of_capacity((Capacity(None, "VCPU", 1.0, 1),), "nova"))}
     process = ("cpu_seconds_total", "resident_memory_bytes", "open_fds", "max_fds")
-    return {*names, "nova_cloud_known", *(f"nova_process_{one}" for one in process)}
+    return {*names, "nova_cloud_known", "nova_ready", "nova_ready_check", *(f"nova_process_{one}" for one in process)}
 
 
 def test_alerts_and_dashboard_then_they_use_what_daemons_show_and_labels_that_it_has() -> None:

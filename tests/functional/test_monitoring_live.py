@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -28,7 +29,8 @@ DAEMONS = {"nova-conductor": "ctl", "nova-scheduler": "ctl", "nova-api": "ctl", 
 
 @pytest.fixture(scope="module")
 def cloud(make_cloud) -> Cloud:
-    return make_cloud(Plan(computes=1, glance=True, consoles=True, monitored=True)).start()
+    options = {"oslo_messaging_notifications": {"driver": "messagingv2"}}
+    return make_cloud(Plan(computes=1, glance=True, consoles=True, monitored=True, options=options)).start()
 
 
 def page(cloud: Cloud, binary: str, path: str) -> requests.Response:
@@ -57,6 +59,37 @@ def test_daemon_when_all_is_well_then_it_lives_and_is_ready(cloud: Cloud, binary
         assert answer.status_code == 200 and said["status"] == "ok", answer.text
         assert said["daemon"] == binary and said["host"] == DAEMONS[binary]
     assert said["checks"] and all(check["ok"] for check in said["checks"].values())
+
+
+#: Series that the alerts' `increase` watches, and who counts them: with its first value a series has no increase.
+WATCHED = {
+    "nova_worker_ends_total": ("nova-conductor", ({"reason": "exit"}, {"reason": "stuck"})),
+    "nova_operation_duration_seconds_count": ("nova-conductor", (
+        {"action": "create", "outcome": "error"}, {"action": "live-migration", "outcome": "error"})),
+    "nova_scheduler_decision_duration_seconds_count": ("nova-scheduler", ({"outcome": "none"},)),
+    "nova_database_away_total": ("nova-conductor", ({"schema": "api"}, {"schema": "cell"})),
+    "nova_notifications_total": ("nova-conductor", ({"outcome": "dropped"},)),
+}
+
+
+def test_alerts_then_each_series_whose_increase_they_watch_is_known_here() -> None:
+    rules = (TOP / "etc/monitoring/nova-alerts.yml").read_text()
+    assert {*re.findall(r"increase\((nova_[a-z_]+)", rules)} == {*WATCHED}
+
+
+@pytest.mark.parametrize("name", WATCHED)
+def test_metrics_when_nothing_of_a_kind_happened_yet_then_the_series_is_there_with_0(cloud: Cloud, name: str) -> None:
+    binary, series = WATCHED[name]
+    found = figures(cloud, binary)
+    for labels in series:
+        assert found.get((name, frozenset(labels.items()))) == 0, labels
+
+
+@pytest.mark.parametrize("binary", DAEMONS)
+def test_metrics_when_all_is_well_then_the_daemon_is_ready_there_too(cloud: Cloud, binary: str) -> None:
+    assert figure(cloud, binary, "nova_ready", binary=binary) == 1
+    checks = page(cloud, binary, "/health/ready").json()["checks"]
+    assert figure(cloud, binary, "nova_ready_check", binary=binary) == len(checks)
 
 
 def test_page_when_it_is_none_then_404_and_what_there_is(cloud: Cloud) -> None:

@@ -41,6 +41,8 @@ class Runner:
         self.announce = announce.Operations(deps)
         self._again_s = again_s
         self._active: set[int] = set()
+        metrics.from_zero(metrics.OPERATIONS, *((name, outcome) for name in self.workflows
+                                                for outcome in ("success", "error")))
 
     # -- entrances
 

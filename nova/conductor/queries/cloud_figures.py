@@ -74,15 +74,15 @@ def _of_cell(cell: cloud_figures.CellFigures) -> Iterable[GaugeMetricFamily]:
     for cleanup in cell.cleanups:
         pending.add_metric((cleanup.host,), cleanup.number)
         since.add_metric((cleanup.host,), cleanup.oldest_s)
-    daemons = GaugeMetricFamily("nova_services", "Daemons that report. State: up, down; and disabled beside.",
+    daemons = GaugeMetricFamily("nova_services", "Daemons that report. State: up, down, or disabled.",
                                 labels=("binary", "state"))
     for (binary, state), count in cell.services.items():
         daemons.add_metric((binary, state), count)
     beats = GaugeMetricFamily("nova_host_heartbeat_age_seconds",
                               f"Since a compute host was heard of; the {cloud_figures.MOST_HOSTS} that are longest "
-                              "silent.", labels=("host",))
+                              "silent. State: enabled, disabled.", labels=("host", "state"))
     for beat in cell.beats:
-        beats.add_metric((beat.host,), beat.seconds)
+        beats.add_metric((beat.host, "enabled" if beat.enabled else "disabled"), beat.seconds)
     leases = GaugeMetricFamily("nova_runner_leases", "Leases of conductors' workers.", labels=("state",))
     for state, count in zip(("good", "over"), cell.leases, strict=True):
         leases.add_metric((state,), count)
