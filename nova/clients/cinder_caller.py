@@ -73,6 +73,8 @@ class CinderCaller(Caller):
             raise
         except errors.service.Unavailable as error:  # nobody was asked: no time is left
             raise errors.volume.Away(reason=error.data["reason"]) from error
+        except errors.service.Credentials as error:
+            raise errors.volume.Credentials(reason=error.data["reason"]) from error
         except errors.service.Forbidden as error:
             if as_user:
                 raise

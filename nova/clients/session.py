@@ -35,11 +35,13 @@ FALLBACKS = ("service_user", "keystone_authtoken")
 
 @dataclass(frozen=True)
 class Credentials:
-    """Our own standing with one service: a session and what proves who we are. ``auth`` None: nothing does."""
+    """Our own standing with one service: a session and what proves who we are. ``auth`` None: nothing does.
+    ``section``: of the configuration, where ``auth`` is from."""
 
     session: ksession.Session
     auth: plugin.BaseAuthPlugin | None
     send_service_token: bool = False
+    section: str = ""
 
 
 def load(conf: Options, section: str) -> Credentials:
@@ -53,9 +55,9 @@ def load(conf: Options, section: str) -> Credentials:
     for candidate in (section, *FALLBACKS):
         auth = load_auth(conf, candidate)
         if auth is not None:
-            return Credentials(session, auth, bool(conf.service_user.send_service_user_token))
+            return Credentials(session, auth, bool(conf.service_user.send_service_user_token), candidate)
     LOG.info("No credentials for the %s service: calls carry no token", section)
-    return Credentials(session, None)
+    return Credentials(session, None, section=section)
 
 
 def source(conf: Options, section: str) -> str | None:
@@ -153,7 +155,7 @@ class Caller:
 
         All attempts end before those who wait for this thread go (:func:`nova.context.waited_for`).
         ``what`` names the thing in a NotFound. service.ResourceNotFound, service.Forbidden, service.Conflict,
-        service.Invalid, or service.Unavailable.
+        service.Invalid, service.Credentials (Keystone refuses ours), or service.Unavailable.
         """
         last: errors.NovaError = errors.service.Unavailable(service=self.service.name,
                                                             reason="no time is left to ask it")
@@ -190,6 +192,8 @@ class Caller:
             region_name=self.service.region_name, endpoint_override=address,
             user_agent="nova", raise_exc=True, connect_retries=0, global_request_id=_request_id())
         with tracing.span(f"{method} {self.service.name}", tracing.CLIENT):
+            if not as_user or not address or self._credentials.send_service_token:
+                self._log_in()
             return self._timed(client, method, path, what, kwargs)
 
     def _timed(self, client: adapter.Adapter, method: str, path: str, what: str, kwargs: Mapping[str, object]
@@ -208,6 +212,23 @@ class Caller:
         finally:
             metrics.OUTSIDE_REQUESTS.labels(self.service.name, method, str(status or "none")).observe(
                 time.monotonic() - began)
+
+    def _log_in(self) -> None:
+        """Have a token of our own before the call that needs it, for the catalog alone perhaps: what Keystone says of
+        our credentials must not be taken for the service's answer to its user. service.Credentials;
+        service.Unavailable of Keystone."""
+        own = self._credentials.auth
+        if own is None:
+            return
+        try:
+            own.get_token(self._credentials.session)
+        except (exceptions.Unauthorized, exceptions.Forbidden) as error:
+            refused = errors.service.Credentials(service=self.service.name, section=self._credentials.section,
+                                                 reason=_reason(error))
+            LOG.error("%s %s", refused.message, refused.cure)
+            raise refused from error
+        except (exceptions.ClientException, requests.RequestException) as error:
+            raise errors.service.Unavailable(service="identity", reason=_reason(error)) from error
 
     def _auth(self, as_user: bool, address: str | None) -> plugin.BaseAuthPlugin:
         own = self._credentials.auth

@@ -43,6 +43,7 @@ from nova.errors.kinds import (
     NotFound,
     NotSupported,
     NovaError,
+    NoValidHost,
     OverQuota,
     Overtaken,
     PeerTooOld,
@@ -52,7 +53,8 @@ from nova.errors.kinds import (
 )
 
 __all__ = ["Bug", "ClaimConflict", "Conflict", "Forbidden", "Gone", "HostRefused", "Invalid", "KINDS", "NotFound",
-           "NotSupported", "NovaError", "OverQuota", "Overtaken", "PeerTooOld", "Unavailable", "WrongState",
-           "aggregate", "api", "bundle", "cert", "config", "console", "daemon", "dns", "flavor", "floating",
+           "NoValidHost", "NotSupported", "NovaError", "OverQuota", "Overtaken", "PeerTooOld", "Unavailable",
+           "WrongState", "aggregate", "api", "bundle", "cert", "config", "console", "daemon", "dns", "flavor",
+           "floating",
            "from_wire", "guest", "host", "image", "metadata", "move", "network", "placement", "quota",
            "security_group", "server", "service", "stranger", "volume"]

@@ -86,11 +86,11 @@ LedgerClosed = kinds.Bug.row("ledger.closed",
 LedgerOpen = kinds.Conflict.row("ledger.open", "These servers were asked for already.")
 
 SchedulerBadRatio = kinds.Invalid.row("scheduler.bad_ratio", "{option}: {given!r} is not NAME=NUMBER")
-SchedulerHostsExhausted = kinds.Bug.row("scheduler.hosts_exhausted",
+SchedulerHostsExhausted = kinds.NoValidHost.row("scheduler.hosts_exhausted",
     "Exceeded maximum number of retries. Exhausted all hosts available for retrying build failures for instance "
     "{server}. Last error: {last}",
     "`nova-manage request show` tells which hosts were tried, and why each failed.")
-SchedulerNoValidHost = kinds.Bug.row("scheduler.no_valid_host", "No valid host was found. {reason}",
+SchedulerNoValidHost = kinds.NoValidHost.row("scheduler.no_valid_host", "No valid host was found. {reason}",
     "`nova-manage request show` tells which filter took which host out.")
 SchedulerNotReady = kinds.Unavailable.row("scheduler.not_ready",
     "The scheduler has not been told of the hosts yet: is nova-conductor running?",

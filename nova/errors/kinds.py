@@ -103,6 +103,13 @@ class ClaimConflict(NovaError):
     cure = "The next host is tried; nothing is to be done."
 
 
+class NoValidHost(NovaError):
+    """The hosts are full, silent, or refuse: nothing went wrong here. The API's fault code is a 500, as in Nova."""
+
+    kind, status, code, message = "no_valid_host", 500, "scheduler.no_valid_host", "No valid host was found."
+    cure = "Add hosts, or ask for less; `nova-manage request show` tells which filter took which host out."
+
+
 class PeerTooOld(NovaError):
     kind, status, code, message = "peer_too_old", 503, "rpc.peer_too_old", "The peer is too old for this call."
     cure = "Upgrade the daemon that the message names, or wait until its upgrade is done."
@@ -118,7 +125,7 @@ class Overtaken(NovaError):
 KINDS: dict[str, type[NovaError]] = {
     cls.kind: cls
     for cls in (Bug, NotFound, Invalid, Conflict, WrongState, Forbidden, OverQuota, Unavailable, Gone, NotSupported,
-                HostRefused, ClaimConflict, PeerTooOld, Overtaken)
+                HostRefused, ClaimConflict, NoValidHost, PeerTooOld, Overtaken)
 }
 
 

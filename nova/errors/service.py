@@ -9,8 +9,8 @@ CanNotStart = kinds.NovaError.row("service.can_not_start", "{reason}")
 Conflict = kinds.Conflict.row("service.conflict", "The {service} service refused: {reason}.")
 #: Nothing that whoever asks us could help.
 Credentials = kinds.Unavailable.row("service.credentials",
-    "The network service refuses our own credentials, those of [neutron]: {reason}.",
-    "Set username, password and project of [neutron] in nova.conf.")
+    "The {service} service cannot be asked: the credentials of [{section}] in nova.conf are refused: {reason}.",
+    "Correct username, password, project_name and the domains of that section.")
 Forbidden = kinds.Forbidden.row("service.forbidden", "The {service} service refused: {reason}.",
     "The credentials nova.conf has for that service lack a role, or its policy forbids it.")
 HasMigrations = kinds.Conflict.row("service.has_migrations",

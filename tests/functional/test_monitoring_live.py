@@ -125,7 +125,8 @@ def test_metrics_when_nobody_finds_a_host_then_the_filter_is_named(cloud: Cloud)
     refused = {dict(labels)["filter"] for (name, labels) in figures(cloud, "nova-scheduler")
                if name == "nova_scheduler_refusals_total"}
     assert refused and all(one.isidentifier() for one in refused), refused
-    assert figure(cloud, "nova-conductor", "nova_step_failures_total", action="create", step="SelectHosts") >= 1
+    assert figure(cloud, "nova-conductor", "nova_step_failures_total", action="create", step="SelectHosts",
+                  kind="no_valid_host") >= 1
     cloud.api().delete(server["id"])
 
 

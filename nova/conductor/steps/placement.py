@@ -76,7 +76,7 @@ class SelectHosts(Step):
         return results
 
 
-def no_valid_host(op: Op, selection: Selection | None) -> errors.Bug:
+def no_valid_host(op: Op, selection: Selection | None) -> errors.NoValidHost:
     """The error; what admins learn beside it stays in the journal."""
     found = selection or Selection(server_uuid=op.uuid, reason="The scheduler gave no answer for it.")
     details = found.details or found.reason

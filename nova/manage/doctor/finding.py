@@ -62,7 +62,17 @@ def unanswered(error: errors.NovaError) -> Finding:
     if isinstance(error, errors.PeerTooOld):
         return Finding(WARN, "this can not be looked at: the conductors are of an older release",
                        "look again after the upgrade")
+    if of_database(error):
+        return Finding(WARN, "this can not be looked at: the conductor's database does not answer",
+                       "see the line 'database', on a conductor's host")
     return Finding(WARN, "this can not be looked at: no conductor answers", "see the line 'broker'")
+
+
+def of_database(error: errors.NovaError) -> bool:
+    """Whether a conductor said it, of its database: it answers, and so does the broker."""
+    from nova.db.engine import DatabaseAway, DatabaseBusy
+
+    return error.code in (DatabaseAway.code, DatabaseBusy.code)
 
 
 def described(error: errors.NovaError) -> str:

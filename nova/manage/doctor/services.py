@@ -12,7 +12,7 @@ from pathlib import Path
 
 from nova import errors
 from nova.conf.base import Options
-from nova.manage.doctor.finding import BAD, OK, WARN, Finding, described, is_host
+from nova.manage.doctor.finding import BAD, OK, WARN, Finding, described, is_host, of_database
 from nova.model.base import Library
 
 LONGEST_PAGE = 1 << 16  # bytes
@@ -34,6 +34,9 @@ def broker(options: Options) -> Finding:
     try:
         answer = round_trip(options, bus)
     except errors.NovaError as error:
+        if of_database(error):
+            return Finding(OK, "a conductor answered over the broker, that its database does not answer: see the line "
+                               "'database', on the conductor's host")
         return Finding(BAD, f"the broker is there, but no conductor answers: {error.message}",
                        "start nova-conductor and look at its log; check the user and vhost in " + option)
     took = f"a conductor answered over the broker in {1000 * (time.monotonic() - started):.0f} ms{answer}"

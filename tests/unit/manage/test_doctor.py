@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 from oslo_config import cfg
 
-from nova import conf
+from nova import conf, errors
 from nova.cmd import host_credentials
 from nova.manage import doctor
+from nova.manage.doctor import finding
 from nova.rpc import transport
 from nova.rpc.contracts.conductor import ConductorRPC
 from nova.rpc.contracts.conductor_host import ConductorHostRPC
@@ -62,6 +63,33 @@ def test_round_trip_on_a_compute_host_then_only_the_hosts_contract_is_spoken():
     bus = Bus()
     assert doctor.services.round_trip(options(compute_driver="libvirt.LibvirtDriver"), bus) == ""
     assert bus.asked == [(ConductorHostRPC,), ("may_proceed", "here", ())]
+
+
+@pytest.mark.parametrize("compute_driver", [None, "libvirt.LibvirtDriver"])
+def test_broker_when_a_conductor_says_that_its_database_is_away_then_the_database_is_blamed(monkeypatch,
+                                                                                            compute_driver):
+    """``monkeypatch``: the bus is made of options, and there is no broker."""
+    said = errors.from_wire("unavailable", "db.away", "The database does not answer.", {})
+    bus = types.SimpleNamespace(client=lambda contract: types.SimpleNamespace(
+        ping=raising(said), may_proceed=raising(said)))
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        made = options(compute_driver=compute_driver)
+        transport.open_transport(made)
+        made.set_override("transport_url", f"rabbit://u:x@127.0.0.1:{listener.getsockname()[1]}/nova")
+        monkeypatch.setattr(doctor.services, "the_bus", lambda options: (bus, "transport_url"))
+        found = doctor.broker(made)
+    assert found.state == doctor.OK and "'database'" in found.what
+
+
+def test_checks_that_ask_a_conductor_when_its_database_is_away_then_they_point_to_the_database():
+    found = finding.unanswered(errors.from_wire("unavailable", "db.away", "The database does not answer.", {}))
+    assert found.state == doctor.WARN and "'database'" in found.cure and "database" in found.what
+
+
+def raising(error):
+    def call(*_args):
+        raise error
+    return call
 
 
 @pytest.mark.parametrize(("tls", "authority", "warns"), [
