@@ -13,8 +13,12 @@ from typing import Any
 
 import pytest
 
-from nova import concurrency
-from tests import sampling, turns, turns_told
+# what tests share asserts, too, and says by it what was found; ahead of its import
+pytest.register_assert_rewrite("tests.books", "tests.clients", "tests.contract", "tests.fakes", "tests.fresh",
+                               "tests.functional", "tests.machine", "tests.tempest", "tests.unit")
+
+from nova import concurrency  # noqa: E402
+from tests import sampling, turns, turns_told  # noqa: E402
 
 concurrency.patch(prefer="threads")  # ahead of all that is imported from here on
 

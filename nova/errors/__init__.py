@@ -55,6 +55,5 @@ from nova.errors.kinds import (
 __all__ = ["Bug", "ClaimConflict", "Conflict", "Forbidden", "Gone", "HostRefused", "Invalid", "KINDS", "NotFound",
            "NoValidHost", "NotSupported", "NovaError", "OverQuota", "Overtaken", "PeerTooOld", "Unavailable",
            "WrongState", "aggregate", "api", "bundle", "cert", "config", "console", "daemon", "dns", "flavor",
-           "floating",
-           "from_wire", "guest", "host", "image", "metadata", "move", "network", "placement", "quota",
+           "floating", "from_wire", "guest", "host", "image", "metadata", "move", "network", "placement", "quota",
            "security_group", "server", "service", "stranger", "volume"]

@@ -167,7 +167,7 @@ def removed(machine: Machine) -> None:
     machine.ok("test -e /etc/nova/nova.conf && test ! -e /usr/lib/nova && test ! -e /usr/bin/nova-manage")
     machine.ok(f"{APT} purge {names}", APT_S)
     left = [path for path in machine.ok(OURS).split() if not path.startswith(DATA)]
-    assert left == []
+    assert left == [], "\n".join(machine.run(f"find {' '.join(left)} | head -40").text.split())
     machine.ok("test -s /var/lib/nova-conductor/cell.db && test -e /var/lib/nova/host_id")
 
 

@@ -135,7 +135,11 @@ class Batches:
         if kind.closes:
             self._hurry(job.order, job.work, job.gate)
         outcome = self._orders.run(job.work, functools.partial(self._outcome, job))
-        metrics.ORDERS.labels(kind.name, "ok" if outcome.ok else "failed").observe(time.monotonic() - began)
+        seconds = time.monotonic() - began
+        metrics.ORDERS.labels(kind.name, "ok" if outcome.ok else "failed").observe(seconds)
+        if outcome.ok:  # `failure` has logged the others
+            LOG.info("the order to %s the guest is done (%.2f s)", kind, seconds, extra={
+                "server": job.order.server_uuid})
         job.gate.leave(job.order.server_uuid)
         reporter.add(outcome)
 

@@ -133,13 +133,16 @@ def _is_local(place: str) -> bool:
 
 
 def disk(options: Options) -> Finding:
-    """How much room, in GiB, guests' disks and the image cache have left."""
+    """How much room, in GiB, is left: for guests' disks and the image cache on a compute host, elsewhere for what
+    daemons keep."""
     path = options.instances_path if os.path.isdir(options.instances_path) else options.state_path
+    maker, content = (("nova-compute", "guests' disks and the image cache") if options.compute_driver else
+                      ("a daemon", "the daemons' state"))
     if not os.path.isdir(path):
-        return Finding(WARN, f"{path} does not exist yet", "it is made when nova-compute starts")
+        return Finding(WARN, f"{path} does not exist yet", f"it is made when {maker} starts")
     free = shutil.disk_usage(path).free / 1024**3
     return Finding(OK if free > FREE_GIB else BAD, f"{free:.0f} GiB are free at {path}",
-                   "" if free > FREE_GIB else "make room: guests' disks and the image cache are there")
+                   "" if free > FREE_GIB else f"make room: {content} fill it")
 
 
 def kvm(options: Options) -> Finding:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 
 from nova import context
@@ -24,6 +25,19 @@ def test_build_when_one_of_many_fails_then_the_others_are_untouched_and_the_sequ
     assert [outcome.server_uuid for outcome in outcomes] == [order.server_uuid for order in orders]
     assert [outcome.ok for outcome in outcomes] == [number != 7 for number in range(1, 21)]
     assert len(world.driver.guests()) == 19
+
+
+def test_orders_when_done_then_the_hosts_log_has_a_line_of_each_that_names_the_server(world, caplog):
+    order = build_order()
+    with caplog.at_level(logging.INFO):
+        world.build(order)
+        world.service.stop_guests(HOST, (guest_order(order, 2),))
+        world.driver.knobs.fail_next("start", name="vm1")
+        world.service.start_guests(HOST, (guest_order(order, 3),))
+    said = [(record.levelname, record.getMessage().partition(" (")[0].partition(":")[0]) for record in caplog.records
+            if getattr(record, "server", "") == order.server_uuid and "the order to" in record.getMessage()]
+    assert said == [("INFO", "the order to build the guest is done"), ("INFO", "the order to stop the guest is done"),
+                    ("WARNING", "the order to start failed")]
 
 
 def test_build_when_one_order_is_malformed_then_the_others_are_built(world):

@@ -4,6 +4,7 @@ import http.server
 import json
 import os
 import re
+import shutil
 import socket
 import ssl
 import threading
@@ -239,6 +240,13 @@ def test_run_when_json_is_asked_for_then_it_is_one_object_with_stable_words(monk
     assert json.loads(capsys.readouterr().out) == {"state": "failed", "checks": [
         {"name": "first", "state": "failed", "what": "off", "cure": "put it on"},
         {"name": "second", "state": "ok", "what": "fine", "cure": ""}]}
+
+
+@pytest.mark.parametrize(("driver", "said"), [("libvirt.LibvirtDriver", "guests' disks"), (None, "daemons' state")])
+def test_disk_when_it_is_full_then_what_fills_it_is_what_this_host_has(tmp_path, monkeypatch, driver, said):
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: types.SimpleNamespace(free=2**30))
+    found = doctor.disk(options(state_path=str(tmp_path), instances_path=str(tmp_path / "none"), compute_driver=driver))
+    assert found.state == doctor.BAD and said in found.cure and "1 GiB" in found.what
 
 
 def test_names_then_they_are_the_words_of_a_command_line_and_each_is_in_the_table_of_the_page():
