@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import random
 import socket
 from collections.abc import Sequence
 from typing import Any
@@ -38,12 +39,14 @@ RABBIT = "oslo_messaging_rabbit"
 #: What the libraries raise when it can not be reached. kombu's own comes through where a connection is made anew.
 BROKER_AWAY = (oslo_messaging.MessageDeliveryFailure, OperationalError, OSError)
 
-#: Our defaults where the library's suit many hosts less: reconnects spread out, so that a broker's return is no storm.
-#: A listener sees that it was told to stop after heartbeat_timeout_threshold / heartbeat_rate / 2 = 1 s; the library's
-#: rate of 3 would make every stop slow. An answer whose caller has no queue is known at once (``nova/rpc/answers.py``).
-DEFAULTS = {"rabbit_interval_max": 2, "rabbit_retry_interval": 1, "kombu_reconnect_delay": 0.5,
-            "heartbeat_timeout_threshold": 30, "heartbeat_rate": 15, "kombu_reconnect_splay": 0.5,
-            "rabbit_transient_queues_ttl": 60, "direct_mandatory_flag": True}
+#: Seconds that a process waits, besides the interval, before it tries to connect once more: each draws its own. With
+#: the same one, daemons that lost the broker at one moment come back at one moment, again and again. (The library's
+#: kombu_reconnect_splay changes what it logs, and not how long it waits.)
+RECONNECT_DELAY_S = (0.1, 1.5)
+#: Our defaults where the library's suit many hosts less. A listener sees that it was told to stop after
+#: heartbeat_timeout_threshold / heartbeat_rate / 2 = 1 s; the library's rate of 3 would make every stop slow. An answer whose caller has no queue is known at once (``nova/rpc/answers.py``).
+DEFAULTS = {"rabbit_interval_max": 2, "rabbit_retry_interval": 1, "heartbeat_timeout_threshold": 30,
+            "heartbeat_rate": 15, "rabbit_transient_queues_ttl": 60, "direct_mandatory_flag": True}
 
 
 def open_transport(conf: cfg.ConfigOpts) -> RPCTransport:
@@ -77,7 +80,7 @@ def _set_defaults(conf: cfg.ConfigOpts) -> None:
     for group, options in driver_options():
         if group == RABBIT:
             conf.register_opts(options, group=RABBIT)
-    for name, value in DEFAULTS.items():
+    for name, value in {**DEFAULTS, "kombu_reconnect_delay": random.uniform(*RECONNECT_DELAY_S)}.items():
         if name in conf.oslo_messaging_rabbit:
             conf.set_default(name, value, group=RABBIT)
 

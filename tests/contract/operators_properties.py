@@ -113,13 +113,19 @@ PROPERTIES: dict[str, Proof] = {
          "::test_explain_names_requirements_to_users_and_filters_with_counts_to_admins")),
     # --- scale and speed
     "C1": Proof(
-        "A page of servers with details costs three statements, whatever its length, by indexes.",
+        "A page of servers with details costs three statements, whatever its length, by indexes, and a server of a long "
+        "page costs no more than one of a short page.",
         (f"{CONDUCTOR}/queries/test_statement_counts.py"
          "::test_page_with_details_costs_three_statements_with_a_marker",
+         f"{CONDUCTOR}/queries/test_statement_counts.py"
+         "::test_page_of_1000_with_details_costs_as_many_statements_and_no_more_time_a_server_than_one_of_100",
          f"{FUNCTIONAL}/test_list_indexes.py::test_page_of_the_default_order_is_found_in_the_index_alone")),
     "C2": Proof(
-        "Boots of many servers go on side by side, on a host and in the cloud.",
-        (f"{COMPUTE}/test_batches.py"
+        "Boots of many servers go on side by side, on a host and in the cloud: of 100 at once, 95 are active within a few "
+        "times what one takes.",
+        (f"{FUNCTIONAL}/test_parallel_boots.py"
+         "::test_boots_when_100_are_asked_for_at_once_then_p95_is_within_a_factor_of_the_single_one",
+         f"{COMPUTE}/test_batches.py"
          "::test_build_when_200_are_ordered_then_one_question_is_asked_and_nothing_is_told_before_the_end",
          f"{FUNCTIONAL}/test_boot.py::test_boot_when_asked_for_many_then_each_is_active_and_all_go_at_once",
          f"{CONDUCTOR}/queries/test_statement_counts.py"
@@ -132,10 +138,12 @@ PROPERTIES: dict[str, Proof] = {
         (f"{CONDUCTOR}/hosts/test_idle_fleet.py::test_fleet_when_it_is_idle_then_a_host_costs_under_two_statements_a_minute",
          f"{COMPUTE}/test_inventory.py::test_send_when_nothing_changed_then_nothing_is_sent",
          f"{COMPUTE}/test_periodic.py::test_jobs_when_many_hosts_start_together_then_they_are_spread")),
-    "C5": Proof(
+    "C5": Proof(  # by design: two concurrency modes
         "Daemons run in two modes, green and native threads; each module is tested in the modes that its daemons have, "
-        "and a worker whose loop stands still is replaced.",
-        (f"{UNIT}/test_concurrency.py"
+        "what native threads share is made once, and a worker whose loop stands still is replaced.",
+        (f"{UNIT}/test_decoding.py"
+         "::test_types_when_native_threads_decode_them_first_at_once_then_all_get_values",
+         f"{UNIT}/test_concurrency.py"
          "::test_call_when_many_that_last_are_under_way_then_it_does_not_wait_for_them",
          f"{UNIT}/test_green_names.py::test_nova_then_no_clause_names_a_class_that_green_threads_replace",
          f"{FUNCTIONAL}/test_monitoring_live.py"
@@ -151,7 +159,10 @@ PROPERTIES: dict[str, Proof] = {
          "::test_ready_when_no_conductor_answers_then_those_that_need_one_are_not_and_say_why")),
     "D2": Proof(
         "Reconnects are spread over time, without an option to be set.",
-        (f"{RPC}/test_reconnects.py::test_transport_when_nothing_is_set_then_reconnects_are_spread",)),
+        (f"{FUNCTIONAL}/test_reconnects.py"
+         "::test_daemons_when_the_broker_returns_then_they_come_back_spread_over_time",
+         f"{RPC}/test_reconnects.py"
+         "::test_transport_when_nothing_is_set_then_each_process_waits_for_a_time_of_its_own")),
     "D3": Proof(
         "A call without an answer names service, host, method and seconds, and when the host was last heard of.",
         (f"{CONDUCTOR}/hosts/test_host_calls.py"

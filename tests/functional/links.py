@@ -6,6 +6,7 @@ import contextlib
 import random
 import socket
 import threading
+import time
 from urllib.parse import urlsplit
 
 HOST = "127.0.0.1"
@@ -17,6 +18,7 @@ class Link:
 
     def __init__(self, port: int) -> None:
         self.target = port
+        self.accepted_at: list[float] = []  # by time.monotonic(), of all connections so far
         self._lock = threading.Lock()
         self._ends: set[socket.socket] = set()
         self._listener = self._listen(0)
@@ -59,6 +61,7 @@ class Link:
         with contextlib.suppress(OSError):  # closed: cut
             while True:
                 near, _ = listener.accept()
+                self.accepted_at.append(time.monotonic())
                 far = socket.create_connection((HOST, self.target), 10)
                 far.settimeout(None)
                 with self._lock:

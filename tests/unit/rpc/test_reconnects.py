@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from oslo_config import cfg
 
@@ -19,9 +21,20 @@ def opened(**given: object) -> cfg.ConfigOpts:
     return conf
 
 
-def test_transport_when_nothing_is_set_then_reconnects_are_spread() -> None:
-    group = opened()[RABBIT]
-    assert group.kombu_reconnect_splay == 0.5 and group.rabbit_interval_max == 2
+def test_transport_when_nothing_is_set_then_each_process_waits_for_a_time_of_its_own() -> None:
+    least, most = transport.RECONNECT_DELAY_S
+    delays = [opened()[RABBIT].kombu_reconnect_delay for _ in range(50)]
+    assert len({*delays}) == 50 and all(least <= delay <= most for delay in delays)
+    assert max(delays) - min(delays) > (most - least) / 2
+
+
+def test_transport_when_the_operator_sets_the_delay_then_it_is_that(tmp_path: Path) -> None:
+    file = tmp_path / "nova.conf"
+    file.write_text(f"[{RABBIT}]\nkombu_reconnect_delay = 0.7\n")
+    conf = cfg.ConfigOpts()
+    conf([], default_config_files=[str(file)])
+    transport.open_transport(conf)
+    assert conf[RABBIT].kombu_reconnect_delay == 0.7
 
 
 @pytest.mark.parametrize("name", transport.DEFAULTS)
