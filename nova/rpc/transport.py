@@ -44,7 +44,8 @@ BROKER_AWAY = (oslo_messaging.MessageDeliveryFailure, OperationalError, OSError)
 #: kombu_reconnect_splay changes what it logs, and not how long it waits.)
 RECONNECT_DELAY_S = (0.1, 1.5)
 #: Our defaults where the library's suit many hosts less. A listener sees that it was told to stop after
-#: heartbeat_timeout_threshold / heartbeat_rate / 2 = 1 s; the library's rate of 3 would make every stop slow. An answer whose caller has no queue is known at once (``nova/rpc/answers.py``).
+#: heartbeat_timeout_threshold / heartbeat_rate / 2 = 1 s; the library's rate of 3 would make every stop slow. An answer
+#: whose caller has no queue is known at once (``nova/rpc/answers.py``).
 DEFAULTS = {"rabbit_interval_max": 2, "rabbit_retry_interval": 1, "heartbeat_timeout_threshold": 30,
             "heartbeat_rate": 15, "rabbit_transient_queues_ttl": 60, "direct_mandatory_flag": True}
 

@@ -113,16 +113,16 @@ PROPERTIES: dict[str, Proof] = {
          "::test_explain_names_requirements_to_users_and_filters_with_counts_to_admins")),
     # --- scale and speed
     "C1": Proof(
-        "A page of servers with details costs three statements, whatever its length, by indexes, and a server of a long "
-        "page costs no more than one of a short page.",
+        "A page of servers with details costs three statements, whatever its length, by indexes, and a server of a "
+        "long page costs no more than one of a short page.",
         (f"{CONDUCTOR}/queries/test_statement_counts.py"
          "::test_page_with_details_costs_three_statements_with_a_marker",
          f"{CONDUCTOR}/queries/test_statement_counts.py"
          "::test_page_of_1000_with_details_costs_as_many_statements_and_no_more_time_a_server_than_one_of_100",
          f"{FUNCTIONAL}/test_list_indexes.py::test_page_of_the_default_order_is_found_in_the_index_alone")),
     "C2": Proof(
-        "Boots of many servers go on side by side, on a host and in the cloud: of 100 at once, 95 are active within a few "
-        "times what one takes.",
+        "Boots of many servers go on side by side, on a host and in the cloud: of 100 at once, 95 are active within a "
+        "few times what one takes.",
         (f"{FUNCTIONAL}/test_parallel_boots.py"
          "::test_boots_when_100_are_asked_for_at_once_then_p95_is_within_a_factor_of_the_single_one",
          f"{COMPUTE}/test_batches.py"
