@@ -25,6 +25,7 @@ from stacklib.layout import CHECKOUT
 from tests.functional import releases
 
 TOP = Path("/var/tmp/nova-fresh")
+MADE_BY = "2"  # to be changed with `_bootstrap`: trees that were made otherwise are made anew
 UNUSED_S = 2 * 3600  # longer than a case takes
 MIRROR = "http://deb.debian.org/debian"
 PARTS = ("broker", "databases", "nextdoor", "clients", "hypervisor", "nova")
@@ -62,6 +63,12 @@ def environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if PASSED.fullmatch(name)}
 
 
+def _ours() -> dict[str, str]:
+    """This machine's environment, for programs that make a machine: but for Python's variables, which the new machine's
+    own Python would take, and leave its bytecode where this one keeps it."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+
+
 def local_indexes() -> list[Path]:
     """Directories of this machine that pip is told to look into."""
     told = subprocess.run([venvs.PYTHON, "-m", "pip", "config", "list"], capture_output=True, text=True, check=False)
@@ -72,7 +79,8 @@ def local_indexes() -> list[Path]:
 
 
 def base(debian: Debian = SMALL) -> Made:
-    key = _digest(debian.suite, *debian.included, *USERS, *(path.read_bytes().hex() for path in _copied_files()))
+    files = (path.read_bytes().hex() for path in _copied_files())
+    key = _digest(MADE_BY, debian.suite, *debian.included, *USERS, *files)
     return (_once(debian.name, key, functools.partial(_bootstrap, debian)),)
 
 
@@ -141,7 +149,7 @@ def _bootstrap(debian: Debian, target: Path) -> None:
     with log.open("wb") as output:
         code = subprocess.run(["debootstrap", "--variant=minbase", f"--include={','.join(debian.included)}",
                                f"--cache-dir={shared('debs')}", debian.suite, str(target), MIRROR],
-                              stdout=output, stderr=output, check=False).returncode
+                              stdout=output, stderr=output, env=_ours(), check=False).returncode
     if code:
         raise RuntimeError(f"debootstrap failed with {code}; see {log}")
     for path in _copied_files():
@@ -149,12 +157,14 @@ def _bootstrap(debian: Debian, target: Path) -> None:
         copy.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(path, copy)
     if "ca-certificates" in debian.included:
-        subprocess.run(["chroot", str(target), "update-ca-certificates"], capture_output=True, check=True)
+        subprocess.run(["chroot", str(target), "update-ca-certificates"], env=_ours(),
+                       capture_output=True, check=True)
     elif Path("/", CERTIFICATES).exists():
         (target / CERTIFICATES).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(Path("/", CERTIFICATES), target / CERTIFICATES)
     for user in USERS:
-        subprocess.run(["chroot", str(target), "useradd", "--create-home", "--shell", "/bin/bash", user], check=True)
+        subprocess.run(["chroot", str(target), "useradd", "--create-home", "--shell", "/bin/bash", user], env=_ours(),
+                       check=True)
     (target / "etc/hosts").write_text("127.0.0.1 localhost\n")
     # a machine's first boot is not what is tried here
     (target / "etc/machine-id").write_text(hashlib.md5(b"fresh").hexdigest() + "\n")  # noqa: S324
