@@ -260,7 +260,7 @@ COMMANDS: dict[str, dict[str, Command]] = {
     "cell_v2": cell_commands.actions(database_of, say, framed),
     **image_property_commands.actions(say),
     "volume_attachment": volume_attachment_commands.actions(_conductor, say, table),
-    "limits": limits_commands.actions(say),
+    "limits": limits_commands.actions(say, framed),
     "stranger": stranger_commands.actions(_conductor, say, table),
     "cleanup": {"list": CLEANUP_LIST, "drop": CLEANUP_DROP},
     "debts": {"list": CLEANUP_LIST, "forgive": CLEANUP_DROP},  # their name until this release
