@@ -133,17 +133,19 @@ def proxy_servers(options: Options) -> tuple[str, ...]:
 
 def databases(options: Options) -> tuple[Database, Database]:
     """(api, cell). service.CanNotStart, naming option and file, when one is missing."""
+    return database(options, "api"), database(options, "cell")
+
+
+def database(options: Options, schema: str) -> Database:
+    """One of them, which needs its own URL alone. ``schema``: api or cell. service.CanNotStart as above."""
     from nova.db.engine import Database
 
-    made = []
-    for name, schema in (("api_database", "api"), ("database", "cell")):
-        group = options[name]
-        if not group.connection:
-            raise errors.service.CanNotStart(reason=f"[{name}]connection is not set: put it into nova-conductor.conf "
-                                             "beside nova.conf")
-        made.append(Database(group.connection, group.max_pool_size, group.max_overflow,
-                             group.connection_recycle_time, schema))
-    return made[0], made[1]
+    name = {"api": "api_database", "cell": "database"}[schema]
+    group = options[name]
+    if not group.connection:
+        raise errors.service.CanNotStart(reason=f"[{name}]connection is not set: put it into nova-conductor.conf "
+                                         "beside nova.conf")
+    return Database(group.connection, group.max_pool_size, group.max_overflow, group.connection_recycle_time, schema)
 
 
 def workers(options: Options) -> int:

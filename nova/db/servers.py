@@ -231,11 +231,19 @@ def lock_row(tx: Connection, uuid: str) -> AnyRow:
     return row
 
 
-def properties_of_images(tx: Connection) -> Iterator[tuple[str, Mapping[str, str]]]:
-    """(uuid, what its record keeps of its image's properties) of every living server, in one statement."""
-    for row in tx.execute(sa.select(servers.c.uuid, servers.c.image).where(servers.c.deleted == 0)
+class KeptImage(NamedTuple):
+    """What a server's record keeps of its image's properties."""
+
+    uuid: str
+    host: str | None
+    properties: Mapping[str, str]
+
+
+def properties_of_images(tx: Connection) -> Iterator[KeptImage]:
+    """Of every living server, in one statement."""
+    for row in tx.execute(sa.select(servers.c.uuid, servers.c.host, servers.c.image).where(servers.c.deleted == 0)
                           .order_by(servers.c.id)):
-        yield row.uuid, row.image.properties if row.image else {}
+        yield KeptImage(row.uuid, row.host, row.image.properties if row.image else {})
 
 
 def purge(tx: Connection, before_s: int, limit: int) -> int:

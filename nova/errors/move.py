@@ -25,7 +25,7 @@ Lost = kinds.Bug.row("move.lost",
     "Look for the guest on both hosts (`virsh list --all`) before anything is started: its disks on the source "
     "were left alone.")
 NoFiles = kinds.Conflict.row("move.no_files",
-    "Guest {uuid} has disks that are kept as {store}: this release moves only those in files.")
+    "Guest {uuid} has disks that are kept as {store}: this release moves those in files and in Ceph.")
 NoSharedStorage = kinds.HostRefused.row("move.no_shared_storage",
     "Source and destination do not share the guest's storage: only a block migration is possible.",
     "Ask for a block migration (--block-migration), or let the hosts find out (auto).")

@@ -30,6 +30,10 @@ InventoryExists = kinds.Conflict.row("placement.inventory.exists",
 InventoryInuse = kinds.Conflict.row("placement.inventory.inuse",
     "Inventory for {classes} on resource provider {uuid} in use.")
 InventoryInvalid = kinds.Invalid.row("placement.inventory.invalid", "Invalid inventory of {resource_class}: {why}.")
+#: Of a class that is to be written where the provider has none of it.
+InventoryMissing = kinds.Invalid.row("placement.inventory.missing",
+    "No inventory of class {resource_class} found for resource provider {uuid}.",
+    "Make it first: `POST /resource_providers/UUID/inventories`.")
 InventoryNotFound = kinds.NotFound.row("placement.inventory.not_found",
     "No inventory of class {resource_class} found for resource provider {uuid}.")
 MalformedBody = kinds.Invalid.row("placement.malformed_body", "Malformed JSON: {reason}")

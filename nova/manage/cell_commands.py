@@ -1,156 +1,253 @@
-"""``nova-manage cell_v2``: for operators' scripts, which call it on every cloud. This release has one cell, whose
-database is the conductors', and hosts are in it by registering; so there is nothing to set up, as these commands say.
+"""``nova-manage cell_v2``: for deployment tools and operators' scripts, which call it on every cloud.
 
-Exit codes are upstream's (nova-manage(1)).
+This release has one cell, whose database is the conductors', and hosts are in it by registering. What tools record of
+it (its name, its URLs) and of cell0 is kept for them, and shown to them; no daemon reads it. Tables and exit codes are
+upstream's (nova-manage(1)): tools parse them.
 """
 
 from __future__ import annotations
 
 import argparse
-import re
-import uuid
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from nova import errors
 from nova.conf.base import Options
-from nova.manage.command import Command, ConductorOf, argument
-from nova.model.base import Library, Scope
-from nova.model.servers import ServerQuery
-from nova.model.services import ServiceQuery
-from nova.rpc.contracts.conductor import ConductorRPC
+from nova.db import audits, cell_mappings, services
+from nova.db.engine import Database
+from nova.manage import cell_urls
+from nova.manage.cell_urls import CellUrls, filled
+from nova.manage.command import Argument, Command, Run, argument
+from nova.model.cells import CELL, CELL0, NAME, CellMapping
 
 Say = Callable[[str], None]
 Table = Callable[[Sequence[str], Sequence[Sequence[Any]]], None]
+#: (the configuration, a schema) -> its database.
+DatabaseOf = Callable[[Options, str], Database]
 
-NAME = "cell1"
-#: The one cell's, the same on every cloud: scripts hand back what list_cells told them.
-CELL = str(uuid.uuid5(uuid.NAMESPACE_DNS, "cell1.nova"))
-UNKNOWN, HAS_HOSTS = 1, 2  # delete_cell
+BAD_URL, EXISTS = 1, 2  # create_cell
+NO_SECOND = 1
+UNKNOWN, HAS_HOSTS = 1, 2  # delete_cell; update_cell: UNKNOWN
+BAD_CHANGE = 3  # update_cell
 NOT_MAPPED = 1  # verify_instance
 NO_CELL, NO_HOST, HAS_SERVERS = 1, 2, 4  # delete_host
-#: A user's, for each of several hosts; up to the last @, which a password may have unescaped.
-PASSWORD = re.compile(r"(//|,)([^:@/,]*):[^,]*@")
 
 #: What there is nothing to do for -> why.
 NOTHING = {
-    "simple_cell_setup": "Nothing to set up: there is one cell, and hosts join it by registering.",
-    "map_cell0": "Nothing to map: there is no cell0. Servers that no host took are in the one cell.",
-    "map_cell_and_hosts": "Nothing to map: there is one cell, and hosts join it by registering.",
     "map_instances": "Nothing to map: all servers are in the one cell.",
     "discover_hosts": "Nothing to discover: hosts join the one cell by registering.",
-    "create_cell": f"No cell is made: there is one, {NAME} ({CELL}). Its database and broker are those of nova.conf "
-                   "and nova-conductor.conf.",
-    "update_cell": "Nothing is changed: the one cell's database and broker are those of nova.conf and "
-                   "nova-conductor.conf.",
-}
-_FLAGS = ("--verbose", "--disabled", "--disable", "--enable", "--strict", "--by-service", "--reset")
-#: What upstream's commands take; it is accepted, and means nothing.
-_WORDS = {
-    "simple_cell_setup": ("--transport-url",),
-    "map_cell0": ("--database_connection",),
-    "map_cell_and_hosts": ("--transport-url", "--name", "--verbose"),
-    "map_instances": ("--cell_uuid", "--max-count", "--reset"),
-    "discover_hosts": ("--cell_uuid", "--verbose", "--strict", "--by-service"),
-    "create_cell": ("--name", "--database_connection", "--transport-url", "--verbose", "--disabled"),
-    "update_cell": ("--cell_uuid", "--name", "--transport-url", "--database_connection", "--disable", "--enable"),
 }
 
 
-def actions(conductor_of: ConductorOf, say: Say, table: Table) -> dict[str, Command]:
-    """The rows of nova-manage's table, made of its own pieces."""
-    cell, verbose = argument("--cell_uuid", help="the one cell's"), argument("--verbose", action="store_true")
+# -- what is recorded
 
-    def nothing(name: str) -> Library:
-        def run(options: Options, given: argparse.Namespace) -> int:
-            say(NOTHING[name])
-            return 0
-        accepted = [argument(word, help="accepted", **({"action": "store_true"} if word in _FLAGS else {}))
-                    for word in _WORDS[name]]
-        return Command(run, "nothing to do here: says so", tuple(accepted))
-    return {
-        **{name: nothing(name) for name in NOTHING},
-        "list_cells": Command(lambda options, given: list_cells(options, given, table), "the one cell", (verbose,)),
-        "list_hosts": Command(lambda options, given: list_hosts(conductor_of(options), given, say, table),
-                              "the compute hosts in it", (cell,)),
-        "verify_instance": Command(
-            lambda options, given: verify_instance(conductor_of(options), given, say), "whether a server is in it", (
-                argument("--uuid", required=True), argument("--quiet", action="store_true", help="say nothing"))),
-        "delete_cell": Command(lambda options, given: delete_cell(given, say), "not possible: says so", (
-            cell, argument("--force", action="store_true", help="accepted"))),
-        "delete_host": Command(lambda options, given: delete_host(conductor_of(options), given, say),
-                               "says how a host is taken out", (cell, argument("--host", required=True)))}
+def known(api: Database) -> dict[str, CellMapping]:
+    """By uuid. The one cell is among them, recorded or not: hosts are in it."""
+    with api.reading() as tx:
+        return {CELL: CellMapping(uuid=CELL, name=NAME), **cell_mappings.by_uuid(tx)}
 
 
-def list_cells(options: Options, given: argparse.Namespace, table: Table) -> int:
-    """Passwords are shown with --verbose alone."""
-    from nova.rpc import transport
+def _record_cell0(api: Database, urls: CellUrls, connection: str | None = None) -> bool:
+    """False: it was recorded before."""
+    own = _own(connection, cell_urls.with_suffix(urls.database_connection))
+    cell0 = CellMapping(uuid=CELL0, name="cell0", transport_url=cell_urls.NO_TRANSPORT,
+                        database_connection=own or cell_urls.CELL0_DATABASE)
+    return api.transact(lambda tx: cell_mappings.add(tx, cell0))
 
-    transport.open_transport(options)  # it declares transport_url
-    urls = [options.transport_url or "", options.database.connection or ""]
-    shown = urls if given.verbose else [without_passwords(url) for url in urls]
-    table(("Name", "UUID", "Transport URL", "Database Connection", "Disabled"), [(NAME, CELL, *shown, False)])
+
+def _own(given: str | None, url: str) -> str | None:
+    """What is kept of a URL: none that the configuration has as well, for it may hold a password."""
+    return given if given and given != url else None
+
+
+# -- commands that record
+
+def map_cell0(api: Database, urls: CellUrls, given: argparse.Namespace, say: Say) -> int:
+    """0, also when it is there: the words tell which."""
+    say("Cell0 is recorded. Servers that no host took are in the one cell all the same."
+        if _record_cell0(api, urls, given.database_connection) else "Cell0 is already setup")
     return 0
 
 
-def without_passwords(url: str) -> str:
-    """Where it is not plain what is a password, users and earlier hosts go with it."""
-    masked = PASSWORD.sub(r"\1\2:****@", url)
-    if masked.count("@") == masked.count(":****@"):
-        return masked
-    return f"{url.partition('://')[0]}://****@{url.rpartition('@')[2]}"
-
-
-def list_hosts(conductor: ConductorRPC, given: argparse.Namespace, say: Say, table: Table) -> int:
-    """Hosts that have a nova-compute service, by name: 0; 1 when ``--cell_uuid`` names another cell."""
-    if not _is_ours(given, say):
-        return NO_CELL
-    table(("Cell Name", "Cell UUID", "Hostname"), [(NAME, CELL, host) for host in _hosts(conductor)])
+def create_cell(api: Database, urls: CellUrls, given: argparse.Namespace, say: Say) -> int:
+    """0: the one cell has this name (empty without ``--name``) and these URLs now; with ``--verbose`` its uuid alone is
+    said. 2: it was recorded before. 1: a URL is missing, or it would be a second cell."""
+    transport, connection = given.transport_url or urls.transport_url, given.database_connection or \
+        urls.database_connection
+    for option, url in (("transport-url", transport), ("database_connection", connection)):
+        if not url:
+            say(f"The cell has no --{option}, and the configuration has none either.")
+            return BAD_URL
+    if given.disabled:
+        say("The one cell can not be disabled: disable hosts (openstack compute service set --disable).")
+        return BAD_URL
+    wanted = CellMapping(uuid=CELL, name=given.name or "", transport_url=_own(given.transport_url, urls.transport_url),
+                         database_connection=_own(given.database_connection, urls.database_connection))
+    if not api.transact(lambda tx: cell_mappings.add(tx, wanted)):
+        return _refuse_second(known(api)[CELL], wanted, say)
+    say(CELL if given.verbose else f"Cell {_called(wanted)} is recorded ({CELL}). Hosts join it by registering.")
     return 0
 
 
-def verify_instance(conductor: ConductorRPC, given: argparse.Namespace, say: Say) -> int:
-    """0 when there is such a server, 1 when there is none; ``--quiet`` says nothing."""
-    try:
-        conductor.get_target(ServerQuery(uuid=given.uuid, scope=Scope()))
-        code, said = 0, f"Instance {given.uuid} is in cell {NAME} ({CELL})."
-    except errors.NotFound:
-        code, said = NOT_MAPPED, f"Instance {given.uuid} is in no cell: there is no such server."
-    if not given.quiet:
-        say(said)
-    return code
+def _refuse_second(have: CellMapping, wanted: CellMapping, say: Say) -> int:
+    alike = have.transport_url == wanted.transport_url or have.database_connection == wanted.database_connection
+    if have.name == wanted.name or alike:
+        say(f"The cell already exists: {_called(have)} ({CELL}). Change it with update_cell.")
+        return EXISTS
+    say(f"No second cell is made: this release serves one, {_called(have)} ({CELL}).")
+    return NO_SECOND
 
 
-def delete_cell(given: argparse.Namespace, say: Say) -> int:
-    """Nothing is deleted: 2, as the cell has hosts; 1 when ``--cell_uuid`` names another cell."""
-    if not _is_ours(given, say):
+def _called(mapping: CellMapping) -> str:
+    return mapping.name or "without a name"
+
+
+def update_cell(api: Database, urls: CellUrls, given: argparse.Namespace, say: Say) -> int:
+    """0. 1: no such cell. 3: it can not be disabled. A URL that is not given becomes the configuration's."""
+    have = known(api).get(given.cell_uuid)
+    if have is None:
+        say(f"There is no cell {given.cell_uuid or 'without a uuid'}: see nova-manage cell_v2 list_cells.")
         return UNKNOWN
-    say(f"Cell {NAME} is the only one, and stays.")
-    return HAS_HOSTS
+    if given.disable:
+        say("A cell can not be disabled here: disable hosts (openstack compute service set --disable).")
+        return BAD_CHANGE
+    changed = CellMapping(uuid=have.uuid, name=have.name if given.name is None else given.name,
+                          transport_url=_own(given.transport_url, urls.transport_url),
+                          database_connection=_own(given.database_connection, urls.database_connection))
+    api.transact(lambda tx: cell_mappings.put(tx, changed))
+    say(f"Cell {_called(changed)} ({have.uuid}) is recorded so. Daemons connect to what nova.conf and "
+        "nova-conductor.conf say.")
+    return 0
 
 
-def delete_host(conductor: ConductorRPC, given: argparse.Namespace, say: Say) -> int:
+def record_all(api: Database, urls: CellUrls, given: argparse.Namespace, say: Say) -> int:
+    """Both cells, where they are not recorded: 0 always."""
+    _record_cell0(api, urls)
+    cell = CellMapping(uuid=CELL, name=getattr(given, "name", None) or "",
+                       transport_url=_own(given.transport_url, urls.transport_url))
+    made = api.transact(lambda tx: cell_mappings.add(tx, cell))
+    say("Both cells are recorded; hosts join the one cell by registering." if made
+        else "Nothing to map: both cells are recorded, and hosts join the one cell by registering.")
+    return 0
+
+
+def delete_cell(api: Database, cell: Database, given: argparse.Namespace, say: Say) -> int:
+    """0: what was recorded of it is forgotten. 1: no such cell. 2: it has hosts, and stays."""
+    if given.cell_uuid not in known(api):
+        say(f"There is no cell {given.cell_uuid or 'without a uuid'}: see nova-manage cell_v2 list_cells.")
+        return UNKNOWN
+    if given.cell_uuid == CELL and (hosts := _hosts(cell)):
+        say(f"The one cell has {len(hosts)} compute hosts, and stays.")
+        return HAS_HOSTS
+    api.transact(lambda tx: cell_mappings.delete(tx, given.cell_uuid))
+    say(f"What was recorded of cell {given.cell_uuid} is forgotten.")
+    return 0
+
+
+# -- commands that look
+
+def list_cells(api: Database, urls: CellUrls, given: argparse.Namespace, table: Table) -> int:
+    """By name. Passwords are shown with --verbose alone."""
+    def shown(recorded: str | None, url: str) -> str:
+        whole = filled(recorded, url)
+        return whole if given.verbose else cell_urls.without_passwords(whole)
+    table(("Name", "UUID", "Transport URL", "Database Connection", "Disabled"),
+          [(one.name, one.uuid, shown(one.transport_url, urls.transport_url),
+            shown(one.database_connection, urls.database_connection), False)
+           for one in sorted(known(api).values(), key=lambda one: one.name)])
+    return 0
+
+
+def list_hosts(api: Database, cell: Database, given: argparse.Namespace, say: Say, table: Table) -> int:
+    """Hosts that have a nova-compute service, by name: 0; 1 when ``--cell_uuid`` names no cell."""
+    cells = known(api)
+    if given.cell_uuid not in (None, *cells):
+        say(f"There is no cell {given.cell_uuid}: see nova-manage cell_v2 list_cells.")
+        return NO_CELL
+    hosts = [] if given.cell_uuid == CELL0 else _hosts(cell)
+    table(("Cell Name", "Cell UUID", "Hostname"), [(cells[CELL].name, CELL, host) for host in hosts])
+    return 0
+
+
+def verify_instance(api: Database, cell: Database, given: argparse.Namespace, say: Say) -> int:
+    """0 when there is such a server, 1 when there is none; ``--quiet`` says nothing."""
+    with cell.reading() as tx:
+        found = audits.server_exists(tx, given.uuid)
+    if not given.quiet:
+        say(f"Instance {given.uuid} is in cell {_called(known(api)[CELL])} ({CELL})." if found
+            else f"Instance {given.uuid} is in no cell: there is no such server.")
+    return 0 if found else NOT_MAPPED
+
+
+def delete_host(cell: Database, given: argparse.Namespace, say: Say) -> int:
     """Nothing is deleted, and it says how a host leaves: 4. 1 when ``--cell_uuid`` names another cell, 2 when the host
     is unknown."""
-    if not _is_ours(given, say):
+    if given.cell_uuid not in (None, CELL):
+        say(f"Hosts are in the one cell, {CELL}, and in no other.")
         return NO_CELL
-    if given.host not in _hosts(conductor):
-        say(f"Host {given.host} is not in cell {NAME}.")
+    if given.host not in _hosts(cell):
+        say(f"Host {given.host} is not in the cell.")
         return NO_HOST
     say(f"Host {given.host} leaves the cell with its service: drain it (nova-manage host drain {given.host}), then "
         "openstack compute service delete ID.")
     return HAS_SERVERS
 
 
-def _hosts(conductor: ConductorRPC) -> list[str]:
-    return sorted({one.host for one in conductor.list_services(ServiceQuery(binary="nova-compute"))})
+def _hosts(cell: Database) -> list[str]:
+    with cell.reading() as tx:
+        return sorted({one.host for one in services.releases(tx) if one.binary == services.COMPUTE})
 
 
-def _is_ours(given: argparse.Namespace, say: Say) -> bool:
-    if given.cell_uuid in (None, CELL):
-        return True
-    say(f"There is no cell {given.cell_uuid}: the one cell is {CELL}.")
-    return False
+# -- the table
+
+def actions(database_of: DatabaseOf, say: Say, table: Table) -> dict[str, Command]:
+    """The rows of nova-manage's table, made of its own pieces. Each command opens the databases that it needs alone."""
+    def api_with_urls(work: Callable[..., int], way: Say | Table = say) -> Run:
+        return lambda options, given: work(database_of(options, "api"), cell_urls.configured(options), given, way)
+
+    def both(work: Callable[..., int], *ways: Say | Table) -> Run:
+        return lambda options, given: work(database_of(options, "api"), database_of(options, "cell"), given, *ways)
+
+    def nothing(options: Options, given: argparse.Namespace) -> int:
+        say(NOTHING[given.action])
+        return 0
+    return {
+        "simple_cell_setup": Command(api_with_urls(record_all), "record both cells", (_TRANSPORT,)),
+        "map_cell0": Command(api_with_urls(map_cell0), "record cell0", (_CONNECTION,)),
+        "map_cell_and_hosts": Command(api_with_urls(record_all), "record both cells", (_TRANSPORT, _NAME, _VERBOSE)),
+        "map_instances": Command(nothing, "nothing to do here: says so", (
+            _cell("accepted"), argument("--max-count", help="accepted"), _accepted("--reset"))),
+        "discover_hosts": Command(nothing, "nothing to do here: says so", (
+            _cell("accepted"), _accepted("--verbose"), _accepted("--strict"), _accepted("--by-service"))),
+        "create_cell": Command(api_with_urls(create_cell), "record the one cell's name and URLs", (
+            _NAME, _CONNECTION, _TRANSPORT, _VERBOSE, argument("--disabled", action="store_true", help="refused"))),
+        "update_cell": Command(api_with_urls(update_cell), "record another name or other URLs of a cell", (
+            _cell("as list_cells shows it"), argument("--name", help="the new one"), _TRANSPORT, _CONNECTION,
+            argument("--disable", action="store_true", help="refused"), _accepted("--enable"))),
+        "list_cells": Command(api_with_urls(list_cells, table), "the one cell, and cell0 once it is recorded", (
+            argument("--verbose", action="store_true", help="show passwords in URLs"),)),
+        "list_hosts": Command(both(list_hosts, say, table), "the compute hosts of the one cell", (
+            _cell("only this one's"),)),
+        "verify_instance": Command(both(verify_instance, say), "whether a server is in the one cell", (
+            argument("--uuid", required=True), argument("--quiet", action="store_true", help="say nothing"))),
+        "delete_cell": Command(both(delete_cell, say), "forget what is recorded of a cell without hosts", (
+            _cell("as list_cells shows it"), _accepted("--force"))),
+        "delete_host": Command(lambda options, given: delete_host(database_of(options, "cell"), given, say),
+                               "says how a host is taken out", (
+            _cell("the one cell's"), argument("--host", required=True)))}
 
 
-__all__ = ["CELL", "NAME", "actions"]
+def _cell(words: str) -> Argument:
+    return argument("--cell_uuid", metavar="UUID", help=words)
+
+
+def _accepted(flag: str) -> Argument:
+    return argument(flag, action="store_true", help="accepted")
+
+
+_NAME = argument("--name", help="the cell's; without it, the cell has none")
+_TRANSPORT = argument("--transport-url", metavar="URL", help="the one to record; the configuration's when left out")
+_CONNECTION = argument("--database_connection", metavar="URL",
+                       help="the one to record; when left out the configuration's, of cell0 with _cell0 behind it")
+_VERBOSE = argument("--verbose", action="store_true", help="print the cell's uuid alone")
+
+__all__ = ["actions"]

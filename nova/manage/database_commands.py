@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import datetime
 
 from nova import errors
@@ -12,13 +13,20 @@ from nova.manage.command import Run
 from nova.manage.doctor.finding import described
 from nova.manage.output import say
 
+REVISION_DIGITS = 4  # of an alembic revision's name
+BAD_ROWS, BAD_BEFORE = 2, 4  # archive_deleted_rows
+NO_DATE = "--before {}: not a date. Write it as 2026-11-21 or 2026-11-21T10:00:00."
+_DAYS = ("%m/%d/%y", "%m/%d/%Y", "%Y/%m/%d", "%b %d %Y", "%B %d %Y", "%b %d, %Y", "%B %d, %Y", "%d %b %Y", "%d %B %Y")
+#: What is no ISO 8601; a day before a month that is a number is nowhere taken.
+DATES = (*_DAYS, *(f"{day} {time}" for day in _DAYS for time in ("%H:%M", "%H:%M:%S")), "%Y%m%d%H%M%S",
+         "%a %b %d %H:%M:%S %Y", "%a %b %d %H:%M:%S %Z %Y", "%a, %d %b %Y %H:%M:%S %z", "%a %d %b %Y %H:%M:%S")
+
 
 def database_of(options: Options, schema: str) -> Database:
     """The database of ``schema``: api, or else the cell's. service.CanNotStart: its URL is not set."""
-    from nova.cmd.conductor import databases
+    from nova.cmd.conductor import database
 
-    api, cell = databases(options)
-    return api if schema == "api" else cell
+    return database(options, schema)
 
 
 def sync(schema: str) -> Run:
@@ -26,7 +34,9 @@ def sync(schema: str) -> Run:
     def run(options: Options, given: argparse.Namespace) -> int:
         from nova.db import migrate
 
-        before, after = migrate.sync(schema, database_of(options, schema), given.version or "head")
+        wanted = given.version or "head"
+        revision = wanted.zfill(REVISION_DIGITS) if wanted.isdecimal() else wanted
+        before, after = migrate.sync(schema, database_of(options, schema), revision)
         say(f"The {schema} database is at schema {after}" + (f" (was {before or 'empty'})." if before != after
                                                             else ", as before."))
         return 0
@@ -34,13 +44,28 @@ def sync(schema: str) -> Run:
 
 
 def version(schema: str) -> Run:
-    """What prints the revision that schema's database is at."""
+    """What prints the number of the revision that schema's database is at, 0 for an empty one: scripts compare it, so
+    that it has no zeros in front, and no words."""
     def run(options: Options, given: argparse.Namespace) -> int:
         from nova.db import migrate
 
-        say(migrate.current(schema, database_of(options, schema)) or "none: run sync first")
+        say(str(int(migrate.current(schema, database_of(options, schema)) or 0)))
         return 0
     return run
+
+
+def date_of(words: str) -> datetime.datetime | None:
+    """A date, with or without a time, in ISO 8601 or as date(1) and cron jobs write it; UTC where no zone is named.
+    None: it is no date."""
+    plain = " ".join(words.removesuffix("UTC").split())
+    found = None
+    with contextlib.suppress(ValueError):
+        found = datetime.datetime.fromisoformat(plain)
+    for form in DATES if found is None else ():
+        with contextlib.suppress(ValueError):
+            found = datetime.datetime.strptime(plain, form)
+            break
+    return found.replace(tzinfo=datetime.UTC) if found is not None and found.tzinfo is None else found
 
 
 def purge(options: Options, given: argparse.Namespace) -> int:
@@ -50,12 +75,10 @@ def purge(options: Options, given: argparse.Namespace) -> int:
         return 1
     age_s = -60
     if given.before:
-        try:
-            before = datetime.datetime.fromisoformat(given.before)
-        except ValueError:
-            say(f"--before {given.before}: not a date. Write it as 2026-11-21 or 2026-11-21T10:00:00.")
+        at = date_of(given.before)
+        if at is None:
+            say(NO_DATE.format(given.before))
             return 2
-        at = before if before.tzinfo else before.replace(tzinfo=datetime.UTC)
         age_s = int((datetime.datetime.now(datetime.UTC) - at).total_seconds())
     from nova.db import ledger, servers
 
@@ -72,7 +95,14 @@ def purge(options: Options, given: argparse.Namespace) -> int:
 
 
 def archive(options: Options, given: argparse.Namespace) -> int:
-    """Nothing to do: says so, and 0. Upstream's arguments are accepted."""
+    """Nothing to do: says so, and 0. Upstream's arguments are checked as upstream does: 2, a wrong ``--max_rows``; 4, a
+    wrong ``--before``."""
+    if given.max_rows < 1:
+        say(f"--max_rows {given.max_rows}: must be a number above 0.")
+        return BAD_ROWS
+    if given.before and date_of(given.before) is None:
+        say(NO_DATE.format(given.before))
+        return BAD_BEFORE
     say("Nothing to archive: deleted servers stay in their own tables for [DEFAULT]deleted_retention and are "
         "then removed by nova-conductor itself. 'nova-manage db purge' removes them at once.")
     return 0

@@ -111,7 +111,7 @@ def _kind(machine: str) -> str:
 def without_machine(cell: Database) -> list[str]:
     """Uuids of living servers whose record has no machine type, in one statement."""
     with cell.reading() as tx:
-        return [uuid for uuid, properties in servers.properties_of_images(tx) if MACHINE not in properties]
+        return [one.uuid for one in servers.properties_of_images(tx) if MACHINE not in one.properties]
 
 
 def _run(work: Callable[[Database, argparse.Namespace], int], say: Say) -> Any:

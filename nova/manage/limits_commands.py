@@ -1,28 +1,36 @@
 """``nova-manage limits``: limits that are in our database, written to Keystone, which keeps unified limits.
 
-What Keystone has already stays. A run that was cut off is said again.
+What Keystone has already stays. A run that was cut off is said again. Exit codes are upstream's: 0 done; 1 not all
+could be written; 3 flavors need resources for which no limit is registered, as the table says.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from nova import errors
 from nova.conductor.engine.limits import NAMES
 from nova.conf import quota
 from nova.conf.base import Options
-from nova.db import quotas
-from nova.db.engine import Database
+from nova.db import class_usage, flavors, quotas
+from nova.db.engine import Connection, Database
 from nova.manage.command import Command, argument
 from nova.manage.database_commands import database_of
+from nova.model import counting
+from nova.model.base import Page
+from nova.model.flavors import Flavor, FlavorQuery
 from nova.model.quotas import DEFAULT_CLASS
 
 if TYPE_CHECKING:
     from nova.clients.keystone import Keystone
 
 Say = Callable[[str], None]
+Table = Callable[[Sequence[str], Sequence[Sequence[object]]], None]
+
+UNREGISTERED = 3
+PAGE = 500  # flavors
 
 #: What the Compute API calls a limit -> the name it is registered by.
 REGISTERED = {ours: name for name, ours in NAMES.items()}
@@ -81,33 +89,80 @@ def _missing(whose: str, ours: Mapping[str, int], theirs: Mapping[str, int], tel
     return {name: limit for name, limit in wanted.items() if name not in theirs}
 
 
-def _run(options: Options, given: argparse.Namespace, say: Say) -> int:
+# -- what is not registered
+
+def unregistered(api: Database, keystone: Keystone, embedded: bool) -> list[str]:
+    """Names of resources that flavors count and that no limit is registered for, in their order; of flavors that are
+    gone, too, where servers have them (``embedded``). What Keystone says of the request is raised."""
+    with api.reading() as tx:
+        needed = {f"class:{name}" for flavor in _flavors(tx) for name in counting.classes(flavor, {})}
+        needed |= class_usage.names(tx) if embedded else set()
+    return sorted(needed - set(keystone.limits("").registered))
+
+
+def _flavors(tx: Connection) -> Iterator[Flavor]:
+    marker = None
+    while page := flavors.select(tx, FlavorQuery(is_public=None, page=Page(marker=marker)), PAGE):
+        yield from page
+        marker = page[-1].flavorid
+
+
+def _tell_unregistered(names: Sequence[str], say: Say, table: Table) -> None:
+    table(("Resource", "Registered Limit"), [(name, "missing") for name in names])
+    say("Flavors count these, and Keystone has no registered limit of them: [quota]unified_limits_resource_strategy "
+        "and unified_limits_resource_list say what that means. To register one: openstack registered limit create.")
+
+
+# -- the command
+
+def _run(options: Options, given: argparse.Namespace, say: Say, table: Table) -> int:
+    said = _quiet if given.quiet else say
+    api, keystone = database_of(options, "api"), _keystone(options, given)
+    if keystone is None:
+        say("There are no credentials for Keystone: set [oslo_limit]auth_type, auth_url, username and password. An "
+            "administrator is needed to write limits: system_scope = all, and the role admin there.")
+        return 1
+    defaults = {quota.API_NAMES.get(name, name): options.quota[name] for name in quota.LIMITS}
+    tell = said if given.verbose or given.dry_run else _quiet
+    code = migrate(api, keystone, defaults, LimitsMigration(given.project_id, given.dry_run, tell), said)
+    said("Nothing was written." if given.dry_run else "Done." if not code else "Not all could be written.")
+    if code:
+        return code
+    missing = unregistered(api, keystone, given.embedded_flavor_scan)
+    if given.dry_run:  # a run that is not dry would register these
+        missing = [name for name in missing if name not in NAMES]
+    if missing and not given.quiet:
+        _tell_unregistered(missing, say, table)
+    if not given.dry_run:
+        said("To have them count, set [quota]driver = nova.quota.UnifiedLimitsDriver, and restart the conductors.")
+    return UNREGISTERED if missing else 0
+
+
+def _quiet(_line: str) -> None:
+    """Says nothing."""
+
+
+def _keystone(options: Options, given: argparse.Namespace) -> Keystone | None:
+    """None: there are no credentials."""
     from nova.clients import keystone, session
 
     credentials = session.load(options, "oslo_limit")
     if credentials.auth is None:
-        say("There are no credentials for Keystone: set [oslo_limit]auth_type, auth_url, username and password. An "
-            "administrator is needed to write limits: system_scope = all, and the role admin there.")
-        return 1
+        return None
     if given.region_id is not None:
         options.set_override("endpoint_region_name", given.region_id, "oslo_limit")
-    asked = LimitsMigration(given.project_id, given.dry_run)
-    if given.verbose or given.dry_run:
-        asked = asked._replace(tell=say)
-    defaults = {quota.API_NAMES.get(name, name): options.quota[name] for name in quota.LIMITS}
-    code = migrate(database_of(options, "api"), keystone.of_groups(options.oslo_limit, credentials), defaults, asked,
-                   say)
-    say("Nothing was written." if given.dry_run else "Done." if not code else "Not all could be written.")
-    if not code and not given.dry_run:
-        say("To have them count, set [quota]driver = nova.quota.UnifiedLimitsDriver, and restart the conductors.")
-    return code
+    return keystone.of_groups(options.oslo_limit, credentials)
 
 
-def actions(say: Say) -> dict[str, Command]:
+def actions(say: Say, table: Table) -> dict[str, Command]:
     """The rows of nova-manage's table."""
     return {"migrate_to_unified_limits": Command(
-        lambda options, given: _run(options, given, say), "write limits to Keystone, which keeps unified limits", (
+        lambda options, given: _run(options, given, say, table),
+        "write limits to Keystone, which keeps unified limits", (
             argument("--project-id", metavar="UUID", help="only this project's own, beside those of all projects"),
             argument("--region-id", metavar="REGION", help="the region in which they are registered"),
             argument("--verbose", action="store_true", help="say each limit that is written"),
-            argument("--dry-run", action="store_true", help="only say what would be written")))}
+            argument("--dry-run", action="store_true", help="only say what would be written"),
+            argument("--quiet", action="store_true", help="say nothing but errors: the exit status tells"),
+            argument("--no-embedded-flavor-scan", action="store_false", dest="embedded_flavor_scan",
+                     help="do not look at the flavors that servers keep, which may be gone")))}

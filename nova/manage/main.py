@@ -36,7 +36,7 @@ from nova.manage import doctor as checks
 from nova.manage.command import JSON, Command, Run, argument
 from nova.manage.database_commands import archive, database_of, online_data_migrations, purge, sync, version
 from nova.manage.doctor.finding import described
-from nova.manage.output import say, say_now, table, write_json
+from nova.manage.output import framed, say, say_now, table, write_json
 from nova.model.services import Debt
 from nova.rpc.contracts.cert import CertRPC
 from nova.rpc.contracts.conductor import ConductorRPC
@@ -257,10 +257,10 @@ COMMANDS: dict[str, dict[str, Command]] = {
         argument("request", metavar="REQ_ID|SERVER",
                  help="a request's id (x-openstack-request-id of the answer), or a server's uuid"), JSON))},
     "placement": _PLACEMENT,
-    "cell_v2": cell_commands.actions(_conductor, say, table),
+    "cell_v2": cell_commands.actions(database_of, say, framed),
     **image_property_commands.actions(say),
     "volume_attachment": volume_attachment_commands.actions(_conductor, say, table),
-    "limits": limits_commands.actions(say),
+    "limits": limits_commands.actions(say, framed),
     "stranger": stranger_commands.actions(_conductor, say, table),
     "cleanup": {"list": CLEANUP_LIST, "drop": CLEANUP_DROP},
     "debts": {"list": CLEANUP_LIST, "forgive": CLEANUP_DROP},  # their name until this release
@@ -309,6 +309,7 @@ def parser() -> argparse.ArgumentParser:
     top.add_argument("--config-file", action="append", default=[], metavar="FILE", help="read this file; repeatable")
     top.add_argument("--config-dir", metavar="DIR", help="all *.conf files in it")
     top.add_argument("--debug", action="store_true", help="log what helps developers")
+    top.add_argument("--version", action="version", dest="print_release", version=RELEASE, help="print the release")
     categories = top.add_subparsers(dest="category", metavar="COMMAND")
     for name, command in SINGLE.items():
         _add(categories, name, command)

@@ -44,3 +44,15 @@ def table(headings: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
     widths = [max(len(row[column]) for row in cells) for column in range(len(headings))]
     for row in cells:
         say("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+
+
+def framed(headings: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    """A table as tools of OpenStack print it, for the commands whose text scripts cut at ``|``: a rule of ``+`` and
+    ``-``, the headings, a rule, a line a row, a rule. Cells are centred; an empty one is blanks."""
+    cells = [list(map(str, headings)), *[["" if cell is None else str(cell) for cell in row] for row in rows]]
+    widths = [max(len(row[column]) for row in cells) for column in range(len(headings))]
+    rule = "+" + "".join(f"{'-' * (width + 2)}+" for width in widths)
+    lines = ["| " + " | ".join(cell.center(width) for cell, width in zip(row, widths, strict=True)) + " |"
+             for row in cells]
+    for line in (rule, lines[0], rule, *lines[1:], rule):
+        say(line)

@@ -74,7 +74,8 @@ def _say_overuse(stores: Stores, tree: Library, say: Say) -> None:
 
 
 def heal(stores: Stores, given: argparse.Namespace, say: Say) -> int:
-    """Allocations of servers that have none where they are; with ``--force``, those that differ are written anew."""
+    """Allocations of servers that have none where they are; with ``--force``, those that differ are written anew.
+    A dry run heals nothing, so that its exit status says so."""
     if given.max_count is not None and given.max_count <= 0:
         say("--max-count must be at least 1.")
         return BAD_INPUT
@@ -102,7 +103,7 @@ def heal(stores: Stores, given: argparse.Namespace, say: Say) -> int:
         return worst
     say(f"{healed} servers {'would be' if given.dry_run else 'are'} healed." if healed else
         "Nothing to heal: every server that nothing works on has its allocations.")
-    return HEALED if healed else NOTHING
+    return HEALED if healed and not given.dry_run else NOTHING
 
 
 def _exists(stores: Stores, uuid: str) -> bool:

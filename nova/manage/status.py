@@ -20,11 +20,13 @@ from nova import concurrency, errors
 from nova.cmd import common
 from nova.conf.base import Options
 from nova.conf.network import neutron_in_use
-from nova.db import enrolments, migrate
+from nova.db import enrolments, hosts, migrate, servers
 from nova.db.services import COMPUTE, RunningRelease, releases
 from nova.manage.database_commands import database_of
+from nova.manage.doctor import services as doctor_services
 from nova.manage.doctor import written
-from nova.manage.doctor.finding import OK
+from nova.manage.doctor.finding import OK, Finding
+from nova.manage.image_property_commands import MACHINE
 from nova.version import OLDEST_BESIDE, RELEASE, is_too_old
 
 BINARY = "nova-status"
@@ -32,6 +34,7 @@ COULD_NOT_LOOK = 255
 TITLE = "Upgrade Check Results"
 WIDTH = 70
 NAMED = 5
+PRETENDED = "fake"  # the hypervisor type of hosts whose guests are none
 
 
 class Result(enum.IntEnum):
@@ -137,10 +140,42 @@ def service_token(options: Options) -> UpgradeFinding:
     return WELL
 
 
+def machine_types(options: Options) -> UpgradeFinding:
+    """Servers on libvirt's hosts whose machine may change with a host's default, which an upgrade of QEMU or of
+    ``[libvirt]hw_machine_type`` brings along."""
+    with database_of(options, "cell").reading() as tx:
+        pretended = {row.host for row in hosts.node_rows(tx) if row.facts.hypervisor_type == PRETENDED}
+        found = [one.uuid for one in servers.properties_of_images(tx)
+                 if one.host not in (None, *pretended) and MACHINE not in one.properties]
+    if not found:
+        return WELL
+    return UpgradeFinding(Result.WARNING, f"{len(found)} servers have no hw_machine_type in their records, so that a "
+                          "host's default decides: set them before you change [libvirt]hw_machine_type. "
+                          "'nova-manage libvirt list_unset_machine_type' names them, and 'nova-manage libvirt "
+                          "update_machine_type' sets one.")
+
+
+def cinder(options: Options) -> UpgradeFinding:
+    """Whether Cinder answers, where there are credentials for it."""
+    from nova.clients import session
+
+    if session.load(options, "cinder").auth is None:
+        return UpgradeFinding(Result.SUCCESS, "There are no credentials for Cinder in [cinder] or [service_user].")
+    found = doctor_services.cinder(options)
+    if found.state == OK:
+        return WELL
+    return UpgradeFinding(Result.WARNING, _sentences(found))
+
+
 def unread(options: Options) -> UpgradeFinding:
-    """Options in files that this release does not read."""
+    """Options in files that this release does not read: told, and no matter of an upgrade."""
     found = written.unread(options)
-    return WELL if found.state == OK else UpgradeFinding(Result.WARNING, f"{found.what}. {found.cure}.".capitalize())
+    return WELL if found.state == OK else UpgradeFinding(Result.SUCCESS, _sentences(found))
+
+
+def _sentences(found: Finding) -> str:
+    """``doctor`` writes without capital letters and periods."""
+    return " ".join(f"{text[0].upper()}{text[1:].rstrip('.')}." for text in (found.what, found.cure) if text)
 
 
 def nothing(why: str) -> Callable[[Options], UpgradeFinding]:
@@ -151,10 +186,11 @@ def nothing(why: str) -> Callable[[Options], UpgradeFinding]:
 CHECKS: tuple[tuple[str, Callable[[Options], UpgradeFinding]], ...] = (
     ("Schemas", schemas), ("Cells v2", cells),
     ("Placement API", nothing("Resources are claimed in the api database; no service is asked.")),
-    ("Cinder API", nothing("This release attaches no volumes.")),
+    ("Cinder API", cinder),
     ("Online data migrations", data_migrations),
     ("Policy File JSON to YAML Migration", policy_file), ("Older than N-1 computes", computes),
-    ("Enrolled hosts", enrolled), ("Service User Token Configuration", service_token), ("Options", unread))
+    ("Enrolled hosts", enrolled), ("hw_machine_type unset", machine_types),
+    ("Service User Token Configuration", service_token), ("Options", unread))
 
 
 def _some(names: Sequence[str]) -> str:

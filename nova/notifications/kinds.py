@@ -99,14 +99,17 @@ NOT_SENT: dict[str, str] = {
 
 
 class ActionNotification(NamedTuple):
-    """An event of an action. ``step``: the step of its workflow that it is about; empty: the whole operation."""
+    """An event of an action. ``step``: the step of its workflow that it is about; empty: the whole operation.
+    ``of_source``: of a move, what the host does that the server comes from, so that it is the publisher; else that is
+    the host that the server goes to, or is on."""
 
     name: str
     step: str = ""
+    of_source: bool = False
 
 
-def _whole(name: str, **parts: str) -> tuple[ActionNotification, ...]:
-    return (ActionNotification(f"instance.{name}"),
+def _whole(name: str, of_source: bool = False, **parts: str) -> tuple[ActionNotification, ...]:
+    return (ActionNotification(f"instance.{name}", of_source=of_source),
             *(ActionNotification(f"instance.{part}", step) for step, part in parts.items()))
 
 
@@ -136,17 +139,17 @@ ACTIONS: dict[str, tuple[ActionNotification, ...]] = {
     "unshelve": _whole("unshelve"),
     "rebuild": _whole("rebuild", RebuildScheduled="rebuild_scheduled"),
     "evacuate": _whole("rebuild", Evacuate="evacuate"),
-    "resize": (*_whole("resize", PrepareResize="resize_prep", FinishResize="resize_finish"),
+    "resize": (*_whole("resize", True, PrepareResize="resize_prep", FinishResize="resize_finish"),
                ActionNotification("scheduler.select_destinations", "SelectHosts")),
-    "migrate": (*_whole("resize", PrepareResize="resize_prep", FinishResize="resize_finish"),
+    "migrate": (*_whole("resize", True, PrepareResize="resize_prep", FinishResize="resize_finish"),
                 ActionNotification("scheduler.select_destinations", "SelectHosts")),
-    "confirmResize": _whole("resize_confirm"),
-    "revertResize": _whole("resize_revert"),
+    "confirmResize": _whole("resize_confirm", True),
+    "revertResize": _whole("resize_revert", True),
     "live-migration": (
         ActionNotification("instance.live_migration_pre", "PrepareLiveMigration"),
-        ActionNotification("instance.live_migration_post", "CleanSource"),
+        ActionNotification("instance.live_migration_post", "CleanSource", True),
         ActionNotification("instance.live_migration_post_dest", "ArriveAtDestination"),
-        ActionNotification("instance.live_migration_rollback", "MigrateGuests.undo"),
+        ActionNotification("instance.live_migration_rollback", "MigrateGuests.undo", True),
         ActionNotification("instance.live_migration_rollback_dest", "PrepareLiveMigration.undo")),
     "live_migration_cancel": _whole("live_migration_abort"),
     "live_migration_force_complete": _whole("live_migration_force_complete"),

@@ -30,5 +30,5 @@ def from_conf(conductor: object, conf: cfg.ConfigOpts) -> Application:
     """The API as ``conf`` says; ``conductor`` is a client of PlacementRPC."""
     policy = Policy(conf)
     return build(Site(conductor, policy), authentication(conf, policy),
-                 library_middleware(conf, (microversions.HEADER,)),
+                 library_middleware(conf, (microversions.HEADER,), always_cors=False),
                  {"healthcheck": healthcheck.Healthcheck(None, conf)})

@@ -9,6 +9,7 @@ import webob
 
 from nova.model.base import Json
 from nova.placement import faults, versions
+from nova.placement.request import time_headers
 from nova.web.dispatch import encoded, send
 
 
@@ -21,12 +22,15 @@ class PlacementRoot:
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         if environ.get("PATH_INFO", "") not in ("", "/"):
             return self.api(environ, start_response)
+        # a client may ask so whether we have its version
+        version = versions.SERIES.choose(environ, webob.Request(environ))
         if environ["REQUEST_METHOD"] not in ("GET", "HEAD"):
             raise faults.not_allowed(environ, ["GET"])
-        versions.SERIES.choose(environ, webob.Request(environ))  # a client may ask so whether we have its version
         content = encoded(_versions(environ))
-        return send(start_response, 200, [("content-type", faults.JSON), ("content-length", str(len(content)))],
-                    content)
+        headers = [("content-type", faults.JSON), ("content-length", str(len(content)))]
+        if versions.answers_have_times(version):
+            headers += time_headers(None)
+        return send(start_response, 200, headers, content)
 
 
 def _versions(environ: WSGIEnvironment) -> dict[str, Json]:

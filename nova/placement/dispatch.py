@@ -10,7 +10,7 @@ import webob
 from nova import errors
 from nova.placement import faults, versions
 from nova.placement.faults import JSON
-from nova.placement.request import PlacementAnswer, PlacementAPIRequest, canonical, http_date
+from nova.placement.request import PlacementAnswer, PlacementAPIRequest, canonical, time_headers
 from nova.placement.routes import ROUTES
 from nova.placement.routing import PlacementRoute
 from nova.web import bodies, paths
@@ -19,6 +19,9 @@ from nova.web.formats import is_uuid
 from nova.web.query import query_pairs
 from nova.web.ranges import within
 from nova.web.routing import Router, at_version
+
+LONGEST_PART = 4096  # of a path; what is longer than a name is refused by its row
+MOST = paths.LONGEST_NAME  # characters of a trait or a class
 
 #: The path's parameters that are uuids, and what one that is none is refused with.
 UUIDS = {"uuid": errors.placement.ResourceProviderNotFound, "consumer": errors.placement.ConsumerMalformed}
@@ -33,8 +36,21 @@ def _check_uuids(request: PlacementAPIRequest) -> None:
             request.named[name] = canonical(text)
 
 
+def _check_name(request: PlacementAPIRequest) -> None:
+    """One that nothing can have: placement.NameInvalid where it would be made, else placement.NoSuchPath."""
+    if len(name := request.named.get("name", "")) <= MOST:
+        return
+    if request.row.method != "PUT":
+        raise errors.placement.NoSuchPath
+    what = "trait" if request.row.path.startswith("/traits") else "resource class"
+    raise errors.placement.NameInvalid(name=f"{name[:80]}...", what=what, most=MOST)
+
+
 def _check_accept(request: PlacementAPIRequest) -> None:
-    """placement.NotAcceptable: the caller takes anything but JSON."""
+    """placement.NotAcceptable: the caller takes anything but JSON, and a success has a body."""
+    silent = request.row.silent_since
+    if request.row.method == "DELETE" or silent is not None and within(request.version, silent, None):
+        return
     if "HTTP_ACCEPT" in request.http.environ and not request.http.accept.acceptable_offers([JSON]):
         raise errors.placement.NotAcceptable
 
@@ -57,7 +73,17 @@ def _check_query(request: PlacementAPIRequest) -> None:
 
 
 def _check_body(request: PlacementAPIRequest) -> None:
-    """The body by the row's table. api.MediaType, placement.NoContentType, placement.MalformedBody, api.BadInput."""
+    """The body by the row's table. api.MediaType, placement.NoContentType, placement.MalformedBody, api.BadInput; but
+    placement.ResourceProviderNotFound comes first."""
+    try:
+        _read_body(request)
+    except errors.Invalid:
+        if (uuid := request.named.get("uuid")) is not None and request.http.environ.get("CONTENT_TYPE"):
+            request.conductor.get_provider(uuid)
+        raise
+
+
+def _read_body(request: PlacementAPIRequest) -> None:
     row, http = request.row, request.http
     if row.body is None or not within(request.version, row.body_since, row.body_until):
         return
@@ -73,7 +99,7 @@ def _check_body(request: PlacementAPIRequest) -> None:
 class PlacementAPI(Dispatcher[PlacementAPIRequest]):
     """Every path of Placement, but the root."""
 
-    checks = (check_policy, _check_uuids, _check_accept, _check_query, _check_body)
+    checks = (check_policy, _check_uuids, _check_name, _check_accept, _check_query, _check_body)
 
     def __init__(self, site: Site) -> None:
         self.router: Router[PlacementRoute] = Router(ROUTES)
@@ -87,7 +113,7 @@ class PlacementAPI(Dispatcher[PlacementAPIRequest]):
 
     def _find(self, environ: WSGIEnvironment, version: int) -> tuple[PlacementRoute, dict[str, str]]:
         """placement.NoSuchPath; placement.MethodNotAllowed: no version has the method here, or this one has others."""
-        path, method = paths.text_of(environ), environ["REQUEST_METHOD"]
+        path, method = paths.text_of(environ, LONGEST_PART), environ["REQUEST_METHOD"]
         if path is None:
             raise errors.placement.NoSuchPath
         path = f"/{path.removeprefix('/')}"
@@ -110,5 +136,5 @@ class PlacementAPI(Dispatcher[PlacementAPIRequest]):
         if given.location is not None:
             headers.append(("location", request.http.host_url + request.prefix + given.location))
         if (content or given.at or request.row.method == "GET") and versions.answers_have_times(request.version):
-            headers += [("last-modified", http_date(given.at)), ("cache-control", "no-cache")]
+            headers += time_headers(given.at)
         return status, headers, content

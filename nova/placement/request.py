@@ -53,7 +53,7 @@ def keyed(pairs: Iterable[tuple[str, object]]) -> dict[str, Json]:
     return found
 
 
-def http_date(time: Time | None) -> str:
-    """``Last-Modified``; now, where nothing tells when."""
+def time_headers(time: Time | None) -> list[tuple[str, str]]:
+    """When what is shown last changed (now, where nothing tells), and that nobody keeps it."""
     at = time.replace(tzinfo=datetime.UTC) if time else datetime.datetime.now(datetime.UTC)
-    return at.strftime("%a, %d %b %Y %H:%M:%S GMT")
+    return [("last-modified", at.strftime("%a, %d %b %Y %H:%M:%S GMT")), ("cache-control", "no-cache")]

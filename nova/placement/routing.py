@@ -11,9 +11,11 @@ from nova.web.schema import Query
 @dataclass(frozen=True)
 class PlacementRoute(APIRoute):
     """One operation. ``body``: at the versions that it is read at. ``looks_first``: the handler asks the policy rule,
-    since whose project it is about stands in the query.
+    since whose project it is about stands in the query. ``silent_since``: from that version on a success has no body,
+    so that it does not matter which media types the caller takes.
     """
 
     query: Query = Query(refuse_unknown="1.0")
     body_since: str | None = None
     body_until: str | None = None
+    silent_since: str | None = None

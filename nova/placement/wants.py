@@ -23,7 +23,9 @@ _SUFFIXED = re.compile(f"({'|'.join(PARTS)})(.*)", re.DOTALL)
 
 def group(query: Values, version: int, suffix: str = "") -> RequestGroup:
     """The group of this suffix. placement.QueryBadValue."""
-    required, forbidden = traits(f"required{suffix}", query.all(f"required{suffix}"), version)
+    texts = query.all(f"required{suffix}")
+    required, forbidden = traits(f"required{suffix}", texts if versions.may_require_any_of(version) else texts[-1:],
+                                 version)
     member_of, not_member_of = aggregates(f"member_of{suffix}", query.all(f"member_of{suffix}"), version)
     resources, tree = query.one(f"resources{suffix}"), query.one(f"in_tree{suffix}")
     return RequestGroup(
@@ -36,7 +38,8 @@ def amounts(name: str, text: str) -> dict[str, int]:
     """``VCPU:2,MEMORY_MB:512``. placement.QueryBadValue."""
     found: dict[str, int] = {}
     for part in text.split(","):
-        resource_class, colon, amount = part.partition(":")
+        resource_class, colon, written = part.partition(":")
+        amount = written.strip()
         if not colon or not amount.isascii() or not amount.isdecimal():
             raise errors.placement.QueryBadValue(name=name, reason=f"'{part[:80]}' is not of the form CLASS:AMOUNT.")
         if not is_resource_class(resource_class):
@@ -133,13 +136,11 @@ def _suffixes(query: Values) -> list[str]:
 
 def _subtree(text: str, groups: Sequence[RequestGroup]) -> tuple[str, ...]:
     named = {one.suffix for one in groups if one.suffix}
-    parts = tuple(text.split(","))
+    parts = tuple(dict.fromkeys(text.split(",")))
     for part in parts:
         if part not in named:
             raise errors.placement.QueryBadValue(name="same_subtree",
                                                  reason=f"'{part[:80]}' is no suffix of a group of this request.")
-    if len(set(parts)) < len(parts):
-        raise errors.placement.QueryBadValue(name="same_subtree", reason="a suffix is there more than once.")
     return parts
 
 

@@ -43,12 +43,16 @@ def authentication(conf: cfg.ConfigOpts, policy: Policy) -> Middleware:
     return lambda application: TokenAuthentication(auth.KeystoneContext(application, policy), conf)
 
 
-def library_middleware(conf: cfg.ConfigOpts, version_headers: Sequence[str]) -> tuple[Middleware, ...]:
-    """oslo.middleware's, each skipped where it would do nothing: passing through one costs 0.1 ms."""
+def library_middleware(conf: cfg.ConfigOpts, version_headers: Sequence[str], always_cors: bool = True
+                       ) -> tuple[Middleware, ...]:
+    """oslo.middleware's, each skipped where it would do nothing: passing through one costs 0.1 ms. ``always_cors``
+    False: OPTIONS is the API's own matter as long as ``[cors]allowed_origin`` is not set, else it is always 200."""
     cors.set_defaults(allow_headers=[*CORS_REQUEST, *version_headers], allow_methods=list(CORS_METHODS),
                       expose_headers=[*CORS_ANSWER, *version_headers])
+    conf.register_opts(cors.CORS_OPTS, "cors")
+    of_browsers = only_with(("HTTP_ORIGIN",), lambda application: cors.CORS(application, conf))
     return (
-        only_with(("HTTP_ORIGIN",), lambda application: cors.CORS(application, conf)),
+        *((of_browsers,) if always_cors or conf.cors.allowed_origin else ()),
         only_with(("HTTP_FORWARDED", "HTTP_X_FORWARDED_PROTO", "HTTP_X_FORWARDED_HOST", "HTTP_X_FORWARDED_PREFIX",
                    "HTTP_X_FORWARDED_FOR"),
                   lambda application: http_proxy_to_wsgi.HTTPProxyToWSGI(application, conf)),

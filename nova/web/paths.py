@@ -15,13 +15,13 @@ ROUTE_KEY = "nova.route"  # environ: the operation, as the API reference lists i
 VERSION_KEY = "nova.api_version"  # environ: what the answer's version headers say
 
 
-def text_of(environ: WSGIEnvironment) -> str | None:
-    """The path as text; None when it is no path of ours by its characters, or has a part longer than any name."""
+def text_of(environ: WSGIEnvironment, longest: int = LONGEST_NAME) -> str | None:
+    """The path as text; None when it is no path of ours by its characters, or has a part of more than ``longest``."""
     try:
         path = environ["PATH_INFO"].encode("latin-1").decode("utf-8")
     except UnicodeError:
         return None
-    return None if "\0" in path or any(len(part) > LONGEST_NAME for part in path.split("/")) else path
+    return None if "\0" in path or any(len(part) > longest for part in path.split("/")) else path
 
 
 #: What stands behind it in a path opens a console, and is for no log.

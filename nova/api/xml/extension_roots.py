@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nova.api.xml.layouts import ATTRIBUTES, GENERIC, META, Listing, Pairs, Record, Root
+from nova.api.xml.layouts import ATTRIBUTES, DATA, GENERIC, META, Listing, Pairs, Record, Root
 from nova.api.xml.namespaces import COMPUTE, COMPUTE_OLD
 
 _LISTED = ("dns_entries", "domain_entries", "floating_ip_pools", "floating_ips", "hosts", "migrations", "services",
@@ -37,6 +37,7 @@ ROOTS: dict[str, Root] = {
     **dict.fromkeys(_ONE, Root(ATTRIBUTES)),
     "volume": Root(_VOLUME),
     "volumes": Root(Listing("volume", _VOLUME)),
+    "extra_specs": Root(DATA),
     "flavor_access": Root(Listing("access", ATTRIBUTES)),
     "hypervisor": Root(_HYPERVISOR),
     "hypervisors": Root(Listing("hypervisor", _HYPERVISOR)),

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 class Record:
     """An object. ``attributes``: its plain values are attributes, but for those named in ``elements``; else all are
     child elements. ``names``: JSON's key -> XML's name. ``inside``: the layouts of children that need one. ``order``:
-    children that come first, in this order. ``always``: children that are there, empty, when JSON has none.
+    children that come first, in this order. ``always``: children that are there, empty, when JSON has none. ``data``:
+    its keys are a user's, so that no name among them means anything.
     """
 
     attributes: bool = False
@@ -20,6 +21,7 @@ class Record:
     order: tuple[str, ...] = ()
     always: tuple[str, ...] = ()
     hidden: tuple[str, ...] = ()
+    data: bool = False
 
 
 @dataclass(frozen=True)
@@ -52,7 +54,12 @@ class Root:
     prefixes: tuple[str, ...] = ()
 
 
-GENERIC, ATTRIBUTES, META = Record(), Record(attributes=True), Pairs()
+GENERIC, ATTRIBUTES, META, DATA = Record(), Record(attributes=True), Pairs(), Record(data=True)
+
+#: Times without a zone: JSON has ``2012-12-04T12:04:30.245284``, XML has a blank for the T, and no fraction of zeros.
+TIMES = frozenset((
+    "OS-SRV-USG:launched_at", "OS-SRV-USG:terminated_at", "createdAt", "created_at", "deleted_at", "ended_at",
+    "finish_time", "start", "start_time", "started_at", "stop", "updated_at"))
 
 #: Names of a list's items that are not the list's without its last letter.
 SINGULARS = {"policies": "policy", "dns_entries": "dns_entry", "domain_entries": "domain_entry",

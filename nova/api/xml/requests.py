@@ -39,6 +39,7 @@ _HINTS_KEY = f"OS-SCH-HNT:{HINTS}"  # in a body of JSON it stands beside the ser
 
 _INTEGER, _NUMBER = re.compile(r"-?[0-9]{1,40}"), re.compile(r"-?[0-9]{1,40}(\.[0-9]{1,40})?")
 _TEXT_TYPES = frozenset(("string", "any", "integer_like", "number_like", "boolean_like"))
+_BLANKS = " \t\r\n"  # white space as XML defines it
 _NOTHING = SchemaNode()
 
 
@@ -63,25 +64,29 @@ def body_of(root: Element, table: SchemaNode | None) -> Json:
     return body
 
 
+def text_of(element: Element) -> str:
+    """Its text without the white space around it, by which people lay documents out. Values of metadata keep theirs:
+    they are data, and a client that reads and writes them again must not change them."""
+    return (element.text or "").strip(_BLANKS)
+
+
 def _value(element: Element, node: SchemaNode | None) -> Json:
     types = node.spec.types if node else ()
-    is_leaf = not len(element) and not element.attrib
-    if is_leaf and not (element.text or "").strip():
-        return _empty(element.text or "", types)
-    if is_leaf:
-        return _plain(local(element.tag), element.text or "", node)
+    if not len(element) and not element.attrib:
+        text = text_of(element)
+        return _plain(local(element.tag), text, node) if text else _empty(types)
     if "array" in types or (node is None and local(element.tag) in LISTS):
         return [_value(child, node.item if node else None) for child in element]
     return _record(element, node)
 
 
-def _empty(text: str, types: tuple[str, ...]) -> Json:
+def _empty(types: tuple[str, ...]) -> Json:
     """What an element with nothing in it is: of the kinds that may be, the emptiest."""
     if "object" in types:
         return {}
     if "array" in types:
         return []
-    return None if "null" in types or "any" in types else text
+    return None if "null" in types or "any" in types else ""
 
 
 def _plain(name: str, text: str, node: SchemaNode | None) -> Json:
@@ -129,8 +134,8 @@ def _pairs(element: Element, node: SchemaNode) -> Iterator[tuple[str, Json]]:
         else:
             key = _key(child.tag, node, renamed)
             yield key, _value(child, node.node_of(key))
-    if name in TEXTS and (element.text or "").strip():
-        yield TEXTS[name], _plain(TEXTS[name], element.text or "", None)
+    if name in TEXTS and (text := text_of(element)):
+        yield TEXTS[name], _plain(TEXTS[name], text, None)
 
 
 def _is_meta(element: Element) -> bool:

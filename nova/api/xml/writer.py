@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import singledispatch
 
 from nova.api.xml.answers import Laid, laid
-from nova.api.xml.layouts import GENERIC, Listing, Pairs, Record, singular
+from nova.api.xml.layouts import DATA, GENERIC, TIMES, Listing, Pairs, Record, singular
 from nova.api.xml.namespaces import PREFIXES
 from nova.model.base import Json
 
@@ -16,6 +16,7 @@ DECLARATION = "<?xml version='1.0' encoding='UTF-8'?>\n"
 LINKS = "links"
 #: Of an element. Prefixes that mean something of their own can not stand for what a user's key begins with.
 _NAME = re.compile(r"(?:(?!xml|atom:)[A-Z_][\w.-]*:)?[A-Z_][\w.-]*", re.ASCII | re.IGNORECASE)
+_TIME = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d(?:\.\d{6})?)", re.ASCII)
 _NO_TEXT = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # what XML 1.0 has no form for
 #: Characters that would mean something, or come back as others.
 _ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "\r": "&#13;"})
@@ -101,17 +102,26 @@ def _record(layout: Record, tag: str, value: Json) -> list[XMLElement]:
         return [XMLElement(tag, text=text_of(value))]
     node = XMLElement(tag, keys=tuple(key for key in value if ":" in key))
     for key in _in_order(layout, value):
-        name, inner = layout.names.get(key, key), value.get(key, "")
+        name, inner = layout.names.get(key, key), _spelled(key, value.get(key, ""), layout)
         if key == LINKS and isinstance(inner, list):
             node.inside += [_link(link) for link in inner]
         elif layout.attributes and _is_plain(inner) and key not in (*layout.elements, *layout.always):
             node.attributes[name] = text_of(inner)
         elif _NAME.fullmatch(name):
-            node.inside += _nodes(layout.inside.get(key, GENERIC), name, inner)
+            node.inside += _nodes(layout.inside.get(key, DATA if layout.data or key == "metadata" else GENERIC), name,
+                                  inner)
         else:  # no name of XML: as an item of metadata
             [made] = _nodes(GENERIC, "meta", inner)
             node.inside.append(XMLElement("meta", {"key": key}, made.inside, made.text))
     return [node]
+
+
+def _spelled(key: str, value: Json, layout: Record) -> Json:
+    """A time in XML's form; all else as it is."""
+    if layout.data or key not in TIMES or not isinstance(value, str):
+        return value
+    time = _TIME.fullmatch(value)
+    return value if time is None else f"{time[1]} {time[2]}".removesuffix(".000000")
 
 
 def _in_order(layout: Record, value: Mapping[str, Json]) -> list[str]:

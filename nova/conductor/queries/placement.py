@@ -143,7 +143,7 @@ class Providers(_Part):
     def set_inventory(self, uuid: str, generation: int | None, inventory: ClassInventory, create: bool
                       ) -> ProviderInventories:
         """All inventories after it. ``generation`` None: whatever it is. placement.ResourceProviderNotFound,
-        placement.ConcurrentUpdate, placement.InventoryExists, placement.InventoryNotFound,
+        placement.ConcurrentUpdate, placement.InventoryExists, placement.InventoryMissing,
         placement.InventoryInvalid."""
         return self._change_and_read(lambda tx: [inventories.set_one(tx, uuid, generation, inventory, create)],
                                      lambda tx: inventories.get(tx, uuid))

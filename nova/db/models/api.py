@@ -250,3 +250,12 @@ ec2_ids = sa.Table(
     sa.Column("created_at", moment(), nullable=False),
     sa.UniqueConstraint("kind", "external_id"),
     sqlite_autoincrement=True)
+
+#: What ``nova-manage cell_v2`` recorded of cell0 and of the one cell; NULL: the URL is the configuration's.
+cell_mappings = sa.Table(
+    "cell_mappings", metadata,
+    sa.Column("uuid", ident(), primary_key=True),
+    sa.Column("name", text(), nullable=False),
+    sa.Column("transport_url", long_text()),
+    sa.Column("database_connection", long_text()),
+    sa.Column("created_at", moment(), nullable=False))

@@ -70,12 +70,12 @@ def replace(tx: Connection, wanted: ProviderInventories) -> Locked:
 
 def set_one(tx: Connection, uuid: str, generation: int | None, inventory: ClassInventory, create: bool) -> Locked:
     """One class. placement.ResourceProviderNotFound, placement.ConcurrentUpdate, placement.InventoryExists (to create),
-    placement.InventoryNotFound (else), placement.InventoryInvalid."""
+    placement.InventoryMissing (else), placement.InventoryInvalid."""
     one = locks.tree(tx, uuid, generation)
     check(tx, [inventory])
     there = inventory.resource_class in _classes(tx, one)
     if there == create:
-        refusal = errors.placement.InventoryExists if there else errors.placement.InventoryNotFound
+        refusal = errors.placement.InventoryExists if there else errors.placement.InventoryMissing
         raise refusal(uuid=uuid, resource_class=inventory.resource_class)
     _write(tx, one, inventory, there)
     locks.count_up(tx, [one])

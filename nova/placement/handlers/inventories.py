@@ -48,8 +48,8 @@ def show(req: PlacementAPIRequest, uuid: str, name: str) -> dict[str, Json]:
 
 
 def update(req: PlacementAPIRequest, uuid: str, name: str) -> dict[str, Json]:
-    """Write the inventory of a class that the provider has. placement.ResourceProviderNotFound, InventoryNotFound
-    (404); placement.InventoryBadCapacity, InventoryInvalid (400); placement.ConcurrentUpdate (409)."""
+    """Write the inventory of a class that the provider has. placement.ResourceProviderNotFound (404);
+    placement.InventoryMissing, InventoryBadCapacity, InventoryInvalid (400); placement.ConcurrentUpdate (409)."""
     written = req.conductor.set_inventory(uuid, req.body[GENERATION], read(name, req.body, req.version), False)
     return views.single(written, _of(written, name))
 

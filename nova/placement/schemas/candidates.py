@@ -1,4 +1,8 @@
-"""The query of allocation candidates. What a group asks for has the group's suffix in its name."""
+"""The query of allocation candidates. What a group asks for has the group's suffix in its name.
+
+Where several are no error and mean nothing by themselves, the last one holds: ``limit``, ``group_policy``, and
+``required`` before 1.39.
+"""
 
 from __future__ import annotations
 
@@ -22,12 +26,12 @@ def _grouped(name: str, *spans: tuple[str | None, str | None, bool], suffixed: s
 
 
 LIST_QUERY = Query(
-    param("limit", "integer_like", repeat=False, since="1.16", min_length=1, min=1, huge=True),
-    param("group_policy", repeat=False, since="1.25", allowed=("none", "isolate")),
+    param("limit", "integer_like", since="1.16", min_length=1, min=1, huge=True),
+    param("group_policy", since="1.25", allowed=("none", "isolate")),
     param("root_required", repeat=False, since="1.35"),
     param("same_subtree", since="1.36"),
     *_grouped("resources", ("1.10", None, False)),
-    *_grouped("required", ("1.17", "1.38", False), ("1.39", None, True)),
+    *_grouped("required", ("1.17", None, True)),
     *_grouped("member_of", ("1.21", "1.23", False), ("1.24", None, True)),
     *_grouped("in_tree", ("1.31", None, False), suffixed="1.31"),
     refuse_unknown="1.0")

@@ -225,16 +225,16 @@ NO = frozenset({"no", "false", "off", "0", "n", "f"})
 _NOT_YET = "this release does not have it"
 
 REFUSED: dict[str, UnkeptProperty] = {
-    **{name: UnkeptProperty(NO, "disks are not encrypted here")
+    **{name: UnkeptProperty(NO, "disks on hosts are not encrypted in this release: use encrypted volumes")
        for name in ("hw:ephemeral_encryption", "hw_ephemeral_encryption")},
-    **{name: UnkeptProperty(frozenset({"0"}), "USB devices are redirected over SPICE, which is not served here")
+    **{name: UnkeptProperty(frozenset({"0"}), "USB devices are not redirected to guests in this release")
        for name in ("hw:redirected_usb_ports", "hw_redirected_usb_ports")},
     **{name: UnkeptProperty(frozenset(), _NOT_YET)
        for name in ("hw_emulation_architecture", "accel:device_profile")},
     "hw:pmem": UnkeptProperty(frozenset(), "persistent memory is told of, and not given to guests in this release"),
     "hw:tpm_secret_security": UnkeptProperty(
-        frozenset({"host"}), "secrets of TPMs are kept by the host (hw:tpm_secret_security=host): there is no key "
-                             "manager that keeps them for others"),
+        frozenset({"host"}), "secrets of TPMs are kept by the host (hw:tpm_secret_security=host) in this release, and "
+                             "not by the key manager"),
 }
 
 #: Old names of image properties that this driver looks at.

@@ -2,52 +2,117 @@
 
 from __future__ import annotations
 
-import argparse
+from pathlib import Path
 
 import pytest
 
-from nova.manage import cell_commands, main, output
-from nova.model.services import Service
-from nova.rpc.contracts.conductor import ConductorRPC
-from nova.rpc.local import connect
-from tests.fakes.conductor import FakeConductor
-from tests.unit.manage.test_doctor import options
+from nova.manage import cell_urls
+from nova.model.cells import CELL, CELL0
+from tests.fakes.rows import add_servers, server_row
+from tests.unit.manage.cell_scene import BROKER, DATABASE, CellScene, cells
+
+__all__ = ["cells"]
 
 NOWHERE = "00000000-0000-4000-8000-00000000ffff"
-
-
-@pytest.fixture
-def conductor(monkeypatch: pytest.MonkeyPatch) -> FakeConductor:
-    fake = FakeConductor()
-    fake.services = [Service(id=number, uuid=f"s{number}", host=host, binary=binary) for number, (host, binary)
-                     in enumerate([("b", "nova-compute"), ("a", "nova-compute"), ("c", "nova-scheduler")])]
-    rows = cell_commands.actions(lambda _options: connect(ConductorRPC, fake),
-                                 output.say, output.table)
-    monkeypatch.setitem(main.COMMANDS, "cell_v2", rows)
-    return fake
-
-
-def run(capsys: pytest.CaptureFixture[str], words: str, **values: str) -> tuple[int, str]:
-    given = main.parser().parse_args(["cell_v2", *words.split()])
-    return given.command.run(options(**values) if values else argparse.Namespace(), given), capsys.readouterr().out
+OTHER = ("--transport-url", "rabbit://u:own-word@h9/v", "--database_connection", "mysql://u:own-word@d9/cell9")
 
 
 @pytest.mark.parametrize("words", [
     "simple_cell_setup --transport-url rabbit://x", "map_cell0 --database_connection mysql://x", "map_cell0",
     "map_cell_and_hosts --name x --verbose", f"map_instances --cell_uuid {NOWHERE} --max-count 5 --reset",
-    "discover_hosts --verbose --strict --by-service", "create_cell --name cell1 --verbose --disabled",
-    f"update_cell --cell_uuid {NOWHERE} --name x --enable"])
-def test_command_with_nothing_to_do_says_so_in_a_line_and_succeeds(conductor: FakeConductor, capsys,
-                                                                   words: str) -> None:
-    code, text = run(capsys, words)
-    assert code == 0 and text.count("\n") == 1 and text.startswith("No")
+    "discover_hosts --verbose --strict --by-service", f"update_cell --cell_uuid {CELL} --name x --enable"])
+def test_command_when_it_is_repeated_then_it_succeeds_with_a_line_each_time(cells: CellScene, words: str) -> None:
+    for _again in range(3):
+        code, text = cells.run(*words.split())
+        assert code == 0 and text.count("\n") == 1
 
 
-def test_list_cells_shows_the_one_cell_and_no_password(capsys) -> None:
-    urls = {"database__connection": "mysql://nova:secret@db/cell"}
-    code, text = run(capsys, "list_cells", **urls)
-    assert code == 0 and cell_commands.CELL in text and "mysql://nova:****@db/cell" in text and "secret" not in text
-    assert "secret" in run(capsys, "list_cells --verbose", **urls)[1]
+def test_list_cells_when_nothing_is_recorded_then_the_one_cell_is_there_and_no_password(cells: CellScene) -> None:
+    text = cells.run("list_cells")[1]
+    assert CELL in text and "nova:****@db:3306/nova?charset=utf8" in text and "-word" not in text
+    assert DATABASE in cells.listed() and BROKER in cells.listed() and CELL0 not in cells.listed()
+
+
+def test_create_cell_when_it_has_no_name_then_the_first_column_is_blank(cells: CellScene) -> None:
+    assert cells.run("create_cell", "--verbose") == (0, f"{CELL}\n")
+    row = cells.listed().splitlines()[3]
+    assert row.split("|")[1].strip() == "" and row.split("|")[2].strip() == CELL
+
+
+@pytest.mark.parametrize(("first", "second", "code", "said"), [
+    ((), (), 2, "already exists"), (("--name", "cell1"), ("--name", "cell1"), 2, "already exists"),
+    (("--name", "a"), ("--name", "b"), 2, "already exists"), (("--name", "a"), ("--name", "a", *OTHER), 2, "already"),
+    (("--name", "a"), ("--name", "b", *OTHER), 1, "No second cell")])
+def test_create_cell_when_one_is_recorded_then_the_exit_status_tells(
+        cells: CellScene, first: tuple[str, ...], second: tuple[str, ...], code: int, said: str) -> None:
+    assert cells.run("create_cell", *first)[0] == 0
+    before = cells.listed()
+    found = cells.run("create_cell", *second)
+    assert found[0] == code and said in found[1] and cells.listed() == before
+
+
+def test_create_cell_when_no_url_is_known_then_1_and_the_option(cells: CellScene) -> None:
+    cells.options.set_override("connection", None, "database")
+    assert cells.run("create_cell") == (1, "The cell has no --database_connection, and the configuration has none "
+                                        "either.\n")
+
+
+def test_recorded_url_when_it_is_the_configurations_then_its_password_is_in_no_row(cells: CellScene) -> None:
+    assert cells.run("map_cell0", "--database_connection", cell_urls.with_suffix(DATABASE))[0] == 0
+    assert cells.run("create_cell", "--database_connection", DATABASE, "--transport-url", BROKER)[0] == 0
+    assert b"-word" not in Path(cells.databases["api"].engine.url.database or "").read_bytes()
+    assert DATABASE.replace("/nova?", "/nova_cell0?") in cells.listed() and "none:///" in cells.listed()
+
+
+@pytest.mark.parametrize(("words", "code", "said"), [
+    (f"update_cell --cell_uuid {NOWHERE} --name x", 1, "There is no cell"), ("update_cell --name x", 1, "no cell"),
+    (f"update_cell --cell_uuid {CELL} --disable", 3, "disable hosts"), ("create_cell --disabled", 1, "disable hosts"),
+    (f"update_cell --cell_uuid {CELL0} --name x", 1, "There is no cell"),
+    (f"delete_cell --cell_uuid {NOWHERE}", 1, "There is no cell"), ("delete_cell --cell_uuid=", 1, "There is no cell"),
+    (f"delete_cell --cell_uuid {CELL}", 2, "has 2 compute hosts"),
+    (f"delete_host --cell_uuid {CELL} --host a", 4, "openstack compute service delete"),
+    (f"delete_host --cell_uuid {NOWHERE} --host a", 1, "in no other"),
+    (f"delete_host --cell_uuid {CELL} --host z", 2, "not in the cell")])
+def test_what_can_not_be_done_when_asked_for_is_refused_with_the_way(cells: CellScene, words: str, code: int,
+                                                                    said: str) -> None:
+    cells.add_hosts("b", "a")
+    found = cells.run(*words.split())
+    assert found[0] == code and said in found[1]
+
+
+def test_update_cell_when_urls_are_given_then_they_are_shown_until_it_is_said_without(cells: CellScene) -> None:
+    assert cells.run("update_cell", "--cell_uuid", CELL, *OTHER)[0] == 0
+    assert OTHER[1] in cells.listed() and OTHER[3] in cells.listed() and " cell1 " in cells.listed()
+    assert cells.run("update_cell", "--cell_uuid", CELL, "--name", "east")[0] == 0
+    assert BROKER in cells.listed() and " east " in cells.listed() and "own-word" not in cells.listed()
+
+
+def test_delete_cell_when_it_has_no_hosts_then_what_was_recorded_is_gone(cells: CellScene) -> None:
+    cells.run("map_cell0")
+    cells.run("create_cell", "--name", "east")
+    for uuid in (CELL, CELL0):
+        assert cells.run("delete_cell", "--cell_uuid", uuid)[0] == 0
+    assert " cell1 " in cells.listed() and CELL0 not in cells.listed()
+
+
+def test_list_hosts_when_there_are_daemons_then_compute_hosts_are_shown_in_a_frame(cells: CellScene) -> None:
+    assert cells.run("list_hosts")[1].splitlines()[1] == "| Cell Name | Cell UUID | Hostname |"
+    cells.add_hosts("b", "a")
+    cells.add_hosts("c", binary="nova-scheduler")
+    cells.run("create_cell", "--name", "east")
+    code, text = cells.run("list_hosts", "--cell_uuid", CELL)
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in text.splitlines()[3:-1]]
+    assert code == 0 and rows == [["east", CELL, "a"], ["east", CELL, "b"]]
+    assert cells.run("list_hosts", "--cell_uuid", NOWHERE)[0] == 1
+    cells.run("map_cell0")
+    assert cells.run("list_hosts", "--cell_uuid", CELL0)[1].count("\n") == 4
+
+
+def test_verify_instance_when_the_server_is_there_or_not_then_the_exit_status_tells(cells: CellScene) -> None:
+    [uuid] = add_servers(cells.databases["cell"], server_row())
+    assert cells.run("verify_instance", "--uuid", uuid)[0] == 0
+    assert cells.run("verify_instance", "--uuid", uuid, "--quiet") == (0, "")
+    assert cells.run("verify_instance", "--uuid", NOWHERE)[0] == 1
 
 
 @pytest.mark.parametrize(("url", "expected"), [
@@ -56,28 +121,17 @@ def test_list_cells_shows_the_one_cell_and_no_password(capsys) -> None:
     ("mysql://nova:sec/ret@db/cell?charset=utf8", "mysql://nova:****@db/cell?charset=utf8"),
     ("mysql://nova:sec,ret@db/cell", "mysql://****@db/cell"), ("sqlite:////var/lib/nova/cell.db", ) * 2, ("", "")])
 def test_url_when_it_has_passwords_then_none_is_shown(url: str, expected: str) -> None:
-    assert cell_commands.without_passwords(url) == expected
+    assert cell_urls.without_passwords(url) == expected
 
 
-def test_list_hosts_shows_compute_hosts_of_the_one_cell(conductor: FakeConductor, capsys) -> None:
-    code, text = run(capsys, f"list_hosts --cell_uuid {cell_commands.CELL}")
-    assert code == 0 and [line.split()[-1] for line in text.splitlines()[-2:]] == ["a", "b"]
-    assert run(capsys, f"list_hosts --cell_uuid {NOWHERE}")[0] == 1
-
-
-def test_verify_instance_looks_for_the_server(conductor: FakeConductor, capsys) -> None:
-    server = conductor.add_server()
-    assert run(capsys, f"verify_instance --uuid {server.uuid}")[0] == 0
-    assert run(capsys, f"verify_instance --uuid {server.uuid} --quiet") == (0, "")
-    assert run(capsys, f"verify_instance --uuid {NOWHERE}")[0] == 1
-
-
-@pytest.mark.parametrize(("words", "code", "said"), [
-    (f"delete_cell --cell_uuid {cell_commands.CELL}", 2, "the only one"),
-    (f"delete_cell --cell_uuid {NOWHERE}", 1, "no cell"),
-    (f"delete_host --cell_uuid {cell_commands.CELL} --host a", 4, "openstack compute service delete"),
-    (f"delete_host --cell_uuid {cell_commands.CELL} --host z", 2, "not in cell")])
-def test_what_can_not_be_deleted_is_refused_with_the_way(conductor: FakeConductor, capsys, words: str, code: int,
-                                                         said: str) -> None:
-    found = run(capsys, words)
-    assert found[0] == code and said in found[1]
+@pytest.mark.parametrize(("recorded", "url", "expected"), [
+    (None, DATABASE, DATABASE), ("mysql://u@h/d", DATABASE, "mysql://u@h/d"),
+    ("{scheme}://{username}:{password}@{hostname}:{port}/{path}?{query}", DATABASE, DATABASE),
+    ("{scheme}://{username0}:{password0}@{hostname0}:{port0},{username1}:{password1}@{hostname1}:{port1}/{path}",
+     BROKER, BROKER),
+    ("{scheme}://own@{hostname}/x", "rabbit://h", "rabbit://own@h/x"), ("{cell0}", "", ""),
+    ("{nobody}", DATABASE, "{nobody}"), ("{", DATABASE, "{"), ("{0}", DATABASE, "{0}"),
+    ("{cell0}", "sqlite:////var/n.db", "sqlite:////var/n.db_cell0")])
+def test_template_when_it_fits_the_configurations_url_then_it_is_filled(recorded: str | None, url: str,
+                                                                        expected: str) -> None:
+    assert cell_urls.filled(recorded, url) == expected

@@ -4,15 +4,24 @@ from __future__ import annotations
 
 import json
 
+import msgspec
 import pytest
+import sqlalchemy as sa
 from oslo_config import cfg
 
 from nova import conf, errors, version
-from nova.db import migrate
+from nova.clients import session
+from nova.clients.session import Credentials
+from nova.db import hosts, migrate
 from nova.db.engine import Database
+from nova.db.models.cell import nodes
 from nova.db.services import RunningRelease
 from nova.manage import status
+from nova.manage.doctor.finding import BAD, OK, Finding
 from nova.manage.status import Result, UpgradeFinding
+from nova.model.images import Image
+from tests.fakes.rows import add_servers, server_row
+from tests.fakes.small_cloud import SmallCloud
 
 WELL = UpgradeFinding(Result.SUCCESS)
 #: Section of a database -> its schema.
@@ -76,3 +85,44 @@ def test_check_when_the_tables_are_new_then_each_check_looks(tmp_path, text: str
     found = dict(status.check(options))
     assert list(found) == [name for name, _check in status.CHECKS]
     assert found["Service User Token Configuration"].result == token and found["Schemas"].result == Result.SUCCESS
+
+
+# -- machine types
+
+@pytest.mark.parametrize(("hypervisor", "properties", "result"), [
+    ("QEMU", {}, Result.WARNING), ("QEMU", {"hw_machine_type": "q35"}, Result.SUCCESS), ("fake", {}, Result.SUCCESS)])
+def test_machine_types_when_a_server_of_libvirt_has_none_then_it_is_counted(
+        cloud: SmallCloud, monkeypatch: pytest.MonkeyPatch, hypervisor: str, properties: dict[str, str],
+        result: Result) -> None:
+    cell = cloud.deps.cell
+    monkeypatch.setattr(status, "database_of", lambda _options, _schema: cell)
+    with cell.reading() as tx:
+        row = hosts.node_rows(tx)[0]
+    facts = msgspec.structs.replace(row.facts, hypervisor_type=hypervisor)
+    cell.transact(lambda tx: tx.execute(sa.update(nodes).where(nodes.c.id == row.id).values(facts=facts)))
+    add_servers(cell, server_row(host=row.host, image=Image(id="i", properties=properties)),
+                server_row(host=None, image=Image(id="i")), server_row(host=row.host, image=None, deleted=7))
+    found = status.machine_types(None)
+    assert found.result == result
+    assert result == Result.SUCCESS or (found.details or "").startswith("1 servers have no hw_machine_type")
+
+
+# -- Cinder
+
+@pytest.mark.parametrize(("auth", "answer", "result", "words"), [
+    (None, None, Result.SUCCESS, "There are no credentials for Cinder"), ("some", Finding(OK, "answers"), 0, None),
+    ("some", Finding(BAD, "Keystone refuses the credentials in [cinder]", "correct [cinder]username"), Result.WARNING,
+     "Keystone refuses the credentials in [cinder]. Correct [cinder]username.")])
+def test_cinder_when_there_are_credentials_then_it_is_asked(
+        monkeypatch: pytest.MonkeyPatch, auth: str | None, answer: Finding | None, result: int, words: str | None
+        ) -> None:
+    monkeypatch.setattr(session, "load", lambda _options, _section: Credentials(None, auth))
+    monkeypatch.setattr(status.doctor_services, "cinder", lambda _options: answer)
+    found = status.cinder(None)
+    assert found.result == result and (found.details or "").startswith(words or "")
+
+
+def test_options_when_some_are_not_read_then_they_are_told_and_no_warning(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = Finding(BAD, "[DEFAULT]bindir is not read", "take it out")
+    monkeypatch.setattr(status.written, "unread", lambda _options: found)
+    assert status.unread(None) == UpgradeFinding(Result.SUCCESS, "[DEFAULT]bindir is not read. Take it out.")

@@ -231,7 +231,6 @@ def test_candidates_of_a_tree_when_two_groups_are_isolated_then_each_has_its_own
     ("resources=VCPU:1&required1=CUSTOM_A", "1.39", "bad_value"),
     ("resources=VCPU:1&required1=CUSTOM_A&same_subtree=1", "1.35", "bad_value"),
     ("resources1=VCPU:1&same_subtree=2", "1.36", "bad_value"),
-    ("resources1=VCPU:1&same_subtree=1,1", "1.36", "bad_value"),
     ("resources1=VCPU:1&same_subtree=", "1.36", "bad_value"),
     ("resources=VCPU:1&root_required=CUSTOM_A", "1.34", "bad_value"),
     ("resources=VCPU:1&root_required=in:CUSTOM_A,CUSTOM_B", "1.39", "bad_value"),
@@ -247,7 +246,7 @@ def test_candidates_when_the_query_is_wrong_then_400(still: PlacementClient, que
         assert error_of(answer).get("code") == f"placement.query.{code}"
 
 
-@pytest.mark.parametrize("amount", [" 1", "1 ", "1\t", "+1", "1_0", "\u0661"])
+@pytest.mark.parametrize("amount", ["1 0", "+1", "1_0", "\u0661"])
 def test_amount_in_a_query_when_it_is_more_than_digits_then_400(still: PlacementClient, amount: str) -> None:
     for path in ("resource_providers", "allocation_candidates"):
         answer = still.get(f"/{path}?resources=VCPU:{quote(amount)}")

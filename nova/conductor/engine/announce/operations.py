@@ -159,12 +159,14 @@ class Operations:
     def _event(self, notification: ActionNotification, phase: str, op: Op, found: Announced,
                failure: Failure | None) -> Event:
         known = facts(self.deps, found, _who(op), failure=failure, extra=_extra(op))
-        return self._by(op, Event(notification.name, phase, known, ""))
+        return self._by(op, Event(notification.name, phase, known, ""), notification.of_source)
 
-    def _by(self, op: Op, event: Event) -> Event:
-        """Published for the operation's host; without one, for the API."""
-        host = _host(op)
-        source = "" if host or KINDS[event.name].source != COMPUTE else API
+    def _by(self, op: Op, event: Event, of_source: bool = False) -> Event:
+        """Published for the operation's host, or for the one that its move begins at; without one, for the API. What
+        the API tells is no compute host's."""
+        kind = KINDS[event.name]
+        host = None if kind.source == API else (op.entry.arguments.get("source") if of_source else None) or _host(op)
+        source = "" if host or kind.source != COMPUTE else API
         return Event(event.name, event.phase, event.subject, host or self.deps.notifier.options.host, source, _who(op))
 
     # -- states

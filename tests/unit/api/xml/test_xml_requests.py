@@ -42,7 +42,11 @@ def thing(inner: str, attributes: str = "", table: Body = TABLE) -> Any:
     ("<other>a</other><other>b</other>", {"other": ["a", "b"]}),
     ("<user_data> YQ\n== </user_data>", {"user_data": "YQ=="}), ("<imageRef>http://x/images/id/</imageRef>",
                                                                  {"imageRef": "id"}),
-    ("<text>a<!-- not this -->b</text>", {"text": "ab"}), ("<text> a </text>", {"text": " a "})])
+    ("<text>a<!-- not this -->b</text>", {"text": "ab"}), ("<text> a </text>", {"text": "a"}),
+    ("<text>\n  a  b\r\n\t</text>", {"text": "a  b"}), ("<text>\u00a0a</text>", {"text": "\u00a0a"}),
+    ("<count> 3\n</count>", {"count": 3}), ("<on>\n true </on>", {"on": True}), ("<text> \n </text>", {"text": ""}),
+    ("<imageRef>\n http://x/images/id/ </imageRef>", {"imageRef": "id"}), ("<other> a </other>", {"other": "a"}),
+    ("<text>&#10;a&#32;</text>", {"text": "a"})])
 def test_element_then_is_of_the_kind_that_the_table_says(inner: str, value: Any) -> None:
     assert thing(inner) == value
 

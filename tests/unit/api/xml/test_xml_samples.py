@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +50,30 @@ def test_published_answer_when_written_from_its_values_then_has_the_same_form(pa
     made = samples.parsed(document(Laid(tag, root, value)))
     assert samples.shape(made) == samples.shape(sample)
     assert {*sample.nsmap.values()} - {*made.nsmap.values()} <= samples.UNUSED
+
+
+BLANK_TIME = re.compile(r"(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d(?:\.\d+)?)")
+#: Of periods, which JSON has with a blank, too.
+PERIODS = ("os-instance_usage_audit_log",)
+
+
+def in_json(value: Any) -> Any:
+    """With each time as JSON has it."""
+    if isinstance(value, dict):
+        return {key: in_json(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [in_json(inner) for inner in value]
+    return BLANK_TIME.sub(r"\1T\2", value) if isinstance(value, str) else value
+
+
+@pytest.mark.parametrize("path", [path for path in answers() if BLANK_TIME.search(path.read_text())
+                                  and path.parent.name not in PERIODS], ids=samples.name_of)
+def test_published_time_when_written_from_its_form_in_json_then_is_spelled_the_same(path: Path) -> None:
+    sample = samples.parsed(path.read_bytes())
+    tag = samples.local(sample)
+    root = OF_OPERATIONS.get(path.stem) or ROOTS.get(tag) or Root(GENERIC)
+    made = document(Laid(tag, root, in_json(samples.value_of(sample, root.layout)))).decode()
+    assert sorted(BLANK_TIME.findall(made)) == sorted(BLANK_TIME.findall(path.read_text()))
 
 
 #: Layouts that put together what never stands in one document: of a host, of pings, and an answer that is none.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from typing import Any
 
@@ -15,9 +16,10 @@ from nova.api import faults, versions
 from nova.api.schemas import servers as server_schemas
 from nova.api.xml import reader, requests
 from nova.api.xml.answers import Laid
-from nova.api.xml.layouts import META, Listing, Record, Root, singular
+from nova.api.xml.layouts import META, TIMES, Listing, Record, Root, singular
 from nova.api.xml.namespaces import COMPUTE, EXTENSIONS
 from nova.api.xml.writer import document, write
+from tests.prose import TOP
 from tests.unit.api.xml.samples import parsed
 
 CHARACTERS = st.characters(exclude_categories=("Cs", "Cc"), exclude_characters="\ufffe\uffff",
@@ -25,7 +27,8 @@ CHARACTERS = st.characters(exclude_categories=("Cs", "Cc"), exclude_characters="
 TEXT = st.text(CHARACTERS, min_size=1, max_size=20).filter(str.strip)
 SPECIAL = {"meta", *requests.LISTS, *requests.ENCODED, *requests.REFERENCES, *requests.BARE}
 NAMES = st.from_regex(r"\A[A-Za-z_][A-Za-z0-9_.-]{0,12}\Z").filter(lambda name: name not in SPECIAL)
-OBJECTS = st.recursive(TEXT, lambda inner: st.dictionaries(NAMES, inner, min_size=1, max_size=4), max_leaves=12)
+TRIMMED = TEXT.map(lambda text: text.strip(" \t\r\n"))
+OBJECTS = st.recursive(TRIMMED, lambda inner: st.dictionaries(NAMES, inner, min_size=1, max_size=4), max_leaves=12)
 
 
 @settings(deadline=None)
@@ -49,7 +52,7 @@ SERVER = Root(Record(attributes=True, inside={
     "block_device_mapping_v2": Listing("mapping", Record(attributes=True))}), COMPUTE)
 FLAGS = st.booleans()
 BODIES = st.fixed_dictionaries(
-    {"name": TEXT.filter(lambda name: name.isprintable()), "flavorRef": st.sampled_from(["1", "42"])},
+    {"name": TRIMMED.filter(lambda name: name.isprintable()), "flavorRef": st.sampled_from(["1", "42"])},
     optional={
         "min_count": st.integers(1, 9), "config_drive": FLAGS, "return_reservation_id": FLAGS,
         "OS-DCF:diskConfig": st.sampled_from(["AUTO", "MANUAL"]), "accessIPv4": st.just("192.0.2.1"),
@@ -142,3 +145,39 @@ def test_fault_then_has_its_code_and_when_to_ask_again(status: int, name: str) -
     assert (root.tag, dict(root.attrib)) == (f"{{{COMPUTE}}}{name}", {"code": str(status)})
     said = {etree.QName(child).localname: child.text for child in root}
     assert said == {"message": "too <much>", **({"retryAfter": "7"} if status in (413, 429) else {})}
+
+
+# -- times
+
+NAIVE = "2012-12-04T12:04:30.245284"
+
+
+@pytest.mark.parametrize(("value", "shown"), [
+    (NAIVE, "2012-12-04 12:04:30.245284"), ("2012-12-04T12:04:30.000000", "2012-12-04 12:04:30"),
+    ("2012-12-04T12:04:30", "2012-12-04 12:04:30"), ("2012-12-04T12:04:30Z", "2012-12-04T12:04:30Z"),
+    ("2012-12-04 12:04:30", "2012-12-04 12:04:30"), ("2012-12-04", "2012-12-04"), ("soon", "soon"), (None, "None")])
+@pytest.mark.parametrize("key", sorted(TIMES))
+def test_time_when_it_has_no_zone_then_a_blank_stands_for_the_t(key: str, value: str | None, shown: str) -> None:
+    for tag in ("aggregate", "snapshot"):  # child elements, and attributes
+        assert shown in write({tag: {key: value}}).decode().replace('"', ">").replace("<", ">").split(">")
+
+
+@pytest.mark.parametrize("key", sorted(TIMES))
+def test_time_when_it_is_a_users_own_text_then_it_stays(key: str) -> None:
+    for answer in ({"metadata": {key: NAIVE}}, {"meta": {key: NAIVE}}, {"extra_specs": {key: NAIVE}},
+                   {"aggregate": {"metadata": {key: NAIVE}}}, {"server": {"metadata": {key: NAIVE}, "name": NAIVE}}):
+        assert NAIVE in write(answer).decode()
+
+
+def test_times_of_views_then_all_are_known_to_xml() -> None:
+    """What shows a time without a zone is found by its getter."""
+    found = set()
+    for path in (TOP / "nova/api/views").glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "Out" and len(node.args) > 1 \
+                    and "micros" in ast.unparse(node.args[1]):
+                found.add(ast.literal_eval(node.args[0]))
+            elif isinstance(node, ast.Dict):
+                found |= {ast.literal_eval(key) for key, value in zip(node.keys, node.values, strict=True)
+                          if key is not None and ast.unparse(value).startswith("micros(")}
+    assert len(found) > 8 and found <= TIMES

@@ -1,4 +1,4 @@
-"""What is told of moves."""
+"""Whose events those of a move are: the host that does the thing publishes it, be it the source or the destination."""
 
 from __future__ import annotations
 
@@ -7,80 +7,63 @@ from pathlib import Path
 
 import pytest
 
-from nova import context, errors
-from nova.model.server_orders import MigrationOrder
+from nova import errors
+from nova.conductor.actions import live_migrate
+from nova.notifications.kinds import ACTIONS
 from tests.fakes.compute_hosts import refused
-from tests.fakes.failing_cloud import FailingCloud
-from tests.fakes.small_cloud import DEMO
-from tests.unit.conductor.engine.test_announced_operations import SELECT, data, listen, settled, told
+from tests.fakes.failing_cloud import MOVES, FailingCloud
+from tests.unit.conductor.engine.test_announced_operations import listen, settled
 
-PARTS = {"resize": [*SELECT, "instance.resize_prep.start", "instance.resize_prep.end", "instance.resize_finish.start",
-                    "instance.resize_finish.end"],
-         "live-migration": [f"instance.live_migration_{part}.{phase}" for part in ("pre", "post_dest", "post")
-                            for phase in ("start", "end")]}
+SOURCE, DESTINATION = "nova-compute:host1", "nova-compute:host2"
+#: event without its phase -> its publisher, in a move from host1 to host2.
+PUBLISHERS = {
+    "instance.resize_prep": DESTINATION, "instance.resize": SOURCE, "instance.resize_finish": DESTINATION,
+    "instance.resize_confirm": SOURCE, "instance.resize_revert": SOURCE,
+    "instance.live_migration_pre": DESTINATION, "instance.live_migration_post": SOURCE,
+    "instance.live_migration_post_dest": DESTINATION, "instance.live_migration_rollback": SOURCE,
+    "instance.live_migration_rollback_dest": DESTINATION, "instance.rebuild": DESTINATION,
+    "instance.evacuate": "nova-api:ctl", "scheduler.select_destinations": "nova-scheduler:ctl"}
+ROLLBACK = ("instance.live_migration_rollback", "instance.live_migration_rollback_dest")
+REQUEST_IS_TOLD_FIRST = ("instance.rebuild.start",)  # when no host is chosen yet
 
 
 @pytest.fixture
-def cloud(tmp_path: Path, templates: Path) -> Iterator[FailingCloud]:
+def cloud(tmp_path: Path, templates: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FailingCloud]:
+    monkeypatch.setattr(live_migrate, "PAUSE_S", 0.01)
     made = FailingCloud(tmp_path, templates)
     yield made
     made.close()
 
 
-def test_resize_when_it_goes_well_then_its_parts_are_told_and_both_flavors(cloud):
-    uuid = cloud.ready("resize")
+def published(cloud: FailingCloud, action: str) -> dict[str, set[str]]:
+    """event -> its publishers, of a whole move."""
+    uuid = cloud.ready(action)
     kept = listen(cloud)
-    cloud.begin(uuid, "resize")
+    cloud.begin(uuid, action)
+    cloud.settle(uuid)
     settled(cloud)
-    shown = data(kept, "instance.resize_prep.start")
-    assert shown["flavor"]["nova_object.data"]["flavorid"] == "1"
-    assert shown["new_flavor"]["nova_object.data"]["flavorid"] == "2"
-    types = told(cloud)
-    assert sorted(types) == sorted([*PARTS["resize"], "instance.resize.start", "instance.resize.end"])
-    assert types.index("instance.resize_prep.end") < types.index("instance.resize_finish.start")
-    cloud.begin(uuid, "confirmResize")
-    settled(cloud)
-    assert told(cloud) == ["instance.resize_confirm.start", "instance.resize_confirm.end"]
+    found: dict[str, set[str]] = {}
+    for _form, message in kept.sent:
+        name = message.type.removesuffix(".start").removesuffix(".end").removesuffix(".error")
+        if message.type not in REQUEST_IS_TOLD_FIRST:
+            found.setdefault(name, set()).add(message.publisher)
+    return found
 
 
-def test_live_migration_when_it_goes_well_then_its_parts_are_told(cloud):
-    uuid = cloud.ready("live-migration")
-    listen(cloud)
-    cloud.begin(uuid, "live-migration")
-    settled(cloud)
-    assert sorted(told(cloud)) == sorted(PARTS["live-migration"])
+def expected(action: str) -> dict[str, set[str]]:
+    return {one.name: {PUBLISHERS[one.name]} for one in ACTIONS[action] if one.name not in ROLLBACK}
 
 
-def test_live_migration_when_it_fails_then_the_way_back_is_told(cloud):
-    uuid = cloud.ready("live-migration")
-    cloud.computes["host1"].answers["migrate"] = refused(errors.Conflict("it did not converge"))
-    listen(cloud)
-    cloud.begin(uuid, "live-migration")
-    settled(cloud)
-    types = told(cloud)
-    for part in ("rollback", "rollback_dest"):
-        assert [types.count(f"instance.live_migration_{part}.{phase}") for phase in ("start", "end")] == [1, 1], types
-    events = [event.event for event in cloud.journal(uuid)[-1].history if event.event]
-    assert events[-1] == "compute_rollback_live_migration_at_destination"
+@pytest.mark.parametrize("action", MOVES)
+def test_move_when_it_succeeds_then_each_event_is_published_by_the_host_that_does_it(cloud: FailingCloud,
+                                                                                    action: str) -> None:
+    assert published(cloud, action) == expected(action)
 
 
-def test_abort_when_it_is_asked_for_then_it_is_told(cloud):
-    uuid = cloud.ready("live-migration")
-    listen(cloud)
-
-    def abort(_orders: object) -> None:
-        with context.entered(DEMO):
-            cloud.control.abort_live_migration(MigrationOrder(uuid=uuid, migration_id=cloud.moves(uuid)[0].id))
-    cloud.computes["host1"].before["migrate"] = abort
-    cloud.begin(uuid, "live-migration")
-    settled(cloud)
-    types = told(cloud)
-    assert {f"instance.live_migration_abort.{phase}" for phase in ("start", "end")} <= set(types)
-
-
-def test_evacuation_when_it_goes_well_then_it_is_told_as_a_rebuild(cloud):
-    uuid = cloud.ready("evacuate")
-    listen(cloud)
-    cloud.begin(uuid, "evacuate")
-    settled(cloud)
-    assert {"instance.evacuate", "instance.rebuild.start", "instance.rebuild.end"} <= set(told(cloud))
+def test_live_migration_when_the_guest_can_not_be_sent_then_its_rollback_is_the_sources(cloud: FailingCloud) -> None:
+    for host in ("host1", "host2", "host3"):
+        cloud.computes[host].before["migrate"] = refused(errors.HostRefused("no"))
+    found = published(cloud, "live-migration")
+    assert found["instance.live_migration_rollback"] == {SOURCE}
+    assert SOURCE not in found["instance.live_migration_rollback_dest"]
+    assert "instance.live_migration_post" not in found

@@ -1,0 +1,69 @@
+"""URLs of cells: what the configuration says, templates filled from it, and how they are shown."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+from nova.conf.base import Options
+
+#: The database of cell0 as deployment tools expect it: the configuration's, with this behind its name.
+SUFFIX = "_cell0"
+CELL0_DATABASE = "{cell0}"
+NO_TRANSPORT = "none:///"
+#: A user's, for each of several hosts; up to the last @, which a password may have unescaped.
+PASSWORD = re.compile(r"(//|,)([^:@/,]*):[^,]*@")
+_USER = r"(?:(?P<username>[^:@]*)(?::(?P<password>.*))?@)?"
+_HOST = re.compile(_USER + r"(?P<hostname>\[[^\]]*\]|[^:@]*)(?::(?P<port>\d+))?")
+
+
+class CellUrls(NamedTuple):
+    """Empty where nothing is set."""
+
+    transport_url: str
+    database_connection: str
+
+
+def configured(options: Options) -> CellUrls:
+    """Those that the daemons connect to."""
+    from nova.rpc import transport
+
+    transport.has_broker(options)  # it declares transport_url
+    return CellUrls(options.transport_url or "", options.database.connection or "")
+
+
+def filled(recorded: str | None, url: str) -> str:
+    """``recorded``, a URL or a template: ``{scheme}``, ``{username}``, ``{password}``, ``{hostname}``, ``{port}``,
+    ``{path}``, ``{query}`` and ``{fragment}`` stand for parts of the configuration's ``url``; of several hosts the
+    first four have a number, from 0 on. None: ``url`` itself. A template that does not fit is shown as it is."""
+    if recorded is None:
+        return url
+    try:
+        return recorded.format_map({**_parts(url), "cell0": with_suffix(url)}) if "{" in recorded else recorded
+    except (KeyError, ValueError, IndexError, AttributeError):
+        return recorded
+
+
+def with_suffix(url: str) -> str:
+    """The URL of cell0's database beside that of ``url``; empty when that is."""
+    address, mark, query = url.partition("?")
+    return f"{address}{SUFFIX}{mark}{query}" if url else ""
+
+
+def _parts(url: str) -> dict[str, str]:
+    whole = urlsplit(url)
+    found = {"scheme": whole.scheme, "path": whole.path.lstrip("/"), "query": whole.query, "fragment": whole.fragment}
+    for number, host in enumerate(whole.netloc.split(",")):
+        match = _HOST.fullmatch(host)
+        named = {name: value or "" for name, value in match.groupdict().items()} if match else {}
+        found |= {f"{name}{number}": value for name, value in named.items()} | (named if number == 0 else {})
+    return found
+
+
+def without_passwords(url: str) -> str:
+    """Where it is not plain what is a password, users and earlier hosts go with it."""
+    masked = PASSWORD.sub(r"\1\2:****@", url)
+    if masked.count("@") == masked.count(":****@"):
+        return masked
+    return f"{url.partition('://')[0]}://****@{url.rpartition('@')[2]}"

@@ -1,0 +1,22 @@
+"""Cells as ``nova-manage cell_v2`` records them: cell0, and the one cell that the conductors serve."""
+
+from __future__ import annotations
+
+import uuid
+
+from nova.model.base import Value
+
+#: The one cell's, the same on every cloud.
+CELL = str(uuid.uuid5(uuid.NAMESPACE_DNS, "cell1.nova"))
+CELL0 = str(uuid.UUID(int=0))
+#: The name of the one cell as long as nobody recorded another.
+NAME = "cell1"
+
+
+class CellMapping(Value):
+    """``name`` may be empty. URLs may be templates (``nova.manage.cell_urls.filled``); None: the configuration's."""
+
+    uuid: str
+    name: str
+    transport_url: str | None = None
+    database_connection: str | None = None

@@ -1,0 +1,62 @@
+"""``nova-manage cell_v2`` over databases of a test's own, as a deployment tool calls it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+import sqlalchemy as sa
+
+from nova.conf.base import Options
+from nova.db.engine import Database
+from nova.db.models import api as api_tables
+from nova.db.models import cell as cell_tables
+from nova.db.types import utc_now
+from nova.manage import cell_commands, main, output
+from nova.rpc import transport
+from tests.fakes.databases import QuickDatabase
+from tests.fakes.rows import new_uuid
+from tests.unit.manage.test_doctor import options
+
+BROKER = "rabbit://nova:broker-word@h1:5672,nova:broker-word@h2:5672/nova"
+DATABASE = "mysql+pymysql://nova:db-word@db:3306/nova?charset=utf8"
+
+
+class CellScene(NamedTuple):
+    databases: dict[str, Database]
+    options: Options
+    capsys: pytest.CaptureFixture[str]
+
+    def run(self, *words: str) -> tuple[int, str]:
+        """The exit status, and what stands on standard output."""
+        given = main.parser().parse_args(["cell_v2", *words])
+        return given.command.run(self.options, given), self.capsys.readouterr().out
+
+    def listed(self) -> str:
+        """What tools read."""
+        code, text = self.run("list_cells", "--verbose")
+        assert code == 0
+        return text
+
+    def add_hosts(self, *names: str, binary: str = "nova-compute") -> None:
+        rows = [{"host": name, "binary": binary, "uuid": new_uuid(), "created_at": utc_now()} for name in names]
+        with self.databases["cell"].engine.begin() as tx:
+            for row in rows:
+                tx.execute(sa.insert(cell_tables.services).values(row))
+
+
+@pytest.fixture
+def cells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[CellScene]:
+    made: dict[str, Database] = {name: QuickDatabase(tmp_path / name) for name in ("api", "cell")}
+    api_tables.metadata.create_all(made["api"].engine)
+    cell_tables.metadata.create_all(made["cell"].engine)
+    rows = cell_commands.actions(lambda _options, schema: made[schema], output.say, output.framed)
+    monkeypatch.setitem(main.COMMANDS, "cell_v2", rows)
+    configured = options(database__connection=DATABASE)
+    transport.has_broker(configured)  # it declares transport_url
+    configured.set_override("transport_url", BROKER)
+    yield CellScene(made, configured, capsys)
+    for database in made.values():
+        database.dispose()
