@@ -256,9 +256,7 @@ class FakeNeutron:
         limit = self.quotas.get(project, -1)
         if 0 <= limit <= sum(port["tenant_id"] == project for port in self.ports.values()):
             raise Refusal(409, "OverQuota", "Quota exceeded for resources: ['port'].")
-        for group in wanted.get("security_groups", ()):
-            if group not in self.groups:
-                raise Refusal(404, "SecurityGroupNotFound", f"Security group {group} does not exist")
+        self._check_groups(wanted)
         key = wanted.get("id") or str(uuid.uuid4())
         default = [one["id"] for one in self.groups.values() if one["name"] == "default"
                    and one["tenant_id"] == project]
@@ -272,6 +270,11 @@ class FakeNeutron:
         self.ports[key] = port
         self._bind(port)
         return port
+
+    def _check_groups(self, wanted: dict[str, Any]) -> None:
+        for group in wanted.get("security_groups", ()):
+            if group not in self.groups:
+                raise Refusal(404, "SecurityGroupNotFound", f"Security group {group} does not exist")
 
     def _addresses(self, network: dict[str, Any], wanted: Any) -> Iterator[dict[str, str]]:
         used = {one["ip_address"] for port in self.ports.values() for one in port["fixed_ips"]
@@ -331,6 +334,7 @@ class FakeNeutron:
         if match is not None and match != f"revision_number={port['revision_number']}":
             raise Refusal(412, "RevisionNumberConstraintFailed", "The resource's revision is another.")
         fields = body["port"]
+        self._check_groups(fields)
         if "fixed_ips" in fields:
             fields = {**fields, "fixed_ips": [self._with_address(one) for one in fields["fixed_ips"]]}
         port.update(fields, revision_number=port["revision_number"] + 1)
