@@ -60,6 +60,7 @@ class FakeNeutron:
         self.bindings: dict[str, dict[str, dict[str, Any]]] = {}  # port -> host -> binding
         self.groups: dict[str, dict[str, Any]] = {}
         self.floating: dict[str, dict[str, Any]] = {}
+        self.rules: dict[str, dict[str, Any]] = {}
         self.quotas: dict[str, int] = {}
         self.unbindable: set[str] = set()  # hosts without a way to any network
         self.vif_type = "ovs"
@@ -184,7 +185,7 @@ class FakeNeutron:
 
     def _things(self, noun: str) -> dict[str, dict[str, Any]]:
         return {"networks": self.networks, "subnets": self.subnets, "ports": self.ports,
-                "security-groups": self.groups, "floatingips": self.floating}[noun]
+                "security-groups": self.groups, "floatingips": self.floating, "security-group-rules": self.rules}[noun]
 
     def _visible(self, noun: str, one: dict[str, Any], project: str | None) -> bool:
         if project is None or one.get("tenant_id") == project:
@@ -325,6 +326,10 @@ class FakeNeutron:
         vif_type = "binding_failed" if failed else self.vif_type if vnic_type == "normal" else "hw_veb"
         return {"host": host, "vif_type": vif_type, "vif_details": {} if failed else {"port_filter": True},
                 "vnic_type": vnic_type, "profile": profile, "status": "INACTIVE"}
+
+    def _post_security_groups(self, rest: list[str], body: dict[str, Any], request: Any) -> tuple[int, Any]:
+        project = self.tokens.get(request.headers.get("X-Auth-Token", ""), "admin")
+        return 201, {"security_group": self.groups[self.add_group(body["security_group"]["name"], project)]}
 
     def _put_ports(self, rest: list[str], body: dict[str, Any], request: Any) -> tuple[int, Any]:
         port = self.ports.get(rest[0])
