@@ -118,6 +118,8 @@ class CreateAdmission:
         who = context.current()
         if not who.project_id or not who.user_id:
             raise errors.Forbidden("A create needs a user and a project.")
+        if order.hostname and order.max_count > 1:
+            raise errors.server.OneHostname(hostname=order.hostname, count=order.max_count)
         image = usable_image(self.deps, order.image_id) if order.image_id else None
         disk_config = checks.disk_config(order, image)
         zones.check(self.deps, order.availability_zone)
@@ -247,12 +249,12 @@ def sane_hostname(name: str, fallback: str) -> str:
 
 
 def _names(order: NewServer, uuid_list: Sequence[str]) -> list[tuple[str, str]]:
-    """(name, host name) of each server: several get ``-1``, ``-2`` ... behind both."""
+    """(name, host name) of each server: several get ``-1``, ``-2`` ... behind both, and none has one of its own."""
     if order.max_count == 1:
         return [(order.name, order.hostname or sane_hostname(order.name, f"Server-{uuid_list[0]}"))]
-    base = order.hostname or sane_hostname(order.name, "")
-    most = MAX_NAME if order.hostname else MAX_HOSTNAME
-    return [(_numbered(order.name, index, MAX_NAME), _numbered(base, index, most) if base else f"Server-{uuid}")
+    base = sane_hostname(order.name, "")
+    return [(_numbered(order.name, index, MAX_NAME),
+             _numbered(base, index, MAX_HOSTNAME) if base else f"Server-{uuid}")
             for index, uuid in enumerate(uuid_list, 1)]
 
 
