@@ -133,6 +133,8 @@ RebuildOtherTopology = kinds.Invalid.row("rebuild.other_topology",
     "Image {image_id} can not be used: it asks for other NUMA nodes, dedicated processors or pages than the server "
     "has. A rebuild keeps them; resize the server, or use an image that asks for the same.")
 
+InterfaceAddressInUse = kinds.Conflict.row("interface.address_in_use",
+    "Fixed IP address {address} of network {network} is in use already.")
 InterfaceAddressWithoutNetwork = kinds.Invalid.row("interface.address_without_network",
     "Must input network_id when request IP address")
 InterfaceNetworkAndPort = kinds.Invalid.row("interface.network_and_port", "Must not input both network_id and port_id")
