@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from nova import errors
 from nova.api.routing import Route
 from nova.model.base import Json, Page, Scope
 from nova.rpc.contracts.cert import CertRPC
@@ -117,6 +118,13 @@ class Request(APIRequest):
     def allows(self, rule: str, project_id: str | None = None, user_id: str | None = None) -> bool:
         """Whether ``rule`` passes: for what only decides on a part of the answer."""
         return self.site.policy.allows(self.context, rule, self.target(project_id, user_id))
+
+    @property
+    def project_id(self) -> str:
+        """The caller's own project. api.NeedsProject: the token is of none, which a rule that passes does not tell."""
+        if not self.context.project_id:
+            raise errors.api.NeedsProject()
+        return self.context.project_id
 
     def scope(self) -> Scope:
         """What the caller's look-ups may see: all for an admin, else the own project, and nothing without one."""

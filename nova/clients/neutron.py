@@ -65,10 +65,17 @@ class NeutronCaller(Caller):
         if kind == "OverQuota":
             return errors.network.OverPortQuota(reason=message)
         if isinstance(found, errors.service.ResourceNotFound):
-            return found
+            return found if _is_of(what, kind, message) else errors.service.ReferenceMissing(
+                service=self.service.name, reason=message.rstrip("."))
         again = type(found)(None, **{**found.data, "reason": message.rstrip(".")})
         again.neutron_type = kind  # type: ignore[attr-defined]
         return again
+
+
+def _is_of(what: str, kind: str, message: str) -> bool:
+    """Whether a 404 is of the thing that the address names (``port 3f..``), and not of one that the request's body
+    does: a group of a port that is changed, say. Without a type of Neutron's own nobody can tell."""
+    return kind in ("", "HTTPNotFound") or (not what.startswith("such ") and what.rpartition(" ")[2] in message)
 
 
 def _neutron_error(error: Exception) -> tuple[str, str] | None:

@@ -144,14 +144,18 @@ _NAMED = (sa.select(security_groups.c.id, security_groups.c.name)
 
 
 def keys_of(tx: Connection, project_id: str, wanted: Iterable[str]) -> dict[str, AnyRow]:
-    """What was asked for, by name or (where no group has that name) by id -> its row (id, name), of one project."""
+    """What was asked for, by id or name -> its row (id, name), of one project. An id is one whatever groups are called;
+    a number, as ids once were, is a name first."""
     asked = list(wanted)
     ids = [key for key in map(key_of, asked) if key is not None]
     rows = tx.execute(_NAMED, {"project_id": project_id, "names": asked, "ids": ids}).all()
     by_id = {row.id: row for row in rows}
     by_name = {row.name: row for row in rows}
-    found = {name: by_name.get(name, by_id.get(key_of(name))) for name in asked}
-    return {name: row for name, row in found.items() if row is not None}
+    found = {}
+    for word in asked:
+        as_id, as_name = by_id.get(key_of(word)), by_name.get(word)
+        found[word] = as_id or as_name if _HEX.fullmatch(word) else as_name or as_id
+    return {word: row for word, row in found.items() if row is not None}
 
 
 _MADE = "00000000-0000-4000-8000-"  # how ids begin that are made of keys

@@ -225,11 +225,14 @@ def _after(tx: Connection, query: ServerListQuery, order: list[tuple[Clause, boo
         raise errors.api.PageMarkerNotFound(marker=marker)
     alternatives: list[sa.ColumnElement[bool]] = []
     equal: list[sa.ColumnElement[bool]] = []
+    bounds: list[sa.ColumnElement[bool]] = []
     for (column, descending), value in zip(order, row, strict=True):
-        alternatives.append(sa.and_(*equal, _beyond(column, value, descending)))
-        equal.append(column.is_(None) if value is None else column == value)
+        typed = None if value is None else sa.literal(value, column.type)  # so that booleans compare, too
+        alternatives.append(sa.and_(*equal, _beyond(column, typed, descending)))
+        equal.append(column.is_(None) if typed is None else column == typed)
+        bounds = bounds or [_bound(column, descending, typed)]
     # the bound says nothing new, but lets the page begin in the middle of the index, not at its start
-    return sa.and_(_bound(*order[0], row[0]), sa.or_(*alternatives))
+    return sa.and_(*bounds, sa.or_(*alternatives))
 
 
 def _bound(column: Clause, descending: bool, value: Clause) -> Clause:

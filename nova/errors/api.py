@@ -25,6 +25,9 @@ MalformedBody = kinds.Invalid.row("api.malformed_body", "Malformed request body:
 MalformedXml = kinds.Invalid.row("api.malformed_xml", "Malformed request body: it must be XML. {reason}")
 MediaType = kinds.NovaError.row("api.media_type",
     "Unsupported Content-Type {content_type}: send application/json.", status=415)
+NeedsProject = kinds.Forbidden.row("api.needs_project",
+    "The token is not of a project, and this operation is of the caller's own: ask for a token with one.",
+    "Log in with a project's name or id (`OS_PROJECT_NAME` or `OS_PROJECT_ID`).")
 NoSuchAction = kinds.Invalid.row("api.no_such_action",
     "There is no such action: {name}. The body must be an object with the action's name as its only key.")
 #: The path is known, the operation does not exist in the version asked for.

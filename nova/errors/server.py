@@ -91,6 +91,10 @@ NoSuchTag = kinds.NotFound.row("server.no_such_tag", "Server {server} has no tag
 NotForIt = kinds.Conflict.row("server.not_for_it", "Cannot '{action}' instance {server}: it {has}.")
 #: What stands where a server's id should be is no uuid: nobody needs to be asked.
 NotFound = kinds.NotFound.row("server.not_found", "Instance {server} could not be found.")
+OneHostname = kinds.Invalid.row("server.one_hostname",
+    "Unable to allocate a single hostname to multiple instances: hostname is {hostname}, and {count} servers are asked "
+    "for (max_count).",
+    "Leave hostname out, so that each server gets one of its name; or make the servers by one request each.")
 PasswordLost = kinds.Conflict.row("server.password_lost",
     "The password for instance {server} was lost before its guest had it; set it again.")
 PasswordOfKeptDisk = kinds.Invalid.row("server.password_of_kept_disk",
@@ -129,6 +133,8 @@ RebuildOtherTopology = kinds.Invalid.row("rebuild.other_topology",
     "Image {image_id} can not be used: it asks for other NUMA nodes, dedicated processors or pages than the server "
     "has. A rebuild keeps them; resize the server, or use an image that asks for the same.")
 
+InterfaceAddressInUse = kinds.Conflict.row("interface.address_in_use",
+    "Fixed IP address {address} of network {network} is in use already.")
 InterfaceAddressWithoutNetwork = kinds.Invalid.row("interface.address_without_network",
     "Must input network_id when request IP address")
 InterfaceNetworkAndPort = kinds.Invalid.row("interface.network_and_port", "Must not input both network_id and port_id")

@@ -34,5 +34,7 @@ OwesCleanups = kinds.Conflict.row("service.owes_cleanups",
 ReasonWithoutDisable = kinds.Invalid.row("service.reason_without_disable",
     "Specifying disabled_reason requires the status to be disabled.")
 ResourceNotFound = kinds.NotFound.row("service.resource_not_found", "The {service} service has no {what}.")
+#: A 404 for something that the request's body names, not for what its address does.
+ReferenceMissing = ResourceNotFound.row("service.reference_missing", "The {service} service refused: {reason}.")
 Unavailable = kinds.Unavailable.row("service.unavailable", "The {service} service does not answer: {reason}.",
     "See that service's own log and endpoint (`openstack catalog list`).")

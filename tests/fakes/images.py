@@ -87,6 +87,14 @@ class FakeImages:
             self.images[image_id] = msgspec.structs.replace(image, **own, properties={**image.properties, **custom})
             return self.images[image_id]
 
+    def update_properties(self, image_id: str, items: Mapping[str, str], delete: tuple[str, ...] = (),
+                          replace: bool = False, as_user: bool = False) -> Mapping[str, str]:
+        with self._lock:
+            image = self.show(image_id, as_user)
+            kept = {name: value for name, value in image.properties.items() if not replace and name not in delete}
+            self.images[image_id] = msgspec.structs.replace(image, properties={**kept, **items})
+            return self.images[image_id].properties
+
     def delete(self, image_id: str, as_user: bool = False) -> None:
         with self._lock:
             self._called("delete", image_id, as_user)

@@ -60,6 +60,7 @@ class FakeNeutron:
         self.bindings: dict[str, dict[str, dict[str, Any]]] = {}  # port -> host -> binding
         self.groups: dict[str, dict[str, Any]] = {}
         self.floating: dict[str, dict[str, Any]] = {}
+        self.rules: dict[str, dict[str, Any]] = {}
         self.quotas: dict[str, int] = {}
         self.unbindable: set[str] = set()  # hosts without a way to any network
         self.vif_type = "ovs"
@@ -184,7 +185,7 @@ class FakeNeutron:
 
     def _things(self, noun: str) -> dict[str, dict[str, Any]]:
         return {"networks": self.networks, "subnets": self.subnets, "ports": self.ports,
-                "security-groups": self.groups, "floatingips": self.floating}[noun]
+                "security-groups": self.groups, "floatingips": self.floating, "security-group-rules": self.rules}[noun]
 
     def _visible(self, noun: str, one: dict[str, Any], project: str | None) -> bool:
         if project is None or one.get("tenant_id") == project:
@@ -256,9 +257,7 @@ class FakeNeutron:
         limit = self.quotas.get(project, -1)
         if 0 <= limit <= sum(port["tenant_id"] == project for port in self.ports.values()):
             raise Refusal(409, "OverQuota", "Quota exceeded for resources: ['port'].")
-        for group in wanted.get("security_groups", ()):
-            if group not in self.groups:
-                raise Refusal(404, "SecurityGroupNotFound", f"Security group {group} does not exist")
+        self._check_groups(wanted)
         key = wanted.get("id") or str(uuid.uuid4())
         default = [one["id"] for one in self.groups.values() if one["name"] == "default"
                    and one["tenant_id"] == project]
@@ -272,6 +271,11 @@ class FakeNeutron:
         self.ports[key] = port
         self._bind(port)
         return port
+
+    def _check_groups(self, wanted: dict[str, Any]) -> None:
+        for group in wanted.get("security_groups", ()):
+            if group not in self.groups:
+                raise Refusal(404, "SecurityGroupNotFound", f"Security group {group} does not exist")
 
     def _addresses(self, network: dict[str, Any], wanted: Any) -> Iterator[dict[str, str]]:
         used = {one["ip_address"] for port in self.ports.values() for one in port["fixed_ips"]
@@ -323,6 +327,10 @@ class FakeNeutron:
         return {"host": host, "vif_type": vif_type, "vif_details": {} if failed else {"port_filter": True},
                 "vnic_type": vnic_type, "profile": profile, "status": "INACTIVE"}
 
+    def _post_security_groups(self, rest: list[str], body: dict[str, Any], request: Any) -> tuple[int, Any]:
+        project = self.tokens.get(request.headers.get("X-Auth-Token", ""), "admin")
+        return 201, {"security_group": self.groups[self.add_group(body["security_group"]["name"], project)]}
+
     def _put_ports(self, rest: list[str], body: dict[str, Any], request: Any) -> tuple[int, Any]:
         port = self.ports.get(rest[0])
         if port is None:
@@ -331,6 +339,7 @@ class FakeNeutron:
         if match is not None and match != f"revision_number={port['revision_number']}":
             raise Refusal(412, "RevisionNumberConstraintFailed", "The resource's revision is another.")
         fields = body["port"]
+        self._check_groups(fields)
         if "fixed_ips" in fields:
             fields = {**fields, "fixed_ips": [self._with_address(one) for one in fields["fixed_ips"]]}
         port.update(fields, revision_number=port["revision_number"] + 1)

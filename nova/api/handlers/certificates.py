@@ -19,7 +19,7 @@ def _shown(data: str, private_key: str | None) -> dict[str, Json]:
 def create(req: Request) -> Answer:
     """Make a key and a certificate for the caller. The certificate is as openssl prints it, words before the PEM block.
     Nobody keeps the private key. Unavailable: nova-cert."""
-    made = req.certs.generate_x509_cert(req.context.user_id or "", req.context.project_id or "")
+    made = req.certs.generate_x509_cert(req.context.user_id or "", req.project_id)
     return Answer(_shown(made.certificate, made.private_key), headers=(SECRET,))
 
 
@@ -29,4 +29,4 @@ def show(req: Request, id: str) -> dict[str, Json]:
     ``root``. cert.OnlyRoot (501). Unavailable: nova-cert."""
     if id != ROOT:
         raise errors.cert.OnlyRoot
-    return _shown(req.certs.fetch_ca(req.context.project_id or ""), None)
+    return _shown(req.certs.fetch_ca(req.project_id), None)

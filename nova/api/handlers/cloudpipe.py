@@ -21,7 +21,7 @@ def index(req: Request) -> dict[str, Json]:
 def create(req: Request) -> dict[str, Json]:
     """Start the VPN server of a project (the body's, or else the caller's), and answer with its uuid. A project that
     has one keeps it. network.CloudpipeUnavailable (400)."""
-    project_id = req.body["cloudpipe"].get("project_id") or req.context.project_id
+    project_id = req.body["cloudpipe"].get("project_id") or req.project_id
     return {"instance_id": req.conductor.create_cloudpipe(project_id)}
 
 
@@ -31,4 +31,4 @@ def update(req: Request, id: str) -> None:
     if id != CONFIGURE:
         raise errors.network.CloudpipeNotFound(id=id)
     asked = req.body["configure_project"]
-    req.conductor.configure_vpn(req.context.project_id or "", asked["vpn_ip"], int(asked["vpn_port"]))
+    req.conductor.configure_vpn(req.project_id, asked["vpn_ip"], int(asked["vpn_port"]))

@@ -52,7 +52,7 @@ def create(req: Request) -> dict[str, Json]:
     """Give the project the next free floating address of a pool (the body's, or the configured one).
     floating.NoSuchPool, NoPool, PoolEmpty (404); floating.OverQuota (403); floating.SeveralPools (400)."""
     pool = req.body.get("pool") if req.body else None
-    made = req.conductor.allocate_floating_address(req.context.project_id or "", pool or None)
+    made = req.conductor.allocate_floating_address(req.project_id, pool or None)
     return {"floating_ip": FLOATING(made, req)}
 
 
@@ -123,4 +123,4 @@ def bulk_update(req: Request, host_name: str) -> dict[str, Json]:
 
 
 def _own(req: Request) -> Scope:
-    return Scope(project_id=req.context.project_id or "")
+    return Scope(project_id=req.project_id)

@@ -143,7 +143,7 @@ def _merged(req: Request, image_id: str, items: Mapping[str, str]) -> Mapping[st
 
 
 def _check_count(req: Request, count: int) -> None:
-    """An image may have as many properties as a server has metadata."""
+    """An image may have as many properties as a server has metadata. Whose it is, is the image service's to judge."""
     limits = req.conductor.get_quotas(req.context.project_id or "", None, False).limits
     limit = limits.get("metadata_items", UNLIMITED)
     if limit != UNLIMITED and count > limit:

@@ -33,7 +33,8 @@ def show(req: Request, server_id: str, port_id: str) -> dict[str, Json]:
 
 @answers({"interfaceAttachment": INTERFACE})
 def create(req: Request, server_id: str) -> dict[str, Json]:
-    """Answered when the guest has it."""
+    """Answered when the guest has it. server.BadFixedIp, network.Ambiguous (400); network.PortInUse,
+    server.InterfaceAddressInUse (409)."""
     requested = _requested(req.body.get("interfaceAttachment") or {}, req.allows(EXTERNAL_NETWORK))
     actor(req, server_id, "attach_interface")
     return {"interfaceAttachment": INTERFACE(req.conductor.attach_interface(server_id, requested), req)}

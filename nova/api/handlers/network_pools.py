@@ -59,7 +59,7 @@ def add(req: Request) -> None:
     """To the caller's project: the one named, or any that is nobody's."""
     if "id" not in req.body:
         raise errors.network.NoId
-    wanted, project = req.body["id"], req.context.project_id or ""
+    wanted, project = req.body["id"], req.project_id
     with _meaning(errors.network.CanNotAdd, (errors.NotFound, errors.Conflict), network=wanted, project=project):
         req.conductor.add_network_to_project(wanted, project)
 
@@ -102,7 +102,7 @@ def one_of_project(req: Request, network_id: str) -> dict[str, Json]:
 def create_own(req: Request) -> dict[str, Json]:
     """The project's own; the first of those made."""
     body = {name: value for name, value in req.body["network"].items() if name not in IGNORED}
-    body["project_id"] = req.context.project_id
+    body["project_id"] = req.project_id
     if not (body.get("cidr") or body.get("cidr_v6")):
         raise errors.network.NoCidr()
     new = _new(body)
@@ -131,11 +131,11 @@ def _by_project(new: NewNetwork) -> NewNetwork:
 
 def delete_own(req: Request, network_id: str) -> None:
     """Delete a network of the caller's project, with its addresses. network.NotFound (404); network.InUse (409)."""
-    req.conductor.delete_own_network(network_id, req.context.project_id or "")
+    req.conductor.delete_own_network(network_id, req.project_id)
 
 
 def _own(req: Request) -> Scope:
-    return Scope(project_id=req.context.project_id or "")
+    return Scope(project_id=req.project_id)
 
 
 # -- os-fixed-ips

@@ -14,11 +14,12 @@ OTHER_PROJECT_RULE = "os_compute_api:limits:other_project"
 
 @answers({"limits": {"rate": ["object"], "absolute": views.ABSOLUTE}})
 def limits(req: Request) -> dict[str, Json]:
-    """What the caller's project may use and uses. ``rate`` is always empty: nothing limits the rate of requests."""
+    """What the caller's project may use and uses; api.NeedsProject (403) without one. ``rate`` is always empty: nothing
+    limits the rate of requests."""
     project_id = req.query.one("tenant_id")
     if project_id is not None:
         req.authorize(project_id=project_id, rule=OTHER_PROJECT_RULE)
-    quotas = req.conductor.get_quotas(project_id or req.context.project_id, None, True)
+    quotas = req.conductor.get_quotas(project_id or req.project_id, None, True)
     return {"limits": {"rate": [], "absolute": views.ABSOLUTE(quotas, req)}}
 
 

@@ -27,7 +27,7 @@ from nova.model.servers import ServerQuery
 def index(req: Request) -> dict[str, Json]:
     """The own project's; an admin's of all projects with all_tenants. Limit 0 is no limit."""
     everywhere = "all_tenants" in req.query and req.context.is_admin
-    scope = Scope() if everywhere else Scope(project_id=req.context.project_id or "")
+    scope = Scope() if everywhere else Scope(project_id=req.project_id)
     page = msgspec.structs.replace(req.page(), limit=req.limit() or None, marker=None)
     groups = req.conductor.list_security_groups(SecurityGroupQuery(scope=scope, page=page))
     return {"security_groups": GROUP.all(groups, req)}
@@ -45,7 +45,7 @@ def create(req: Request) -> dict[str, Json]:
     security_group.OverQuota (403)."""
     name, description = _words(req.body["security_group"])
     made = req.conductor.create_security_group(NewSecurityGroup(
-        name=name, description=description, project_id=req.context.project_id or ""))
+        name=name, description=description, project_id=req.project_id))
     return {"security_group": GROUP(made, req)}
 
 

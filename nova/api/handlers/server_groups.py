@@ -22,7 +22,7 @@ MOST_PER_HOST = 2**31 - 1
 def index(req: Request) -> dict[str, Json]:
     """Of the own project; of all, for those who may ask for them (of others it is ignored). Limit 0 is no limit."""
     everywhere = "all_projects" in req.query and req.allows(ALL_PROJECTS_RULE)
-    scope = Scope() if everywhere else Scope(project_id=req.context.project_id)
+    scope = Scope() if everywhere else Scope(project_id=req.project_id)
     page = msgspec.structs.replace(req.page(), limit=req.limit() or None, marker=None)
     groups = req.conductor.list_server_groups(ServerGroupQuery(scope=scope, page=page))
     return {"server_groups": GROUP.all(groups, req)}

@@ -90,7 +90,7 @@ def query_of(req: Request, detail: bool) -> ServerListQuery:
     since, before = changes(req)
     statuses = _statuses(req, usable)
     query = ServerListQuery(
-        scope=Scope() if all_tenants else Scope(project_id=req.context.project_id), detail=detail,
+        scope=Scope() if all_tenants else Scope(project_id=req.project_id), detail=detail,
         deleted=_deleted(usable, statuses, since is not None or before is not None),
         soft_deleted=bool(usable.boolean("soft_deleted")),
         conditions=_conditions(usable, all_tenants), statuses=statuses,

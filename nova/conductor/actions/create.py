@@ -23,7 +23,7 @@ from nova.conductor.engine import quota, zones
 from nova.conductor.engine.begin import builtins
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.network_back_end import Admitted, NetworkRequest
-from nova.conductor.engine.operation import Op, PlacementArguments
+from nova.conductor.engine.operation import CreateArguments, Op
 from nova.conductor.engine.workflow import Retry, Workflow
 from nova.conductor.steps import volume_keys
 from nova.db import flavors, hosts, ledger, security_groups, server_groups, servers, services, states
@@ -118,6 +118,8 @@ class CreateAdmission:
         who = context.current()
         if not who.project_id or not who.user_id:
             raise errors.Forbidden("A create needs a user and a project.")
+        if order.hostname and order.max_count > 1:
+            raise errors.server.OneHostname(hostname=order.hostname, count=order.max_count)
         image = usable_image(self.deps, order.image_id) if order.image_id else None
         disk_config = checks.disk_config(order, image)
         zones.check(self.deps, order.availability_zone)
@@ -133,7 +135,7 @@ class CreateAdmission:
         taken = self._take_volumes(parts.volumes, uuid_list)
         rows = [{**row, "disk_config": disk_config, "volumes": taken[row["uuid"]] or None}
                 for row in _rows(self.deps, order, parts, uuid_list, who)]
-        entries = [_entry(self.deps, order, row, who) for row in rows]
+        entries = [_entry(self.deps, order, row, who, parts.network.group_ids) for row in rows]
 
         def insert(tx: Connection) -> tuple[states.Entry, ...]:
             made = servers.insert(tx, rows, entries, order.metadata, order.tags)
@@ -247,12 +249,12 @@ def sane_hostname(name: str, fallback: str) -> str:
 
 
 def _names(order: NewServer, uuid_list: Sequence[str]) -> list[tuple[str, str]]:
-    """(name, host name) of each server: several get ``-1``, ``-2`` ... behind both."""
+    """(name, host name) of each server: several get ``-1``, ``-2`` ... behind both, and none has one of its own."""
     if order.max_count == 1:
         return [(order.name, order.hostname or sane_hostname(order.name, f"Server-{uuid_list[0]}"))]
-    base = order.hostname or sane_hostname(order.name, "")
-    most = MAX_NAME if order.hostname else MAX_HOSTNAME
-    return [(_numbered(order.name, index, MAX_NAME), _numbered(base, index, most) if base else f"Server-{uuid}")
+    base = sane_hostname(order.name, "")
+    return [(_numbered(order.name, index, MAX_NAME),
+             _numbered(base, index, MAX_HOSTNAME) if base else f"Server-{uuid}")
             for index, uuid in enumerate(uuid_list, 1)]
 
 
@@ -331,9 +333,10 @@ def _disks(local_disks: Sequence[LocalDisk], flavor: Flavor) -> tuple[Disk, ...]
     return tuple(made)
 
 
-def _entry(deps: Deps, order: NewServer, row: Mapping[str, object], who: context.RequestContext) -> dict[str, object]:
-    arguments = builtins(PlacementArguments(host=order.host, node=order.node, forced=order.forced,
-                                            metadata=order.metadata))
+def _entry(deps: Deps, order: NewServer, row: Mapping[str, object], who: context.RequestContext,
+           group_ids: tuple[str, ...]) -> dict[str, object]:
+    arguments = builtins(CreateArguments(host=order.host, node=order.node, forced=order.forced,
+                                         metadata=order.metadata, group_ids=group_ids))
     return {"server_uuid": row["uuid"], "action": "create", "epoch": 1,
             "runner_id": deps.journal.runner_id, "arguments": arguments, "data": {}, "history": (),
             "step": "", "direction": "do", "attempt": 1, "request_id": who.request_id, "user_id": who.user_id,
@@ -360,5 +363,5 @@ CREATE_SERVER = Workflow(
     retry=Retry(back_to=take_host, on=(errors.HostRefused, errors.ClaimConflict, errors.Unavailable)),
     again_on=(errors.Unavailable,),                           # a scheduler that is away is asked again
     ending=launched,
-    asks=PlacementArguments,
+    asks=CreateArguments,
 )

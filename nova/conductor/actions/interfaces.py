@@ -47,7 +47,10 @@ class InterfaceActions:
     def attach_interface(self, server_uuid: str, wish: RequestedNetwork) -> Interface:
         waits_s = min(self._wait_s, context.patience().left_s)
         end = time.monotonic() + waits_s
-        checked = self.deps.networking.check_interface(row_of(self.deps, server_uuid), wish)
+        try:
+            checked = self.deps.networking.check_interface(row_of(self.deps, server_uuid), wish)
+        except errors.server.FixedIpInUse as error:  # a create's words, whose code is another
+            raise errors.server.InterfaceAddressInUse(None, **error.data) from None
         entry = self._begin(ATTACH, server_uuid, lambda row: AttachInterface(wish=checked), end)
         return self._attached(entry, end, waits_s)
 

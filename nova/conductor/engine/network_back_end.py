@@ -39,6 +39,7 @@ class NetworkRequest(NamedTuple):
 
 class Admitted(NamedTuple):
     """What the request comes to: networks each known, groups by the names that are shown, and what its ports demand.
+    ``group_ids``: of the same groups, for ports that are made; empty: the default group, or none.
     ``members_of``: rows of groups (key -> name) that the servers are members of from the transaction that makes them;
     none where groups are kept elsewhere."""
 
@@ -46,6 +47,7 @@ class Admitted(NamedTuple):
     security_groups: tuple[str, ...] = ()
     demands: tuple[PortDemand, ...] = ()
     members_of: Mapping[int, str] = {}
+    group_ids: tuple[str, ...] = ()
 
 
 class PortsOfDeleted(Protocol):

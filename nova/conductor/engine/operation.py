@@ -68,6 +68,13 @@ class PlacementArguments(Arguments):
     source: str | None = None
 
 
+class CreateArguments(PlacementArguments):
+    """What a create is begun with. ``group_ids``: Neutron's ids of the security groups of ports that are made for the
+    server; empty: the default group, which a port gets by itself. None: begun by a release that kept names alone."""
+
+    group_ids: tuple[str, ...] | None = None
+
+
 class ProposedHost(NamedTuple):
     """A host that the scheduler proposed, by its node and that node's resource provider."""
 

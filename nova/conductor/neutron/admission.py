@@ -9,6 +9,7 @@ from __future__ import annotations
 import ipaddress
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from nova import context, errors
 from nova.clients.neutron import TOPOLOGY, Neutron
@@ -21,6 +22,14 @@ from nova.model.security_groups import DEFAULT
 
 ACCELERATED = frozenset({"accelerator-direct", "accelerator-direct-physical"})
 AUTO = "auto"  # the id of a network that is made for the project when the server is bound
+
+
+class WantedGroups(NamedTuple):
+    """Security groups of new ports: the names that are shown, and the ids that ports are made with (none: Neutron's
+    default group). Names are looked up here and nowhere else: two groups may share one."""
+
+    names: tuple[str, ...]
+    ids: tuple[str, ...] = ()
 
 
 class PortAdmission:
@@ -39,7 +48,7 @@ class PortAdmission:
         self._check_addresses(requested, networks, request.servers)
         groups = self._groups(request, requested, networks)
         self._check_quota(request, requested)
-        return Admitted(tuple(requested), groups, self._demands(ports))
+        return Admitted(tuple(requested), groups.names, self._demands(ports), group_ids=groups.ids)
 
     def one(self, project_id: str, requested: RequestedNetwork) -> RequestedNetwork:
         """An interface for a server that lives; its network where ``requested`` names none. NotFound: network or
@@ -169,18 +178,19 @@ class PortAdmission:
     # -- security groups
 
     def _groups(self, request: NetworkRequest, requested: Iterable[RequestedNetwork],
-                networks: Mapping[str, NeutronNetwork]) -> tuple[str, ...]:
-        """Their names, each once. The default group alone is not looked up: a port gets it by itself."""
+                networks: Mapping[str, NeutronNetwork]) -> WantedGroups:
+        """Each once. The default group alone is not looked up: a port gets it by itself."""
         words = tuple(dict.fromkeys(request.security_groups))
         asked_for = bool(words) and words != (DEFAULT,)
         made = [networks[str(one.network_id)] for one in requested if not one.port_id and one.network_id in networks]
         if not asked_for:
-            return (DEFAULT,) if not made or any(one.port_security for one in made) else ()
+            return WantedGroups((DEFAULT,) if not made or any(one.port_security for one in made) else ())
         for network in made:
             if not network.port_security:
                 raise errors.network.NoPortSecurity(network_id=network.id)
         found = self.look_up_groups(request.project_id, words, as_user=True)
-        return tuple(dict.fromkeys(found[word].name for word in words))
+        return WantedGroups(tuple(dict.fromkeys(found[word].name for word in words)),
+                            tuple(dict.fromkeys(found[word].id for word in words)))
 
     def look_up_groups(self, project_id: str, words: Sequence[str], as_user: bool = False) -> dict[str, NeutronGroup]:
         """By the words (names or ids) that were used. network.NoSuchGroup, network.GroupAmbiguous."""
@@ -195,9 +205,7 @@ class PortAdmission:
             if len(named) > 1:
                 raise errors.network.GroupAmbiguous(name=word)
             found[word] = named[0]
-        kept = {**found, **{one.name: one for one in found.values()
-                            if sum(other.name == one.name for other in groups) == 1}}
-        self._known.learn_groups(project_id, kept)
+        self._known.learn_groups(found.values())
         return found
 
     # -- quota

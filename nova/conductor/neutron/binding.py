@@ -15,12 +15,11 @@ import msgspec
 from nova import errors
 from nova.clients.neutron import DNS, IF_MATCH, Neutron
 from nova.conductor.engine.deps import Deps
-from nova.conductor.engine.operation import Op, Result
+from nova.conductor.engine.operation import CreateArguments, Op, Result
 from nova.conductor.neutron import views
 from nova.conductor.neutron.admission import AUTO, PortAdmission
 from nova.conductor.neutron.cache import NeutronCache
 from nova.conductor.neutron.port_resources import ClaimedPorts, profile_of
-from nova.db.server_row import ServerRow
 from nova.db.types import AnyColumn
 from nova.model.networks import Interface, RequestedNetwork
 from nova.model.ports import FAILED, OWNER, Port, belongs
@@ -195,13 +194,7 @@ class Binder:
 
     def _post(self, batch: Sequence[WantedPorts]) -> None:
         asked = self._asked(batch)
-        try:
-            made = self.client.create_ports([body for _one, _at, body in asked])
-        except errors.service.ResourceNotFound:  # a group was made anew under its name, say: what we remember is old
-            for one in batch:
-                self.known.forget_groups(one.op.server.project_id, one.op.server.security_groups or ())
-            asked = self._asked(batch)
-            made = self.client.create_ports([body for _one, _at, body in asked])
+        made = self.client.create_ports([body for _one, _at, body in asked])
         for (one, at, _body), port in zip(asked, made, strict=True):
             one.found[at] = port
 
@@ -216,21 +209,20 @@ class Binder:
 
     def body(self, op: Op, request: RequestedNetwork, with_groups: bool = True) -> dict[str, AnyColumn]:
         """A new port as Neutron takes it. Without groups: in the project's default one."""
-        groups = self._group_ids(op.server) if with_groups else []
+        groups = self._group_ids(op) if with_groups else []
         return {"network_id": request.network_id, "admin_state_up": True, "tenant_id": op.server.project_id,
                 "binding:host_id": host_of(op), **self._whose(op),
                 **({"security_groups": groups} if groups else {}),
                 **({"fixed_ips": [{"ip_address": request.fixed_ip}]} if request.fixed_ip else {})}
 
-    def _group_ids(self, server: ServerRow) -> list[str]:
-        words = tuple(server.security_groups or ())
-        if words in ((), (DEFAULT,)):
-            return []
-        found = [self.known.group_id(server.project_id, word) for word in words]
-        if None in found:
-            groups = self.admission.look_up_groups(server.project_id, words)
-            found = [groups[word].id for word in words]
-        return [str(one) for one in found]
+    def _group_ids(self, op: Op) -> list[str]:
+        """As the create was begun with them. Names are looked up again only for a create that a release began which
+        kept nothing else."""
+        ids = op.asked(CreateArguments).group_ids
+        words = tuple(op.server.security_groups or ())
+        if ids is None and words not in ((), (DEFAULT,)):
+            return [one.id for one in self.admission.look_up_groups(op.server.project_id, words).values()]
+        return list(ids or ())
 
     # -- what they are then
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import Generic, TypeVar
 
 from nova.clients.neutron import QUOTA_DETAILS, Neutron
@@ -68,7 +68,6 @@ class NeutronCache:
         self._networks: TimedCache[str, NeutronNetwork] = TimedCache(NETWORK_S, clock)
         self._subnets: TimedCache[str, NeutronSubnet] = TimedCache(NETWORK_S, clock)
         self._names: TimedCache[str, str] = TimedCache(GROUP_S, clock)
-        self._groups: TimedCache[tuple[str, str], str] = TimedCache(NETWORK_S, clock)
         self._room: TimedCache[str, int] = TimedCache(ROOM_S, clock)
         self._doubtful: TimedCache[str, bool] = TimedCache(DOUBT_S, clock)
         self.ports: TimedCache[str, Port] = TimedCache(PORT_S, clock)
@@ -122,20 +121,10 @@ class NeutronCache:
 
     # -- security groups
 
-    def learn_groups(self, project_id: str, groups: Mapping[str, NeutronGroup]) -> None:
-        """``groups``: by the word that the request used."""
-        for word, group in groups.items():
-            self._groups.put((project_id, word), group.id)
+    def learn_groups(self, groups: Iterable[NeutronGroup]) -> None:
+        """Their names, for who shows them."""
+        for group in groups:
             self._names.put(group.id, group.name)
-
-    def group_id(self, project_id: str, word: str) -> str | None:
-        """The group's id by the word that a request used; None: it is not remembered."""
-        return self._groups.get((project_id, word))
-
-    def forget_groups(self, project_id: str, words: Iterable[str]) -> None:
-        """Whoever needs them asks Neutron again."""
-        for word in words:
-            self._groups.drop((project_id, word))
 
     def group_names(self, ids: Iterable[str]) -> dict[str, str]:
         """Of those that there are: one call at most (of a hundred groups)."""

@@ -247,9 +247,12 @@ class Addresses:
         return requested
 
     def take_interface(self, tx: Connection, op: Op, requested: RequestedNetwork) -> Interface:
-        """Repeated by the same operation: the same."""
+        """Repeated by the same operation: the same. server.InterfaceAddressInUse: since it was looked at."""
         whole = address_request(op, (requested,), op.server.host)
-        return rows.take_interface(tx, whole, _key(op), self.terms([whole.project_id]))
+        try:
+            return rows.take_interface(tx, whole, _key(op), self.terms([whole.project_id]))
+        except errors.network.AddressTaken as error:
+            raise errors.server.InterfaceAddressInUse(None, **error.data) from None
 
     def make_interface(self, op: Op, requested: RequestedNetwork) -> Interface:
         id = rows.interface_id(_key(op))

@@ -260,13 +260,11 @@ def modify_instance_attribute(req: Ec2Request, args: ModifyInstanceAttribute) ->
         raise unsupported("Only the security groups of an instance can be changed so (GroupId.N). Its type is changed "
                           "by the compute API's resize, its user data by a rebuild; its lock keeps it from its end.")
     found = server(req, args.instance_id, "os_compute_api:os-security-groups:add")
-    known = {id: name for name, id in views.group_ids(req).items()}
-    for shown in args.group_id:
-        if shown not in known:
-            raise absent("security-group", shown)
-    wanted, now = {known[shown] for shown in args.group_id}, set(found.security_groups)
-    for name in sorted(wanted - now):
-        req.conductor.change_group_membership(GroupMembership(server_uuid=found.uuid, group=name))
-    for name in sorted(now - wanted):
-        req.conductor.change_group_membership(GroupMembership(server_uuid=found.uuid, group=name, member=False))
+    wanted = set(views.groups_of(req, args.group_id))
+    groups = req.conductor.list_server_security_groups(ServerQuery(uuid=found.uuid, scope=req.scope()))
+    now = {one.id for one in groups}
+    for id in sorted(wanted - now):
+        req.conductor.change_group_membership(GroupMembership(server_uuid=found.uuid, group=id))
+    for id in sorted(now - wanted):
+        req.conductor.change_group_membership(GroupMembership(server_uuid=found.uuid, group=id, member=False))
     return {"return": True}

@@ -12,7 +12,7 @@ import msgspec
 from nova import errors
 from nova.ec2 import devices
 from nova.ec2.devices import BlockDeviceMapping
-from nova.ec2.faults import Ec2Error, absent, invalid, unsupported
+from nova.ec2.faults import Ec2Error, invalid, unsupported
 from nova.ec2.handlers.images import image_named
 from nova.ec2.handlers.instances import GONE, of_uuids
 from nova.ec2.parameters import Ec2Arguments
@@ -214,16 +214,10 @@ def _place(req: Ec2Request, placement: Placement | None) -> tuple[str | None, st
 
 
 def _groups(req: Ec2Request, args: RunInstances) -> tuple[str, ...]:
-    """Names. InvalidGroup.NotFound."""
+    """Names as they were given, and the compute API's ids of those given by EC2's. InvalidGroup.NotFound."""
     ids = [*args.security_group_id, *(id for one in args.network_interface for id in one.security_group_id)]
-    names = list(args.security_group)
-    if ids:
-        known = {id: name for name, id in views.group_ids(req).items()}
-        for shown in ids:
-            if shown not in known:
-                raise absent("security-group", shown)
-            names.append(known[shown])
-    return tuple(dict.fromkeys(names)) or (DEFAULT_GROUP,)
+    named = (*args.security_group, *(views.groups_of(req, ids) if ids else ()))
+    return tuple(dict.fromkeys(named)) or (DEFAULT_GROUP,)
 
 
 def _networks(req: Ec2Request, args: RunInstances) -> tuple[RequestedNetwork, ...] | None:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from nova.ec2.faults import absent
 from nova.ec2.request import Ec2Request
 from nova.ec2.xml import Tree
 from nova.model.base import Scope
@@ -81,10 +82,26 @@ def names_of(req: Ec2Request, servers: Sequence[ServerDetail]) -> Names:
 
 def group_ids(req: Ec2Request) -> Mapping[str, str]:
     """Name -> EC2's id, of the project's groups."""
-    groups: tuple[SecurityGroup, ...] = req.conductor.list_security_groups(
-        SecurityGroupQuery(scope=Scope(project_id=req.project_id)))
+    groups = _groups_of_project(req)
     ids = req.ids("sg", [one.id for one in groups])
     return {one.name: ids[one.id] for one in groups}
+
+
+def groups_of(req: Ec2Request, wanted: Iterable[str]) -> list[str]:
+    """The compute API's ids of the project's groups, by EC2's: their names may be other groups', too.
+    InvalidGroup.NotFound."""
+    ids = req.ids("sg", [one.id for one in _groups_of_project(req)])
+    known = {shown: id for id, shown in ids.items()}
+    for shown in wanted:
+        if shown not in known:
+            raise absent("security-group", shown)
+    return [known[shown] for shown in wanted]
+
+
+def _groups_of_project(req: Ec2Request) -> Sequence[SecurityGroup]:
+    found: Sequence[SecurityGroup] = req.conductor.list_security_groups(
+        SecurityGroupQuery(scope=Scope(project_id=req.project_id)))
+    return found
 
 
 def reservations(req: Ec2Request, servers: Sequence[ServerDetail], with_v6: bool = False) -> list[Tree]:

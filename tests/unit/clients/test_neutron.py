@@ -253,3 +253,20 @@ def test_client_of_groups_when_configured_then_patience_and_address_are_as_said(
         ("http://n:9696",), 5, 7.0, "r")
     assert service.deadline_s == 10.5
     assert isinstance(found, cfg.ConfigOpts)
+
+
+@pytest.mark.parametrize(("call", "message"), [
+    (lambda client, port: client.update_port(port, {"security_groups": ["gone"]}),
+     "The network service refused: Security group gone does not exist."),
+    (lambda client, port: client.update_port("none", {}), "The network service has no port none."),
+    (lambda client, port: client.port("none"), "The network service has no port none."),
+    (lambda client, port: client.create_ports([{"network_id": "none", "tenant_id": "demo"}]),
+     "The network service refused: Network none could not be found."),
+    (lambda client, port: client.create_ports([{"network_id": client.port(port).network_id, "tenant_id": "demo",
+                                                "security_groups": ["gone"]}]),
+     "The network service refused: Security group gone does not exist.")])
+def test_refusal_when_something_is_missing_then_what_neutron_misses_is_named(fake, client, call, message):
+    port = fake.add_port(fake.add_network())
+    with pytest.raises(errors.service.ResourceNotFound) as refused:
+        call(client, port)
+    assert refused.value.message == message

@@ -8,6 +8,7 @@ import pytest
 
 from nova.ec2.views.instances import STATES, TASKS
 from nova.model.networks import FixedAddress, Interface
+from nova.model.security_groups import SecurityGroupQuery
 from nova.model.states import TaskState, VmState
 from tests.fakes.conductor import LAUNCHED
 from tests.fakes.ec2 import OLD, TODAY, Ec2Client
@@ -115,10 +116,11 @@ def test_groups_when_they_are_changed_then_those_alone_are() -> None:
     server = client.conductor.add_server(security_groups=("default", "old"))
     for name in ("old", "new"):
         client.ask("CreateSecurityGroup", {"GroupName": name, "GroupDescription": "d"})
+    known = {one.name: one.id for one in client.conductor.list_security_groups(SecurityGroupQuery())}
     ids = dict(zip(*[client.ask("DescribeSecurityGroups").texts(f"securityGroupInfo/item/{name}")
                      for name in ("groupName", "groupId")], strict=True))
     params = {"InstanceId": client.conductor.number("i", server.uuid), "GroupId.1": ids["default"],
               "GroupId.2": ids["new"]}
     assert client.ask("ModifyInstanceAttribute", params).text("return") == "true"
     assert set(client.conductor.servers[server.uuid].security_groups) == {"default", "new"}
-    assert [one.group for one in client.conductor.asked("change_group_membership")] == ["new", "old"]
+    assert [one.group for one in client.conductor.asked("change_group_membership")] == [known["new"], known["old"]]

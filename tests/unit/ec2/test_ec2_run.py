@@ -11,6 +11,7 @@ import pytest
 from nova import errors
 from nova.context import current
 from nova.ec2.handlers import run_instances
+from nova.model.security_groups import SecurityGroupQuery
 from nova.model.servers import CreatedServers, NewServer, ServerPage
 from tests.fakes.ec2 import OLD, Ec2Answer, Ec2Client
 from tests.fakes.shelves import replace
@@ -84,7 +85,8 @@ def test_order_when_much_is_said_then_it_is_the_compute_apis(client: Ec2Client) 
         "TagSpecification.1.Tag.1.Value": "web", "TagSpecification.1.Tag.2.Key": "empty", "ClientToken": "token"})
     assert (order.flavor_id, order.min_count, order.max_count, order.key_name) == ("2", 1, 3, "mine")
     assert base64.b64decode(order.user_data or "") == b"\x00\xff" and order.shutdown_behavior == "terminate"
-    assert order.security_groups == ("by name", "web") and order.availability_zone == "zone"
+    [web] = [one.id for one in client.conductor.list_security_groups(SecurityGroupQuery()) if one.name == "web"]
+    assert order.security_groups == ("by name", web) and order.availability_zone == "zone"
     assert order.name == "web" and order.metadata == {"Name": "web", "empty": ""} and order.client_token == "token"
     assert [one.network_id for one in order.networks or ()] == [network.uuid]
 

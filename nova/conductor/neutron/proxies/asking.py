@@ -33,9 +33,12 @@ def is_id(text: str) -> bool:
 
 @contextlib.contextmanager
 def said(what: str, id: str, conflict: type[errors.NovaError] = errors.network.Refused) -> Iterator[None]:
-    """A missing thing is Absent by this name; a conflict is ``conflict``, with Neutron's reason."""
+    """A missing thing is Absent by this name, unless Neutron says that it misses another one (ReferenceMissing, in
+    its words); a conflict is ``conflict``, with Neutron's reason."""
     try:
         yield
+    except errors.service.ReferenceMissing:
+        raise
     except errors.service.ResourceNotFound:
         raise errors.network.Absent(what=what, id=id) from None
     except errors.service.Conflict as error:

@@ -92,7 +92,8 @@ class FloatingByNeutron:
         return found
 
     def _pool(self, named: str) -> NeutronNetwork:
-        found = [one for one in self._outside() if named in (one.id, one.name)]
+        outside = self._outside()
+        found = [one for one in outside if one.id == named] or [one for one in outside if one.name == named]
         if not found:
             raise errors.floating.NoPool(pool=named)
         if len(found) > 1:

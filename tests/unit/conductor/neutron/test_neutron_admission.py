@@ -146,8 +146,16 @@ def test_groups_when_unknown_or_ambiguous_then_refused_and_ids_always_work(cloud
         cloud.admit(security_groups=("nosuch",))
     with pytest.raises(errors.Conflict, match="Multiple security groups"):
         cloud.admit(security_groups=("web",))
-    assert cloud.admit(security_groups=(first, second)).security_groups == ("web",)
-    assert (cloud.known.group_id("demo", first), cloud.known.group_id("demo", "web")) == (first, None)
+    admitted = cloud.admit(security_groups=(first, second, first))
+    assert (admitted.security_groups, admitted.group_ids) == (("web",), (first, second))
+
+
+def test_groups_when_one_is_called_like_the_id_of_another_then_an_id_is_an_id(cloud):
+    web = cloud.neutron.add_group("web")
+    cloud.neutron.add_group(web)
+    assert cloud.admit(security_groups=(web,)).group_ids == (web,)
+    assert cloud.admit(security_groups=("web",)).group_ids == (web,)
+    assert cloud.admit(security_groups=("default",)).group_ids == ()
 
 
 def test_groups_when_the_network_has_no_port_security_then_none_can_be_asked_for(cloud):

@@ -11,12 +11,17 @@ import pytest
 import sqlalchemy as sa
 
 from nova import context, errors
+from nova.conductor.engine.operation import Op
+from nova.conductor.neutron.binding import Binder
+from nova.conductor.neutron.cache import NeutronCache
 from nova.conductor.registry import CREATE_SERVER, DELETE_SERVER
 from nova.db.models import cell as tables
+from nova.db.states import Entry
 from nova.model.networks import RequestedNetwork
 from nova.model.servers import ServerListQuery, ServerQuery
 from tests.fakes.failing_cloud import FailingCloud
 from tests.fakes.neutron import Trouble
+from tests.fakes.rows import server_value
 from tests.fakes.small_cloud import DEMO, NEUTRON
 from tests.unit.conductor.engine.test_workflow_failures import AWAY, CRASH, REFUSED, WRONG, cases, failing
 from tests.unit.conductor.queries.test_statement_counts import statements
@@ -313,9 +318,31 @@ def test_groups_shown_when_neutron_is_away_then_the_rows_words_stand(cloud):
     assert cloud.deps.networking.groups_shown([cloud.server(uuid)]) == {}
 
 
-def test_boot_when_a_group_is_made_anew_under_its_name_then_the_new_one_is_used(cloud):
+def test_boot_when_groups_share_a_name_then_its_port_has_those_whose_ids_were_said(cloud):
+    first, second = cloud.neutron.add_group("dup"), cloud.neutron.add_group("dup")
+    called_so = cloud.neutron.add_group(first)
+    default = next(one["id"] for one in cloud.neutron.groups.values() if one["name"] == "default")
+    for asked in ((first,), (second,), (first, second), (called_so, "default"), (first, called_so, second, first)):
+        uuids = cloud.active(2, security_groups=asked)
+        wanted = {default if one == "default" else one for one in asked}
+        for uuid in uuids:
+            [port] = cloud.neutron.of(uuid)
+            assert set(port["security_groups"]) == wanted and len(port["security_groups"]) == len(wanted)
+
+
+def test_boot_when_a_release_that_kept_names_alone_began_it_then_names_are_looked_up(cloud):
+    web = cloud.neutron.add_group("web")
+    entry = Entry(id=1, server_uuid="u", action="create", epoch=1, arguments={})
+    op = Op(entry, server_value(security_groups=("web",), project_id="demo", host="host1"))
+    client = cloud.deps.networking.client
+    binder = Binder(cloud.deps, client, NeutronCache(client), "br-int")
+    assert binder.body(op, RequestedNetwork(network_id=cloud.net))["security_groups"] == [web]
+    op.see(security_groups=("default",))
+    assert "security_groups" not in binder.body(op, RequestedNetwork(network_id=cloud.net))
+
+
+def test_boot_when_its_group_is_gone_by_then_then_the_fault_names_it_and_no_other_of_its_name_is_taken(cloud):
     old = cloud.neutron.add_group("web")
-    cloud.active(security_groups=("web",))
     whole = cloud.neutron.answer
 
     def answer(request: Any) -> Any:
@@ -324,6 +351,7 @@ def test_boot_when_a_group_is_made_anew_under_its_name_then_the_new_one_is_used(
             cloud.neutron.add_group("web")
         return whole(request)
     cloud.neutron.answer = answer
-    [uuid] = cloud.active(security_groups=("web",))
-    [port] = cloud.neutron.of(uuid)
-    assert port["security_groups"] != [old]
+    [uuid] = cloud.boot(security_groups=("web",))
+    server = cloud.ended(uuid)
+    assert server.vm_state == "error" and f"Security group {old} does not exist" in server.fault.message
+    assert cloud.neutron.of(uuid) == []

@@ -142,3 +142,30 @@ def test_port_when_its_server_had_all_answers_then_it_is_an_interface(cloud):
     port = late(cloud, uuid)
     cloud.deps.networking.healer.turn()
     assert [one.id for one in cloud.server(uuid).interfaces][1:] == [port]
+
+
+def test_attach_when_the_address_or_port_is_in_use_then_it_is_a_conflict_and_a_wrong_address_is_invalid(cloud):
+    """A create with such an address is invalid."""
+    [uuid] = cloud.active()
+    taken = cloud.neutron.of(uuid)[0]
+    address = taken["fixed_ips"][0]["ip_address"]
+    for wish, kind in (({"network_id": cloud.net, "fixed_ip": address}, errors.Conflict),
+                       ({"port_id": taken["id"]}, errors.Conflict),
+                       ({"network_id": cloud.net, "fixed_ip": "192.0.2.77"}, errors.Invalid)):
+        with pytest.raises(kind):
+            attach(cloud, uuid, **wish)
+    with pytest.raises(errors.Invalid, match="in use already"):
+        cloud.boot(networks=(RequestedNetwork(network_id=cloud.net, fixed_ip=address),))
+
+
+def test_attach_when_the_address_is_taken_between_the_check_and_the_port_then_it_is_a_conflict(cloud):
+    [uuid] = cloud.active()
+    whole = cloud.neutron.answer
+
+    def answer(request: Any) -> Any:
+        if request.method == "POST" and "/ports" in request.url and len(cloud.neutron.ports) == 1:
+            cloud.neutron.add_port(cloud.net, fixed_ips=[{"ip_address": "10.1.0.77"}])
+        return whole(request)
+    cloud.neutron.answer = answer
+    with pytest.raises(errors.Conflict, match="10.1.0.77"):
+        attach(cloud, uuid, network_id=cloud.net, fixed_ip="10.1.0.77")

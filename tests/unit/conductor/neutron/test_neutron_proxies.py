@@ -272,6 +272,8 @@ def test_allocate_when_two_pools_have_the_name_then_invalid(cloud):
     with pytest.raises(errors.Invalid, match="Multiple"):
         cloud.floating.allocate_floating_address("demo", "public")
     assert cloud.floating.allocate_floating_address("demo", uuid(4))
+    cloud.client.nets.append(NeutronNetwork(id=uuid(5), name=uuid(4), external=True))
+    assert cloud.floating.allocate_floating_address("demo", uuid(4)).pool == "public"
 
 
 def test_floating_address_when_it_is_another_projects_or_no_uuid_then_absent_or_a_bad_id(cloud):
@@ -386,3 +388,11 @@ def test_membership_when_the_name_is_ambiguous_unknown_or_not_the_servers_then_c
     assert "update_port" not in cloud.client.calls
     with pytest.raises(errors.NotFound):
         cloud.groups.list_server_security_groups(ServerQuery(uuid=cloud.server, scope=Scope(project_id="other")))
+
+
+def test_membership_when_the_group_can_not_be_had_then_it_is_named_and_not_the_port(cloud):
+    def refuse(*_args: Any, **_fields: Any) -> None:
+        raise errors.service.ReferenceMissing(service="network", reason=f"Security group {WEB} does not exist")
+    cloud.client.update_port = refuse
+    with pytest.raises(errors.NotFound, match=f"Security group {WEB} does not exist"):
+        cloud.groups.change_group_membership(GroupMembership(server_uuid=cloud.server, group=WEB))

@@ -21,7 +21,7 @@ from nova.model.base import Scope
 from nova.model.network_managers import FLAT, FLAT_DHCP, NetworkKind
 from nova.model.networks import LeaseChange, NewNetwork, RequestedNetwork
 from nova.model.quotas import QuotaUpdate
-from tests.fakes.small_cloud import SmallCloud
+from tests.fakes.small_cloud import DEMO, SmallCloud
 
 FIXED = tables.fixed_addresses
 
@@ -277,3 +277,20 @@ def test_addresses_on_the_named_network_are_the_new_servers_access_addresses(clo
     assert cloud.server(chosen).access_ip_v4 == "192.0.2.7"
     assert cloud.server(plain).access_ip_v4 == cloud.server(plain).interfaces[0].addresses[0].address
     assert cloud.server(elsewhere).access_ip_v4 is None
+
+
+@pytest.mark.parametrize("is_late", [False, True], ids=["at-once", "while-it-is-attached"])
+def test_attach_when_the_address_is_taken_then_it_is_a_conflict(cloud, is_late):
+    uuid, other = cloud.active(2)
+    address = cloud.server(other).interfaces[0].addresses[0].address
+    wish = RequestedNetwork(network_id=network(cloud), fixed_ip=address)
+    if is_late:  # it was free when it was looked at
+        cloud.deps.networking.check_interface = lambda server, requested: requested
+    with context.entered(DEMO), pytest.raises(errors.Conflict, match=f"{address}.*in use"):
+        cloud.control.attach_interface(uuid, wish)
+
+
+def test_attach_when_the_address_is_of_no_network_then_it_is_invalid(cloud):
+    [uuid] = cloud.active()
+    with context.entered(DEMO), pytest.raises(errors.Invalid, match="192.0.2.77"):
+        cloud.control.attach_interface(uuid, RequestedNetwork(network_id=network(cloud), fixed_ip="192.0.2.77"))

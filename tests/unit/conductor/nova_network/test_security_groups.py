@@ -375,3 +375,11 @@ def test_hosts_when_changes_come_in_any_order_then_they_end_with_what_the_rows_s
             assert kept.state is not None
             return set(on(cloud, host).guests) == set(kept.state.guests)
         until(same, f"{host} has what the rows say")
+
+
+def test_membership_when_a_group_is_called_like_the_id_or_number_of_another_then_an_id_is_an_id(cloud):
+    web = group(cloud)
+    like_id, like_number = group(cloud, web.id), group(cloud, str(int(web.id[-12:], 16)))
+    for named, wanted in ((web.id, "web"), (like_id.id, like_id.name), (like_number.name, like_number.name)):
+        [uuid] = cloud.active(security_groups=(named,))
+        assert cloud.server(uuid).security_groups == (wanted,)
