@@ -53,8 +53,7 @@ class NeutronCaller(Caller):
         except errors.service.Forbidden as error:
             if as_user:
                 raise
-            raise errors.service.Credentials(service=self.service.name, section=self._credentials.section,
-                                             reason=error.data.get("reason", "refused")) from None
+            raise self.credentials_refused(error.data.get("reason", "refused")) from None
 
     def translated(self, error: Exception, what: str) -> errors.NovaError:
         said = _neutron_error(error)

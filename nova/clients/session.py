@@ -223,12 +223,15 @@ class Caller:
         try:
             own.get_token(self._credentials.session)
         except (exceptions.Unauthorized, exceptions.Forbidden) as error:
-            refused = errors.service.Credentials(service=self.service.name, section=self._credentials.section,
-                                                 reason=_reason(error))
+            refused = self.credentials_refused(_reason(error))
             LOG.error("%s %s", refused.message, refused.cure)
             raise refused from error
         except (exceptions.ClientException, requests.RequestException) as error:
             raise errors.service.Unavailable(service="identity", reason=_reason(error)) from error
+
+    def credentials_refused(self, reason: str) -> errors.service.Credentials:
+        """The error that names our own credentials, and the section of the configuration where they are from."""
+        return errors.service.Credentials(service=self.service.name, section=self._credentials.section, reason=reason)
 
     def _auth(self, as_user: bool, address: str | None) -> plugin.BaseAuthPlugin:
         own = self._credentials.auth
