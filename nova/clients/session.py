@@ -229,7 +229,7 @@ class Caller:
         except (exceptions.ClientException, requests.RequestException) as error:
             raise errors.service.Unavailable(service="identity", reason=_reason(error)) from error
 
-    def credentials_refused(self, reason: str) -> errors.service.Credentials:
+    def credentials_refused(self, reason: object) -> errors.Unavailable:
         """The error that names our own credentials, and the section of the configuration where they are from."""
         return errors.service.Credentials(service=self.service.name, section=self._credentials.section, reason=reason)
 
