@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 from nova import concurrency, context, http_request
 from nova.http_answer import Application, Exchange, TakeOver, ids
 from nova.http_request import BadRequest, SocketSource
+from nova.http_room import HOLDER, Stage, giving_way
 from nova.model.base import Json
 
 __all__ = ["Application", "ClientBounds", "Exchange", "Server", "TakeOver", "bind", "serve_threads"]
@@ -32,9 +33,10 @@ __all__ = ["Application", "ClientBounds", "Exchange", "Server", "TakeOver", "bin
 LOG = logging.getLogger(__name__)
 
 MAX_CONNECTIONS = 1000
-CHUNKED_BYTES = 114688  # as many as oslo.middleware lets pass
+BODY_BYTES = 114688  # as many as oslo.middleware lets pass
 LINGER_S = 1.0  # for a client to see why it was refused, while it still sends
 HANDSHAKE = b"\x16"  # how TLS begins, and no HTTP
+LEAVE_S = 0.05  # for connections that were hung up to end
 ACCEPT_S = 0.05  # another worker may have been faster (not "non-blocking": eventlet then gives sockets that block all)
 
 
@@ -66,7 +68,8 @@ class ClientBounds(NamedTuple):
     heads have a deadline. ``chunked_bytes``: of a body in chunks, which is read whole before the application is asked;
     None: the application reads it (``wsgi.input_terminated``), and bounds it. ``whole_bytes``: a body of known length
     that has no more is read before the application is asked, too. What is read so has the head's deadline, so that who
-    sends nothing more takes no worker's time; for applications that need a body to know who asks.
+    sends nothing more takes no worker's time, and keeps nobody out. Both bounds are what applications take at the most;
+    those that take large bodies as they come say so, and bound their clients themselves.
     """
 
     workers: int = 1000
@@ -74,8 +77,8 @@ class ClientBounds(NamedTuple):
     head_s: float = 0
     answer_s: float = 120
     max_connections: int = MAX_CONNECTIONS
-    chunked_bytes: int | None = CHUNKED_BYTES
-    whole_bytes: int = 0
+    chunked_bytes: int | None = BODY_BYTES
+    whole_bytes: int = BODY_BYTES
 
 
 class Server:
@@ -114,9 +117,8 @@ class Server:
                     time.sleep(0.5)  # out of file descriptors, mostly
 
     def _accept(self) -> None:
-        if len(self._connections) >= self.bounds.max_connections:
+        if self._is_full():
             self._make_room()
-            time.sleep(0.05)
             return
         try:
             sock, peer = self.sock.accept()
@@ -132,11 +134,16 @@ class Server:
             self._connections.discard(connection)
 
     def _make_room(self) -> None:
-        """Where connections have deadlines, one that only waits goes: idle ones shall not keep others out."""
+        """Where connections have deadlines, some go that wait for their clients: those shall not keep others out."""
         with self._lock:
-            waiting = [one for one in self._connections if not one.busy] if self.bounds.head_s else []
-            if waiting:
-                min(waiting, key=lambda connection: connection.until).hang_up()
+            for one in giving_way(self._connections, self.bounds.max_connections) if self.bounds.head_s else ():
+                one.hang_up()
+        until = time.monotonic() + LEAVE_S
+        while self._is_full() and time.monotonic() < until:
+            time.sleep(LEAVE_S / 20)
+
+    def _is_full(self) -> bool:
+        return len(self._connections) >= self.bounds.max_connections
 
     def _hang_up_the_slow(self) -> None:
         """From here and not by timeouts of the sockets: a client that sends a byte now and then meets each of those."""
@@ -170,9 +177,15 @@ class ClientConnection:
 
     def __init__(self, server: Server, sock: socket.socket, peer: Json) -> None:
         self.server, self.sock, self.peer = server, sock, peer
-        self.busy = self.secure = False
+        self.holder = str(peer[0])
+        self.stage, self.secure = Stage.WAITING, False
         self.until = math.inf  # when what goes on now must be over
         self._allow(server.bounds.head_s)
+
+    @property
+    def busy(self) -> bool:
+        """Whether a request has come and is not answered yet."""
+        return self.stage is not Stage.WAITING
 
     def run(self) -> None:
         try:
@@ -188,7 +201,7 @@ class ClientConnection:
         except OSError as error:
             LOG.debug("Connection from %s ended: %s", self.peer[0], error)
         finally:
-            self.busy = False
+            self.stage = Stage.WAITING
             self.server.forget(self)
             with contextlib.suppress(OSError):
                 self.sock.close()
@@ -230,7 +243,7 @@ class ClientConnection:
             head = http_request.head(reader)
             bounds = self.server.bounds
             body = http_request.body(head, reader, bounds.chunked_bytes, self._continue, bounds.whole_bytes)
-            self.busy = True
+            self.stage = Stage.WORKING
             self._allow(bounds.answer_s)
             environ = self._environ(head, body)
         except BadRequest as error:
@@ -238,12 +251,12 @@ class ClientConnection:
             return False
         exchange = Exchange(self.sock, head.protocol == "HTTP/1.1", head.method == "HEAD", _goes_on(head),
                             lambda: body.is_short)
-        taken = exchange.run(self.server.application, environ, self.server.slots)
+        taken = exchange.run(self.server.application, environ, _Turn(self, environ))
         if taken is not None:
             self._hand_over(taken, reader, source)
             return False
         is_read = body.finish()
-        self.busy = False
+        self.stage = Stage.WAITING
         if not is_read:
             self._linger()
         again = exchange.keep and is_read
@@ -294,7 +307,7 @@ class ClientConnection:
         named = "".join(f"{name}: {value}\r\n" for name, value in ids(request_id))
         self.sock.sendall(f"HTTP/1.1 {error.status} {responses[error.status]}\r\nContent-Type: text/plain\r\n{named}"
                           f"Content-Length: {len(text)}\r\nConnection: close\r\n\r\n".encode() + text)
-        self.busy = False
+        self.stage = Stage.WAITING
         self._linger()
 
     def _linger(self) -> None:
@@ -304,6 +317,22 @@ class ClientConnection:
         self.sock.settimeout(LINGER_S)
         while not self.server.closing and time.monotonic() < deadline and self.sock.recv(65536):
             pass
+
+
+class _Turn:
+    """The application's turn at a request: it has one of the server's slots, and its connection is nobody's to end."""
+
+    def __init__(self, connection: ClientConnection, environ: dict[str, Json]) -> None:
+        self._connection, self._environ = connection, environ
+
+    def __enter__(self) -> None:
+        self._connection.stage = Stage.WORKING
+        self._connection.server.slots.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self._connection.server.slots.release()
+        self._connection.holder = self._environ.get(HOLDER) or self._connection.holder
+        self._connection.stage = Stage.SENDING
 
 
 def _goes_on(head: http_request.Head) -> bool:

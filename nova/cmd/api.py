@@ -60,8 +60,8 @@ def _placement(options: Options, bus: Library) -> Library:
 
 class ApiKind(NamedTuple):
     """An API that a process can serve, and what it registers as. The options' names are those of ``section``. ``make``:
-    of options and the bus, that of hosts for the metadata service. ``whole_bytes``: bodies that are read before it is
-    asked who sends them (http_server.ClientBounds)."""
+    of options and the bus, that of hosts for the metadata service. ``whole_bytes``: of bodies that are read before it
+    is asked (http_server.ClientBounds), where they may be larger than others'."""
 
     make: Callable[[Any, Any], Any]
     module: str  # worth to be imported before workers fork
@@ -168,7 +168,7 @@ def largest_body(options: Options) -> int:
     from nova import http_server
 
     known = "oslo_middleware" in options and "max_request_body_size" in options.oslo_middleware
-    return options.oslo_middleware.max_request_body_size if known else http_server.CHUNKED_BYTES
+    return options.oslo_middleware.max_request_body_size if known else http_server.BODY_BYTES
 
 
 class Api:
@@ -199,7 +199,8 @@ class Api:
         wsgi = self.options.wsgi
         self.serving = [http_server.Server(sock, self.applications[name], http_server.ClientBounds(
                             wsgi.default_pool_size or 1, wsgi.client_socket_timeout, HEAD_S, ANSWER_S,
-                            chunked_bytes=largest_body(self.options), whole_bytes=ALL[name].whole_bytes), tls(wsgi))
+                            chunked_bytes=largest_body(self.options),
+                            whole_bytes=max(ALL[name].whole_bytes, largest_body(self.options))), tls(wsgi))
                         for name, sock in self.sockets.items()]
         for server in self.serving:
             server.start()

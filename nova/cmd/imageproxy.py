@@ -55,7 +55,8 @@ class ImageProxyDaemon:
         group = options.image_proxy
         self.images = images = glance.of_groups(options.glance, session.load(options, "glance"))
         application = app.build(images, Gate(seal(options), seen), TransferSlots(group.transfers))
-        bounds = http_server.ClientBounds(REQUESTS, group.client_timeout, HEAD_S, group.longest_transfer)
+        bounds = http_server.ClientBounds(REQUESTS, group.client_timeout, HEAD_S, group.longest_transfer,
+                                           whole_bytes=0)
         self.server = http_server.Server(sock, application, bounds, api.tls(options.wsgi))
 
     def start(self) -> None:

@@ -92,7 +92,7 @@ class ObjectStoreDaemon:
         self.options, self.store, self.signers = options, store(options), signers(options)
         self.uploads = MultipartUploads(self.store)
         bounds = http_server.ClientBounds(REQUESTS, options.s3_client_timeout, HEAD_S, options.s3_longest_transfer,
-                                           chunked_bytes=None)
+                                           chunked_bytes=None, whole_bytes=0)
         self.server = http_server.Server(sock, application(options, self.store, self.signers), bounds,
                                          api.tls(options.wsgi))
         self.upkeep = [Every(UPKEEP_S, self.keep, "upkeep of the object store", at_once=True)] if upkeep else []

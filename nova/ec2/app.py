@@ -26,6 +26,7 @@ from nova.ec2.faults import Ec2Error, missing
 from nova.ec2.ids import IdCache
 from nova.ec2.parameters import MOST, arguments
 from nova.ec2.request import DryRun, Ec2Options, Ec2Request, Ec2Site
+from nova.http_room import HOLDER
 from nova.policies import Policy
 from nova.rpc.contracts.conductor import ConductorRPC
 from nova.rpc.contracts.objectstore import ObjectStoreRPC
@@ -82,6 +83,7 @@ class Ec2Application:
         version = named.get("version", "")[:LONGEST_VERSION]
         environ[VERSION_KEY] = ascii(version)[1:-1]  # for the log: any text may be in it, and ends of lines too
         context = self._context(signed, request_id)
+        environ[HOLDER] = context.project_id
         with entered(context):
             for name in ("Action", "Version"):
                 if not named.get(name.lower()):

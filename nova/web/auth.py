@@ -10,6 +10,7 @@ import webob
 
 from nova import context as contexts
 from nova.context import RequestContext
+from nova.http_room import HOLDER
 from nova.model.base import Json
 from nova.policies import Policy
 
@@ -37,6 +38,7 @@ class Context:
         context = RequestContext(request_id=environ["nova.request_id"],
                                  global_request_id=environ["nova.global_request_id"],
                                  traceparent=contexts.current().traceparent, **facts)
+        environ[HOLDER] = context.project_id
         environ["nova.context"] = context = msgspec.structs.replace(context, is_admin=self.policy.is_admin(context))
         with contexts.entered(context):
             return self.application(environ, start_response)

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from nova import http_request, http_server
+from nova.http_room import HOLDER
 from tests.fakes.console_papers import Authority
 
 
@@ -378,6 +379,39 @@ def large(environ: dict[str, Any], start_response: Any) -> Any:
     if environ["PATH_INFO"] == "/parts":
         return (LARGE for _ in range(3))
     return [LARGE if environ["PATH_INFO"] == "/large" else b"small"]
+
+
+def of_project(environ: dict[str, Any], start_response: Any) -> Any:
+    """An application that learns its client's project from the request."""
+    environ[HOLDER] = environ["HTTP_X_PROJECT"]
+    return large(environ, start_response)
+
+
+def test_slow_bodies_when_one_client_has_all_connections_of_them_then_others_are_answered() -> None:
+    """With the bounds as they are by default, which every API has."""
+    server, _ = serving(http_server.ClientBounds(head_s=30, max_connections=20))
+    slow = [socket.create_connection(("127.0.0.1", port(server)), timeout=5) for _ in range(40)]
+    for sock in slow:
+        sock.sendall(b"POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\nx")
+    assert raw(server, b"GET /x HTTP/1.0\r\n\r\n").startswith(b"HTTP/1.1 200")
+    for sock in slow:
+        sock.close()
+    server.stop(1)
+
+
+def test_slow_readers_when_one_project_has_all_connections_of_them_then_others_are_answered() -> None:
+    bounds = http_server.ClientBounds(head_s=30, max_connections=20)
+    server = http_server.Server(http_server.bind("127.0.0.1", 0), of_project, bounds)
+    server.start()
+    slow = [socket.create_connection(("127.0.0.1", port(server)), timeout=5) for _ in range(20)]
+    for sock in slow:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        sock.sendall(b"GET /large HTTP/1.1\r\nHost: a\r\nX-Project: slow\r\n\r\n")
+    assert all(sock.recv(100).startswith(b"HTTP/1.1 200") for sock in slow), "each takes its answer"
+    assert raw(server, b"GET /x HTTP/1.0\r\nX-Project: other\r\n\r\n").endswith(b"small")
+    for sock in slow:
+        sock.close()
+    server.stop(1)
 
 
 @pytest.mark.parametrize("path", ["/large", "/parts"])

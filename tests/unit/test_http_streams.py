@@ -29,7 +29,8 @@ def tell(environ: dict[str, Any], start_response: Any) -> list[bytes]:
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[http_server.Server]:
-    made = http_server.Server(http_server.bind("127.0.0.1", 0), tell, http_server.ClientBounds(chunked_bytes=None))
+    bounds = http_server.ClientBounds(chunked_bytes=None, whole_bytes=0)
+    made = http_server.Server(http_server.bind("127.0.0.1", 0), tell, bounds)
     made.start()
     yield made
     made.stop(1)

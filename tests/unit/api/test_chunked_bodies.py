@@ -61,4 +61,4 @@ def test_body_in_chunks_above_the_operators_limit_is_a_413_that_names_it(served:
 
 
 def test_largest_body_where_no_application_has_a_limit_is_the_servers() -> None:
-    assert api.largest_body(configuration()) == http_server.CHUNKED_BYTES
+    assert api.largest_body(configuration()) == http_server.BODY_BYTES
