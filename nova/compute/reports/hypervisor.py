@@ -22,7 +22,7 @@ class HypervisorWatch:
 
     def __init__(self, driver: Driver, conductor: ConductorHostRPC, host: Host) -> None:
         self._driver, self._conductor, self._host = driver, conductor, host
-        self._told = False
+        self._reported = False
 
     def look(self) -> None:
         """A periodic job. What is wrong is logged where it is found."""
@@ -36,10 +36,10 @@ class HypervisorWatch:
         try:
             act()
         except errors.NovaError as error:
-            if error.code == errors.host.LibvirtDown.code and not self._told:
-                self._told = self._tell(error)
+            if error.code == errors.host.LibvirtDown.code and not self._reported:
+                self._reported = self._tell(error)
             raise
-        self._told = False
+        self._reported = False
 
     def _tell(self, error: errors.NovaError) -> bool:
         """Whether the conductors heard it: at its first start a host is not known yet."""
@@ -48,7 +48,7 @@ class HypervisorWatch:
                                 module=type(error).__module__, function=last.name)
         try:
             self._conductor.report_hypervisor_down(self._host.name, report)
-        except errors.NovaError as untold:
-            LOG.info("that the hypervisor does not answer could not be told: %s", untold)
+        except errors.NovaError as failure:
+            LOG.info("that the hypervisor does not answer could not be told: %s", failure)
             return False
         return True

@@ -23,15 +23,15 @@ class HypervisorReports:
 
     def __init__(self, deps: Deps, clock: Callable[[], float] = time.monotonic) -> None:
         self._deps, self._clock = deps, clock
-        self._told: dict[HostName, float] = {}
+        self._reported_at: dict[HostName, float] = {}
         self._lock = threading.Lock()
 
     def down(self, host: HostName, report: HypervisorDown) -> None:
         """Log it and tell of it, unless that was done within the last minute."""
         with self._lock:
             now = self._clock()
-            if now - self._told.get(host, -EVERY_S) < EVERY_S:
+            if now - self._reported_at.get(host, -EVERY_S) < EVERY_S:
                 return
-            self._told[host] = now
+            self._reported_at[host] = now
         LOG.warning("host %s can not reach its hypervisor: %s", host, " ".join(report.message.split())[:MOST_LOGGED])
         resources.hypervisor_down(self._deps, host, report)
