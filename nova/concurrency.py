@@ -13,6 +13,7 @@ import contextlib
 import os
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextvars import ContextVar
 from types import ModuleType
@@ -20,6 +21,8 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
+#: Nine lines above whatever a program prints, at each start, about a choice that no operator makes.
+warnings.filterwarnings("ignore", message=r"\s*Eventlet is deprecated")
 
 SWITCH = "NOVA_CONCURRENCY"
 MODES = ("eventlet", "threads")

@@ -88,15 +88,26 @@ def enroll(stack: Stack) -> str:
     runs = {layout.controller_host: ["nova-network", "nova-api-metadata"]}
     for host in layout.computes:
         runs.setdefault(host.name, []).append("nova-compute")
-    new = [name for name in runs if not stack.done(f"enrolled-{name}", ",".join(runs[name]))]
-    for name in new:
-        written = stack.directory("data", CONDUCTOR_USER, owner=CONDUCTOR_USER, mode=0o700) / f"token-{name}"
-        manage(stack, "host", "enroll", name, "--runs", ",".join(runs[name]), "--write", str(written))
+    new: dict[str, list[str]] = {}
+    for name, daemons in runs.items():
+        if not stack.done(f"enrolled-{name}", ",".join(daemons)):
+            new.setdefault(",".join(daemons), []).append(name)
+    for words, names in new.items():
+        enroll_alike(stack, words, names)
+    return ", ".join(name for names in new.values() for name in names) or "unchanged"
+
+
+def enroll_alike(stack: Stack, runs: str, names: list[str]) -> None:
+    """Hosts that run the same daemons, by one process: it takes seconds to start on a machine that is busy."""
+    layout = stack.layout
+    folder = stack.directory("data", CONDUCTOR_USER, owner=CONDUCTOR_USER, mode=0o700)
+    manage(stack, "host", "enroll", *names, "--runs", runs, "--write", str(folder / "token-{host}"))
+    for name in names:
+        written = folder / f"token-{name}"
         owner = SERVICE_USER if name == layout.controller_host else None
         write_private(layout.nova_state(name) / "host_token", written.read_text(), owner=owner)
         written.unlink()
-        stack.mark_done(f"enrolled-{name}", ",".join(runs[name]))
-    return ", ".join(new) or "unchanged"
+        stack.mark_done(f"enrolled-{name}", runs)
 
 
 def prepare_network(stack: Stack) -> str:

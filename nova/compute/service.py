@@ -43,6 +43,7 @@ from nova.compute.reports.build_stats import BuildHealth, counting
 from nova.compute.reports.cleanups import Cleanups
 from nova.compute.reports.consoles import ConsoleReports, Offers, addresses_of
 from nova.compute.reports.host_info import HostInfo
+from nova.compute.reports.hypervisor import HypervisorWatch
 from nova.compute.reports.inventory import InventoryReports
 from nova.compute.reports.monitors import monitors
 from nova.compute.reports.power_events import PowerEvents
@@ -64,6 +65,7 @@ LOG = logging.getLogger(__name__)
 
 BINARY = "nova-compute"
 EXPIRE_S, CLEANUP_S, ASK_FOR_CLEANUPS_S, TELL_OF_BUILDS_S = 3600.0, 60.0, 2.0, 5.0
+HYPERVISOR_S = 15.0
 MEND_FILTER_S, ASK_FOR_RULES_S, GIVEN_UP_S = 30.0, 120.0, 20.0
 LONGEST_WAIT_S = 30.0  # between two tries at start
 
@@ -118,6 +120,7 @@ class ComputeService(TakesOrders, HostInfo, ConsoleReports):
         self._images, self._offers = parts.images, parts.consoles
         self._events = PowerEvents(parts.driver, parts.conductor, self._orders, self._fences, host)
         self._orders.on_finish = self._events.order_finished
+        self._watch = HypervisorWatch(parts.driver, parts.conductor, host)
         self._live = LiveGuests(tools, self._orders, self._fences, parts.conductor, host)
         moves = Moves(tools, guests)
         self._condition = BuildHealth(monitors(parts.options.compute_monitors))
@@ -154,7 +157,7 @@ class ComputeService(TakesOrders, HostInfo, ConsoleReports):
         if self._parts.images is not None:
             self._parts.images.open()
         try:
-            self._patiently("reach the hypervisor", self._driver.connect)
+            self._patiently("reach the hypervisor", lambda: self._watch.watched(self._driver.connect))
             if self._parts.listens:
                 self._driver.on_power_change(self._events.noticed)
             registered = self.register()
@@ -285,6 +288,7 @@ class ComputeService(TakesOrders, HostInfo, ConsoleReports):
                         lambda: self._driver.disks.drop_images(images.sweep(users.images_in_use())))]
         return [
             *of_images,
+            PeriodicJob("look whether the hypervisor answers", HYPERVISOR_S, self._watch.look),
             PeriodicJob("sync power states", options.sync_power_state_interval, self._events.report_all),
             PeriodicJob("refresh the inventory", options.update_resources_interval,
                         lambda: self._inventory.send(self.host_id)),

@@ -20,6 +20,7 @@ from nova.conductor.engine.deps import Deps
 from nova.conductor.hosts import power_sync
 from nova.conductor.hosts.control_daemons import check_contracts, check_words
 from nova.conductor.hosts.guest_answers import GuestAnswers
+from nova.conductor.hosts.hypervisors import HypervisorReports
 from nova.conductor.hosts.registration import Daemons
 from nova.conductor.upkeep.strangers import Strangers
 from nova.db import enrolments, floating, hosts, ledger, migrations, networks, reports, servers, services, states
@@ -29,7 +30,7 @@ from nova.db.types import AnyRow
 from nova.model import forbidden_ranges
 from nova.model.base import HostName, Time
 from nova.model.guests import GuestFacts, GuestPassword, GuestQuery
-from nova.model.hosts import Inventory
+from nova.model.hosts import HypervisorDown, Inventory
 from nova.model.migrations import ProgressReport
 from nova.model.networks import LeaseChange, NetworkOnHost
 from nova.model.orders import ExpectedGuest, Outcome, Permission, PowerReport
@@ -62,7 +63,7 @@ class HostService:
         """``send_echo``: as :meth:`nova.rpc.bus.AnyBus.send_echo`."""
         self.deps, self.daemons, self.guests, self._clock = deps, daemons, GuestAnswers(deps), clock
         self._send_echo = send_echo
-        self.strangers, self.volumes = Strangers(deps), VolumeActions(deps)
+        self.strangers, self.volumes, self.hypervisors = Strangers(deps), VolumeActions(deps), HypervisorReports(deps)
         self._ranges: tuple[str, ...] = ()
         self._ranges_at = float("-inf")
 
@@ -214,6 +215,10 @@ class HostService:
     def volumes_given_up(self, host: HostName, server_uuid: str, volume_ids: tuple[str, ...]) -> None:
         """See the contract. Errors of the volume service's client."""
         self.volumes.detach_given_up(host, server_uuid, volume_ids)
+
+    def report_hypervisor_down(self, host: HostName, report: HypervisorDown) -> None:
+        """See the contract. Nothing is kept."""
+        self.hypervisors.down(host, report)
 
     def report_volume_usage(self, host: HostName, counts: tuple[VolumeCounts, ...]) -> None:
         """See the contract. Nothing is kept: what nobody listens to is not even read."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
@@ -11,7 +10,7 @@ from nova.db.statements import insert_ignoring, update_where
 from nova.db.types import utc_now
 from nova.model.cells import CellMapping
 
-_COLUMNS = [cell_mappings.c[name] for name in CellMapping.__struct_fields__]
+_COLUMNS = [cell_mappings.c[name] for name in CellMapping._fields]
 
 
 def by_uuid(tx: Connection) -> dict[str, CellMapping]:
@@ -22,13 +21,13 @@ def by_uuid(tx: Connection) -> dict[str, CellMapping]:
 
 def add(tx: Connection, mapping: CellMapping) -> bool:
     """False: one of that uuid is there, and stays as it is."""
-    return insert_ignoring(tx, cell_mappings, [{**msgspec.structs.asdict(mapping), "created_at": utc_now()}]) > 0
+    return insert_ignoring(tx, cell_mappings, [{**mapping._asdict(), "created_at": utc_now()}]) > 0
 
 
 def put(tx: Connection, mapping: CellMapping) -> None:
     """Make its row, or write it anew. May be called twice."""
     if not add(tx, mapping):
-        values = msgspec.structs.asdict(mapping)
+        values = mapping._asdict()
         update_where(tx, cell_mappings, {"uuid": values.pop("uuid")}, values)
 
 

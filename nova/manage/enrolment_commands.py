@@ -25,24 +25,41 @@ Table = Callable[[Sequence[str], Sequence[Sequence[Any]]], None]
 
 #: As their programs are called -> as they register.
 REGISTERS = {"nova-api-metadata": "nova-metadata"}
+HOST = "{host}"  # in a file's name
 
 
 def enroll(conductor: ConductorRPC, given: argparse.Namespace, say: Say) -> int:
-    """The token alone on standard output, for scripts, or into a file; on standard error, what to do with it."""
+    """The token alone on standard output, for scripts, or into a file; on standard error, what to do with it. Of
+    several hosts each name stands before its token, and in the file's name. 2: one option can not be for several."""
     runs = tuple(REGISTERS.get(one, one) for one in given.runs.replace(",", " ").split())
-    token = conductor.enroll_host(given.host, runs, tuple(given.console_address))
-    if given.write:
-        Path(given.write).unlink(missing_ok=True)
-        with os.fdopen(os.open(given.write, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-            file.write(token + "\n")
-    else:
-        say(token)
-    sys.stderr.write(
-        f"{given.host} may run {', '.join(runs)}. Within a day, its token has to be in the file host_token in "
-        f"[DEFAULT]state_path on {given.host}, readable by its daemons alone:\n"
-        f"    install -m 0600 -o nova /dev/stdin /var/lib/nova/host_token\n"
-        f"The token is good once. The host's broker user needs: nova-manage host rights {given.host}\n")
+    several = len(given.host) > 1
+    if several and (given.console_address or given.write and HOST not in given.write):
+        say(f"--console-address is one host's. --write FILE is, too, unless {HOST} stands in FILE for the host's name.")
+        return 2
+    for host in given.host:
+        token = conductor.enroll_host(host, runs, tuple(given.console_address))
+        if given.write:
+            _write(Path(given.write.replace(HOST, host)), token)
+        else:
+            say(f"{host} {token}" if several else token)
+    _say_what_to_do(given.host, runs)
     return 0
+
+
+def _write(path: Path, token: str) -> None:
+    """For its owner alone, from the beginning."""
+    path.unlink(missing_ok=True)
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        file.write(token + "\n")
+
+
+def _say_what_to_do(hosts: Sequence[str], runs: Sequence[str]) -> None:
+    for host in hosts:
+        sys.stderr.write(
+            f"{host} may run {', '.join(runs)}. Within a day, its token has to be in the file host_token in "
+            f"[DEFAULT]state_path on {host}, readable by its daemons alone:\n"
+            f"    install -m 0600 -o nova /dev/stdin /var/lib/nova/host_token\n"
+            f"The token is good once. The host's broker user needs: nova-manage host rights {host}\n")
 
 
 def expel(conductor: ConductorRPC, given: argparse.Namespace, say: Say) -> int:
@@ -149,6 +166,17 @@ def change_secret(options: Options, say: Say) -> int:
     return 0
 
 
+_ENROLL = (
+    argument("host", nargs="+", help="[DEFAULT]host there: the machine's host name, unless set"),
+    argument("--runs", default="nova-compute", metavar="PROGRAMS",
+             help="what each runs, parted by commas: nova-compute, nova-network, nova-api-metadata"),
+    argument("--console-address", nargs="+", default=[], metavar="ADDRESS",
+             help="the only addresses of its guests' consoles; left out: the address that it reports when it comes "
+                  "first"),
+    argument("--write", metavar="FILE",
+             help=f"write the token into this file (0600), and print it nowhere; {HOST} in it is the host's name"))
+
+
 def actions(conductor: ConductorOf, say: Say, table: Table) -> dict[str, Command]:
     """Rows for the table of commands, of nova-manage's own making."""
     host = argument("host", help="[DEFAULT]host there: the machine's host name, unless set")
@@ -157,13 +185,7 @@ def actions(conductor: ConductorOf, say: Say, table: Table) -> dict[str, Command
                         "hosts, their zones, and which of them are enrolled, with what and since when",
                         (argument("--zone"), JSON)),
         "enroll": Command(lambda options, given: enroll(conductor(options), given, say),
-                          "enroll a host: print a token, which the host shows once, within a day", (
-            host, argument("--runs", default="nova-compute", metavar="PROGRAMS",
-                           help="what it runs, parted by commas: nova-compute, nova-network, nova-api-metadata"),
-            argument("--console-address", nargs="+", default=[], metavar="ADDRESS",
-                     help="the only addresses of its guests' consoles; left out: the address that it reports "
-                          "when it comes first"),
-            argument("--write", metavar="FILE", help="write the token into this file (0600), and print it nowhere"))),
+                          "enroll hosts: print a token each, which its host shows once, within a day", _ENROLL),
         "accept": Command(lambda options, given: accept(conductor(options), given, say),
                           "use all the room of a host that reports more than twice its first size",
                           (host,)),

@@ -163,6 +163,6 @@ def actions(say: Say, table: Table) -> dict[str, Command]:
             argument("--region-id", metavar="REGION", help="the region in which they are registered"),
             argument("--verbose", action="store_true", help="say each limit that is written"),
             argument("--dry-run", action="store_true", help="only say what would be written"),
-            argument("--quiet", action="store_true", help="say nothing but errors: the exit status tells"),
+            argument("--quiet", action="store_true", help="only print errors: the exit status tells"),
             argument("--no-embedded-flavor-scan", action="store_false", dest="embedded_flavor_scan",
                      help="do not look at the flavors that servers keep, which may be gone")))}

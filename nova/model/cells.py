@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import uuid
-
-from nova.model.base import Value
+from typing import NamedTuple
 
 #: The one cell's, the same on every cloud.
 CELL = str(uuid.uuid5(uuid.NAMESPACE_DNS, "cell1.nova"))
@@ -13,7 +12,7 @@ CELL0 = str(uuid.UUID(int=0))
 NAME = "cell1"
 
 
-class CellMapping(Value):
+class CellMapping(NamedTuple):
     """``name`` may be empty. URLs may be templates (``nova.manage.cell_urls.filled``); None: the configuration's."""
 
     uuid: str

@@ -68,6 +68,17 @@ class Inventory(Value):
     version: int = 0
 
 
+class HypervisorDown(Value):
+    """Why a host can not reach its hypervisor. ``ip``: the host's own address; the rest: the error, as its host saw it
+    (the class, its message, and where it was raised)."""
+
+    ip: str
+    exception: str
+    message: str
+    module: str = ""
+    function: str = ""
+
+
 class HostState(Value):
     """A node as the scheduler sees it: three stamped parts, each replaced whole by a newer stamp.
 

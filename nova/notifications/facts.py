@@ -97,6 +97,14 @@ class UsedVolume:
 
 
 @dataclasses.dataclass(frozen=True)
+class UnreachedHypervisor:
+    """A host's hypervisor that it can not reach. ``ip``: the host's address."""
+
+    ip: str
+    failure: Failure
+
+
+@dataclasses.dataclass(frozen=True)
 class SpecFacts:
     """What the scheduler was asked: the server's row, and the operation's arguments and journaled data."""
 

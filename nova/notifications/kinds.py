@@ -78,6 +78,7 @@ _ROWS: tuple[EventKind, ...] = (
     *_resource("service", ONCE, "create update delete", resources.SERVICE_STATUS, COMPUTE),
     *_resource("volume", ONCE, "usage", resources.VOLUME_USAGE, COMPUTE),
     *_resource("compute", ONCE, "exception", resources.EXCEPTION),
+    *_resource("libvirt", FAILED, "connect", resources.LIBVIRT_ERROR, COMPUTE),
     *_resource("compute_task", FAILED, "build_instances migrate_server rebuild_server", scheduling.COMPUTE_TASK,
                CONDUCTOR),
     *_resource("scheduler", AROUND, "select_destinations", scheduling.REQUEST_SPEC, SCHEDULER),
@@ -92,8 +93,6 @@ TYPES: dict[str, EventKind] = {one: row for row in (*_ROWS, PROGRESS) for one in
 
 #: What the reference has and this cloud does not send, and why.
 NOT_SENT: dict[str, str] = {
-    "libvirt.connect.error": "compute hosts tell no events: they have no way to the notification topics; the host "
-                             "shows as disabled with the reason instead",
     "metrics.update": "compute hosts report no metrics of their processors",
 }
 

@@ -29,7 +29,7 @@ def message(event: Event, level: str) -> NotificationMessage | None:
     form = FORMS.get(event.name) or ONLY_FORMS.get(event.name)
     if form is None:
         return None
-    once = event.name.startswith("compute_task.")
+    once = event.name.startswith(("compute_task.", "libvirt."))
     kind = form.type if once or not event.phase else f"{form.type}.{event.phase}"
     publisher = "api" if event.source == "nova-api" else form.publisher
     return NotificationMessage(type=kind, priority=priority(event, level), publisher=f"{publisher}.{event.host}",
@@ -163,6 +163,11 @@ def task(event: Event) -> dict[str, object]:
             "state": facts.state, "method": facts.method, "reason": facts.failure.message}
 
 
+def libvirt_error(event: Event) -> dict[str, object]:
+    """A host that can not reach its libvirt: its address, and why."""
+    return {"ip": event.subject.ip, "method": "_connect", "reason": event.subject.failure.message}
+
+
 def _servers(payload: Callable[[Event], dict[str, object]], names: Mapping[str, str]) -> dict[str, Form]:
     return {f"instance.{name}": Form(f"compute.instance.{older}", "compute", payload)
             for name, older in names.items()}
@@ -194,6 +199,7 @@ FORMS: dict[str, Form] = {
     **{f"server_group.{name}": Form(f"servergroup.{older}", "api", server_group) for name, older in (
         ("create", "create"), ("delete", "delete"), ("add_member", "addmember"))},
     "volume.usage": Form("volume.usage", "compute", volume_usage),
+    "libvirt.connect": Form("compute.libvirt.error", "compute", libvirt_error),
     "scheduler.select_destinations": Form("scheduler.select_destinations", "scheduler", request_spec),
     **{f"compute_task.{name}": Form(f"compute_task.{name}", "conductor", task) for name in (
         "build_instances", "migrate_server", "rebuild_server")},

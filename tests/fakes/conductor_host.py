@@ -25,7 +25,7 @@ class FakeConductorHost(ContractFake, contract=ConductorHostRPC):
         self.networks = networks
         self.given(heartbeat=Alive(), host_firewall=lambda host: HostFirewall(host=host),
                    guest_ranges=(), report_strangers=(), volumes_given_up=None,
-                   report_volume_usage=None)
+                   report_volume_usage=None, report_hypervisor_down=None)
 
     # -- what is answered
 

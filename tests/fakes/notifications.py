@@ -15,7 +15,17 @@ from nova.model.images import Image
 from nova.model.keypairs import Keypair
 from nova.model.networks import FixedAddress, Interface
 from nova.model.volumes import VolumeCounts
-from nova.notifications.facts import Failure, NotifiedServer, Period, SpecFacts, States, TaskFacts, UsedVolume, Who
+from nova.notifications.facts import (
+    Failure,
+    NotifiedServer,
+    Period,
+    SpecFacts,
+    States,
+    TaskFacts,
+    UnreachedHypervisor,
+    UsedVolume,
+    Who,
+)
 from nova.notifications.message import NotificationMessage
 
 AT = datetime.datetime(2012, 10, 29, 13, 42, 11, 123456)
@@ -80,6 +90,7 @@ def subject(name: str) -> Any:
     what = name.partition(".")[0]
     return {"instance": server(), "aggregate": AGGREGATE, "keypair": KEYPAIR, "flavor": FLAVOR, "server_group": GROUP,
             "service": SERVICE, "volume": USED, "compute": FAILURE, "scheduler": SPEC,
+            "libvirt": UnreachedHypervisor("192.0.2.7", FAILURE),
             "compute_task": TaskFacts(SPEC, "error", FAILURE, "build_instances")}[what]
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 MANY_THAT_LAST = """
 import time
 from nova import concurrency
@@ -37,3 +39,11 @@ def test_call_when_many_that_last_are_under_way_then_it_does_not_wait_for_them()
                           timeout=60, check=False,
                           env={"NOVA_CONCURRENCY": "eventlet", "PYTHONPATH": ":".join(sys.path)})
     assert done.stdout == "done 'as it was'\n", done.stderr
+
+
+@pytest.mark.parametrize("program", ["nova.manage.main", "nova.manage.status", "nova.cmd.compute",
+                                     "nova.cmd.scheduler"])
+def test_program_when_it_is_run_by_hand_then_no_librarys_notice_stands_above_its_words(program: str) -> None:
+    code = f"import {program}, eventlet, oslo_service.backend._eventlet.loopingcall"
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert ended.returncode == 0 and "deprecated" not in ended.stderr, ended.stderr

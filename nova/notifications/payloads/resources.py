@@ -19,6 +19,10 @@ EXCEPTION = Payload(
                     PayloadField("exception", "exception"),
     PayloadField("exception_message", "message"), PayloadField("traceback", "traceback"))
 
+LIBVIRT_ERROR = Payload(
+    "LibvirtErrorPayload", "1.0",
+    PayloadField("ip", "ip"), PayloadField("reason", lambda down: EXCEPTION(down.failure)))
+
 _FLAVOR = (*fields("flavorid", "memory_mb", "vcpus", "root_gb", "ephemeral_gb", "name", "rxtx_factor", "disabled",
                    "is_public", "extra_specs", "description"),
            PayloadField("swap", "swap_mb"), PayloadField("vcpu_weight", lambda _flavor: 0))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nova.model.base import HostName
 from nova.model.guests import GuestFacts, GuestPassword, GuestQuery
-from nova.model.hosts import Inventory
+from nova.model.hosts import HypervisorDown, Inventory
 from nova.model.migrations import ProgressReport
 from nova.model.networks import LeaseChange, NetworkOnHost
 from nova.model.orders import ExpectedGuest, Outcome, Permission, PowerReport
@@ -45,6 +45,10 @@ class ConductorHostRPC(Contract):
     @call()
     def report_inventory(self, host: HostName, inventory: Inventory) -> None:
         """What this host has. Repeating it is harmless; an older version changes nothing."""
+
+    @call(since="1.8", timeout=Timeout.SHORT)
+    def report_hypervisor_down(self, host: HostName, report: HypervisorDown) -> None:
+        """This host can not reach its hypervisor. Of many reports in a minute one counts."""
 
     @call()
     def report_power(self, host: HostName, report: PowerReport) -> None:

@@ -28,6 +28,15 @@ def test_list_has_an_entry_a_daemon_and_is_filtered_by_zone(client: ApiClient) -
     assert client.get("/os-hosts?zone=none&zone=internal&x=1").json == {"hosts": [scheduler]}
 
 
+@pytest.mark.parametrize("count", [1, 50])
+def test_list_when_there_are_many_hosts_then_the_conductor_is_asked_once(client: ApiClient, count: int) -> None:
+    for number in range(count):
+        client.conductor.add_hypervisor(f"more{number}")
+    before = len(client.conductor.calls)
+    assert len(client.get("/os-hosts").json["hosts"]) == count + 2
+    assert [call.name for call in client.conductor.calls[before:]] == ["list_services"]
+
+
 def test_show_tells_amounts_in_all_and_by_project(client: ApiClient) -> None:
     shown = [entry["resource"] for entry in client.get("/os-hosts/host1").json["host"]]
     assert [(one["project"], one["cpu"], one["memory_mb"], one["disk_gb"]) for one in shown] == [

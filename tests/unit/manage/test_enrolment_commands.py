@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from nova.manage import enrolment_commands
+from nova.manage import enrolment_commands, main
 from nova.model.base import utcnow
 from nova.model.secret_wrap import SecretWrap
 from nova.model.services import EnrolledHost
@@ -61,3 +62,53 @@ def test_new_key_then_it_can_be_used_and_no_two_are_alike() -> None:
     for _ in range(2):
         assert enrolment_commands.new_key(said.append) == 0
     assert len(set(said)) == 2 and SecretWrap(said).wrapped("a", "b")
+
+
+# -- enrolling
+
+class Enrolling:
+    """``enrolled``: who may run what."""
+
+    def __init__(self) -> None:
+        self.enrolled: dict[str, tuple[str, ...]] = {}
+
+    def enroll_host(self, host: str, runs: tuple[str, ...], _addresses: tuple[str, ...]) -> str:
+        self.enrolled[host] = runs
+        return f"token-of-{host}"
+
+
+def enrolling(*words: str) -> tuple[int, list[str], Enrolling]:
+    conductor, said = Enrolling(), []
+    parsed = main.parser().parse_args(["host", "enroll", *words])
+    return enrolment_commands.enroll(conductor, parsed, said.append), said, conductor  # type: ignore[arg-type]
+
+
+def test_enroll_when_it_is_one_host_then_its_token_stands_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    assert enrolling("h1")[:2] == (0, ["token-of-h1"])
+    assert "nova-manage host rights h1" in capsys.readouterr().err
+
+
+def test_enroll_when_there_are_several_then_each_token_stands_behind_its_host(capsys: pytest.CaptureFixture[str]
+                                                                             ) -> None:
+    code, said, conductor = enrolling("h1", "h2", "--runs", "nova-compute,nova-api-metadata")
+    assert (code, said) == (0, ["h1 token-of-h1", "h2 token-of-h2"])
+    assert conductor.enrolled == dict.fromkeys(("h1", "h2"), ("nova-compute", "nova-metadata"))
+    assert "nova-manage host rights h2" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("names", [("h1",), ("h1", "h2", "h3")])
+def test_enroll_when_tokens_are_written_then_each_is_in_a_file_of_its_own_and_nowhere_else(
+        tmp_path: Path, capsys: pytest.CaptureFixture[str], names: tuple[str, ...]) -> None:
+    (tmp_path / "t-h1").write_text("an old one")
+    code, said, _conductor = enrolling(*names, "--write", str(tmp_path / "t-{host}"))
+    assert code == 0 and said == [] and "token-of" not in capsys.readouterr().err
+    for name in names:
+        file = tmp_path / f"t-{name}"
+        assert file.read_text() == f"token-of-{name}\n" and file.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("words", [("--write", "/nowhere/t"), ("--console-address", "192.0.2.1")])
+def test_enroll_when_an_option_can_not_be_for_several_then_nobody_is_enrolled(words: tuple[str, str]) -> None:
+    code, said, conductor = enrolling("h1", "h2", *words)
+    assert code == 2 and len(said) == 1 and not conductor.enrolled
+    assert words[0] == "--write" or enrolling("h1", *words)[0] == 0

@@ -14,11 +14,13 @@ from nova.conductor.engine.deps import Deps
 from nova.db import notification_rows
 from nova.db.types import AnyColumn
 from nova.model.base import utcnow
+from nova.model.hosts import HypervisorDown
 from nova.model.volumes import VolumeCounts
-from nova.notifications.facts import States, UsedVolume, Who
+from nova.notifications.facts import Failure, States, UnreachedHypervisor, UsedVolume, Who
 from nova.notifications.kinds import API, COMPUTE, SOURCES
 from nova.notifications.message import Event
 
+MOST_NAME, MOST_MESSAGE = 255, 2000  # characters of what a host says
 Later = Callable[[], Any]  # what an event is about: asked only when it will be told
 
 
@@ -78,6 +80,14 @@ def volume_usage(deps: Deps, host: str, counts: Sequence[VolumeCounts]) -> None:
         if row is not None and one.volume_id in {device.volume_id for device in row.volumes or ()}:
             tell(deps, [Event("volume.usage", "", UsedVolume(row, one, now), host,
                               who=Who(user_id=row.user_id, project_id=row.project_id))])
+
+
+@quietly
+def hypervisor_down(deps: Deps, host: str, report: HypervisorDown) -> None:
+    """Tell that the host can not reach its hypervisor, in the host's own words, as many as a payload may have."""
+    failure = Failure(report.exception[:MOST_NAME], report.message[:MOST_MESSAGE], report.module[:MOST_NAME],
+                      report.function[:MOST_NAME])
+    tell(deps, [Event("libvirt.connect", "error", UnreachedHypervisor(report.ip[:MOST_NAME], failure), host)])
 
 
 @quietly

@@ -20,6 +20,7 @@ from nova.model.base import utcnow
 from nova.model.hosts import HostUptime
 from nova.model.services import Amounts, HostPowerChange, HypervisorQuery, ServiceQuery, ServiceUpdate
 from nova.scheduler.snapshot import HostTable
+from tests.fakes.rows import new_uuid
 from tests.fakes.small_cloud import SmallCloud, node_id
 from tests.unit.conductor.queries.test_statement_counts import statements
 
@@ -45,6 +46,16 @@ def test_services_are_listed_in_two_statements_by_host_and_binary(cloud: SmallCl
     assert [(one.host, one.binary, one.zone) for one in found] == [
         ("net", "nova-network", "internal"), ("a", "nova-compute", "nova"), ("b", "nova-compute", "nova")]
     assert [one.host for one in cloud.control.list_services(ServiceQuery(binary="nova-network"))] == ["net"]
+
+
+@pytest.mark.parametrize("count", [1, 40])
+def test_services_when_there_are_many_then_they_are_still_two_statements(cloud: SmallCloud, count: int) -> None:
+    cloud.cell.transact(lambda tx: tx.execute(sa.insert(cell_tables.services), [
+        {"uuid": new_uuid(), "host": f"more{number}", "binary": "nova-compute", "created_at": utcnow()}
+        for number in range(count)]))
+    with statements(cloud) as seen:
+        assert len(cloud.control.list_services(ServiceQuery())) == count + 3
+    assert len(seen) == 2, seen
 
 
 def test_reason_and_forced_down_are_kept_until_they_are_changed(cloud: SmallCloud) -> None:
