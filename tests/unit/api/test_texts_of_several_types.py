@@ -1,4 +1,4 @@
-"""A field that takes values of several types: a text that is wrong is told what a text must be, not that it may be one."""
+"""A field of several types: a text that is wrong is told what a text must be, not that it may be one."""
 
 from __future__ import annotations
 
