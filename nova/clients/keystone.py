@@ -113,7 +113,7 @@ class Keystone:
             self._caller = self._endpoint = None  # it may have moved
             raise
 
-def reach(credentials: Credentials, read_timeout_s: float) -> Caller:
+def reach(credentials: Credentials, read_timeout_s: float, region_name: str | None = None) -> Caller:
     """A caller of its API v3, wherever that is: the catalog may say it with a version or without. service.Unavailable
     and what else Keystone makes of our credentials; service.ResourceNotFound: the catalog has no address of it."""
     service = ServiceEndpoint("identity", "identity", retries=RETRIES, read_timeout_s=read_timeout_s,
@@ -121,7 +121,8 @@ def reach(credentials: Credentials, read_timeout_s: float) -> Caller:
     auth = credentials.auth
     try:
         address = auth.get_endpoint(credentials.session, service_type="identity", version="3",
-                                    interface=list(service.interfaces)) if auth is not None else None
+                                    interface=list(service.interfaces), region_name=region_name,
+                                    ) if auth is not None else None
     except (exceptions.ClientException, requests.RequestException) as error:
         raise Caller(service, credentials).translated(error, "API v3") from error
     if not address:

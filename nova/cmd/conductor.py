@@ -105,6 +105,16 @@ def quotas(options: Options) -> Library:
     return limits.Unified(keystone.of_groups(options.oslo_limit, credentials), missing)
 
 
+def projects(options: Options) -> Library:
+    """Who knows which projects there are: Keystone, as ``[keystone]`` says; nobody where tokens are not Keystone's."""
+    from nova.clients import projects as clients
+    from nova.clients import session
+
+    if options.api.auth_strategy == "noauth2":
+        return clients.AnyProject()
+    return clients.of_group(options.keystone, session.load(options, "keystone"))
+
+
 def ticket_maker(options: Options, host_secret: Callable[[str], str]) -> Library:
     """What makes image tickets, as ``[image_proxy]`` says. service.CanNotStart: its key is missing or malformed."""
     from nova.cmd import imageproxy
@@ -198,6 +208,7 @@ class Conductor:
                          notifier=notifier(options), quotas=quotas(options))
         self.deps.secret_wrap, self.deps.feed = wrap, Feed(self.deps)
         self.deps.volumes = cinder.of_groups(options.cinder, session.load(options, "cinder"))
+        self.deps.projects = projects(options)
         self.deps.volume_keys = key_manager.of_groups(options.key_manager, options.barbican,
                                                       session.load(options, "barbican"))
         self.deps.network_updates = NetworkUpdates(cell, self.deps.network, options.service_down_time)

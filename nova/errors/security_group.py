@@ -9,6 +9,8 @@ BadId = kinds.Invalid.row("security_group.bad_id", "Security group id should be 
 BadPorts = kinds.Invalid.row("security_group.bad_ports", "Invalid port range {from_port}:{to_port}. {reason}")
 BadProtocol = kinds.Invalid.row("security_group.bad_protocol",
     "Invalid IP protocol {protocol}: it must be one of {allowed}.")
+BadRuleId = kinds.Invalid.row("security_group.bad_rule_id",
+    "Security group rule id should be a uuid, not '{given}'.")
 BadValue = kinds.Invalid.row("security_group.bad_value", "Invalid {name}: {value!r} is not {what}.")
 Changed = kinds.Invalid.row("security_group.changed", "A security group was renamed or deleted meanwhile.")
 Default = kinds.Invalid.row("security_group.default", "Unable to {what} system group 'default'.")

@@ -24,6 +24,8 @@ MissingField = kinds.Invalid.row("service.missing_field", "Missing required fiel
 NoSuchWord = kinds.NotFound.row("service.no_such_word", "Unknown action {word}")
 NotACompute = kinds.Invalid.row("service.not_a_compute",
     "Updating a {binary} service is not supported. Only nova-compute services can be updated.")
+NotAProject = kinds.Invalid.row("service.not_a_project", "Project ID {project_id} is not a valid project.",
+    "Ask for it by its id, not its name: `openstack project list`.")
 NotFound = kinds.NotFound.row("service.not_found", "Service {name} could not be found.")
 NothingAsked = kinds.Invalid.row("service.nothing_asked",
     "No updates were requested. Fields status, disabled_reason and forced_down can be given.")

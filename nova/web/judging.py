@@ -46,12 +46,15 @@ def _most(kind: Json, value: Json) -> str:
     return f"It is greater than the maximum of {kind.limit}."
 
 
+#: Patterns that users meet, as a person would say them.
+IN_WORDS = {r"^(?! )[a-zA-Z0-9. _-]+(?<! )$":
+            "It may have letters (a to z), digits, '.', '-', '_', and blanks between them, and nothing else."}
 #: The library's kind of error, by the keyword's name -> what we say. ``kind`` has the keyword's own value.
 WORDS: dict[str, Callable[[Any, Any], str]] = {
     "type": lambda kind, value: f"It must be {' or '.join(_SPOKEN[name] for name in kind.types)}.",
     "enum": lambda kind, value: f"It must be one of: {', '.join(map(str, kind.options))}.",
     "format": lambda kind, value: f"It must be {FORMATS[kind.format][1]}.",
-    "pattern": lambda kind, value: f"It must match the regular expression {kind.pattern}",
+    "pattern": lambda kind, value: IN_WORDS.get(kind.pattern, f"It must match the regular expression {kind.pattern}"),
     "minLength": lambda kind, value: ("It must not be empty." if kind.limit == 1
                                       else f"It is too short: at least {kind.limit} characters."),
     "maxLength": lambda kind, value: (f"It is too long: at most {kind.limit} characters." if kind.limit
@@ -67,7 +70,21 @@ WORDS: dict[str, Callable[[Any, Any], str]] = {
     "required": lambda kind, value: f"'{kind.property}' is a required property.",
     **dict.fromkeys(_UNEXPECTED, lambda kind, value: "Additional properties are not allowed."),
 }
-_ANOTHER_KIND = ("type", "enum", "pattern")  # an alternative that fails so is of another kind than the value
+INTEGER_TEXT, NUMBER_TEXT = r"^-?[0-9]+$", r"^-?[0-9]+(\.[0-9]+)?$"  # numbers given as texts
+
+
+def unsigned(pattern: str) -> str:
+    """The pattern of the same numbers without a sign."""
+    return pattern.replace("-?", "", 1)
+
+
+_NUMBERS = frozenset(each for pattern in (INTEGER_TEXT, NUMBER_TEXT) for each in (pattern, unsigned(pattern)))
+
+
+def _is_another_kind(kind: Json) -> bool:
+    """Whether an alternative that fails so is of another kind than the value. A text that fails the pattern of its own
+    kind is that kind, and its pattern is what it should be told."""
+    return kind.name in ("type", "enum") or (kind.name == "pattern" and kind.pattern in _NUMBERS)
 
 
 @dataclass(frozen=True)
@@ -104,7 +121,7 @@ class Judge:
             keys = ", ".join(choice[0].kind.property for choice in choices)
             return Problem(path, f"It must have at least one of: {keys}.")
         fitting = [choice for choice in choices if not any(
-            other.kind.name in _ANOTHER_KIND and tuple(other.instance_path) == path for other in choice)]
+            _is_another_kind(other.kind) and tuple(other.instance_path) == path for other in choice)]
         if kinds := self._kinds(error):
             return self._first(fitting[0]) if fitting else Problem(path, f"It must be {kinds}.")
         if len(fitting) == 1 and any(len(one.instance_path) > len(path) for one in fitting[0]):

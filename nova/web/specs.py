@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from nova.web.formats import BOOLEANS, FORMATS
-from nova.web.judging import MAX_INTEGER, Judge, Schema
+from nova.web.judging import INTEGER_TEXT, MAX_INTEGER, NUMBER_TEXT, Judge, Schema, unsigned
 
 MOST_SHOWN = 200  # characters of a value that came in
 
@@ -94,7 +94,6 @@ def converted(spec: Spec, value: object) -> object:
 SPOKEN = {"integer_like": "an integer", "number_like": "a number", "string": "a string", "object": "an object",
           "boolean_like": "a boolean (true, false, or one of the texts true, on, yes, 1, false, off, no, 0)",
           "array": "an array", "integer": "an integer", "number": "a number", "boolean": "true or false"}
-INTEGER_TEXT, NUMBER_TEXT = r"^-?[0-9]+$", r"^-?[0-9]+(\.[0-9]+)?$"
 _TEXT = {"pattern": "pattern", "min_length": "minLength", "max_length": "maxLength"}
 _NUMBER = {"min": "minimum", "max": "maximum", "above": "exclusiveMinimum"}
 _ARRAY = {"min_items": "minItems", "max_items": "maxItems"}
@@ -126,7 +125,7 @@ def number(spec: Spec, kind: str) -> Schema:
 def _number_text(spec: Spec, pattern: str) -> Schema:
     """A number given as text; its bounds hold too, which a schema of a text cannot say: but for the sign."""
     if spec.min is not None and spec.min >= 0:
-        pattern = pattern.replace("-?", "", 1)
+        pattern = unsigned(pattern)
     return {"type": "string", "pattern": pattern, "maxLength": min(spec.max_length or LONGEST_NUMBER, LONGEST_NUMBER),
             **({"minLength": spec.min_length} if spec.min_length else {})}
 

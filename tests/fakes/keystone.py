@@ -30,6 +30,7 @@ class FakeKeystone:
         self.registered: list[dict[str, Any]] = []  # registered limits, and limits of projects, as its API has them
         self.limits: list[dict[str, Any]] = []
         self.gets: list[str] = []  # paths asked for, with their queries
+        self.projects_answer: tuple[int, Any] | None = None  # to whoever asks for a project; None: as it is
         self.url = ""
 
     def __enter__(self) -> FakeKeystone:
@@ -121,6 +122,8 @@ class _Handler(BaseHTTPRequestHandler):
         if not parts:
             return self._answer(300, {"versions": {"values": [fake.version()]}})
         match parts[1:]:
+            case ["projects", _] if fake.projects_answer:
+                return self._answer(*fake.projects_answer)
             case []:
                 return self._answer(200, {"version": fake.version()})
             case ["users" | "projects" as kind]:

@@ -88,8 +88,8 @@ def access(req: Request, flavor_id: str) -> dict[str, Json]:
 
 @answers(views.ACCESS)
 def add_access(req: Request, flavor_id: str) -> dict[str, Json]:
-    """Let a project use a private flavor, and list all that may. flavor.NotFound (404); flavor.AccessGiven, and from
-    2.7 flavor.PublicNeedsNoAccess (409)."""
+    """Let a project use a private flavor, and list all that may. flavor.NotFound (404); service.NotAProject (400);
+    flavor.AccessGiven, and from 2.7 flavor.PublicNeedsNoAccess (409)."""
     if (versions.access_to_public_flavor_is_refused(req.version)
             and req.conductor.get_flavor(flavor_id, Scope()).is_public):
         raise errors.flavor.PublicNeedsNoAccess(flavor_id=flavor_id)

@@ -25,29 +25,34 @@ def limits(req: Request) -> dict[str, Json]:
 
 @answers({"quota_set": views.NAMED})
 def show(req: Request, tenant_id: str) -> dict[str, Json]:
-    """Show the limits of a project, or with ``user_id`` those of a user in it; -1 is no limit. api.BadUser (400)."""
+    """Show the limits of a project, or with ``user_id`` those of a user in it; -1 is no limit. api.BadUser,
+    service.NotAProject (400)."""
     req.authorize(project_id=tenant_id)
     return views.named(views.LIMITS, tenant_id, req.conductor.get_quotas(tenant_id, _user(req), False), req)
 
 
 @answers({"quota_set": views.NAMED_DETAIL})
 def detail(req: Request, tenant_id: str) -> dict[str, Json]:
-    """Show limits as in the short form, each with what is in use and reserved. api.BadUser (400)."""
+    """Show limits as in the short form, each with what is in use and reserved. api.BadUser, service.NotAProject
+    (400)."""
     req.authorize(project_id=tenant_id)
     return views.named(views.DETAIL, tenant_id, req.conductor.get_quotas(tenant_id, _user(req), True), req)
 
 
 @answers({"quota_set": views.NAMED})
 def defaults(req: Request, tenant_id: str) -> dict[str, Json]:
-    """Show the limits of a project that has none of its own; they are the same for all projects."""
+    """Show the limits of a project that has none of its own; they are the same for all projects. service.NotAProject
+    (400)."""
     req.authorize(project_id=tenant_id)
+    if tenant_id != req.context.project_id:
+        req.conductor.get_quotas(tenant_id, None, False)  # who knows whether it is one
     return views.named(views.LIMITS, tenant_id, req.conductor.get_default_quotas(), req)
 
 
 @answers({"quota_set": views.LIMITS})
 def update(req: Request, tenant_id: str) -> dict[str, Json]:
     """Write limits of a project, or of a user in it; what the body leaves out stays. quota.AboveProject, quota.BelowUse
-    (not with ``force``), api.BadUser (400); quota.KeptElsewhere (403)."""
+    (not with ``force``), api.BadUser, service.NotAProject (400); quota.KeptElsewhere (403)."""
     req.authorize(project_id=tenant_id)
     asked = dict(req.body["quota_set"])
     force = asked.pop("force", False)

@@ -81,7 +81,7 @@ def create_rule(req: Request) -> dict[str, Json]:
 
 def delete_rule(req: Request, rule_id: str) -> None:
     """Take a rule from its security group; answered when hosts were told. security_group.NoRule,
-    security_group.NotFound (404); security_group.BadId (400)."""
+    security_group.NotFound (404); security_group.BadRuleId (400)."""
     req.conductor.delete_security_rule(rule_id, req.scope())
 
 
@@ -93,7 +93,7 @@ def default_rules(req: Request) -> dict[str, Json]:
 
 @answers({"security_group_default_rule": DEFAULT_RULE})
 def default_rule(req: Request, rule_id: str) -> dict[str, Json]:
-    """Show one default rule. security_group.NoRule (404); security_group.BadId (400)."""
+    """Show one default rule. security_group.NoRule (404); security_group.BadRuleId (400)."""
     return {"security_group_default_rule": DEFAULT_RULE(req.conductor.get_default_rule(rule_id), req)}
 
 
@@ -106,8 +106,8 @@ def create_default_rule(req: Request) -> dict[str, Json]:
 
 
 def delete_default_rule(req: Request, rule_id: str) -> None:
-    """Delete a default rule; groups that exist stay as they are. security_group.NoRule (404); security_group.BadId
-    (400)."""
+    """Delete a default rule; groups that exist stay as they are. security_group.NoRule (404);
+    security_group.BadRuleId (400)."""
     req.conductor.delete_default_rule(rule_id)
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from nova import errors
+from nova.clients.projects import AnyProject
 from nova.conductor.engine.journal import Journal
 from nova.conductor.engine.limits import QuotaLimits, Written
 from nova.conductor.engine.network_back_end import NetworkBackEnd
@@ -146,6 +147,13 @@ class HostFeed(Protocol):
 Failures = dict[tuple[str, str | None], errors.NovaError]
 
 
+class ProjectCheck(Protocol):
+    """Who knows which projects there are (:mod:`nova.clients.projects`)."""
+
+    def check(self, project_id: str) -> None:
+        """service.NotAProject. Nothing is refused where nobody tells."""
+
+
 class NetworkSender(Protocol):
     """Hosts hear by it what their networks are (:mod:`nova.conductor.nova_network.network_updates`)."""
 
@@ -182,6 +190,7 @@ class Deps:
     volume_keys: VolumeKeys = dataclasses.field(init=False)
     networking: NetworkBackEnd = dataclasses.field(init=False)
     secret_wrap: SecretWrap = dataclasses.field(init=False)  # of hosts' secrets in the database
+    projects: ProjectCheck = dataclasses.field(default_factory=AnyProject)
     notifier: Silent = dataclasses.field(default_factory=Silent)
     quotas: QuotaLimits = dataclasses.field(default_factory=Written)
     reimages: ReimageNews = dataclasses.field(default_factory=ReimageNews)

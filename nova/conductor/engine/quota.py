@@ -8,6 +8,7 @@ from typing import NamedTuple
 from nova import errors
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.limits import LimitsRead
+from nova.conductor.engine.projects import check_project
 from nova.db import keypairs, ledger, quotas
 from nova.db.engine import Connection
 from nova.model.quotas import (
@@ -73,7 +74,12 @@ class Quotas:
         self.deps = deps
 
     def get_quotas(self, project_id: str, user_id: str | None, usage: bool) -> QuotaSet:
-        """``user_id`` None: the project's. quota.LimitsAway: limits are kept in Keystone, which does not answer."""
+        """``user_id`` None: the project's. service.NotAProject; quota.LimitsAway: limits are kept in Keystone, which
+        does not answer."""
+        check_project(self.deps, project_id)
+        return self._shown(project_id, user_id, usage)
+
+    def _shown(self, project_id: str, user_id: str | None, usage: bool) -> QuotaSet:
         whose = owner(self.deps, project_id, user_id)
         with self.deps.api.reading() as tx:
             project, user = effective(self.deps, tx, whose)
@@ -105,8 +111,9 @@ class Quotas:
 
     def update_quotas(self, update: QuotaUpdate) -> QuotaSet:
         """The limits that are named, of a project or a user in it; all of them after it. -1: no limit.
-        quota.KeptElsewhere, quota.BelowUse, quota.AboveProject."""
+        quota.KeptElsewhere, quota.BelowUse, quota.AboveProject; service.NotAProject."""
         self._check_changeable()
+        check_project(self.deps, update.project_id)
 
         def write(tx: Connection) -> None:
             ledger.lock_owner(tx, update.project_id)
@@ -116,7 +123,7 @@ class Quotas:
                 self._check(name, limit, used.get(name, 0), project.get(name, UNLIMITED), update)
             quotas.write(tx, update.project_id, update.user_id, update.limits)
         self.deps.api.transact(write)
-        return self.get_quotas(update.project_id, update.user_id, False)
+        return self._shown(update.project_id, update.user_id, False)
 
     def get_quota_class(self, class_name: str) -> QuotaClass:
         """Its limits; a class nobody has written has the configured defaults."""

@@ -23,6 +23,7 @@ import msgspec
 
 from nova import context, errors
 from nova.conductor.engine.deps import NO_VPN, Deps, VpnSettings
+from nova.conductor.engine.projects import check_project
 from nova.db import flavors, keypairs, networks
 from nova.db.engine import Connection
 from nova.model.base import Page, Scope
@@ -91,6 +92,7 @@ class Cloudpipes:
         settings = self._settings
         if settings.vpn_image_id == NO_VPN:
             raise errors.network.CloudpipeUnavailable(reason="vpn_image_id in the conductor's nova.conf names no image")
+        check_project(self.deps, project_id)
         there = self._of(project_id)
         live = [server for server in there if server.vm_state != VmState.ERROR]
         if live:

@@ -15,6 +15,7 @@ from nova.conductor.nova_network.firewall_updates import FirewallUpdates
 from nova.db import network_quota, servers, services
 from nova.db import security_groups as rows
 from nova.db.engine import Connection
+from nova.db.floating import UUID
 from nova.model import security_rules
 from nova.model.base import Scope
 from nova.model.quotas import UNLIMITED
@@ -93,7 +94,7 @@ class Groups:
     def update_security_group(self, update: SecurityGroupUpdate) -> SecurityGroup:
         """None leaves what there is. security_group.BadId, security_group.NotFound, security_group.Default,
         security_group.NameTaken."""
-        key = _key(update.id)
+        key = _group_key(update.id)
 
         def write(tx: Connection) -> SecurityGroup:
             network_quota.lock_owner(tx, rows.get(tx, key, update.scope).project_id)
@@ -108,7 +109,7 @@ class Groups:
     def delete_security_group(self, id: str, scope: Scope) -> None:
         """security_group.BadId, security_group.NotFound, security_group.Default, security_group.InUse."""
         def write(tx: Connection) -> set[str]:
-            row = rows.locked(tx, _key(id), scope)
+            row = rows.locked(tx, _group_key(id), scope)
             if row.name == DEFAULT:
                 raise errors.security_group.Default(what="delete")
             if rows.in_use(tx, row.id):
@@ -122,8 +123,8 @@ class Groups:
     def create_security_rule(self, rule: NewSecurityRule, scope: Scope) -> SecurityRule:
         """security_group.BadId, security_group.NotFound; security_group.BadProtocol, security_group.BadPorts,
         security_group.BadCidr, security_group.NotEnough; security_group.RuleThere, security_group.RulesOverQuota."""
-        key, who = _key(rule.group_id), context.current()
-        source = _key(rule.source_id) if rule.source_id else None
+        key, who = _group_key(rule.group_id), context.current()
+        source = _group_key(rule.source_id) if rule.source_id else None
         wanted = security_rules.checked(msgspec.structs.replace(
             rule, group_id=rows.id_of(key), source_id=None if source is None else rows.id_of(source)))
         with self.deps.cell.reading() as tx:
@@ -145,11 +146,11 @@ class Groups:
         return made
 
     def delete_security_rule(self, id: str, scope: Scope) -> None:
-        """security_group.BadId, security_group.NoRule; security_group.NotFound: its group is outside the scope."""
+        """security_group.BadRuleId, security_group.NoRule; security_group.NotFound: its group is outside the scope."""
         def write(tx: Connection) -> set[str]:
-            found = rows.rule(tx, _key(id))
-            group = rows.locked(tx, _key(found.group_id), scope)
-            rows.delete_rule(tx, _key(found.id))
+            found = rows.rule(tx, _rule_key(id))
+            group = rows.locked(tx, _group_key(found.group_id), scope)
+            rows.delete_rule(tx, _rule_key(found.id))
             return rows.hosts_of(tx, [group.id])
         self.firewall_updates.send(self.deps.cell.transact(write))
 
@@ -161,19 +162,20 @@ class Groups:
             return tuple(rows.common(tx, rows.OF_NEW_PROJECTS))
 
     def get_default_rule(self, id: str) -> SecurityRule:
-        """security_group.BadId, security_group.NoRule."""
+        """security_group.BadRuleId, security_group.NoRule."""
         found = {rule.id: rule for rule in self.list_default_rules()}
-        if str(_key(id)) not in found:
+        key = str(_rule_key(id))
+        if key not in found:
             raise errors.security_group.NoRule(rule=id)
-        return found[str(_key(id))]
+        return found[key]
 
     def create_default_rule(self, rule: NewSecurityRule) -> SecurityRule:
         """security_group.DefaultRuleThere, and errors of a rule as in ``create_security_rule``."""
         return self._add_common(rows.OF_NEW_PROJECTS, rule)
 
     def delete_default_rule(self, id: str) -> None:
-        """security_group.BadId, security_group.NoRule."""
-        self.deps.cell.transact(lambda tx: rows.delete_common(tx, rows.OF_NEW_PROJECTS, _key(id)))
+        """security_group.BadRuleId, security_group.NoRule."""
+        self.deps.cell.transact(lambda tx: rows.delete_common(tx, rows.OF_NEW_PROJECTS, _rule_key(id)))
 
     def list_provider_rules(self) -> tuple[SecurityRule, ...]:
         """They hold for every guest of every project."""
@@ -188,8 +190,8 @@ class Groups:
         return made
 
     def delete_provider_rule(self, id: str) -> None:
-        """All compute hosts are told. security_group.BadId, security_group.NoRule."""
-        self.deps.cell.transact(lambda tx: rows.delete_common(tx, rows.OF_PROVIDER, _key(id)))
+        """All compute hosts are told. security_group.BadRuleId, security_group.NoRule."""
+        self.deps.cell.transact(lambda tx: rows.delete_common(tx, rows.OF_PROVIDER, _rule_key(id)))
         self._send_to_all()
 
     def _send_to_all(self) -> None:
@@ -278,10 +280,19 @@ class Groups:
         return limits.get(resource, UNLIMITED)
 
 
-def _key(id: str) -> int:
+def _group_key(id: str) -> int:
+    """security_group.NotFound: a uuid that is no group's; security_group.BadId: no id at all."""
     key = rows.key_of(id)
     if key is None:
-        raise errors.security_group.BadId(given=id)
+        raise errors.security_group.NotFound(group=id) if UUID.fullmatch(id) else errors.security_group.BadId(given=id)
+    return key
+
+
+def _rule_key(id: str) -> int:
+    """security_group.NoRule: a uuid that is no rule's; security_group.BadRuleId: no id at all."""
+    key = rows.key_of(id)
+    if key is None:
+        raise errors.security_group.NoRule(rule=id) if UUID.fullmatch(id) else errors.security_group.BadRuleId(given=id)
     return key
 
 

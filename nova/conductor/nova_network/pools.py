@@ -5,6 +5,7 @@ from __future__ import annotations
 from nova import errors
 from nova.conductor.engine import quota
 from nova.conductor.engine.deps import Deps
+from nova.conductor.engine.projects import check_project
 from nova.conductor.nova_network.addresses import Addresses
 from nova.conductor.nova_network.fixed_addresses import FixedAddresses
 from nova.db import network_pools, network_quota, network_usage, networks, services
@@ -37,7 +38,8 @@ class Networks(FixedAddresses):
 
     def create_network(self, network: NewNetwork) -> tuple[Network, ...]:
         """A network that a project makes for itself (``by_project``) counts, where networks are counted.
-        network.BridgeHasNetwork."""
+        network.BridgeHasNetwork, service.NotAProject."""
+        check_project(self.deps, network.project_id)
         limit = self._limit(network)
 
         def make(tx: Connection) -> set[str]:
@@ -90,6 +92,7 @@ class Networks(FixedAddresses):
         if not (self.options.manager.per_project or change.forced):
             raise errors.network.NoOwners(manager=self.options.manager.path)
         fields = {name: getattr(change, name) for name in change.fields}
+        check_project(self.deps, fields.get("project_id"))
 
         def write(tx: Connection) -> tuple[Network, Network]:
             before, after = network_pools.change(tx, change.uuid, fields)

@@ -10,6 +10,7 @@ import msgspec
 from nova import context
 from nova.conductor.engine import quota
 from nova.conductor.engine.deps import Deps
+from nova.conductor.engine.projects import check_project
 from nova.db import flavors, keypairs
 from nova.db.engine import Connection
 from nova.db.types import AnyColumn
@@ -71,7 +72,10 @@ class Flavors:
         self.deps.api.transact(lambda tx: flavors.delete_spec(tx, flavorid, key))
 
     def change_flavor_access(self, flavorid: str, project_id: str, allowed: bool) -> tuple[str, ...]:
-        """flavor.NotFound, flavor.AccessGiven, flavor.AccessMissing. Nobody looks whether there is such a project."""
+        """flavor.NotFound, flavor.AccessGiven, flavor.AccessMissing; service.NotAProject: of access that is given, so
+        that what a project left behind can be taken away."""
+        if allowed:
+            check_project(self.deps, project_id)
         return self.deps.api.transact(lambda tx: flavors.change_access(tx, flavorid, project_id, allowed))
 
 
