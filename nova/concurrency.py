@@ -13,6 +13,7 @@ import contextlib
 import os
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextvars import ContextVar
 from types import ModuleType
@@ -20,6 +21,9 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
+
+#: Operators can not do anything about it. Libraries import eventlet, too: before any of them does, this stands.
+warnings.filterwarnings("ignore", r"\s*Eventlet is deprecated")
 
 SWITCH = "NOVA_CONCURRENCY"
 MODES = ("eventlet", "threads")

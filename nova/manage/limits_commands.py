@@ -16,7 +16,7 @@ from nova.conf.base import Options
 from nova.db import quotas
 from nova.db.engine import Database
 from nova.manage.command import Command, argument
-from nova.manage.database_commands import database_of
+from nova.manage.database_commands import synced
 from nova.model.quotas import DEFAULT_CLASS
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def _run(options: Options, given: argparse.Namespace, say: Say) -> int:
     if given.verbose or given.dry_run:
         asked = asked._replace(tell=say)
     defaults = {quota.API_NAMES.get(name, name): options.quota[name] for name in quota.LIMITS}
-    code = migrate(database_of(options, "api"), keystone.of_groups(options.oslo_limit, credentials), defaults, asked,
+    code = migrate(synced(options, "api"), keystone.of_groups(options.oslo_limit, credentials), defaults, asked,
                    say)
     say("Nothing was written." if given.dry_run else "Done." if not code else "Not all could be written.")
     if not code and not given.dry_run:
