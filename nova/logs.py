@@ -10,7 +10,12 @@ import os
 import sys
 
 from nova import context, log_files, tracing
+from nova.conf import logs as log_section
 from nova.conf.base import Options
+
+LOG = logging.getLogger(__name__)
+
+SYSLOG = "/dev/log"
 
 #: Libraries that say more than helps at INFO.
 QUIET = {"amqp": logging.WARNING, "kombu": logging.WARNING, "oslo.messaging": logging.WARNING,
@@ -21,6 +26,11 @@ QUIET = {"amqp": logging.WARNING, "kombu": logging.WARNING, "oslo.messaging": lo
          "futurist": logging.WARNING, "py.warnings": logging.ERROR, "oslo_policy": logging.WARNING,
          "pyroute2": logging.WARNING,
          "oslo_messaging._drivers.amqpdriver": logging.ERROR}
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    """Of the broker's client: that the broker's last word on a channel came while it was closed, as at every stop."""
+    return not str(record.msg).startswith("Received method %s during closing channel")
 
 
 def _facts(record: logging.LogRecord) -> dict[str, object]:
@@ -104,8 +114,8 @@ def set_up(conf: Options, binary: str) -> None:
         handlers.append(log_files.opened(conf, full))
     else:
         handlers.append(logging.StreamHandler(sys.stderr))
-    if conf.use_syslog:
-        syslog = logging.handlers.SysLogHandler("/dev/log")
+    if conf.use_syslog and os.path.exists(SYSLOG):
+        syslog = logging.handlers.SysLogHandler(SYSLOG)
         syslog.ident = f"{binary}[{os.getpid()}]: "
         handlers.append(syslog)
     root = logging.getLogger()
@@ -114,8 +124,15 @@ def set_up(conf: Options, binary: str) -> None:
     for handler in handlers:
         handler.setFormatter(OneObject(binary, conf.host) if conf.use_json else OneLine())
         root.addHandler(handler)
+    logging.getLogger("amqp").addFilter(_is_news)
     logging.captureWarnings(True)
     set_levels(conf)
+    if conf.use_syslog and not os.path.exists(SYSLOG):
+        LOG.warning("use_syslog has no effect: no syslog listens at %s", SYSLOG)
+    for option in log_section.IDLE:
+        if conf[option.dest]:
+            LOG.warning("--%s (%s) is accepted and has no effect: %s", option.name, option.dest,
+                        str(option.help).removeprefix("Accepted: "))
 
 
 def set_levels(conf: Options) -> None:

@@ -1,6 +1,7 @@
 """What every daemon is: processes that start, say so, beat, re-read levels at SIGHUP, drain at SIGTERM, and stop.
 
-Exit codes: 0 stopped as asked; 1 could not start (the last log line says why); 2 bad command line or configuration.
+Exit codes: 0 stopped as asked; 1 could not start (the last log line says why); 2 bad command line or configuration,
+which no other start mends.
 """
 
 from __future__ import annotations
@@ -14,38 +15,28 @@ import socket
 import sys
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from nova import concurrency, context, errors, logs
+from nova import concurrency, configuration, context, errors, logs
 from nova.conf.base import Options
 from nova.monitoring import counting
 from nova.monitoring.workers import Workers, WorkerState
+from nova.service_start import DaemonService, Start
 from nova.version import RELEASE
 
 if TYPE_CHECKING:
-    from nova.monitoring.health import Health, Vitals
+    from nova.monitoring.health import Health
 
 T = TypeVar("T")
 
 LOG = logging.getLogger(__name__)
 
+WRONG_CONFIGURATION = 2  # exit code: systemd does not start it again
 RESPAWN_S = 1.0
 TICK_S = 0.2
 LOOK_S = 5.0  # how often a worker asks itself whether it still hears
 WAITING_S = 10.0  # how often systemd is told that a start still waits, and for how long it may then
 BEAT_AGAIN_S = 2.0  # after a heartbeat that reached nobody: who was cut off is heard of as soon as the broker is back
-
-
-class DaemonService(Protocol):
-    """One process's work. ``start`` returns once it serves; ``stop`` drains for at most ``seconds``."""
-
-    def start(self) -> None: ...
-
-    def vitals(self) -> Vitals:
-        """What shows, once it has started, that it can do its work."""
-
-    def stop(self, seconds: float) -> None:
-        """Take nothing new and let what runs end; return after ``seconds`` at the latest."""
 
 
 def notify(state: str) -> None:
@@ -130,9 +121,10 @@ class _Process(NamedTuple):
         self._turn(index, WorkerState.STARTING)
         signals, started = _Signals(), time.monotonic()
         self.watch.serve()
-        service = self._started(index, signals)
-        if service is None:
-            return 0 if signals.stop else 1
+        begun = self._started(index, signals)
+        if begun.service is None:
+            return 0 if signals.stop else begun.status
+        service = begun.service
         self.watch.health.vitals = service.vitals()
         if index == 0:
             notify("READY=1")
@@ -153,19 +145,20 @@ class _Process(NamedTuple):
     def _turn(self, index: int, state: WorkerState) -> None:
         self.watch.workers.turn(index, os.getpid(), state)
 
-    def _started(self, index: int, signals: _Signals) -> DaemonService | None:
-        """None: it can not start, or was told to stop. systemd is told meanwhile that a start which waits goes on."""
-        begun, extended = _Start(self.binary, self.make, index), time.monotonic()
+    def _started(self, index: int, signals: _Signals) -> Start:
+        """Without a service: it can not start, or was told to stop. systemd is told meanwhile that a start which waits
+        goes on."""
+        begun, extended = Start(self.conf, self.binary, self.make, index), time.monotonic()
         while not begun.over:
             self._turn(index, WorkerState.STARTING)
             concurrency.sleep(TICK_S / 4)
             if signals.stop:
                 LOG.info("%s was told to stop before it was ready", self.binary)
-                return None
+                return begun
             if time.monotonic() - extended > WAITING_S:
                 extended = time.monotonic()
                 notify(f"EXTEND_TIMEOUT_USEC={int(6e6 * WAITING_S)}")
-        return begun.service
+        return begun
 
     def _serve(self, index: int, signals: _Signals, parent: int | None) -> int:
         """Turn until it is time to stop; the exit code."""
@@ -209,36 +202,16 @@ class _Watchdog:
             notify("WATCHDOG=1")
 
 
-class _Start:
-    """A service's start beside the main thread, which has signals to look after."""
-
-    def __init__(self, binary: str, make: Callable[[int], DaemonService], index: int) -> None:
-        self.over, self.service = False, None  # type: bool, DaemonService | None
-        concurrency.spawn(self._run, binary, make, index, name="start")
-
-    def _run(self, binary: str, make: Callable[[int], DaemonService], index: int) -> None:
-        try:
-            service = make(index)
-            service.start()
-            self.service = service
-        except errors.NovaError as error:
-            LOG.error("%s can not start: %s", binary, error.message)
-        except Exception as error:
-            LOG.exception("a failure that nobody foresaw, while %s started", binary)
-            LOG.error("%s can not start: %s: %s. It is no known fault of this machine: please report it with the line "
-                      "before, which says where it happened", binary, type(error).__name__, error)
-        finally:
-            self.over = True
-
-
 def reload_levels(conf: Options) -> None:
     """Read the files again for what may change while running (mutable options)."""
     try:
-        conf.mutate_config_files()
-        logs.set_levels(conf)
-        LOG.info("configuration read again: debug is %s", conf.debug)
-    except Exception as error:
-        LOG.error("the configuration could not be read again, nothing was changed: %s", error)
+        configuration.check_again(conf)
+    except errors.config.Wrong as error:
+        LOG.error("the configuration is not read again, nothing was changed: %s", error.message)
+        return
+    conf.mutate_config_files()
+    logs.set_levels(conf)
+    LOG.info("configuration read again: debug is %s", conf.debug)
 
 
 class _Parent:
@@ -260,8 +233,8 @@ class _Parent:
                 self._signal(signal.SIGHUP)
                 reload_levels(self.conf)
             self._end_stuck()
-            if not self._reap(signals):
-                return 1
+            if (code := self._reap(signals)) is not None:
+                return code
             dog.feed()
             time.sleep(TICK_S)
         return self._end()
@@ -292,25 +265,33 @@ class _Parent:
                 os._exit(code)
         self.children[pid], self.born[pid] = index, time.monotonic()
 
-    def _reap(self, signals: _Signals) -> bool:
-        """Replace workers that ended. False: they can not start at all."""
+    def _reap(self, signals: _Signals) -> int | None:
+        """Replace workers that ended. They can not start at all: the exit code of this daemon."""
         for pid in list(self.children):
             done, status = os.waitpid(pid, os.WNOHANG)
             if not done or signals.stop:
                 continue
             index, age = self.children.pop(pid), time.monotonic() - self.born.pop(pid)
             code = os.waitstatus_to_exitcode(status)
+            if code == WRONG_CONFIGURATION and not self._any_serves():
+                self._end()
+                return code
             if code == 1 and age < 30 and not self.children and self.failures >= self.workers:
-                return False
+                return 1
             self.failures = self.failures + 1 if code == 1 and age < 30 else 0
             if self.failures > 2 * self.workers:
                 self._signal(signal.SIGTERM)
-                return False
+                return 1
             LOG.error("worker %d of %s ended (exit code %d); starting another", index, self.binary, code)
             self._forget(index)
             time.sleep(RESPAWN_S)
             self._fork(index)
-        return True
+        return None
+
+    def _any_serves(self) -> bool:
+        """Whether the configuration was good enough for a worker: what another one lacks now was taken away since, and
+        may come back."""
+        return any(worker.state is WorkerState.SERVING for worker in self.process.watch.workers.all())
 
     def _forget(self, index: int) -> None:
         from nova import metrics

@@ -69,7 +69,7 @@ def of_groups(cinder: Json, credentials: Credentials) -> Cinder:
 def _catalog_info(text: str) -> Sequence[str]:
     parts = text.split(":")
     if len(parts) != 3 or not parts[0] or not parts[2]:
-        raise errors.config.CatalogInfo(text=text)
+        raise errors.config.CatalogInfo()
     return parts
 
 

@@ -53,10 +53,10 @@ def of_groups(key_manager: Options, barbican: Options, credentials: Credentials)
     backend = key_manager.backend
     if backend.endswith(FIXED_BACKEND):
         if fixed is None:
-            raise errors.config.KeyManager(option=f"backend = {backend}", reason="fixed_key must be set then")
+            raise errors.config.KeyManager(option="backend", reason="with this one, fixed_key must be set")
         return VolumeKeys(fixed, None)
     if BARBICAN not in backend.lower():
-        raise errors.config.KeyManager(option=f"backend = {backend}",
+        raise errors.config.KeyManager(option="backend",
                                        reason=f"this release has barbican and {FIXED_BACKEND}")
     address = (barbican.barbican_endpoint or "").rstrip("/").removesuffix("/v1")
     service = ServiceEndpoint(BARBICAN, "key-manager", (address,) if address else (), barbican.barbican_region_name,

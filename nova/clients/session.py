@@ -93,8 +93,11 @@ def load_auth(conf: Options, section: str) -> plugin.BaseAuthPlugin | None:
     loading.register_auth_conf_options(conf, section)
     try:
         return loading.load_auth_from_conf_options(conf, section)
-    except (exceptions.MissingRequiredOptions, exceptions.NoMatchingPlugin) as error:
+    except exceptions.MissingRequiredOptions as error:
         raise errors.config.Credentials(section=section, reason=str(error)) from error
+    except exceptions.NoMatchingPlugin:
+        raise errors.config.Credentials(section=section, reason="its auth_type is none of keystoneauth's, which are "
+                                        f"{', '.join(sorted(loading.get_available_plugin_names()))}") from None
 
 
 class _UserToken(plugin.BaseAuthPlugin):

@@ -84,7 +84,7 @@ class SignedTokens:
 def _caller_at(ec2_url: str, credentials: Credentials) -> Caller:
     base, slash, last = ec2_url.rstrip("/").rpartition("/")
     if last != "ec2tokens" or not base.startswith(("http://", "https://")) or base.endswith("/v2.0"):
-        raise errors.config.Ec2Url(url=ec2_url)
+        raise errors.config.Ec2Url()
     return Caller(ServiceEndpoint("identity", "identity", (base,), retries=keystone.RETRIES,
                                   read_timeout_s=READ_TIMEOUT_S), credentials)
 

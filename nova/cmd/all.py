@@ -13,7 +13,8 @@ from types import FrameType
 STARTED_AT = time.monotonic()
 signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C while modules are loaded: there is nothing to clean up yet
 
-from nova import concurrency, errors, logs  # noqa: E402  # from here on the time counts that a start takes
+# From here on the time counts that a start takes.
+from nova import concurrency, configuration, errors, logs  # noqa: E402
 from nova.cmd import common  # noqa: E402
 from nova.cmd.whole import console_pages, memory, plan, seeds, settings, summary  # noqa: E402
 from nova.cmd.whole.home import Home  # noqa: E402
@@ -32,7 +33,7 @@ def main() -> int:
     try:
         home = Home(wanted.state)
     except errors.NovaError as error:
-        common.fail(error.message)
+        configuration.fail(error.message)
     try:
         return _run(wanted, home)
     except KeyboardInterrupt:
@@ -49,18 +50,18 @@ def _run(wanted: plan.Plan, home: Home) -> int:
     try:
         home.check_choice("networking", wanted.networking)
     except errors.NovaError as error:
-        common.fail(error.message)
+        configuration.fail(error.message)
     if wanted.seed is not None:
         seeds.plant(f"{wanted.seed} {home.count_start()}")
     home.secret("password", wanted.password)
     try:
         doors = cloud.open_doors(wanted)
     except errors.NovaError as error:
-        common.fail(error.message)
+        configuration.fail(error.message)
     pages = console_pages.find()
     files = (settings.write_conf(wanted, home, doors.addresses(wanted), pages), *wanted.config_files)
     words = [*(word for file in files for word in ("--config-file", file)), *(["--debug"] if wanted.debug else [])]
-    options = common.load(BINARY, words, [*proxies.CLI_OPTS, *proxies.CLI_ONLY])
+    options = configuration.read(BINARY, words, [*proxies.CLI_OPTS, *proxies.CLI_ONLY])
     common.begin(options, BINARY, "threads")
     if wanted.end_with_stdin:
         concurrency.spawn(_end_with_stdin, name="stdin")

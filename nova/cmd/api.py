@@ -6,22 +6,22 @@ Programs that serve one API alone, also Placement's, are made here, too.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from nova import concurrency, errors
+from nova import concurrency, configuration, errors
 from nova.cmd import common
 from nova.cmd.reporting import HostVoice, Reporting
 from nova.conf.base import Options
 from nova.model.base import Library
 from nova.monitoring.health import Vitals
+from nova.rpc.hosts_url import require_hosts_url
 
 LOG = logging.getLogger(__name__)
 
 BINARY = "nova-api"
 OSAPI, METADATA, PLACEMENT, EC2 = "osapi_compute", "metadata", "placement", "ec2"
-WRONG_OPTION = 2  # exit code: it does not mend itself, so systemd does not try again
 HEAD_S = 30.0  # clients are strangers: none shall hold connections that others need
 ANSWER_S = 900.0  # the slowest call of ours is over by then
 
@@ -96,7 +96,8 @@ ALL = {**APIS,
 
 
 def bind(options: Options, names: list[str], known: dict[str, ApiKind] | None = None) -> dict[str, Library]:
-    """Listening sockets, made once before workers fork. service.CanNotStart names address and option.
+    """Listening sockets, made once before workers fork. service.CanNotStart names address and option; config.Choice,
+    config.Missing.
 
     ``known``: what may be named; what ``enabled_apis`` may name, if not given.
     """
@@ -106,10 +107,11 @@ def bind(options: Options, names: list[str], known: dict[str, ApiKind] | None = 
     for name in names:
         kind = (known or APIS).get(name)
         if kind is None:
-            raise errors.service.CanNotStart(reason=f"[DEFAULT]enabled_apis: unknown API '{name}'; known are "
-                                             f"{', '.join(APIS)}")
+            raise errors.config.Choice(option="[DEFAULT]enabled_apis", known=", ".join(APIS))
         address, port = kind.address(options)
         check_believing(options, name)
+        if name == METADATA:
+            require_hosts_url(options)
         try:
             sockets[name] = http_server.bind(address, port)
         except OSError as error:
@@ -124,6 +126,14 @@ def check_believing(options: Options, name: str) -> None:
     kind = ALL[name]
     if name != METADATA and options.api.auth_strategy == "noauth2":
         check_local(options, "[api]auth_strategy = noauth2", f"[{kind.section}]{kind.listen}", kind.address(options)[0])
+
+
+def check_rules(options: Options, names: Collection[str]) -> None:
+    """The operator's policy files, once, and not in each worker. api.PolicyBadFile, api.PolicyMissingFile."""
+    from nova.policies import Policy
+
+    if set(names) - {METADATA}:
+        Policy(options)
 
 
 def check_ec2(options: Options) -> None:
@@ -251,16 +261,14 @@ def serve(binary: str, names: list[str] | None = None) -> int:
 
     from nova import service
 
-    options = common.load(binary, common.beside(sys.argv[1:], binary))
+    options = configuration.read(binary, configuration.beside(sys.argv[1:], binary))
     common.begin(options, binary)
     chosen = names or list(options.enabled_apis)
-    try:
+    with common.preparing(options, binary):
+        check_rules(options, chosen)
         if EC2 in chosen:
             check_ec2(options)
         sockets = bind(options, chosen, ALL if names else APIS)
-    except errors.NovaError as error:
-        LOG.error("%s can not start: %s", binary, error.message)
-        return WRONG_OPTION if isinstance(error, errors.Invalid) else 1
     first = ALL[OSAPI if OSAPI in chosen else chosen[0]]
     wanted = first.group(options)[first.workers]
     common.preload(("nova.rpc.transport", *[ALL[name].module for name in chosen]))

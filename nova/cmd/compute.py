@@ -14,6 +14,7 @@ from nova.model.base import Library
 from nova.model.forbidden_ranges import RangeSetting, parsed
 from nova.model.services import Heartbeat
 from nova.monitoring.health import Vitals
+from nova.rpc.hosts_url import require_hosts_url
 from nova.service import BEAT_AGAIN_S, Every
 from nova.version import RELEASE
 from nova.virt.interface import Driver
@@ -40,6 +41,16 @@ DRIVERS = {"libvirt.LibvirtDriver": _libvirt, "nova.virt.libvirt.LibvirtDriver":
            "fake.FakeDriver": _fake, "nova.virt.fake.FakeDriver": _fake, "fake": _fake}
 
 
+def driver_maker(options: Options) -> Callable[[Options, str, Path], Driver]:
+    """What makes the driver that ``compute_driver`` names. config.Missing, config.Choice."""
+    if not options.compute_driver:
+        raise errors.config.Missing(option="[DEFAULT]compute_driver",
+                                    cure="write libvirt.LibvirtDriver, or fake.FakeDriver for trials")
+    if options.compute_driver not in DRIVERS:
+        raise errors.config.Choice(option="[DEFAULT]compute_driver", known="libvirt.LibvirtDriver, fake.FakeDriver")
+    return DRIVERS[options.compute_driver]
+
+
 def image_cache(options: Options, source: Library, driver: Driver | None = None) -> Library:
     """Where this host keeps images, filled from ``source``; ``driver`` knows which of them guests use."""
     from nova.compute.guests.images import CacheSettings, ImageCache
@@ -60,7 +71,7 @@ IPTABLES, NOOP = "IptablesFirewallDriver", "NoopFirewallDriver"
 
 def packet_filters(options: Options, guests: Callable[[], tuple[str, ...]] = tuple) -> Library:
     """What filters this host's guests' packets where the conductor says that hosts do, or None: the operator wants
-    none. ``guests`` asks for the ranges of all guests. service.CanNotStart: an unknown ``firewall_driver``, or
+    none. ``guests`` asks for the ranges of all guests. config.Choice: an unknown ``firewall_driver``; config.Unusable:
     ``guest_forbidden_ranges`` that are none."""
     from nova.compute.filter.host_filter import PacketFilters
     from nova.compute.filter.packet_rules import RuleOptions
@@ -72,8 +83,8 @@ def packet_filters(options: Options, guests: Callable[[], tuple[str, ...]] = tup
     usual = IPTABLES if DRIVERS.get(options.compute_driver or "") is _libvirt else NOOP
     driver = (options.firewall_driver or usual).rpartition(".")[2]
     if driver not in (IPTABLES, NOOP):
-        raise errors.service.CanNotStart(reason=f"[DEFAULT]firewall_driver = {options.firewall_driver!r}: must be one "
-                                         f"of nova.virt.libvirt.firewall.{IPTABLES}, nova.virt.firewall.{NOOP}")
+        raise errors.config.Choice(option="[DEFAULT]firewall_driver",
+                                   known=f"nova.virt.libvirt.firewall.{IPTABLES}, nova.virt.firewall.{NOOP}")
     if driver == NOOP or options.fake_network:
         return None
     foreign = Foreign(options.iptables_top_regex, options.iptables_bottom_regex)
@@ -85,12 +96,11 @@ def packet_filters(options: Options, guests: Callable[[], tuple[str, ...]] = tup
 
 
 def _forbidden(options: Options) -> RangeSetting:
-    """service.CanNotStart."""
+    """config.Unusable."""
     try:
         return parsed(options.guest_forbidden_ranges)
     except ValueError as error:
-        words = ",".join(options.guest_forbidden_ranges)
-        raise errors.service.CanNotStart(reason=f"[DEFAULT]guest_forbidden_ranges = {words}: {error}") from None
+        raise errors.config.Unusable(option="[DEFAULT]guest_forbidden_ranges", reason=error) from None
 
 
 def hairpins(options: Options) -> Library:
@@ -116,10 +126,7 @@ class Compute:
         from nova.rpc.host_secret import HostSecret
 
         self.options = options
-        make = DRIVERS.get(options.compute_driver or "")
-        if make is None:
-            raise errors.service.CanNotStart(reason=f"[DEFAULT]compute_driver = {options.compute_driver!r}: must be "
-                                             "one of libvirt.LibvirtDriver, fake.FakeDriver")
+        make = driver_maker(options)
         if not is_in_process(options) and (warning := host_credentials.warning(options)):
             LOG.warning("%s", warning)
         state = Path(options.state_path)
@@ -190,9 +197,15 @@ class Compute:
         self.service.abandon()
 
 
+def check(options: Options) -> None:
+    """What must be set. config.Missing, config.Choice."""
+    driver_maker(options)
+    require_hosts_url(options)
+
+
 def main() -> int:
     """The program nova-compute, a single process; its exit code."""
-    return common.run(BINARY, Compute)
+    return common.run(BINARY, Compute, check=check)
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ from nova.conf.base import Options
 from nova.model.base import Library
 from nova.model.services import DatabaseConnections
 from nova.monitoring.health import Vitals
+from nova.rpc.hosts_url import require_hosts_url
 from nova.service import Every, patiently
 from nova.version import RELEASE
 
@@ -32,7 +33,7 @@ AT_ONCE = ("takeover", "own heartbeat", "enrolled hosts")
 
 
 def settings(options: Options) -> Library:
-    """Options as the conductor's rooms read them."""
+    """Options as the conductor's rooms read them. config.Wrong."""
     from nova.conductor.engine import network_options
     from nova.conductor.engine.deps import ConductorSettings, VpnSettings
     from nova.conf import quota
@@ -46,16 +47,12 @@ def settings(options: Options) -> Library:
              "reclaim_instance_interval", "resize_confirm_window", "rescue_timeout", "instance_build_timeout",
              "shelved_offload_time", "shelved_poll_interval", "instance_actions_kept", "max_local_block_devices",
              "reimage_timeout_per_gb")
-    try:
-        periods.parse(options.instance_usage_audit_period)
-        networking = network_options.from_conf(options)
-        floating = network_options.floating_from_conf(options)
-        counted = ratios("[filter_scheduler]image_props_weight_setting",
-                         options.filter_scheduler.image_props_weight_setting, usual=1.0)
-        aliases = pci_aliases.parse(options.pci.alias)
-    except (errors.quota.UsageBadPeriod, errors.daemon.SchedulerBadRatio, errors.host.PciBadAlias,
-            errors.network.UnknownManager, errors.dns.NoDriver) as error:
-        raise errors.service.CanNotStart(reason=error.message) from None
+    periods.parse(options.instance_usage_audit_period)
+    networking = network_options.from_conf(options)
+    floating = network_options.floating_from_conf(options)
+    counted = ratios("[filter_scheduler]image_props_weight_setting",
+                     options.filter_scheduler.image_props_weight_setting, usual=1.0)
+    aliases = pci_aliases.parse(options.pci.alias)
     vpn = VpnSettings(**{name: options[name] for name in (
         "vpn_image_id", "vpn_flavor", "vpn_key_suffix", "boot_script_template", "dmz_net", "dmz_mask",
         "cnt_vpn_clients")}, cc_dmz=options.my_ip)
@@ -86,7 +83,7 @@ def _network_limits(options: Options) -> dict[str, int]:
 
 
 def quotas(options: Options) -> Library:
-    """Where limits are kept, as ``[quota]driver`` says. service.CanNotStart without credentials for Keystone."""
+    """Where limits are kept, as ``[quota]driver`` says. config.Missing without credentials for Keystone."""
     from nova.clients import keystone, session
     from nova.conductor.engine import limits
     from nova.conf import quota
@@ -98,8 +95,8 @@ def quotas(options: Options) -> Library:
         return limits.Unlimited()
     credentials = session.load(options, "oslo_limit")
     if credentials.auth is None:
-        raise errors.service.CanNotStart(reason=f"[quota]driver is {driver}, and there are no credentials for "
-                                         "Keystone: set [oslo_limit]auth_type, auth_url, username and password")
+        raise errors.config.Missing(option="[oslo_limit]auth_type", cure="[quota]driver keeps limits in Keystone. Set "
+                                    "[oslo_limit]auth_type, auth_url, username and password")
     missing = limits.Missing(options.quota.unified_limits_resource_strategy,
                              frozenset(options.quota.unified_limits_resource_list))
     return limits.Unified(keystone.of_groups(options.oslo_limit, credentials), missing)
@@ -116,7 +113,7 @@ def projects(options: Options) -> Library:
 
 
 def ticket_maker(options: Options, host_secret: Callable[[str], str]) -> Library:
-    """What makes image tickets, as ``[image_proxy]`` says. service.CanNotStart: its key is missing or malformed."""
+    """What makes image tickets, as ``[image_proxy]`` says. config.ImageProxyKey: its key is missing or malformed."""
     from nova.cmd import imageproxy
     from nova.conductor.hosts.image_tickets import TicketMaker, TicketSettings
 
@@ -125,13 +122,10 @@ def ticket_maker(options: Options, host_secret: Callable[[str], str]) -> Library
 
 
 def secret_wrap(options: Options) -> Library:
-    """What wraps hosts' secrets. service.CanNotStart: ``[conductor]host_secret_key`` is missing or malformed."""
+    """What wraps hosts' secrets. config.HostSecretKey: ``[conductor]host_secret_key`` is missing or malformed."""
     from nova.model.secret_wrap import SecretWrap
 
-    try:
-        return SecretWrap(options.conductor.host_secret_key)
-    except errors.config.HostSecretKey as error:
-        raise errors.service.CanNotStart(reason=error.message) from None
+    return SecretWrap(options.conductor.host_secret_key)
 
 
 def proxy_servers(options: Options) -> tuple[str, ...]:
@@ -142,19 +136,19 @@ def proxy_servers(options: Options) -> tuple[str, ...]:
 
 
 def databases(options: Options) -> tuple[Database, Database]:
-    """(api, cell). service.CanNotStart, naming option and file, when one is missing."""
+    """(api, cell). config.Missing, naming option and file, when one is not set."""
     return database(options, "api"), database(options, "cell")
 
 
 def database(options: Options, schema: str) -> Database:
-    """One of them, which needs its own URL alone. ``schema``: api or cell. service.CanNotStart as above."""
+    """One of them, which needs its own URL alone. ``schema``: api or cell. config.Missing as above."""
     from nova.db.engine import Database
 
     name = {"api": "api_database", "cell": "database"}[schema]
     group = options[name]
     if not group.connection:
-        raise errors.service.CanNotStart(reason=f"[{name}]connection is not set: put it into nova-conductor.conf "
-                                         "beside nova.conf")
+        raise errors.config.Missing(option=f"[{name}]connection",
+                                    cure="put it into nova-conductor.conf beside nova.conf")
     return Database(group.connection, group.max_pool_size, group.max_overflow, group.connection_recycle_time, schema)
 
 
@@ -340,13 +334,23 @@ def prefer(options: Options) -> str:
     return "threads" if any(url.startswith(("postgres", "sqlite")) for url in urls) else "eventlet"
 
 
+def check(options: Options) -> None:
+    """What must be set. config.Missing, config.HostSecretKey, config.ImageProxyKey."""
+    from nova.cmd import imageproxy
+
+    databases(options)
+    secret_wrap(options)
+    imageproxy.seal(options)
+    require_hosts_url(options)
+
+
 def main() -> int:
     """The program nova-conductor, with ``[conductor]workers`` processes (or as many as there are processors); its exit
     code."""
     return common.run(BINARY, Conductor, workers, prefer,
                       ("nova.rpc.transport", "nova.conductor.service", "nova.conductor.host_service",
                        "nova.conductor.queries.placement", "nova.conductor.registry", "nova.db.migrate",
-                       "nova.clients.glance", "nova.notifications.oslo"))
+                       "nova.clients.glance", "nova.notifications.oslo"), check)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ NOTIFICATIONS = "oslo_messaging_notifications"
 
 
 def networking(options: Options, deps: Library) -> Library:
-    """Whose the networks are. service.CanNotStart with credentials for Neutron that can't be used."""
+    """Whose the networks are. config.Credentials, config.Missing: those for Neutron cannot be used."""
     from nova.clients import neutron, session
     from nova.conductor.actions.interfaces import detach_at_once
     from nova.conductor.neutron import proxies as neutron_proxies
@@ -24,14 +24,10 @@ def networking(options: Options, deps: Library) -> Library:
 
     if not neutron_in_use(options):
         return NovaNetwork(deps)
-    try:
-        credentials = session.load(options, "neutron")
-    except errors.config.Credentials as error:
-        raise errors.service.CanNotStart(reason=error.message) from None
+    credentials = session.load(options, "neutron")
     if credentials.auth is None and not options.neutron.endpoint_override:
-        raise errors.service.CanNotStart(reason="networks are Neutron's ([DEFAULT]use_neutron), and nobody says where "
-                                         "it is: set "
-                                         "[neutron]auth_type, auth_url, username, password and project_name")
+        raise errors.config.Missing(option="[neutron]auth_type", cure="networks are Neutron's ([DEFAULT]use_neutron). "
+                                    "Set [neutron]auth_type, auth_url, username, password and project_name")
     client = neutron.of_groups(options.neutron, credentials)
     back_end = NeutronBackEnd(deps, client, detach_at_once(deps), options.neutron.ovs_bridge)
 

@@ -15,7 +15,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from nova import errors
+from nova import configuration, errors
 from nova.cmd import common
 from nova.cmd.reporting import Reporting
 from nova.conf.base import Options
@@ -52,7 +52,7 @@ def main(binary: str) -> int:
     from nova.console.kinds import KINDS
 
     kind = KINDS[binary]
-    options = common.load(binary, common.beside(spelt(sys.argv[1:]), binary),
+    options = configuration.read(binary, configuration.beside(spelt(sys.argv[1:]), binary),
                           [*proxies.CLI_OPTS, *proxies.CLI_ONLY], kind.about, EPILOG.format(**kind._asdict()))
     common.begin(options, binary)
     if options.daemon:
@@ -62,11 +62,8 @@ def main(binary: str) -> int:
     except BadSetting as error:
         sys.stderr.write(f"{binary}: {error}\n")
         return REFUSED
-    try:
+    with common.preparing(options, binary):
         sock = bind(options, kind)
-    except errors.NovaError as error:
-        LOG.error("%s can not start: %s", binary, error.message)
-        return 1
     more_files(options.console.max_sessions * kind.channels)
     common.preload(("nova.rpc.transport", "nova.console.app"))
     return service.run(options, binary, lambda _index: Proxy(options, parts, sock))

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable
-
-from oslo_config import cfg
-
 from nova.conf.base import Options
+from nova.configuration.sources import Sources
 
 SECRETS = ("password", "user_password", "admin_password", "token", "admin_token", "application_credential_secret",
            "memcache_secret_key")
@@ -21,22 +17,8 @@ CURE = "take it out of this host's nova.conf; a password that was there counts a
 def found(options: Options) -> tuple[str, ...]:
     """The options, as ``[section]name``, that are set in the files that ``options`` were read from."""
     places = [(section, name) for section in SECTIONS for name in SECRETS] + list(OTHERS)
-    files = _read(paths(options.config_file), paths(options.config_dir), places)
-    return tuple(f"[{section}]{name}" for section, name in places if files[section][name])
-
-
-def paths(given: str | Iterable[str] | None) -> list[str]:
-    """Those of ``config_file`` or ``config_dir``: one, some or none."""
-    return [os.fspath(given)] if isinstance(given, str) else list(given or ())
-
-
-def _read(files: list[str], folders: list[str], places: list[tuple[str, str]]) -> cfg.ConfigOpts:
-    """Apart from what the daemon has declared: libraries declare the same options in their own ways."""
-    read = cfg.ConfigOpts()
-    for section, name in places:
-        read.register_opt(cfg.StrOpt(name, secret=True), group=section)
-    read([], project="nova", default_config_files=files, default_config_dirs=folders)
-    return read
+    values = Sources.of(options).values()
+    return tuple(f"[{section}]{name}" for section, name in places if any(values.get(section, {}).get(name, ())))
 
 
 def warning(options: Options) -> str:

@@ -6,7 +6,7 @@ import logging
 import socket
 import sys
 
-from nova import errors
+from nova import configuration, errors
 from nova.cmd import common
 from nova.conf.base import Options
 from nova.model.base import Library
@@ -20,13 +20,10 @@ REQUESTS = 1000  # that a worker looks at: those that carry an image have places
 
 
 def seal(options: Options) -> Library:
-    """What makes and opens tickets. service.CanNotStart: ``[image_proxy]key`` is missing or malformed."""
+    """What makes and opens tickets. config.ImageProxyKey: ``[image_proxy]key`` is missing or malformed."""
     from nova.rpc.image_seal import TicketSeal
 
-    try:
-        return TicketSeal(options.image_proxy.key)
-    except errors.config.ImageProxyKey as error:
-        raise errors.service.CanNotStart(reason=error.message) from None
+    return TicketSeal(options.image_proxy.key)
 
 
 def bind(options: Options) -> socket.socket:
@@ -75,14 +72,11 @@ def main() -> int:
     """The program nova-imageproxy; its exit code. Native threads: they copy data with less of Python in between."""
     from nova import service
 
-    options = common.load(BINARY, common.beside(sys.argv[1:], BINARY))
+    options = configuration.read(BINARY, configuration.beside(sys.argv[1:], BINARY))
     common.begin(options, BINARY, "threads")
-    try:
+    with common.preparing(options, BINARY):
         seal(options)
         sock = bind(options)
-    except errors.NovaError as error:
-        LOG.error("%s can not start: %s", BINARY, error.message)
-        return 1
     common.preload(("nova.clients.glance", "nova.imageproxy.app", "nova.http_server"))
     from nova.imageproxy.seen import SeenRequests
 

@@ -9,6 +9,7 @@ from nova.cmd import common
 from nova.cmd.reporting import HostVoice, Reporting
 from nova.conf.base import Options
 from nova.monitoring.health import Vitals
+from nova.rpc.hosts_url import require_hosts_url
 
 BINARY = "nova-network"
 
@@ -54,7 +55,7 @@ class NetworkDaemon:
 
 def main() -> int:
     """The program nova-network, a single process; its exit code."""
-    return common.run(BINARY, NetworkDaemon)
+    return common.run(BINARY, NetworkDaemon, check=require_hosts_url)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ import socket
 import sys
 from pathlib import Path
 
-from nova import errors
+from nova import configuration, errors
 from nova.cmd import common
 from nova.conf.base import Options
 from nova.model.base import Library
@@ -58,10 +58,7 @@ def signers(options: Options) -> Library:
 
     if options.s3_believe_all:
         return None
-    try:
-        return found.from_conf(options)
-    except (errors.config.Ec2Url, errors.config.Credentials) as error:
-        raise errors.service.CanNotStart(reason=error.message) from None
+    return found.from_conf(options)
 
 
 def application(options: Options, kept: Library, asked: Library) -> Library:
@@ -137,15 +134,12 @@ def main() -> int:
     folder's lock."""
     from nova import service
 
-    options = common.load(BINARY, common.beside(sys.argv[1:], BINARY))
+    options = configuration.read(BINARY, configuration.beside(sys.argv[1:], BINARY))
     common.begin(options, BINARY, "threads")
-    try:
+    with common.preparing(options, BINARY):
         store(options)
         signers(options)
         sock = bind(options)
-    except errors.NovaError as error:
-        LOG.error("%s can not start: %s", BINARY, error.message)
-        return 1
     common.preload(("nova.clients.signed_tokens", "nova.objectstore.app", "nova.objectstore.bundles.service",
                     "nova.rpc.buses", "nova.http_server"))
     return service.run(options, BINARY, lambda index: ObjectStoreDaemon(options, sock, index == 0),

@@ -15,11 +15,11 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from nova import concurrency, context, errors
-from nova.cmd import common
+from nova import concurrency, configuration, context, errors
 from nova.conf.base import Options
 from nova.policies import Policy, list_rules
 from nova.policies.sample import sample
+from nova.version import RELEASE
 
 BINARY = "nova-policy"
 SERVER = "instance_id"
@@ -104,6 +104,7 @@ def parser() -> argparse.ArgumentParser:
     """The command line; ``run`` is what carries it out, and is missing where no command was named."""
     top = argparse.ArgumentParser(prog=BINARY, description=(__doc__ or "").split("\n\n")[0])
     _add_common(top)
+    top.add_argument("--version", action="version", version=RELEASE)
     categories = top.add_subparsers(metavar="COMMAND")
     policy = categories.add_parser("policy", help="ask the rules").add_subparsers(metavar="ACTION")
     about = "print the rules that the credentials pass"
@@ -140,11 +141,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     if given.run is show_sample:
         return show_sample(None, given)
     concurrency.patch("threads")
-    options = common.load(BINARY, [word for path in given.config_file for word in ("--config-file", path)])
+    options = configuration.load(BINARY, [word for path in given.config_file for word in ("--config-file", path)])
     try:
         return int(given.run(options, given))
     except errors.NovaError as error:
-        sys.stderr.write(f"{BINARY}: {error.message}\n")
+        sys.stderr.write(f"{BINARY}: {configuration.sentence(options, error)}\n")
         return 2
 
 

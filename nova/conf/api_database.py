@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from oslo_config import cfg
 
+from nova.conf._urls import DatabaseUrl
 from nova.conf.database import POOL
 
 GROUP = "api_database"
 
-OPTS = [cfg.StrOpt("connection", secret=True, help="URL of the api database."), *POOL]
+OPTS = [cfg.Opt("connection", type=DatabaseUrl(), secret=True, help="URL of the api database."), *POOL]

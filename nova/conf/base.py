@@ -9,6 +9,7 @@ from typing import Any
 from oslo_config import cfg
 
 from nova.conf._span import TimeSpan
+from nova.conf._urls import BrokerUrl
 
 #: A section of nova.conf, or all of it: oslo.config gives options as attributes, without types.
 Options = Any
@@ -22,7 +23,7 @@ OPTS = [
     cfg.HostAddressOpt("my_ip", default="127.0.0.1", sample_default="<host_ipv4>",
                        help="The address other hosts and guests' DNAT reach this host by."),
     cfg.StrOpt("state_path", default="/var/lib/nova", help="Where daemons keep what must survive a restart."),
-    cfg.StrOpt("hosts_transport_url", secret=True,
+    cfg.Opt("hosts_transport_url", type=BrokerUrl(more=("local",)), secret=True,
                help="The URL of the vhost in which hosts and conductors meet: rabbit://USER:PASSWORD@BROKER:5672/"
                     "nova-hosts. nova-conductor has a user there that may do everything; each host has one of its own, "
                     "with the rights that 'nova-manage host rights NAME' prints. nova-compute, nova-network and the "

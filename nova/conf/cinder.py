@@ -5,13 +5,15 @@ from __future__ import annotations
 
 from oslo_config import cfg
 
+from nova.conf._urls import WebUrl
+
 GROUP = "cinder"
 
 OPTS = [
     cfg.StrOpt("catalog_info", default="volumev3::publicURL",
                help="What to look for in the catalog, as TYPE:NAME:INTERFACE; the name may be empty. The address that "
                     "is found must be of version 3 (it has /v3 in it)."),
-    cfg.StrOpt("endpoint_template",
+    cfg.Opt("endpoint_template", type=WebUrl(),
                help="Address of the volume service; stands above the catalog. %(project_id)s in it means the "
                     "asking project, for example http://controller:8776/v3/%(project_id)s."),
     cfg.StrOpt("os_region_name", help="Region to look in, in the catalog."),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from oslo_config import cfg
 
+from nova.conf._urls import DatabaseUrl
+
 GROUP = "database"
 
 POOL = [
@@ -18,7 +20,7 @@ POOL = [
 ]
 
 OPTS = [
-    cfg.StrOpt("connection", secret=True,
+    cfg.Opt("connection", type=DatabaseUrl(), secret=True,
                help="URL of the cell database: mysql+pymysql://nova:secret@db/nova, postgresql+psycopg://..., "
                     "or sqlite:////var/lib/nova-conductor/nova.db. It belongs in nova-conductor.conf, readable by its user "
                     "alone."),

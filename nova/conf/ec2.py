@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from oslo_config import cfg, types
 
+from nova.conf._urls import WebUrl
+
 GROUP = "DEFAULT"
 
 OPTS = [
@@ -22,7 +24,7 @@ OPTS = [
     cfg.BoolOpt("ec2_strict_validation", default=True,
                 help="Names and descriptions of security groups may have letters, digits, blanks, dashes and "
                      "underscores alone. Off: printable ASCII in names, and anything in descriptions."),
-    cfg.StrOpt("keystone_ec2_url",
+    cfg.Opt("keystone_ec2_url", type=WebUrl(),
                help="Where Keystone checks signatures of the EC2 API (https://identity.example/v3/ec2tokens). Those of "
                     "S3 are checked beside it, at s3tokens. Unset: Keystone's address in the catalog."),
     cfg.ListOpt("ec2_signature_versions", default=["0", "1", "2", "4"],

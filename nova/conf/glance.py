@@ -5,13 +5,15 @@ from __future__ import annotations
 
 from oslo_config import cfg
 
+from nova.conf._urls import WebUrl
+
 GROUP = "glance"
 
 OPTS = [
-    cfg.ListOpt("api_servers", help="Addresses of the image service, tried in turn, for example "
+    cfg.ListOpt("api_servers", item_type=WebUrl(), help="Addresses of the image service, tried in turn, for example "
                                     "http://controller:9292. "
                                     "Unset: the identity service's catalog says where it is."),
-    cfg.StrOpt("endpoint_override", help="One address of the image service; stands above the catalog."),
+    cfg.Opt("endpoint_override", type=WebUrl(), help="One address of the image service; stands above the catalog."),
     cfg.StrOpt("region_name", help="Region to look in, in the catalog."),
     cfg.StrOpt("service_type", default="image", help="Type to look for, in the catalog."),
     cfg.ListOpt("valid_interfaces", default=["internal", "public"], help="Interfaces to look for, the best one first."),

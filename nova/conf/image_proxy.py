@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from oslo_config import cfg
 
+from nova.conf._urls import WebUrl
+
 GROUP = "image_proxy"
 
 OPTS = [
@@ -16,7 +18,7 @@ OPTS = [
     cfg.HostAddressOpt("listen", default="0.0.0.0", help="Address that nova-imageproxy listens on."),
     cfg.PortOpt("listen_port", default=9293, help="Port of nova-imageproxy."),
     cfg.IntOpt("workers", min=1, help="Worker processes of nova-imageproxy. Unset: one a CPU."),
-    cfg.ListOpt("servers", default=[], sample_default="http://$my_ip:9293",
+    cfg.ListOpt("servers", item_type=WebUrl(), default=[], sample_default="http://$my_ip:9293",
                 help="Read by nova-conductor: addresses at which compute hosts reach the image proxies, tried in "
                      "turn, for example https://controller:9293. Unset: a proxy on the conductor's own machine, at "
                      "my_ip and "

@@ -7,17 +7,31 @@ from oslo_config import cfg, types
 GROUP = "DEFAULT"
 LEVEL = "(?i)[^=]+=(DEBUG|INFO|WARN|WARNING|ERROR|CRITICAL)$"
 
+#: Of oslo.log, accepted for start scripts and old files, with one warning.
+IDLE = [
+    cfg.StrOpt("log-config-append", metavar="FILE", deprecated_name="log_config",
+               help="Accepted: log lines go where the other options say. Levels of single loggers: "
+                    "default_log_levels."),
+    cfg.StrOpt("log-date-format", metavar="FORMAT", help="Accepted: the time of a line is UTC, to the millisecond."),
+    cfg.BoolOpt("use-journal", default=False,
+                help="Accepted: what goes to standard error is in the journal where systemd runs the daemon."),
+    cfg.StrOpt("syslog-log-facility", metavar="FACILITY", help="Accepted: lines in syslog have the facility user."),
+]
+
 #: Taken on every daemon's command line as well.
 CLI_OPTS = [
+    *IDLE,
+    cfg.BoolOpt("watch-log-file", default=True,
+                help="Accepted: a log file that was moved away is always made anew, unless the daemon turns it itself."),
     cfg.BoolOpt("debug", short="d", default=False, mutable=True,
                 help="Log what helps developers too. SIGHUP makes a daemon read it again."),
-    cfg.StrOpt("log_file", deprecated_name="logfile", help="The file log lines go to; standard error when empty."),
-    cfg.StrOpt("log_dir", deprecated_name="logdir", help="A directory: the file is <daemon>.log in it."),
-    cfg.BoolOpt("use_syslog", default=False, help="Log to syslog (/dev/log) too."),
+    cfg.StrOpt("log-file", metavar="FILE", deprecated_name="logfile", help="The file log lines go to; standard error when empty."),
+    cfg.StrOpt("log-dir", metavar="DIR", deprecated_name="logdir", help="A directory: the file is <daemon>.log in it."),
+    cfg.BoolOpt("use-syslog", default=False, help="Log to syslog (/dev/log) too."),
     cfg.ListOpt("default_log_levels", item_type=types.String(regex=LEVEL), default=[], mutable=True,
                 help="Levels of single loggers, where they are not to be ours: NAME=LEVEL, of names as log lines show them "
                      "(nova.rpc.server=DEBUG,keystonemiddleware=INFO). SIGHUP makes a daemon read it again."),
-    cfg.BoolOpt("use_json", default=False, help="One JSON object a line instead of text: time, service, hostname, level, request, user, project, server, "
+    cfg.BoolOpt("use-json", default=False, help="One JSON object a line instead of text: time, service, hostname, level, request, user, project, server, "
                      "host, action, step, duration_ms, error_code, trace, message, as far as they are known."),
 ]
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from oslo_config import cfg
 
+from nova.conf._urls import WEB
+
 GROUP = "mks"
 
 OPTS = [
     cfg.BoolOpt("enabled", default=False, help="Offer consoles of type webmks, where the hypervisor has them."),
-    cfg.URIOpt("mksproxy_base_url", default="http://127.0.0.1:6090/",
+    cfg.URIOpt("mksproxy_base_url", schemes=WEB, default="http://127.0.0.1:6090/",
                help="Read by nova-consoleauth: where users' browsers find the MKS proxy."),
 ]

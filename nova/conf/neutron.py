@@ -6,6 +6,8 @@ from __future__ import annotations
 
 from oslo_config import cfg
 
+from nova.conf._urls import WebUrl
+
 GROUP = "neutron"
 
 OPTS = [
@@ -15,7 +17,7 @@ OPTS = [
     cfg.StrOpt("metadata_proxy_shared_secret", default="", secret=True,
                help="What the proxy signs with. Required when service_metadata_proxy is set: whoever reaches the "
                     "metadata service could otherwise ask in any server's name."),
-    cfg.StrOpt("endpoint_override", help="Address of the network service; stands above the catalog."),
+    cfg.Opt("endpoint_override", type=WebUrl(), help="Address of the network service; stands above the catalog."),
     cfg.StrOpt("region_name", help="Region to look in, in the catalog."),
     cfg.StrOpt("service_type", default="network", help="Type to look for, in the catalog."),
     cfg.ListOpt("valid_interfaces", default=["internal", "public"], help="Interfaces to look for, the best one first."),

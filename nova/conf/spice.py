@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from oslo_config import cfg
 
+from nova.conf._urls import WEB
+
 GROUP = "spice"
 
 OPTS = [
@@ -16,7 +18,7 @@ OPTS = [
     cfg.HostAddressOpt("server_proxyclient_address", default="127.0.0.1",
                        help="Address at which the console proxy reaches this host. 127.0.0.1 serves only for a proxy on "
                             "this very machine: any other one refuses it."),
-    cfg.URIOpt("html5proxy_base_url", default="http://127.0.0.1:6082/spice_auto.html",
+    cfg.URIOpt("html5proxy_base_url", schemes=WEB, default="http://127.0.0.1:6082/spice_auto.html",
                help="Read by nova-consoleauth: where users' browsers find nova-spicehtml5proxy."),
     cfg.HostAddressOpt("html5proxy_host", default="0.0.0.0", help="Address that nova-spicehtml5proxy listens on."),
     cfg.PortOpt("html5proxy_port", default=6082, help="Port that nova-spicehtml5proxy listens on."),

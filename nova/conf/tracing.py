@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from oslo_config import cfg
 
+from nova.conf._urls import WebUrl
+
 GROUP = "tracing"
 
 OPTS = [
-    cfg.StrOpt("otlp_endpoint",
+    cfg.Opt("otlp_endpoint", type=WebUrl(),
                help="Where spans are sent, by OTLP over HTTP: http://COLLECTOR:4318/v1/traces. Not set: none are made, "
                     "and a caller's traceparent header is passed on as it came. Needs the extra 'tracing' of the "
                     "package (opentelemetry-sdk and its exporter)."),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from oslo_config import cfg
 
+from nova.conf._urls import WEB
+
 GROUP = "vnc"
 
 OPTS = [
@@ -18,14 +20,14 @@ OPTS = [
         cfg.DeprecatedOpt("vncserver_proxyclient_address", group="vnc")],
         help="Address at which the console proxy reaches this host. 127.0.0.1 serves only for a proxy on "
              "this very machine: any other one refuses it."),
-    cfg.URIOpt("novncproxy_base_url", default="http://127.0.0.1:6080/vnc_auto.html", deprecated_group="DEFAULT",
+    cfg.URIOpt("novncproxy_base_url", schemes=WEB, default="http://127.0.0.1:6080/vnc_auto.html", deprecated_group="DEFAULT",
                deprecated_name="novncproxy_base_url", help="Where users' browsers find the console proxy. Read by "
                "nova-consoleauth: it is not read on compute hosts."),
     cfg.StrOpt("novncproxy_host", default="0.0.0.0", deprecated_group="DEFAULT", deprecated_name="novncproxy_host",
                help="Address that nova-novncproxy listens on."),
     cfg.PortOpt("novncproxy_port", default=6080, deprecated_group="DEFAULT", deprecated_name="novncproxy_port",
                 help="Port that nova-novncproxy listens on."),
-    cfg.URIOpt("xvpvncproxy_base_url", deprecated_group="DEFAULT", deprecated_name="xvpvncproxy_base_url",
+    cfg.URIOpt("xvpvncproxy_base_url", schemes=WEB, deprecated_group="DEFAULT", deprecated_name="xvpvncproxy_base_url",
                help="Read by nova-consoleauth: where the OpenStack-specific Java viewer finds nova-xvpvncproxy, mostly "
                     "http://ADDRESS:6081/console. Unset: consoles of type xvpvnc are refused, as new releases do."),
     cfg.StrOpt("xvpvncproxy_host", default="0.0.0.0", deprecated_group="DEFAULT", deprecated_name="xvpvncproxy_host",

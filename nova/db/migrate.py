@@ -63,9 +63,14 @@ def newest(schema: str, database: Database) -> str:
 
 def sync(schema: str, database: Database, revision: str = "head") -> tuple[str | None, str | None]:
     """Bring the database to ``revision``; the revisions before and after. Safe to repeat, whenever it died, and from
-    several hosts at once: they come one after the other."""
+    several hosts at once: they come one after the other. daemon.DbNoSuchRevision, daemon.DbSchemaAhead."""
+    known = [one.revision for one in ScriptDirectory.from_config(_config(schema, database)).walk_revisions()]
+    if revision not in ("head", *known):
+        raise errors.daemon.DbNoSuchRevision(schema=schema, newest=known[0], known=", ".join(reversed(known)))
     with _alone(schema, database):
         before = current(schema, database)
+        if before not in (None, *known):
+            raise errors.daemon.DbSchemaAhead(schema=schema)
         command.upgrade(_config(schema, database), revision)
         return before, current(schema, database)
 

@@ -182,6 +182,6 @@ def _regions(rows: Iterable[str]) -> dict[str, str]:
     for row in rows:
         name, equals, host = row.partition("=")
         if not equals or not name.strip() or not host.strip():
-            raise errors.config.RegionList(row=row)
+            raise errors.config.RegionList()
         found[name.strip()] = host.strip()
     return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nova.errors import kinds
+from nova.errors import config, kinds
 
 BadInput = kinds.Invalid.row("api.bad_input", "Invalid input for field/attribute {field}. Value: {value}. {reason}")
 BadQuery = kinds.Invalid.row("api.bad_query", "Malformed query string: it is not encoded in UTF-8.")
@@ -56,9 +56,11 @@ PageMarkerNotFound = kinds.Invalid.row("page.marker_not_found", "marker [{marker
 
 ExtensionNotFound = kinds.NotFound.row("extension.not_found", "There is no extension with the alias {alias}.")
 
-PolicyBadFile = kinds.NovaError.row("policy.bad_file", "{path} is no policy file: {reason}",
+PolicyBadFile = config.Wrong.row("policy.bad_file", "{path} is no policy file: {reason}",
     "The reason names line and rule; `nova-policy` checks a file before it is used.")
-PolicyBadTarget = kinds.Invalid.row("policy.bad_target", "--target {word}: write KEY=VALUE, with KEY one of {known}.")
-PolicyNoSuchRule = kinds.Invalid.row("policy.no_such_rule",
+PolicyMissingFile = config.Wrong.row("policy.missing_file",
+    "{option} names a policy file that is not there: write it, or take the option out for the rules of this release.")
+PolicyBadTarget = config.Wrong.row("policy.bad_target", "--target {word}: write KEY=VALUE, with KEY one of {known}.")
+PolicyNoSuchRule = config.Wrong.row("policy.no_such_rule",
     "No rule's name contains '{part}'. nova-policy sample lists them all.")
 PolicyNotAllowed = kinds.Forbidden.row("policy.not_allowed", "Policy doesn't allow {rule} to be performed.")

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from nova.errors import kinds
+from nova.errors import config, kinds
 
 DbSchemaBehind = kinds.Unavailable.row("db.schema_behind",
     "the {schema} database is at schema {have}, this release needs {want}: run 'nova-manage {command} sync'")
+DbNoSuchRevision = config.Wrong.row("db.no_such_revision",
+    "the {schema} database has no such revision in this release: leave it out for the newest, {newest}, or say one of "
+    "{known}")
+DbSchemaAhead = kinds.Conflict.row("db.schema_ahead",
+    "the {schema} database is at a schema that this release does not know: sync it with the newer release that made it",
+    "Conductors of this release work with it meanwhile; run `nova-manage db sync` of the newest release.")
 DbSyncUnderWay = kinds.Unavailable.row("db.sync_under_way",
     "another sync of the {schema} database has been under way for ten minutes: see whether it still is",
     "See whether that `nova-manage db sync` still runs; if not, say it again.")
@@ -77,15 +83,15 @@ RunnerLeaseLost = kinds.Overtaken.row("runner.lease_lost",
 #: a later sweep, as long as it takes (or until a delete, say, overtakes it).
 WorkflowNotYet = kinds.Unavailable.row("workflow.not_yet", "It waits for {what}.")
 
-NotificationsNoSuchDriver = kinds.Invalid.row("notifications.no_such_driver",
-    "[oslo_messaging_notifications]driver = {name}: there is no such driver, and nothing would be sent. There are: "
+NotificationsNoSuchDriver = config.Wrong.row("notifications.no_such_driver",
+    "[oslo_messaging_notifications]driver names a driver that is not there, and nothing would be sent. There are: "
     "{known}.")
 
 LedgerClosed = kinds.Bug.row("ledger.closed",
     "The ledger row of {server} was closed before it could be placed; ask for the server again.")
 LedgerOpen = kinds.Conflict.row("ledger.open", "These servers were asked for already.")
 
-SchedulerBadRatio = kinds.Invalid.row("scheduler.bad_ratio", "{option}: {given!r} is not NAME=NUMBER")
+SchedulerBadRatio = config.Wrong.row("scheduler.bad_ratio", "{option}: each of the list must be NAME=NUMBER.")
 SchedulerHostsExhausted = kinds.NoValidHost.row("scheduler.hosts_exhausted",
     "Exceeded maximum number of retries. Exhausted all hosts available for retrying build failures for instance "
     "{server}. Last error: {last}",
@@ -95,4 +101,4 @@ SchedulerNoValidHost = kinds.NoValidHost.row("scheduler.no_valid_host", "No vali
 SchedulerNotReady = kinds.Unavailable.row("scheduler.not_ready",
     "The scheduler has not been told of the hosts yet: is nova-conductor running?",
     "Start nova-conductor; a scheduler that was just started waits some seconds for the hosts' states.")
-SchedulerUnknownPlugin = kinds.Invalid.row("scheduler.unknown_plugin", "[filter_scheduler]{option}: {problem}")
+SchedulerUnknownPlugin = config.Wrong.row("scheduler.unknown_plugin", "[filter_scheduler]{option} {problem}.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nova.errors import kinds
+from nova.errors import config, kinds
 
 Away = kinds.Unavailable.row("dns.away", "The DNS driver {driver} does not answer: {reason}")
 BadEntry = kinds.Invalid.row("dns.bad_entry",
@@ -12,7 +12,7 @@ BadType = kinds.Invalid.row("dns.bad_type", "This DNS driver has no entries of t
 DomainExists = kinds.Conflict.row("dns.domain_exists", "The DNS domain {domain} already exists.")
 EntryExists = kinds.Conflict.row("dns.entry_exists", "The DNS entry {name} already exists in domain {domain}.")
 Ldap = kinds.Unavailable.row("dns.ldap", "The LDAP server at {url} refused {what}: {reason}")
-NoDriver = kinds.Invalid.row("dns.no_driver", "nova.conf, [DEFAULT]{option} = {name}: {reason}")
+NoDriver = config.Wrong.row("dns.no_driver", "[DEFAULT]{option} can not be used: {reason}.")
 NoEntries = kinds.NotFound.row("dns.no_entries", "DNS entries not found.")
 NoSuchDomain = kinds.NotFound.row("dns.no_such_domain", "The DNS domain {domain} could not be found.")
 NoSuchEntry = kinds.NotFound.row("dns.no_such_entry", "The DNS entry {name} could not be found in domain {domain}.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nova.errors import kinds
+from nova.errors import config, kinds
 
 Brick = kinds.HostRefused.row("host.brick", "os-brick could not {task} on this host: {reason}",
     "The reason is the library's own: look at the host's sessions (iscsiadm -m session, nvme list-subsys), "
@@ -237,7 +237,7 @@ ClaimNotEnough = kinds.ClaimConflict.row("claim.not_enough",
     "The chosen host has {free} {resource_class} left, {wanted} are needed.")
 ClaimUnfit = kinds.ClaimConflict.row("claim.unfit", "The chosen host can not take it: {why}.")
 
-PciBadAlias = kinds.Invalid.row("pci.bad_alias", "[pci]alias {alias}: {problem}")
+PciBadAlias = config.Wrong.row("pci.bad_alias", "[pci]alias can not be used: {problem}.")
 PciBadRequest = kinds.Invalid.row("pci.bad_request",
     "pci_passthrough:alias={value} is not possible: it must have the form <alias>:<count>,<alias>:<count>.")
 PciNoSuchAlias = kinds.Invalid.row("pci.no_such_alias",

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from nova.errors import kinds
+from nova.errors import config, kinds
 
 BadSignature = kinds.Forbidden.row("metadata.bad_signature", "Invalid proxy request signature.")
 DoubtfulHeader = kinds.Invalid.row("metadata.doubtful_header", "{header} header is not one plain value.")
 MissingHeader = kinds.Invalid.row("metadata.missing_header", "{header} header is missing from request.")
-NoSecret = kinds.Invalid.row("metadata.no_secret",
-    "nova.conf: [neutron]service_metadata_proxy is set, so [neutron]metadata_proxy_shared_secret must be set too, to "
+NoSecret = config.Wrong.row("metadata.no_secret",
+    "[neutron]service_metadata_proxy is set, so [neutron]metadata_proxy_shared_secret must be set too, to "
     "the value that the proxy signs with")
 NotOnePort = kinds.Invalid.row("metadata.not_one_port",
     "Metadata provider {provider} asks for address {address}, which {count} servers have on its networks: it must be "
     "one.")
 PasswordKept = kinds.Conflict.row("metadata.password_kept", "A password is kept already.")
-Template = kinds.Invalid.row("metadata.template",
-    "nova.conf: [DEFAULT]injected_network_template = {path} can not be used: {reason}")
+Template = config.Wrong.row("metadata.template",
+    "[DEFAULT]injected_network_template can not be used: {reason}.")
 
 VendordataFailed = kinds.Unavailable.row("vendordata.failed",
     "The vendordata service {name} did not give a JSON object: {reason}",

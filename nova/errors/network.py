@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nova.errors import kinds
+from nova.errors import config, kinds
 
 Absent = kinds.NotFound.row("network.absent", "{what} {id} not found.")
 AcceleratedPort = kinds.Invalid.row("network.accelerated_port",
@@ -97,8 +97,8 @@ TellingLate = kinds.Unavailable.row("network.telling_late", "Network hosts could
 TooLarge = kinds.Invalid.row("network.too_large", "{field}: a project makes at most {most} at once, not {given}.")
 TooManyPorts = kinds.OverQuota.row("network.too_many_ports", "Maximum number of ports exceeded")
 Unclear = kinds.Invalid.row("network.unclear", "{reason}")
-UnknownManager = kinds.Invalid.row("network.unknown_manager",
-    "nova.conf, [DEFAULT]network_manager = {value}: there are {known}.")
+UnknownManager = config.Wrong.row("network.unknown_manager",
+    "[DEFAULT]network_manager can not be used: it must be one of {known}.")
 VlanTaken = kinds.Conflict.row("network.vlan_taken", "Detected existing vlan with id {vlan}")
 WrongHost = kinds.Conflict.row("network.wrong_host", "An order for {asked} came to {host}")
 

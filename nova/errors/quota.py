@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nova.errors import kinds
+from nova.errors import config, kinds
 
 AboveProject = kinds.Invalid.row("quota.above_project",
     "Quota limit {limit} for {resource} must be less than or equal to {project_limit}.")
@@ -24,10 +24,10 @@ LimitsNoEndpoint = kinds.Unavailable.row("limits.no_endpoint",
     "Keystone has {count} endpoints for [oslo_limit]{wanted}; exactly one is needed.",
     "Set [oslo_limit]endpoint_service_type, endpoint_interface and endpoint_region_name so that one endpoint fits.")
 
-UsageBadPeriod = kinds.Invalid.row("usage.bad_period",
-    "instance_usage_audit_period = {text}: it must be hour, day, month or year. It may have an offset: hour@0 to "
-    "hour@59 (minutes), day@0 to day@23 (hours), month@1 to month@31 (days; the last day of a shorter month), year@1 "
-    "to year@12 (months).",
+UsageBadPeriod = config.Wrong.row("usage.bad_period",
+    "[DEFAULT]instance_usage_audit_period can not be used: it must be hour, day, month or year. It may have an offset: "
+    "hour@0 to hour@59 (minutes), day@0 to day@23 (hours), month@1 to month@31 (days; the last day of a shorter "
+    "month), year@1 to year@12 (months).",
     "[DEFAULT]instance_usage_audit_period is hour, day, month or year, with or without @offset.")
 UsageBadTime = kinds.Invalid.row("usage.bad_time",
     "Invalid {name} time [{value}]: it must be an ISO 8601 date and time, for example 2026-11-21T10:00:00, "

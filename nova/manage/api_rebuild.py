@@ -14,7 +14,7 @@ from nova.db import keypairs, lost_api
 from nova.db.engine import Database
 from nova.db.types import AnyRow
 from nova.manage.command import Command, argument
-from nova.manage.database_commands import database_of
+from nova.manage.database_commands import synced
 from nova.manage.output import say_now
 from nova.model.flavors import Flavor
 from nova.model.keypairs import NewKeypair
@@ -63,7 +63,7 @@ class Evidence:
 def rebuild(options: Options, given: argparse.Namespace) -> int:
     """0 done, or nothing to do; 1 not all could be made; 3 (--dry-run) something is missing. Daemons may run: what is
     there is left as it is, and a repetition adds nothing."""
-    api, cell = database_of(options, "api"), database_of(options, "cell")
+    api, cell = synced(options, "api"), synced(options, "cell")
     evidence, change, missing, failed = Evidence(options.default_availability_zone), not given.dry_run, 0, 0
     ledger = _ledger(api, cell, evidence, change)
     if ledger:

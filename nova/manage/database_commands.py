@@ -23,10 +23,19 @@ DATES = (*_DAYS, *(f"{day} {time}" for day in _DAYS for time in ("%H:%M", "%H:%M
 
 
 def database_of(options: Options, schema: str) -> Database:
-    """The database of ``schema``: api, or else the cell's. service.CanNotStart: its URL is not set."""
+    """The database of ``schema``: api, or else the cell's. config.Missing: its URL is not set."""
     from nova.cmd.conductor import database
 
     return database(options, schema)
+
+
+def synced(options: Options, schema: str) -> Database:
+    """The same, with this release's tables in it. daemon.DbSchemaBehind."""
+    from nova.db import migrate
+
+    database = database_of(options, schema)
+    migrate.check(schema, database)
+    return database
 
 
 def sync(schema: str) -> Run:
@@ -82,7 +91,7 @@ def purge(options: Options, given: argparse.Namespace) -> int:
         age_s = int((datetime.datetime.now(datetime.UTC) - at).total_seconds())
     from nova.db import ledger, servers
 
-    api, cell = database_of(options, "api"), database_of(options, "cell")
+    api, cell = synced(options, "api"), synced(options, "cell")
     total = 0
     while count := cell.transact(lambda tx: servers.purge(tx, age_s, 200)):
         total += count
@@ -122,7 +131,11 @@ def online_data_migrations(options: Options, given: argparse.Namespace) -> int:
     if given.max_count is not None and given.max_count < 1:
         say(f"--max-count {given.max_count}: must be a number above 0.")
         return BAD_COUNT
-    stores, total = Stores(database_of(options, "api"), database_of(options, "cell")), 0
+    try:
+        stores, total = Stores(synced(options, "api"), synced(options, "cell")), 0
+    except errors.daemon.DbSchemaBehind as error:
+        say(error.message)
+        return MIGRATION_FAILED
     try:
         for changed in data_migrations.pages(stores, AGAIN_S):
             total += changed

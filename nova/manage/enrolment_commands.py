@@ -13,7 +13,7 @@ from typing import Any
 from nova import errors
 from nova.conf.base import Options
 from nova.manage.command import JSON, Command, ConductorOf, argument
-from nova.manage.database_commands import database_of
+from nova.manage.database_commands import synced
 from nova.manage.output import write_json
 from nova.model import room
 from nova.model.services import EnrolledHost, ServiceQuery
@@ -131,11 +131,11 @@ def new_key(say: Say) -> int:
 
 def wrap_secrets(options: Options, say: Say) -> int:
     """In the database itself, one host at a time: cut off, say it again. 1: some secret is opened by no key.
-    service.CanNotStart: there is no key."""
+    config.HostSecretKey: there is no key."""
     from nova.cmd.conductor import secret_wrap
     from nova.db import enrolments
 
-    wrap, cell, sealed = secret_wrap(options), database_of(options, "cell"), []
+    wrap, cell, sealed = secret_wrap(options), synced(options, "cell"), []
     with cell.reading() as tx:
         hosts = enrolments.with_secrets(tx)
     for host in hosts:

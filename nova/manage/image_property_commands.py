@@ -18,7 +18,7 @@ from nova.api.views.image_properties import KNOWN
 from nova.db import servers
 from nova.db.engine import Connection, Database
 from nova.manage.command import Command, argument
-from nova.manage.database_commands import database_of
+from nova.manage.database_commands import synced
 from nova.model import image_properties
 from nova.model.images import Image
 from nova.model.states import VmState
@@ -117,7 +117,7 @@ def without_machine(cell: Database) -> list[str]:
 def _run(work: Callable[[Database, argparse.Namespace], int], say: Say) -> Any:
     def run(options: Any, given: argparse.Namespace) -> int:
         try:
-            return work(database_of(options, "cell"), given)
+            return work(synced(options, "cell"), given)
         except PropertyRefused as refused:
             say(str(refused))
             return refused.code

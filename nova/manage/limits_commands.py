@@ -17,7 +17,7 @@ from nova.conf.base import Options
 from nova.db import class_usage, flavors, quotas
 from nova.db.engine import Connection, Database
 from nova.manage.command import Command, argument
-from nova.manage.database_commands import database_of
+from nova.manage.database_commands import synced
 from nova.model import counting
 from nova.model.base import Page
 from nova.model.flavors import Flavor, FlavorQuery
@@ -117,11 +117,12 @@ def _tell_unregistered(names: Sequence[str], say: Say, table: Table) -> None:
 
 def _run(options: Options, given: argparse.Namespace, say: Say, table: Table) -> int:
     said = _quiet if given.quiet else say
-    api, keystone = database_of(options, "api"), _keystone(options, given)
+    keystone = _keystone(options, given)
     if keystone is None:
         say("There are no credentials for Keystone: set [oslo_limit]auth_type, auth_url, username and password. An "
             "administrator is needed to write limits: system_scope = all, and the role admin there.")
         return 1
+    api = synced(options, "api")
     defaults = {quota.API_NAMES.get(name, name): options.quota[name] for name in quota.LIMITS}
     tell = said if given.verbose or given.dry_run else _quiet
     code = migrate(api, keystone, defaults, LimitsMigration(given.project_id, given.dry_run, tell), said)

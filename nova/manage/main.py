@@ -1,8 +1,8 @@
 """nova-manage: what operators do by hand.
 
 Tables of commands: (category, action) -> what runs, its help, its arguments. Exit codes: 0 done; 1 something is wrong;
-2 bad command line or nothing asked; 3 nothing to do (``db purge``, ``cleanup drop``, ``x509 revoke``). ``placement``:
-see its module.
+2 bad command line, wrong configuration or nothing asked; 3 nothing to do (``db purge``, ``cleanup drop``,
+``x509 revoke``). ``placement``: see its module.
 """
 
 from __future__ import annotations
@@ -12,7 +12,9 @@ import os
 import sys
 from collections.abc import Sequence
 
-from nova import concurrency, context, errors
+from oslo_config import cfg
+
+from nova import concurrency, configuration, context, errors
 from nova.cmd import common
 from nova.conf.base import Options
 from nova.manage import (
@@ -33,8 +35,9 @@ from nova.manage import (
     x509_commands,
 )
 from nova.manage import doctor as checks
+from nova.manage.arguments import add_common, files_of
 from nova.manage.command import JSON, Command, Run, argument
-from nova.manage.database_commands import archive, database_of, online_data_migrations, purge, sync, version
+from nova.manage.database_commands import archive, online_data_migrations, purge, sync, synced, version
 from nova.manage.doctor.finding import described
 from nova.manage.output import framed, say, say_now, table, write_json
 from nova.model.services import Debt
@@ -107,7 +110,7 @@ def placement(name: str) -> Run:
         from nova.conductor.upkeep.allocation_audit import Stores
         from nova.manage import placement_commands
 
-        stores = Stores(database_of(options, "api"), database_of(options, "cell"))
+        stores = Stores(synced(options, "api"), synced(options, "cell"))
         return int(getattr(placement_commands, name)(stores, given, say_now))
     return run
 
@@ -257,7 +260,7 @@ COMMANDS: dict[str, dict[str, Command]] = {
         argument("request", metavar="REQ_ID|SERVER",
                  help="a request's id (x-openstack-request-id of the answer), or a server's uuid"), JSON))},
     "placement": _PLACEMENT,
-    "cell_v2": cell_commands.actions(database_of, say, framed),
+    "cell_v2": cell_commands.actions(synced, say, framed),
     **image_property_commands.actions(say),
     "volume_attachment": volume_attachment_commands.actions(_conductor, say, table),
     "limits": limits_commands.actions(say, framed),
@@ -304,12 +307,9 @@ SINGLE: dict[str, Command] = {
 
 def parser() -> argparse.ArgumentParser:
     """The command line; ``command`` is the row that it names, and is missing where it names none."""
-    top = argparse.ArgumentParser(prog=BINARY, description="What operators of nova do by hand.",
+    top = argparse.ArgumentParser(prog=BINARY, description="What operators of nova do by hand.", allow_abbrev=False,
                                   epilog="Databases are read from nova-conductor.conf beside nova.conf.")
-    top.add_argument("--config-file", action="append", default=[], metavar="FILE", help="read this file; repeatable")
-    top.add_argument("--config-dir", metavar="DIR", help="all *.conf files in it")
-    top.add_argument("--debug", action="store_true", help="log what helps developers")
-    top.add_argument("--version", action="version", dest="print_release", version=RELEASE, help="print the release")
+    add_common(top)
     categories = top.add_subparsers(dest="category", metavar="COMMAND")
     for name, command in SINGLE.items():
         _add(categories, name, command)
@@ -332,34 +332,43 @@ def _add(group: Options, name: str, command: Command) -> None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The program nova-manage; its exit code. ``argv`` None: the command line. An error is a sentence on standard
-    error, and 1."""
+    error, and 1; of the configuration, 2."""
     top = parser()
     given = top.parse_args(argv)
     if getattr(given, "command", None) is None:
         getattr(given, "print_help", top.print_help)()
         return 2
     concurrency.patch("threads")
-    named = [word for path in given.config_file for word in ("--config-file", path)]
-    if given.config_dir:
-        named += ["--config-dir", given.config_dir]
-    options = common.load(BINARY, common.beside(named, "nova-conductor") if named else common.own_files())
-    _quiet(options)
+    named = files_of(given)
+    files = configuration.beside(named, "nova-conductor") if named else configuration.own_files()
+    options = configuration.load(BINARY, [*files, *given.log_words])
+    _log(options, given.log_words)
     try:
         with context.entered(context.internal()):
             return given.command.run(options, given)
+    except errors.config.Wrong as error:
+        configuration.fail(configuration.sentence(options, error))
     except errors.NovaError as error:
         sys.stderr.write(f"{BINARY}: {described(error)}\n")
         return 1
+    except (cfg.Error, ValueError) as error:
+        if (wrong := configuration.explained(options, error)) is None:
+            raise
+        configuration.fail(wrong.message)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # at its end Python would write once more
         return 1
 
 
-def _quiet(options: Options) -> None:
-    """Warnings of libraries are not what an operator asked for; --debug shows them."""
+def _log(options: Options, words: Sequence[str]) -> None:
+    """To a file where the command line, and not nova.conf of the daemons, asks for one. Warnings of libraries are not
+    what an operator asked for; --debug shows them."""
     import logging
     import warnings
 
+    if any(word.startswith("--log") for word in words):
+        common.open_log(options, BINARY)
+        return
     if not options.debug:
         warnings.simplefilter("ignore")
         logging.basicConfig(level=logging.ERROR, format="%(message)s")

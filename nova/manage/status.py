@@ -3,7 +3,7 @@
     nova-status upgrade check [--json]
 
 Names of checks, table and JSON are as upstream's, for tools that read them. Exit codes: 0 all well; 1 a warning; 2 a
-failure; 255 it could not look.
+failure, or a wrong configuration; 255 it could not look.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ import textwrap
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from nova import concurrency, errors
-from nova.cmd import common
+from nova import concurrency, configuration, errors
 from nova.conf.base import Options
 from nova.conf.network import neutron_in_use
 from nova.db import enrolments, hosts, migrate, servers
 from nova.db.services import COMPUTE, RunningRelease, releases
+from nova.manage.arguments import add_common, files_of
 from nova.manage.database_commands import database_of
 from nova.manage.doctor import services as doctor_services
 from nova.manage.doctor import written
@@ -229,10 +229,9 @@ def as_json(found: Sequence[tuple[str, UpgradeFinding]]) -> str:
 def parser() -> argparse.ArgumentParser:
     """The command line."""
     top = argparse.ArgumentParser(prog=BINARY, description="Whether an upgrade to this release may begin, or is "
-                                  "complete.", epilog="Exit status: 0 all well, 1 a warning, 2 a failure, 255 it could "
-                                  "not look. Run it where nova-conductor.conf is.")
-    top.add_argument("--config-file", action="append", default=[], metavar="FILE", help="read this file; repeatable")
-    top.add_argument("--version", action="version", version=RELEASE)
+                                  "complete.", epilog="Exit status: 0 all well, 1 a warning, 2 a failure or a wrong "
+                                  "configuration, 255 it could not look. Run it where nova-conductor.conf is.")
+    add_common(top)
     actions = top.add_subparsers(dest="category", metavar="COMMAND", required=True)
     upgrade = actions.add_parser("upgrade", help="check").add_subparsers(dest="action", metavar="ACTION", required=True)
     about = "look at everything that an upgrade depends on"
@@ -245,10 +244,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     """The program nova-status; its exit code."""
     given = parser().parse_args(argv)
     concurrency.patch("threads")
-    named = [word for path in given.config_file for word in ("--config-file", path)]
-    options = common.load("nova-manage", common.beside(named, "nova-conductor") if named else common.own_files())
+    named = files_of(given)
+    files = configuration.beside(named, "nova-conductor") if named else configuration.own_files()
+    options = configuration.load("nova-manage", [*files, *given.log_words])
     try:
         found = check(options)
+    except errors.config.Wrong as error:
+        configuration.fail(configuration.sentence(options, error))
     except errors.NovaError as error:
         sys.stderr.write(f"{BINARY}: {error.message}\n")
         return COULD_NOT_LOOK

@@ -54,9 +54,10 @@ def _template(path: str | None) -> str:
         return TEMPLATE
     try:
         text = Path(path).read_text()
-    except (OSError, UnicodeDecodeError) as error:
-        raise errors.metadata.Template(path=path, reason=str(error)) from None
+    except OSError as error:
+        raise errors.metadata.Template(reason=f"its file cannot be read: {error.strerror}") from None
+    except UnicodeError:
+        raise errors.metadata.Template(reason="its file is no text in UTF-8") from None
     if "$interfaces" not in text and "${interfaces}" not in text:
-        raise errors.metadata.Template(path=path,
-                                       reason="it must have the word $interfaces where the guest's interfaces go")
+        raise errors.metadata.Template(reason="it must have the word $interfaces where the guest's interfaces go")
     return text

@@ -50,7 +50,10 @@ def parsed(words: Iterable[str]) -> RangeSetting:
 
 
 def _range(word: str) -> IpRange:
-    found = ipaddress.ip_network(word, strict=False)
+    try:
+        found = ipaddress.ip_network(word, strict=False)
+    except ValueError:
+        raise ValueError(f"each must be a range such as 10.9.0.0/16, {AUTO} or {NONE}") from None
     if not found.prefixlen:
         raise ValueError("guests would reach nothing at all")
     return found

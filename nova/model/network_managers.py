@@ -40,4 +40,4 @@ def named(path: str) -> NetworkKind:
     try:
         return MANAGERS[path]
     except KeyError:
-        raise errors.network.UnknownManager(value=path, known=", ".join(MANAGERS)) from None
+        raise errors.network.UnknownManager(known=", ".join(MANAGERS)) from None

@@ -28,14 +28,16 @@ def parse(texts: Iterable[str]) -> dict[str, PciRequest]:
     """The aliases of a configuration, by name, each a request for one device. host.PciBadAlias names the one that is
     wrong."""
     found: dict[str, PciRequest] = {}
-    for text in texts:
-        name, policy, spec = _alias(text)
+    for number, text in enumerate(texts, 1):
+        try:
+            name, policy, spec = _alias(text)
+        except ValueError as error:
+            raise errors.host.PciBadAlias(problem=f"number {number} of them: {error}") from None
         if name not in found:
             found[name] = PciRequest(count=1, specs=(spec,), alias=name, numa_policy=policy)
             continue
         if found[name].numa_policy != policy or found[name].specs[0].kind != spec.kind:
-            raise errors.host.PciBadAlias(alias=text,
-                                          problem=f"another alias {name} has another numa_policy or device_type")
+            raise errors.host.PciBadAlias(problem="two aliases of one name differ in numa_policy or device_type")
         found[name] = PciRequest(count=1, specs=(*found[name].specs, spec), alias=name, numa_policy=policy)
     return found
 
@@ -134,29 +136,29 @@ def _alias(text: str) -> tuple[str, str, PciSpec]:
     try:
         given = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise errors.host.PciBadAlias(alias=text, problem=f"is no JSON: {error}") from None
+        raise ValueError(f"it is no JSON: {error}") from None
     if not isinstance(given, dict) or not all(isinstance(value, str | bool) for value in given.values()):
-        raise errors.host.PciBadAlias(alias=text, problem="must be a JSON object whose values are texts")
+        raise ValueError("it must be a JSON object whose values are texts")
     values = {key: str(value) for key, value in given.items()}
     name = values.pop("name", "").strip()
     if not name or len(name) > LONGEST_NAME or ":" in name or "," in name:
-        raise errors.host.PciBadAlias(alias=text, problem=f"needs a name of up to {LONGEST_NAME} characters without "
+        raise ValueError(f"it needs a name of up to {LONGEST_NAME} characters without "
                                       "colon and comma")
-    policy = _read(text, "numa_policy", values.pop("numa_policy", DEFAULT_POLICY), _one_of(*NUMA_POLICIES))
+    policy = _read("numa_policy", values.pop("numa_policy", DEFAULT_POLICY), _one_of(*NUMA_POLICIES))
     unknown = sorted(set(values) - set(_FIELDS))
     if unknown:
-        raise errors.host.PciBadAlias(alias=text, problem=f"there is no key {unknown[0]}; there are: "
+        raise ValueError("it has a key that is none of "
                                       f"name, numa_policy, {', '.join(_FIELDS)}")
-    read = {_FIELDS[key][0]: _read(text, key, value, _FIELDS[key][1]) for key, value in values.items()}
+    read = {_FIELDS[key][0]: _read(key, value, _FIELDS[key][1]) for key, value in values.items()}
     read.pop("", None)
     return name, policy, PciSpec(**read)
 
 
-def _read(text: str, key: str, value: str, how: Callable[[str], object]) -> Json:
+def _read(key: str, value: str, how: Callable[[str], object]) -> Json:
     try:
         return how(value)
     except ValueError as error:
-        raise errors.host.PciBadAlias(alias=text, problem=f"{key} {error}") from None
+        raise ValueError(f"{key} {error}") from None
 
 
 __all__ = ["class_of", "device_class", "normal_class", "normal_trait", "normal_traits", "parse", "requests"]

@@ -51,11 +51,11 @@ def parse(text: str) -> tuple[str, int]:
     """``month@15`` -> ("month", 15); without an offset its least. quota.UsageBadPeriod."""
     found = re.match(PATTERN, text)
     if found is None:
-        raise errors.quota.UsageBadPeriod(text=text)
+        raise errors.quota.UsageBadPeriod()
     unit = UNITS[found[1]]
     offset = int(found[3][:9]) if found[3] else unit.least
     if not unit.least <= offset <= unit.most:
-        raise errors.quota.UsageBadPeriod(text=text)
+        raise errors.quota.UsageBadPeriod()
     return found[1], offset
 
 

@@ -16,7 +16,7 @@ def ratios(option: str, given: Iterable[str], usual: float | None = None) -> dic
         name, equals, text = (part.strip() for part in one.partition("="))
         number = usual if not equals else _number(text)
         if not name or number is None:
-            raise errors.daemon.SchedulerBadRatio(option=option, given=one)
+            raise errors.daemon.SchedulerBadRatio(option=option)
         found[name] = number
     return found
 

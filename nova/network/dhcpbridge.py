@@ -15,6 +15,7 @@ import os
 import sys
 
 from nova.network import spool
+from nova.version import RELEASE
 
 SEND_S, INIT_S = 2.0, 5.0
 USAGE = "usage: nova-dhcpbridge add|old|del MAC ADDRESS [HOSTNAME] | init   (called by dnsmasq)"
@@ -22,7 +23,11 @@ USAGE = "usage: nova-dhcpbridge add|old|del MAC ADDRESS [HOSTNAME] | init   (cal
 
 def main(argv: list[str] | None = None) -> int:
     """The program. 2: it was not called as dnsmasq calls it."""
-    words = [word for word in (sys.argv[1:] if argv is None else argv) if not word.startswith("--")]
+    given = sys.argv[1:] if argv is None else argv
+    if asked := {"--version", "--help", "-h"}.intersection(given):
+        sys.stdout.write(f"{RELEASE if '--version' in asked else USAGE}\n")
+        return 0
+    words = [word for word in given if not word.startswith("--")]
     directory, network = os.environ.get("NOVA_NETWORKS_PATH"), os.environ.get("NETWORK_ID")
     if not directory or not network:
         return _usage("NOVA_NETWORKS_PATH and NETWORK_ID must be in the environment")

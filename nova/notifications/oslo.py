@@ -40,9 +40,8 @@ def make(conf: cfg.ConfigOpts, host: str) -> Silent:
 
 def _check(drivers: list[str]) -> None:
     known = {one.name for one in entry_points(group="oslo.messaging.notify.drivers")}
-    for name in drivers:
-        if name not in known:
-            raise errors.daemon.NotificationsNoSuchDriver(name=name, known=", ".join(sorted(known)))
+    if not known.issuperset(drivers):
+        raise errors.daemon.NotificationsNoSuchDriver(known=", ".join(sorted(known)))
 
 
 class _Plain(oslo_messaging.NoOpSerializer):

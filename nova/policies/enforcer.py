@@ -30,8 +30,8 @@ Decision = tuple[str, tuple[object, ...], str | None, str | None]
 class Policy:
     """The rules in force. Reads ``[oslo_policy]`` of ``conf``; unknown rules are a programming error.
 
-    api.PolicyBadFile when the operator's files are broken at the start. When they break later, the rules stay as they
-    were, and one line in the log says why.
+    api.PolicyBadFile, api.PolicyMissingFile when the operator's files are broken or absent at the start. When they
+    break or disappear later, the rules stay as they were, and one line in the log says why.
     """
 
     def __init__(self, conf: cfg.ConfigOpts) -> None:
@@ -40,9 +40,10 @@ class Policy:
             conf.register_opt(ENFORCE_SCOPE, group="oslo_policy")
         self._conf = conf
         self._kept: dict[Decision, bool] = {}
-        paths = files.found(conf)
-        self._signature = files.signature(paths)
-        self.enforcer = self._loaded(paths)
+        files.require(conf)
+        self._paths = files.found(conf)
+        self._signature = files.signature(self._paths)
+        self.enforcer = self._loaded(self._paths)
         self._fresh_until = time.monotonic() + KEEP_S
 
     def _loaded(self, paths: list[Path]) -> policy.Enforcer:
@@ -93,8 +94,13 @@ class Policy:
         if marks == self._signature:
             return
         self._signature = marks
+        if missing := files.gone(self._paths, paths, self._conf):
+            LOG.error("%s is gone, the rules stay as they were: write it again, or restart this daemon to do without "
+                      "it", missing[0])
+            return
         try:
             self.enforcer = self._loaded(paths)
+            self._paths = paths
         except Exception as error:
             LOG.error("the policy files were changed and can not be used, the rules stay as they were: %s",
                       getattr(error, "message", error))

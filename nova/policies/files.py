@@ -24,6 +24,25 @@ NOBODY = "!"  # a check that nobody passes, as files write it and as the library
 Signature = tuple[tuple[str, int, int], ...]
 
 
+def require(conf: cfg.ConfigOpts) -> None:
+    """api.PolicyMissingFile for a file or a folder that the operator names: without its rules the cloud would be open
+    to those whom they keep out. Those that are named by default may be absent."""
+    for name in ("policy_file", "policy_dirs"):
+        location = conf.get_location(name, "oslo_policy")
+        if location is None or not location.location.is_user_controlled:
+            continue
+        given = conf.oslo_policy[name]
+        if any(conf.find_file(path) is None for path in ([given] if isinstance(given, str) else given)):
+            raise errors.api.PolicyMissingFile(option=f"[oslo_policy]{name}")
+
+
+def gone(before: Iterable[Path], now: Iterable[Path], conf: cfg.ConfigOpts) -> list[Path]:
+    """What disappeared of a main file and of the folders themselves. A file that leaves a folder is the operator's way
+    to take its rules back."""
+    folders = {Path(path) for folder in conf.oslo_policy.policy_dirs if (path := conf.find_file(folder))}
+    return [path for path in before if path not in set(now) and path.parent not in folders]
+
+
 def found(conf: cfg.ConfigOpts) -> list[Path]:
     """The files that hold now, main one first, then each folder's by name. A missing one is no error."""
     main = conf.find_file(conf.oslo_policy.policy_file)

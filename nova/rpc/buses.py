@@ -39,7 +39,7 @@ def has_control_bus(conf: Options) -> bool:
 
 def hosts_bus(conf: Options, host: str, keys: HostKeys, conductor: bool = False, peers: Peers | None = None) -> AnyBus:
     """The bus between hosts and conductors, for a daemon of ``host``; ``keys`` prove who speaks.
-    service.CanNotStart: ``hosts_transport_url`` is not set."""
+    config.Missing: ``hosts_transport_url`` is not set."""
     if is_in_process(conf):
         from nova.rpc.in_process import InProcessHostsBus
 

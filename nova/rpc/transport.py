@@ -26,6 +26,7 @@ from nova.rpc.client import Peers
 from nova.rpc.control_driver import ControlDriver
 from nova.rpc.hearing import DEAF_S, ECHO, ECHO_SENT, Hearing
 from nova.rpc.hosts_driver import HostsDriver, MissingExchange
+from nova.rpc.hosts_url import require_hosts_url
 from nova.rpc.interface import Contract, Method
 from nova.rpc.proofs import HostKeys, Proofs
 from nova.rpc.server import Receiver
@@ -66,13 +67,10 @@ def has_broker(conf: cfg.ConfigOpts) -> bool:
 
 def open_hosts_transport(conf: cfg.ConfigOpts, host: str | None) -> HostsDriver:
     """The driver of the same, to the vhost of ``hosts_transport_url``. ``host``: whose daemon this is; None for a
-    conductor's. service.CanNotStart: there is no such option in nova.conf."""
-    if not conf.hosts_transport_url:
-        raise errors.service.CanNotStart(
-            reason="[DEFAULT]hosts_transport_url is not set: it is the URL of the hosts' vhost (rabbit://USER:PASSWORD@"
-            "BROKER:5672/nova-hosts), with this host's own user on a compute host; see 'The broker' in doc/install.rst")
+    conductor's. config.Missing: there is no such option in nova.conf."""
+    url = require_hosts_url(conf)
     _set_defaults(conf)
-    return HostsDriver(conf, oslo_messaging.TransportURL.parse(conf, conf.hosts_transport_url), host)
+    return HostsDriver(conf, oslo_messaging.TransportURL.parse(conf, url), host)
 
 
 def _set_defaults(conf: cfg.ConfigOpts) -> None:

@@ -34,14 +34,14 @@ def load_filters(options: PluginOptions) -> tuple[Filter, ...]:
     daemon.SchedulerUnknownPlugin: a name that no available filter has, or a path that leads nowhere.
     """
     available: dict[str, type[Filter]] = {}
-    for path in options.available_filters:
-        found = _classes("available_filters", path, Filter, OUR_FILTERS, filters.all_filters)
+    for number, path in enumerate(options.available_filters, 1):
+        found = _classes(f"available_filters, entry {number},", path, Filter, OUR_FILTERS, filters.all_filters)
         available.update((cls.__name__, cls) for cls in found)
     enabled = []
-    for name in options.enabled_filters:
+    for number, name in enumerate(options.enabled_filters, 1):
         if name not in available:
-            raise errors.daemon.SchedulerUnknownPlugin(option="enabled_filters",
-                                                       problem=f"there is no filter {name}; available are: "
+            raise errors.daemon.SchedulerUnknownPlugin(option=f"enabled_filters, entry {number},",
+                                                       problem=f"is no filter; available are: "
                                                        f"{', '.join(sorted(available))}")
         enabled.append(available[name])
     return tuple(cls(options) for cls in dict.fromkeys(enabled) if not cls.always_on)
@@ -50,37 +50,44 @@ def load_filters(options: PluginOptions) -> tuple[Filter, ...]:
 def load_weighers(options: PluginOptions) -> tuple[Weigher, ...]:
     """The weighers of ``weight_classes``. daemon.SchedulerUnknownPlugin: a path that leads nowhere."""
     found: dict[type[Weigher], None] = {}
-    for path in options.weight_classes:
-        found.update(dict.fromkeys(_classes("weight_classes", path, Weigher, OUR_WEIGHERS, weighers.all_weighers)))
+    for number, path in enumerate(options.weight_classes, 1):
+        found.update(dict.fromkeys(_classes(f"weight_classes, entry {number},", path, Weigher, OUR_WEIGHERS,
+                                            weighers.all_weighers)))
     return tuple(cls(options) for cls in found)
 
 
 def _classes(option: str, path: str, base: type[Plugin], ours: str,
              all_of_ours: Callable[[], list[type[Plugin]]]) -> list[type[Plugin]]:
-    """What a dotted path names: one class, or a function that lists some."""
+    """What a dotted path names: one class, or a function that lists some. ``option``: and which entry of it."""
     module, _, name = path.rpartition(".")
     if path.startswith(ours):
         known = {cls.__name__: [cls] for cls in all_of_ours()} | {all_of_ours.__name__: all_of_ours()}
         if name not in known:
-            raise errors.daemon.SchedulerUnknownPlugin(option=option, problem=f"{path}: nothing of that name comes "
-                                                       f"with us; there are: {', '.join(sorted(known))}")
+            raise errors.daemon.SchedulerUnknownPlugin(option=option, problem="names nothing that comes with us; there "
+                                                       f"are: {', '.join(sorted(known))}")
         return known[name]
     try:
         found = getattr(importlib.import_module(module), name)
     except (ImportError, AttributeError, ValueError) as error:
-        raise errors.daemon.SchedulerUnknownPlugin(option=option,
-                                                   problem=f"{path} can not be imported: {error}") from error
-    classes = [found] if isinstance(found, type) else _listed(option, path, found)
+        raise errors.daemon.SchedulerUnknownPlugin(option=option, problem=f"can not be imported{_within(path, error)}"
+                                                   ) from error
+    classes = [found] if isinstance(found, type) else _listed(option, found)
     wrong = [cls for cls in classes if not (isinstance(cls, type) and issubclass(cls, base))]
     if wrong:
-        raise errors.daemon.SchedulerUnknownPlugin(option=option, problem=f"{path}: {wrong[0]!r} is not a subclass of "
+        raise errors.daemon.SchedulerUnknownPlugin(option=option, problem=f"is or lists what is no subclass of "
                                                    f"{base.__module__}.{base.__name__}")
     return classes
 
 
-def _listed(option: str, path: str, function: Library) -> list[Library]:
+def _within(path: str, error: Exception) -> str:
+    """What the operator's module itself lacks."""
+    name = getattr(error, "name", None) or ""
+    return "" if not isinstance(error, ImportError) or path.startswith(name) else f": it needs the module {name}"
+
+
+def _listed(option: str, function: Library) -> list[Library]:
     found = function() if callable(function) else function
     if not isinstance(found, Iterable):
-        raise errors.daemon.SchedulerUnknownPlugin(option=option, problem=f"{path} is neither a class nor a function "
-                                                   "that lists classes")
+        raise errors.daemon.SchedulerUnknownPlugin(option=option, problem="is neither a class nor a function that "
+                                                   " lists classes")
     return list(found)

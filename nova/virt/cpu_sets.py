@@ -14,19 +14,18 @@ def parse(option: str, text: str) -> frozenset[int]:
     """What ``text`` names: numbers and ranges (both ends in), less those after a ^. config.CpuSet names the
     ``option``."""
     found: dict[bool, set[int]] = {False: set(), True: set()}
-    for part in filter(None, (part.strip() for part in text.split(","))):
+    for number, part in enumerate(filter(None, (part.strip() for part in text.split(","))), 1):
         match = PART.fullmatch(part)
         if match is None:
-            raise errors.config.CpuSet(option=option, text=text,
-                                       reason=f"'{part}' is neither a processor (7), a range (4-12), "
-                                       "nor one to leave out (^8)")
+            raise errors.config.CpuSet(option=option, reason=f"its part {number} is neither a processor (7), a range "
+                                       "(4-12), nor one to leave out (^8)")
         first, last = int(match[2]), int(match[3] or match[2])
         if last < first:
-            raise errors.config.CpuSet(option=option, text=text, reason=f"the range {part} runs backwards")
+            raise errors.config.CpuSet(option=option, reason=f"the range in its part {number} runs backwards")
         found[bool(match[1])] |= set(range(first, last + 1))
     left = frozenset(found[False] - found[True])
     if not left:
-        raise errors.config.CpuSet(option=option, text=text, reason="it names no processor")
+        raise errors.config.CpuSet(option=option, reason="it names no processor")
     return left
 
 

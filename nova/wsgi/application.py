@@ -17,9 +17,9 @@ import threading
 from collections.abc import Callable, Iterable
 from wsgiref.types import StartResponse, WSGIEnvironment
 
-from nova import errors, http_server, logs
+from nova import configuration, errors, http_server
 from nova.cmd import common
-from nova.cmd.api import ALL, Api
+from nova.cmd.api import ALL, Api, check_rules
 from nova.conf.base import Options
 from nova.model.base import Json
 
@@ -78,14 +78,18 @@ def made(name: str, binary: str) -> PerProcess:
     _need_threads()
     with _loading:  # servers may import two applications at once; logs are set up once
         options = _options(binary)
+    try:
+        check_rules(options, (name,))
+    except errors.config.Wrong as error:
+        configuration.fail(configuration.sentence(options, error))
     common.preload(("nova.rpc.transport", ALL[name].module))
     return PerProcess(name, lambda: Api(options, {name: None}))
 
 
 @functools.cache
 def _options(binary: str) -> Options:
-    options = common.load(binary, common.beside(arguments(os.environ), binary))
-    logs.set_up(options, binary)
+    options = configuration.load(binary, configuration.beside(arguments(os.environ), binary))
+    common.open_log(options, binary)
     return options
 
 
@@ -111,7 +115,7 @@ def _need_threads() -> None:
         return
     said = {name.decode() if isinstance(name, bytes) else name for name in uwsgi.opt}
     if said.isdisjoint({"enable-threads", "threads", "gevent"}):
-        common.fail("uWSGI runs us without threads: say enable-threads = true in its configuration")
+        configuration.fail("uWSGI runs us without threads: say enable-threads = true in its configuration")
 
 
 def run(name: str, binary: str, argv: list[str] | None = None) -> int:

@@ -11,6 +11,7 @@ from oslo_config import cfg
 
 from nova import conf
 from nova.conf._span import TimeSpan
+from nova.conf._urls import Url
 from tests.docs_parts import rst
 
 KINDS: tuple[tuple[type[cfg.Opt], str], ...] = (
@@ -65,6 +66,8 @@ def kind_of(option: cfg.Opt) -> str:
     """Type and limits in words."""
     if isinstance(option.type, TimeSpan):
         return "days, or a number with s, m, h or d"
+    if isinstance(option.type, Url):
+        return "URL"
     name = next(name for kind, name in KINDS if isinstance(option, kind))
     low, high = getattr(option.type, "min", None), getattr(option.type, "max", None)
     if name == "port" or (low, high) == (None, None):
@@ -93,7 +96,7 @@ def choices_of(option: cfg.Opt) -> dict[Any, str]:
 
 
 def old_names(option: cfg.Opt, group: str) -> list[str]:
-    return [f"[{old.group or group}]{old.name or option.name}" for old in option.deprecated_opts]
+    return [f"[{old.group or group}]{old.name or option.dest}" for old in option.deprecated_opts]
 
 
 def groups() -> Iterator[tuple[str, list[ModuleType]]]:
@@ -147,7 +150,7 @@ def _option(option: cfg.Opt, group: str) -> str:
     notes += [f"old name {name}" for name in old_names(option, group)]
     lines = ["", _comment(option.help or ""), f"# ({'; '.join(notes)})"]
     lines += [f"#   {value}: {meaning}" if meaning else f"#   {value}" for value, meaning in choices_of(option).items()]
-    lines += [f"#{option.name} = {value}".rstrip() for value in defaults_of(option)]
+    lines += [f"#{option.dest} = {value}".rstrip() for value in defaults_of(option)]
     return "\n".join(lines) + "\n"
 
 
@@ -189,7 +192,7 @@ def _row(option: cfg.Opt, group: str) -> tuple[str, ...]:
         meaning += " One of " + ", ".join(rst.literal(str(value)) for value in choices) + "."
     if names := old_names(option, group):
         meaning += " Old names: " + ", ".join(map(rst.literal, names)) + "."
-    return rst.literal(option.name), kind_of(option), default, meaning
+    return rst.literal(option.dest), kind_of(option), default, meaning
 
 
 def _library_row(option: Library) -> tuple[str, ...]:

@@ -5,10 +5,15 @@ from __future__ import annotations
 import contextlib
 from typing import Any
 
+import sqlalchemy as sa
 from sqlalchemy import event
 from sqlalchemy.engine import Engine
 
+from nova.db import migrate
 from nova.db.engine import Database
+from nova.db.models import api, cell
+
+MODELS = {"api": api, "cell": cell}
 
 #: The first engine of this process, whose dialect the later ones take over; and the compiled statements of all of
 #: them: to compile one costs far more than to run it, and an engine of its own begins with none.
@@ -38,3 +43,14 @@ class QuickDatabase(Database):
 def _do_not_sync(connection: Any, _record: Any) -> None:
     with contextlib.closing(connection.cursor()) as cursor:
         cursor.execute("PRAGMA synchronous=OFF")
+
+
+def as_if_synced(schema: str, database: Database) -> Database:
+    """The database with all tables of ``schema``, at the newest revision: as after ``nova-manage db sync``, and made in
+    a fraction of its time."""
+    MODELS[schema].metadata.create_all(database.engine)
+    table = sa.Table(migrate.version_table(schema), sa.MetaData(), sa.Column("version_num", sa.String(32)))
+    with database.engine.begin() as connection:
+        table.create(connection)
+        connection.execute(table.insert().values(version_num=migrate.newest(schema, database)))
+    return database

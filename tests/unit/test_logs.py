@@ -73,3 +73,27 @@ def test_levels_when_single_loggers_have_their_own_then_those_change_and_no_othe
 def test_levels_when_one_is_malformed_then_the_option_is_refused(tmp_path: Path, wrong: str) -> None:
     with pytest.raises(ValueError):
         options(tmp_path, default_log_levels=[wrong])
+
+
+def test_broker_client_when_a_channel_is_being_closed_then_its_warning_is_no_news_and_all_others_are(
+        tmp_path: Path) -> None:
+    from amqp import abstract_channel
+
+    made = conf.register(cfg.ConfigOpts())
+    made([], default_config_files=[])
+    made.set_override("log_file", str(tmp_path / "log"))
+    root = logging.getLogger()
+    before, level = list(root.handlers), root.level
+    try:
+        logs.set_up(made, "nova-x")
+        abstract_channel.AMQP_LOGGER.warning(abstract_channel.IGNORED_METHOD_DURING_CHANNEL_CLOSE, (60, 30), 1)
+        abstract_channel.AMQP_LOGGER.warning("Connection lost")
+    finally:
+        for handler in [one for one in root.handlers if one not in before]:
+            root.removeHandler(handler)
+            handler.close()
+        for handler in before:
+            root.addHandler(handler)
+        root.setLevel(level)
+    written = (tmp_path / "log").read_text()
+    assert "Connection lost" in written and "during closing channel" not in written

@@ -77,7 +77,7 @@ def test_page_then_the_pages_that_it_names_are_there(page: Path) -> None:
 
 @page
 def test_page_then_the_options_that_it_names_are_there(page: Path) -> None:
-    known = {(group, option.name) for group, listed in conf.list_opts() for option in listed}
+    known = {(group, option.dest) for group, listed in conf.list_opts() for option in listed}
     known |= {("DEFAULT", "transport_url"), ("oslo_policy", "policy_file")}
     assert set(re.findall(r"\[(\w+)\](\w+)", page.read_text())) <= known
 

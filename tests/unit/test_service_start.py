@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import logging
 import time
+from types import SimpleNamespace
 
 import pytest
 
 from nova import errors
-from nova.service import _Start
+from nova.service_start import Start
 
 
 class Failing:
@@ -23,7 +24,7 @@ class Failing:
 
 
 def last_line(error: Exception, caplog: pytest.LogCaptureFixture) -> str:
-    begun = _Start("nova-compute", lambda index: Failing(error), 0)
+    begun = Start(SimpleNamespace(), "nova-compute", lambda index: Failing(error), 0)
     until = time.monotonic() + 5
     while not begun.over and time.monotonic() < until:
         time.sleep(0.001)
@@ -33,7 +34,7 @@ def last_line(error: Exception, caplog: pytest.LogCaptureFixture) -> str:
 
 def said(caplog: pytest.LogCaptureFixture) -> list[logging.LogRecord]:
     """By the start alone: a thread of another test may say something, too. All are errors."""
-    found = [record for record in caplog.records if record.name == "nova.service"]
+    found = [record for record in caplog.records if record.name == "nova.service_start"]
     assert all(record.levelno == logging.ERROR for record in found)
     return found
 

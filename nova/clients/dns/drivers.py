@@ -95,11 +95,12 @@ def load(option: str, name: str, options: DnsOptions) -> DnsDriver:
     try:
         found: Callable[..., Any] = getattr(importlib.import_module(module), kind)
     except (ImportError, AttributeError, ValueError) as error:
-        raise errors.dns.NoDriver(option=option, name=name, reason=f"there is no such class ({error})") from None
+        raise errors.dns.NoDriver(option=option, reason=f"there is no such class ({type(error).__name__}). With us "
+                                  f"come {', '.join(OURS)}") from None
     try:
         made: DnsDriver = found(options) if _takes_options(found) else found()
     except Exception as error:  # an operator's own class: whatever it says is the reason
-        raise errors.dns.NoDriver(option=option, name=name, reason=f"{type(error).__name__}: {error}") from error
+        raise errors.dns.NoDriver(option=option, reason=f"{type(error).__name__}: {error}") from error
     return made
 
 

@@ -8,6 +8,7 @@ import stat
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import NamedTuple
 
+from nova import configuration, errors
 from nova.conf.base import Options
 from nova.manage.doctor.ceph import ceph_pool
 from nova.manage.doctor.cloud import attachments, capacity, cleanups, clock, enrolled, failures, hosts, strangers, tasks
@@ -112,7 +113,9 @@ def _findings(options: Options, names: Collection[str]) -> Iterator[tuple[str, F
         try:
             yield name, check(options)
         except Exception as error:  # one check's accident must not hide the others
-            yield name, Finding(BAD, f"the check itself failed: {type(error).__name__}: {error}", "report this")
+            wrong = error if isinstance(error, errors.config.Wrong) else configuration.explained(options, error)
+            yield name, Finding(BAD, wrong.message, "correct it in nova.conf") if wrong else Finding(
+                BAD, f"the check itself failed: {type(error).__name__}: {error}", "report this")
 
 
 def _line(name: str, finding: Finding) -> str:

@@ -50,8 +50,8 @@ def _ours(options: Options, switches: Path | None) -> Finding:
     try:
         if packet_filters(options) is None:
             return Finding(OK, "nova-compute filters nothing here (compute_driver, firewall_driver, fake_network)")
-    except errors.service.CanNotStart as error:
-        return Finding(BAD, error.message, "correct [DEFAULT]firewall_driver")
+    except errors.config.Wrong as error:
+        return Finding(BAD, error.message, "correct it in nova.conf")
     missing = unset(switches or BRIDGE_SWITCHES)
     if missing:
         return Finding(BAD, f"security groups do not hold between guests on one bridge ({'; '.join(missing)}), and "

@@ -54,7 +54,7 @@ def unproven(options: Options, host: str, took: str) -> Finding | None:
 
 
 def the_bus(options: Options) -> tuple[Library, str]:
-    """The one that this host's daemons use, and the option with its URL. service.CanNotStart, host.DamagedSecret,
+    """The one that this host's daemons use, and the option with its URL. config.Missing, host.DamagedSecret,
     host.SecretNotMade: daemons make it, whose user we may not be."""
     from nova.rpc.host_secret import FILE, HostSecret
     from nova.rpc.transport import Bus, HostsBus

@@ -7,9 +7,9 @@ from oslo_config import cfg
 
 from nova import conf, errors
 from nova.clients import session
-from nova.cmd.host_credentials import paths
 from nova.conf.base import Options
 from nova.conf.quota import UNIFIED
+from nova.configuration.sources import paths
 from nova.manage.doctor.finding import BAD, OK, WARN, Finding, is_host
 
 WRITTEN = "set auth_type, auth_url, username, password, project_name and the domains there"
@@ -41,8 +41,8 @@ def _apart(options: Options) -> Options:
     if options is not cfg.CONF:
         return options
     read = conf.register(cfg.ConfigOpts())
-    read([], project="nova", default_config_files=paths(options.config_file),
-         default_config_dirs=paths(options.config_dir))
+    read([], project="nova", default_config_files=list(paths(options.config_file)),
+         default_config_dirs=list(paths(options.config_dir)))
     return read
 
 

@@ -14,9 +14,9 @@ from keystoneauth1 import exceptions, loading
 from oslo_config import cfg
 
 from nova import conf
-from nova.cmd.host_credentials import paths
 from nova.conf import logs, proxies
 from nova.conf.base import Options
+from nova.configuration.sources import paths
 from nova.manage.doctor.finding import BAD, OK, WARN, Finding, some
 
 #: Libraries that read nova.conf, by the names under which they list their options.

@@ -30,9 +30,9 @@ class Made:
 def parse(text: str) -> Made:
     """From "2 cells x 4 cpus x 8192 MB, 2 dedicated, 2 threads, 64 x 2048 KB pages, 2 devices". config.FakeTopology."""
     first, *rest = (" ".join(part.split()) for part in text.split(","))
-    start, said = CELLS.fullmatch(first), _said(text, rest)
+    start, said = CELLS.fullmatch(first), _said(rest)
     if start is None:
-        raise errors.config.FakeTopology(text=text, reason="it must begin like 2 cells x 4 cpus x 8192 MB")
+        raise errors.config.FakeTopology(reason="it must begin like 2 cells x 4 cpus x 8192 MB")
     count, cpus, memory_mb = (int(part) for part in start.groups())
     dedicated = said["dedicated"][0][0] if said["dedicated"] else (cpus + 1) // 2
     threads = said["threads"][0][0] if said["threads"] else 1
@@ -44,7 +44,7 @@ def parse(text: str) -> Made:
                           (sum(n * kb for n, kb in said["pages"]) > memory_mb * 1024,
                            "the pages take more than a cell's memory")):
         if wrong:
-            raise errors.config.FakeTopology(text=text, reason=reason)
+            raise errors.config.FakeTopology(reason=reason)
 
     def cell(number: int) -> HostCell:
         own = tuple(range(number * cpus, (number + 1) * cpus))
@@ -59,15 +59,14 @@ def parse(text: str) -> Made:
         traits=("HW_CPU_HYPERTHREADING",) if threads > 1 else ())
 
 
-def _said(text: str, parts: list[str]) -> dict[str, list[Cpus]]:
+def _said(parts: list[str]) -> dict[str, list[Cpus]]:
     found: dict[str, list[Cpus]] = {word: [] for word in MORE}
-    for part in parts:
+    for number, part in enumerate(parts, 2):
         word, match = next(((word, match) for word, pattern in MORE.items() if (match := pattern.fullmatch(part))),
                            ("", None))
         if match is None:
-            raise errors.config.FakeTopology(text=text,
-                                             reason=f"'{part}' says nothing (there are: 2 dedicated, 2 threads, "
-                                             "64 x 2048 KB pages, 2 devices)")
+            raise errors.config.FakeTopology(reason=f"its part {number} says nothing (there are: 2 dedicated, 2 "
+                                             "threads, 64 x 2048 KB pages, 2 devices)")
         found[word].append(tuple(int(group) for group in match.groups()))
     return found
 

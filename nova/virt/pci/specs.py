@@ -84,16 +84,24 @@ class DeviceSpec:
 def parse(texts: Iterable[str]) -> tuple[DeviceSpec, ...]:
     """From the option's values. config.DeviceSpec says which one can't be, and why."""
     found: list[DeviceSpec] = []
-    for text in texts:
+    for number, text in enumerate(texts, 1):
         try:
-            value = json.loads(text)
+            found += _specs(text)
         except ValueError as error:
-            raise errors.config.DeviceSpec(text=text, reason=f"it is no JSON ({error})") from None
-        for one in value if isinstance(value, list) else [value]:
-            if not isinstance(one, dict):
-                raise errors.config.DeviceSpec(text=text, reason="it must be an object, or a list of them")
-            found.append(_spec(text, one))
+            raise errors.config.DeviceSpec(reason=f"in number {number} of them, {error}") from None
     return tuple(found)
+
+
+def _specs(text: str) -> list[DeviceSpec]:
+    """Those of one value. ValueError."""
+    try:
+        value = json.loads(text)
+    except ValueError as error:
+        raise ValueError(f"there is no JSON ({error})") from None
+    given = value if isinstance(value, list) else [value]
+    if not all(isinstance(one, dict) for one in given):
+        raise ValueError("there must be an object, or a list of them")
+    return [_spec(one) for one in given]
 
 
 def devices(found: Iterable[Device], specs: Iterable[DeviceSpec]) -> tuple[PciDevice, ...]:
@@ -111,18 +119,18 @@ def devices(found: Iterable[Device], specs: Iterable[DeviceSpec]) -> tuple[PciDe
     return tuple(given)
 
 
-def _spec(text: str, given: Mapping[str, object]) -> DeviceSpec:
+def _spec(given: Mapping[str, object]) -> DeviceSpec:
     if "address" in given and "devname" in given:
-        raise errors.config.DeviceSpec(text=text, reason="a device is named by its address or its devname, not by both")
+        raise ValueError("a device is named by its address or its devname, not by both")
     tags = {name: _tag(value) for name, value in given.items() if name not in MATCHING}
     if "resource_class" in tags:
         tags["resource_class"] = normal_class(tags["resource_class"])
     if "traits" in tags:
         tags["traits"] = ",".join(normal_traits(tags["traits"]))
     return DeviceSpec(
-        address=_patterns(text, given["address"]) if "address" in given else (), devname=str(given.get("devname", "")),
-        vendor_id=_number(text, given, "vendor_id"), product_id=_number(text, given, "product_id"),
-        managed=_flag(text, given, "managed", True), live_migratable=_flag(text, given, "live_migratable", False),
+        address=_patterns(given["address"]) if "address" in given else (), devname=str(given.get("devname", "")),
+        vendor_id=_number(given, "vendor_id"), product_id=_number(given, "product_id"),
+        managed=_flag(given, "managed", True), live_migratable=_flag(given, "live_migratable", False),
         tags=tags)
 
 
@@ -132,47 +140,46 @@ def _tag(value: object) -> str:
     return "" if value is None else str(value)
 
 
-def _number(text: str, given: Mapping[str, object], name: str) -> str:
+def _number(given: Mapping[str, object], name: str) -> str:
     value = str(given.get(name, "*"))
     if value == "*":
         return ""
     if not ID.fullmatch(value.removeprefix("0x")):
-        raise errors.config.DeviceSpec(text=text, reason=f"{name} must be four hexadecimal digits, or *")
+        raise ValueError(f"{name} must be four hexadecimal digits, or *")
     return value.removeprefix("0x").lower()
 
 
-def _flag(text: str, given: Mapping[str, object], name: str, default: bool) -> bool:
+def _flag(given: Mapping[str, object], name: str, default: bool) -> bool:
     value = str(given.get(name, default)).strip().lower()
     if value not in FLAGS:
-        raise errors.config.DeviceSpec(text=text, reason=f"{name} must be yes or no")
+        raise ValueError(f"{name} must be yes or no")
     return FLAGS[value]
 
 
-def _patterns(text: str, address: object) -> tuple[re.Pattern[str], ...]:
+def _patterns(address: object) -> tuple[re.Pattern[str], ...]:
     """A pattern for each part of an address: from a text with globs, or from regular expressions."""
     if isinstance(address, str):
         match = ADDRESS.fullmatch(address)
         parts = match.groupdict() if match else None
         if parts is None:
-            raise errors.config.DeviceSpec(text=text, reason=f"the address {address!r} is not like 0000:81:00.0")
-        return tuple(_glob(text, part, parts[part]) for part in PARTS)
+            raise ValueError("the address is not like 0000:81:00.0")
+        return tuple(_glob(part, parts[part]) for part in PARTS)
     if not isinstance(address, dict) or set(address) - set(PARTS):
-        raise errors.config.DeviceSpec(text=text, reason=f"the address must be a text, or have {', '.join(PARTS)}")
-    return tuple(_regex(text, str(address.get(part, ".*"))) for part in PARTS)
+        raise ValueError(f"the address must be a text, or have {', '.join(PARTS)}")
+    return tuple(_regex(str(address.get(part, ".*"))) for part in PARTS)
 
 
-def _glob(text: str, part: str, given: str | None) -> re.Pattern[str]:
+def _glob(part: str, given: str | None) -> re.Pattern[str]:
     if given is None:
         return re.compile("0000" if part == "domain" else ".*")
     if "*" not in given and not re.fullmatch(f"[0-9a-fA-F]{{1,{WIDTHS[part]}}}", given):
-        raise errors.config.DeviceSpec(text=text,
-                                       reason=f"the address's {part} {given!r} is no hexadecimal number, nor *")
+        raise ValueError(f"the address's {part} is no hexadecimal number, nor *")
     wanted = given if "*" in given else given.rjust(WIDTHS[part], "0")
     return re.compile(".*".join(map(re.escape, wanted.split("*"))), re.IGNORECASE)
 
 
-def _regex(text: str, given: str) -> re.Pattern[str]:
+def _regex(given: str) -> re.Pattern[str]:
     try:
         return re.compile(given, re.IGNORECASE)
     except re.error as error:
-        raise errors.config.DeviceSpec(text=text, reason=f"{given!r} is no regular expression ({error})") from None
+        raise ValueError(f"a part of the address is no regular expression ({error})") from None

@@ -9,9 +9,10 @@ import sys
 import time
 from typing import Any
 
-from nova import concurrency, errors, logs, service
-from nova.cmd import common, console_proxy
+from nova import concurrency, configuration, errors, logs, service
+from nova.cmd import console_proxy
 from nova.conf import proxies
+from nova.service_start import DaemonService
 
 BINARY = "nova-novncproxy"
 
@@ -40,7 +41,7 @@ def main(tokens: str, *arguments: str) -> int:
     from nova.console.kinds import KINDS
 
     ports = {name: int(port) for name, _, port in (pair.partition("=") for pair in tokens.split(","))}
-    options = common.load(BINARY, list(arguments), [*proxies.CLI_OPTS, *proxies.CLI_ONLY])
+    options = configuration.read(BINARY, list(arguments), [*proxies.CLI_OPTS, *proxies.CLI_ONLY])
     concurrency.patch()
     logs.set_up(options, BINARY)
     from nova.rpc import local
@@ -50,7 +51,7 @@ def main(tokens: str, *arguments: str) -> int:
     sock = console_proxy.bind(options, parts.kind)
     console_proxy.more_files(options.console.max_sessions)
 
-    def make(_index: int) -> service.DaemonService:
+    def make(_index: int) -> DaemonService:
         bus = local.LocalBus()
         bus.serve(ConsoleAuthRPC, _Whole(ports, options.host))
         proxy = console_proxy.Proxy(options, parts, sock)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import logging
 import os
 import pathlib
+import shutil
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from oslo_config import cfg
 
 from nova import errors
 from nova.context import RequestContext
@@ -128,11 +130,55 @@ def test_file_in_a_policy_folder_stands_above_the_main_one_and_is_seen_when_it_c
     assert policy.allows(caller("one"), STOP, {"project_id": "p"})
 
 
-def test_file_that_goes_away_leaves_the_defaults(tmp_path: pathlib.Path, clock: SimpleNamespace) -> None:
+def errors_in(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR]
+
+
+def test_main_file_when_it_disappears_then_the_rules_stay_and_one_error_says_so_until_it_is_back(
+        tmp_path: pathlib.Path, clock: SimpleNamespace, caplog: pytest.LogCaptureFixture) -> None:
     policy = with_file(tmp_path, f'"{STOP}": "role:stopper"\n')
     (tmp_path / "policy.yaml").unlink()
+    for _ in range(3):
+        clock.now += 1.0
+        assert not policy.allows(caller("member"), STOP, {"project_id": "p"})
+        assert policy.allows(caller("stopper"), STOP, {"project_id": "p"})
+    assert len(errors_in(caplog)) == 1 and f"{tmp_path}/policy.yaml is gone, the rules stay" in errors_in(caplog)[0]
+    (tmp_path / "policy.yaml").write_text(f'"{STOP}": "role:other"\n')
     clock.now += 1.0
-    assert policy.allows(caller("member"), STOP, {"project_id": "p"})
+    assert policy.allows(caller("other"), STOP, {"project_id": "p"})
+    assert not policy.allows(caller("stopper"), STOP, {"project_id": "p"})
+
+
+def test_folder_when_it_disappears_then_the_rules_stay(
+        tmp_path: pathlib.Path, clock: SimpleNamespace, caplog: pytest.LogCaptureFixture) -> None:
+    folder = tmp_path / "policy.d"
+    folder.mkdir()
+    (folder / "stop.yaml").write_text(f'"{STOP}": "role:stopper"\n')
+    policy = with_file(tmp_path, "{}\n", policy_dirs=[str(folder)])
+    shutil.rmtree(folder)
+    clock.now += 1.0
+    assert not policy.allows(caller("member"), STOP, {"project_id": "p"}) and len(errors_in(caplog)) == 1
+
+
+@pytest.mark.parametrize("line", [
+    "policy_file = {}/nosuch.yaml", "policy_file = nosuch.yaml", "policy_dirs = {}/nosuch",
+    "policy_dirs = {0}\npolicy_dirs = {0}/nosuch"])
+def test_start_when_a_configured_file_is_missing_then_it_is_refused_and_the_option_named(
+        tmp_path: pathlib.Path, line: str) -> None:
+    (tmp_path / "nova.conf").write_text(f"[oslo_policy]\n{line.format(tmp_path)}\n")
+    conf = cfg.ConfigOpts()
+    conf(["--config-file", str(tmp_path / "nova.conf")], project="nova")
+    with pytest.raises(errors.api.PolicyMissingFile, match=r"\[oslo_policy\]policy_(file|dirs) names") as caught:
+        Policy(conf)
+    assert "nosuch" not in caught.value.message and errors.config.exit_status(caught.value) == 2
+
+
+def test_start_when_the_files_that_are_named_by_default_are_missing_then_the_defaults_hold(
+        tmp_path: pathlib.Path) -> None:
+    (tmp_path / "nova.conf").write_text("[oslo_policy]\nenforce_new_defaults = true\n")
+    conf = cfg.ConfigOpts()
+    conf(["--config-file", str(tmp_path / "nova.conf")], project="nova")
+    assert Policy(conf).allows(caller("member"), STOP, {"project_id": "p"})
 
 
 BROKEN = [

@@ -26,5 +26,5 @@ def test_settings_when_there_are_aliases_then_they_are_read():
 
 
 def test_settings_when_an_alias_is_wrong_then_it_does_not_start_and_names_the_option():
-    with pytest.raises(errors.service.CanNotStart, match=r"\[pci\]alias.*vendor_id must be four hexadecimal digits"):
+    with pytest.raises(errors.host.PciBadAlias, match=r"\[pci\]alias.*vendor_id must be four hexadecimal digits"):
         conductor.settings(options(alias=['{"name": "gpu", "vendor_id": "nvidia"}']))

@@ -66,7 +66,7 @@ def test_daemon_when_keystone_is_asked_then_its_url_must_be_right_and_health_ask
                                                                                      sock: socket.socket) -> None:
     options.set_override("auth_strategy", "keystone", "api")
     options.set_override("keystone_ec2_url", "http://127.0.0.1:9/v2.0/ec2tokens")
-    with pytest.raises(errors.service.CanNotStart, match="keystone_ec2_url"):
+    with pytest.raises(errors.config.Ec2Url, match="keystone_ec2_url"):
         objectstore.signers(options)
     options.set_override("keystone_ec2_url", "http://127.0.0.1:9/v3/ec2tokens")
     assert isinstance(objectstore.signers(options), KeystoneSigners)

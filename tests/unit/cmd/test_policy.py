@@ -21,6 +21,7 @@ START = "os_compute_api:servers:start"
 def config(tmp_path: Path) -> Path:
     path = tmp_path / "nova.conf"
     path.write_text(f"[oslo_policy]\npolicy_file = {tmp_path / 'policy.yaml'}\n")
+    (tmp_path / "policy.yaml").write_text("{}\n")
     return path
 
 

@@ -12,12 +12,13 @@ import sqlalchemy as sa
 
 from nova.db import aggregates, flavors, keypairs, ledger
 from nova.db.engine import Database
-from nova.db.models import api, cell
+from nova.db.models import api
 from nova.manage import main
 from nova.model.base import Scope
 from nova.model.flavors import Flavor, FlavorQuery, NewFlavor
 from nova.model.keypairs import KeypairQuery
 from nova.web import keys
+from tests.fakes.databases import as_if_synced
 from tests.fakes.rows import add_servers, new_uuid, server_row
 
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIHrV5w9yhM6A4j+OXbBw0qTsO9CaQZR1XgG468Fzaov7 joe"
@@ -47,10 +48,9 @@ class Cloud(SimpleNamespace):
 @pytest.fixture
 def cloud(tmp_path: Path) -> Iterator[Cloud]:
     made, options = {}, {}
-    for name, section, models in (("api", "api_database", api), ("cell", "database", cell)):
+    for name, section in (("api", "api_database"), ("cell", "database")):
         url = f"sqlite:///{tmp_path}/{name}"
-        made[name] = Database(url)
-        models.metadata.create_all(made[name].engine)
+        made[name] = as_if_synced(name, Database(url))
         options[section] = SimpleNamespace(connection=url, max_pool_size=2, max_overflow=0, connection_recycle_time=10)
     yield Cloud(options=Options(**options), **made)
     for database in made.values():

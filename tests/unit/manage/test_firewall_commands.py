@@ -48,7 +48,7 @@ def options(tmp_path: Any, **values: Any) -> Any:
 
 @pytest.mark.parametrize("words", [["none", "10.0.0.0/8"], [""], ["intern"], ["::/0"]])
 def test_compute_when_forbidden_ranges_are_none_then_it_says_so_and_does_not_start(tmp_path, words):
-    with pytest.raises(errors.service.CanNotStart, match="guest_forbidden_ranges"):
+    with pytest.raises(errors.config.Unusable, match="guest_forbidden_ranges"):
         compute.packet_filters(options(tmp_path, guest_forbidden_ranges=words))
 
 
@@ -63,7 +63,7 @@ def test_compute_when_it_starts_then_its_filter_is_the_configured_one(tmp_path, 
 
 
 def test_compute_when_the_driver_is_unknown_then_it_does_not_start(tmp_path):
-    with pytest.raises(errors.service.CanNotStart, match="firewall_driver"):
+    with pytest.raises(errors.config.Choice, match="firewall_driver"):
         compute.packet_filters(options(tmp_path, firewall_driver="nova.virt.firewall.Magic"))
 
 

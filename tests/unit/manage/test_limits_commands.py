@@ -145,7 +145,7 @@ def test_scan_when_there_are_several_pages_of_flavors_then_each_is_read(api: Dat
 
 
 def command(flavored: Database, keystone: Keystone | None, monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
-    monkeypatch.setattr(limits_commands, "database_of", lambda _options, _schema: flavored)
+    monkeypatch.setattr(limits_commands, "synced", lambda _options, _schema: flavored)
     monkeypatch.setattr(clients, "of_groups", lambda _group, _credentials: keystone)
     monkeypatch.setattr(session, "load", lambda _options, _section: Credentials(None, keystone))
     given = main.parser().parse_args(["limits", "migrate_to_unified_limits", *words])

@@ -11,8 +11,9 @@ import pytest
 import sqlalchemy as sa
 
 from nova.db.engine import Database
-from nova.db.models import api, cell
+from nova.db.models import api
 from nova.manage import doctor, main
+from tests.fakes.databases import as_if_synced
 from tests.fakes.rows import add_provider, new_uuid
 
 
@@ -26,10 +27,8 @@ class Options(SimpleNamespace):
 @pytest.fixture
 def options(tmp_path: Path) -> Options:
     made = {}
-    for name, section, models in (("api", "api_database", api), ("cell", "database", cell)):
-        database = Database(f"sqlite:///{tmp_path}/{name}")
-        models.metadata.create_all(database.engine)
-        database.dispose()
+    for name, section in (("api", "api_database"), ("cell", "database")):
+        as_if_synced(name, Database(f"sqlite:///{tmp_path}/{name}")).dispose()
         made[section] = SimpleNamespace(connection=f"sqlite:///{tmp_path}/{name}", max_pool_size=2, max_overflow=0,
                                         connection_recycle_time=10)
     return Options(**made)

@@ -12,19 +12,16 @@ import pytest
 
 from nova import errors
 from nova.db.engine import Database
-from nova.db.models import api, cell
 from nova.manage import database_commands
 from nova.model.base import utcnow
-from tests.fakes.databases import QuickDatabase
+from tests.fakes.databases import QuickDatabase, as_if_synced
 from tests.fakes.rows import add_servers, server_row
 from tests.unit.manage.test_doctor import options
 
 
 @pytest.fixture
 def stores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Database]]:
-    made = {name: QuickDatabase(tmp_path / name) for name in ("api", "cell")}
-    api.metadata.create_all(made["api"].engine)
-    cell.metadata.create_all(made["cell"].engine)
+    made = {name: as_if_synced(name, QuickDatabase(tmp_path / name)) for name in ("api", "cell")}
     monkeypatch.setattr(database_commands, "database_of", lambda _options, schema: made[schema])
     yield made
     for database in made.values():
@@ -100,5 +97,5 @@ def test_database_when_the_other_one_has_no_url_then_it_is_opened_all_the_same(t
                                                                               url: str) -> None:
     configured = options(**{url: f"sqlite:///{tmp_path}/own"})
     database_commands.database_of(configured, schema).dispose()
-    with pytest.raises(errors.service.CanNotStart):
+    with pytest.raises(errors.config.Missing):
         database_commands.database_of(configured, "cell" if schema == "api" else "api")

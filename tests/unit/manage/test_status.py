@@ -9,7 +9,7 @@ import pytest
 import sqlalchemy as sa
 from oslo_config import cfg
 
-from nova import conf, errors, version
+from nova import conf, configuration, errors, version
 from nova.clients import session
 from nova.clients.session import Credentials
 from nova.db import hosts, migrate
@@ -47,7 +47,7 @@ def test_json_then_each_result_is_a_number() -> None:
 def test_end_then_it_is_the_worst_result(monkeypatch, capsys, results: tuple[int, ...], code: int) -> None:
     found = [(f"check {number}", UpgradeFinding(Result(one))) for number, one in enumerate(results)]
     monkeypatch.setattr(status, "check", lambda options: found)
-    monkeypatch.setattr(status.common, "load", lambda *_: None)
+    monkeypatch.setattr(configuration, "load", lambda *_: None)
     assert status.main(["upgrade", "check"]) == code
     assert "Check: check 1" in capsys.readouterr().out
 
@@ -56,7 +56,7 @@ def test_end_when_the_database_is_away_then_255_and_why(monkeypatch, capsys) -> 
     def away(options: object) -> None:
         raise errors.Unavailable("The database does not answer.")
     monkeypatch.setattr(status, "check", away)
-    monkeypatch.setattr(status.common, "load", lambda *_: None)
+    monkeypatch.setattr(configuration, "load", lambda *_: None)
     assert status.main(["upgrade", "check", "--json"]) == 255
     assert capsys.readouterr() == ("", "nova-status: The database does not answer.\n")
 

@@ -199,7 +199,7 @@ def test_metrics_filter_when_no_metric_is_named_then_it_is_not_asked():
     (["a=inf"], None, None), (["a="], 1.0, None), ([""], 1.0, None)])
 def test_ratios(given_, usual, expected):
     if expected is None:
-        with pytest.raises(errors.daemon.SchedulerBadRatio, match="is not NAME=NUMBER"):
+        with pytest.raises(errors.daemon.SchedulerBadRatio, match="must be NAME=NUMBER"):
             ratios("[x]y", given_, usual)
     else:
         assert ratios("[x]y", given_, usual) == expected

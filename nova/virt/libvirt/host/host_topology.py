@@ -69,7 +69,7 @@ class HostNuma:
         try:
             namespaces = json.loads(self._runner.run(["ndctl", "list", "-N"]).stdout or "[]")
         except (errors.host.CommandFailed, ValueError) as error:
-            raise errors.config.Placing(option="[libvirt]pmem_namespaces", value=",".join(self._placing.pmem),
+            raise errors.config.Placing(option="[libvirt]pmem_namespaces",
                                         reason=f"this host's namespaces can not be listed ({error})") from error
         return {name: int(one.get("size", 0)) for one in namespaces for name in (one.get("name"),
                                                                                  one.get("dev")) if name}
@@ -117,7 +117,7 @@ def persistent_memory(placing: Placing, there: Mapping[str, int]) -> tuple[Class
     """``there``: the host's namespaces. config.Placing names one that is not."""
     missing = sorted({name for names in placing.pmem.values() for name in names} - set(there))
     if missing:
-        raise errors.config.Placing(option="[libvirt]pmem_namespaces", value=",".join(placing.pmem), reason="this "
+        raise errors.config.Placing(option="[libvirt]pmem_namespaces", reason="this "
                                     f"host has no namespace {', '.join(missing)} (ndctl list -X shows them)")
     return tuple(ClassInventory(resource_class=f"CUSTOM_PMEM_NAMESPACE_{label.upper()}", total=len(names),
                                 max_unit=len(names)) for label, names in sorted(placing.pmem.items()))
@@ -145,11 +145,11 @@ def _check(cells: tuple[Cell, ...], placing: Placing) -> None:
     for option, wanted in (("cpu_shared_set", placing.shared), ("cpu_dedicated_set", placing.dedicated)):
         missing = (wanted or frozenset()) - known
         if missing:
-            raise errors.config.Placing(option=f"[compute]{option}", value=cpu_sets.spec(wanted or ()),
+            raise errors.config.Placing(option=f"[compute]{option}",
                                         reason=f"this host has no processor {cpu_sets.spec(missing)} that is on")
     pages = {(cell.id, size): total for cell in cells for size, total in cell.pages.items()}
     for (cell_id, size), count in placing.reserved_pages.items():
         if count > pages.get((cell_id, size), 0):
             raise errors.config.Placing(option="[DEFAULT]reserved_huge_pages",
-                                        value=f"node:{cell_id},size:{size},count:{count}", reason=f"cell {cell_id} "
-                                        f"has {pages.get((cell_id, size), 0)} pages of {size} KiB")
+                                        reason=f"cell {cell_id} has {pages.get((cell_id, size), 0)} pages of "
+                                        f"{size} KiB")

@@ -120,8 +120,8 @@ def _store(libvirt: Options) -> dict[str, Library]:
     """Where disks are kept."""
     if libvirt.images_type == "lvm":
         if not libvirt.images_volume_group:
-            raise errors.config.Libvirt(option="[libvirt]images_type=lvm",
-                                        reason="[libvirt]images_volume_group must name a group")
+            raise errors.config.Libvirt(option="[libvirt]images_type",
+                                        reason="with lvm, [libvirt]images_volume_group must name a group")
         return {"store": "lvm", "place": libvirt.images_volume_group, "volume_clear": libvirt.volume_clear,
                 "volume_clear_mb": libvirt.volume_clear_size}
     rbd = {"rbd_user": libvirt.rbd_user or "", "rbd_conf": libvirt.images_rbd_ceph_conf,
@@ -145,15 +145,15 @@ def _cache_modes(libvirt: Options) -> dict[str, Library]:
     found = _pairs(option, libvirt.disk_cachemodes)
     for kind, mode in found.items():
         if kind not in (*fields, "mount") or mode not in CACHE_MODES:
-            raise errors.config.Libvirt(option=option, reason=f"{kind}={mode} is not file, block or network and one of "
+            raise errors.config.Libvirt(option=option, reason="each must be file, block or network, =, and one of "
                                         f"{', '.join(CACHE_MODES)}")
     return {fields[kind]: mode for kind, mode in found.items() if kind in fields}
 
 
 def _cpu_models(libvirt: Options) -> tuple[str, ...]:
     if libvirt.cpu_mode == "custom" and not libvirt.cpu_models:
-        raise errors.config.Libvirt(option="[libvirt]cpu_mode=custom",
-                                    reason="[libvirt]cpu_models must name a model then")
+        raise errors.config.Libvirt(option="[libvirt]cpu_mode",
+                                    reason="with custom, [libvirt]cpu_models must name a model")
     if libvirt.cpu_mode != "custom" and libvirt.cpu_models:
         raise errors.config.Libvirt(option="[libvirt]cpu_models", reason="it needs cpu_mode=custom")
     return tuple(libvirt.cpu_models)

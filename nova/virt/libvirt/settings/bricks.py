@@ -32,7 +32,7 @@ def check_locks(path: Path) -> None:
         with tempfile.TemporaryFile(dir=path):
             pass
     except OSError as error:
-        raise errors.config.Libvirt(option=f"[os_brick]lock_path = {path}",
+        raise errors.config.Libvirt(option="[os_brick]lock_path",
                                     reason=error.strerror or str(error)) from error
 
 

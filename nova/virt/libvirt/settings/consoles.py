@@ -53,7 +53,7 @@ def _serial(group: Options) -> SerialSettings:
     first, last = ports_of(group.port_range)
     sockets = Path(group.socket_dir).absolute() if group.socket_dir else None
     if sockets is not None and len(str(sockets).encode()) > LONGEST_FOLDER:
-        raise errors.config.LibvirtConsole(option=f"[serial_console]socket_dir = {sockets}", reason="it may have "
+        raise errors.config.LibvirtConsole(option="[serial_console]socket_dir", reason="it may have "
                                            f"{LONGEST_FOLDER} characters, or its sockets' names are too long")
     return SerialSettings(listen=str(group.proxyclient_address), first=first, last=last, sockets=sockets)
 

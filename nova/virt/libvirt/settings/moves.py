@@ -65,7 +65,7 @@ def _ports(libvirt: Options, name: str) -> tuple[int, int]:
     text = getattr(libvirt, name)
     first, _, last = text.partition("-")
     if not (first.isdecimal() and (last or first).isdecimal() and 0 < int(first) <= int(last or first) < 65536):
-        raise errors.config.Libvirt(option=f"[libvirt]{name}={text}", reason="it must be like 49216-49279")
+        raise errors.config.Libvirt(option=f"[libvirt]{name}", reason="it must be like 49216-49279")
     return int(first), int(last or first)
 
 

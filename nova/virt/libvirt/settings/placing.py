@@ -44,7 +44,7 @@ def placing_of(default: Library, libvirt: Options, compute: Options, pci: Option
     dedicated = _cpus("[compute]cpu_dedicated_set", compute.cpu_dedicated_set)
     both = (shared or frozenset()) & (dedicated or frozenset())
     if both:
-        raise errors.config.Placing(option="[compute]cpu_dedicated_set", value=compute.cpu_dedicated_set,
+        raise errors.config.Placing(option="[compute]cpu_dedicated_set",
                                     reason=f"{cpu_sets.spec(both)} is in [compute]cpu_shared_set, too")
     return Placing(
         shared=shared, dedicated=dedicated, reserved_pages=reserved_pages(default.reserved_huge_pages),
@@ -62,7 +62,7 @@ def reserved_pages(texts: Iterable[str]) -> Mapping[tuple[int, int], int]:
         size = SIZE.fullmatch(given.get("size", ""))
         if set(given) != {"node", "size", "count"} or size is None or not (
                 given["node"].isdecimal() and given["count"].isdecimal()):
-            raise errors.config.Placing(option="[DEFAULT]reserved_huge_pages", value=text,
+            raise errors.config.Placing(option="[DEFAULT]reserved_huge_pages",
                                         reason="it must be like node:0,size:2048,count:64")
         found[int(given["node"]), int(size[1]) * KIB[size[2]]] = int(given["count"])
     return found
@@ -78,13 +78,13 @@ def pmem_of(texts: Iterable[str]) -> Mapping[str, tuple[str, ...]]:
         if not LABEL.fullmatch(label) or not all(names):
             reason = "it must be like LABEL:ns0|ns1, with letters, digits and _ in its label"
         elif label in found:
-            reason = f"the label {label} is there twice"
+            reason = "a label is there twice"
         elif len(set(names)) < len(names) or used & set(names):
             reason = "a namespace is there twice"
         else:
             found[label] = names
             continue
-        raise errors.config.Placing(option="[libvirt]pmem_namespaces", value=text, reason=reason)
+        raise errors.config.Placing(option="[libvirt]pmem_namespaces", reason=reason)
     return found
 
 

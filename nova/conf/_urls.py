@@ -1,0 +1,129 @@
+"""URLs as options. What a type accepts here, the library that uses it accepts, too. No error has a part of the value: a
+URL may hold a password."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Collection
+from urllib.parse import SplitResult, urlsplit
+
+from oslo_config import types
+
+WEB = ("http", "https")
+BROKERS = ("rabbit", "kombu", "kafka", "fake")
+#: dialect -> drivers that it may be named with, and the module of each. Without a name: the one that comes with us.
+_MYSQL = {"": "pymysql", "pymysql": "pymysql", "mysqldb": "MySQLdb", "mysqlconnector": "mysql"}
+_POSTGRESQL = {"": "psycopg", "psycopg": "psycopg", "psycopg2": "psycopg2", "pg8000": "pg8000"}
+DATABASES = {"mysql": _MYSQL, "mariadb": {**_MYSQL, "mariadbconnector": "mariadb"}, "postgresql": _POSTGRESQL,
+             "postgres": {"": "psycopg"}, "sqlite": {"": "sqlite3", "pysqlite": "sqlite3"}}
+
+NO_SCHEME = "it is no URL: it must begin with a scheme and ://"
+ESCAPES = "in a user's name or password, write @ as %40, / as %2F, : as %3A, # as %23, ? as %3F and [ as %5B"
+
+
+class Url(types.ConfigType):
+    """A URL with one of the schemes; empty is accepted. Its value is the text. ``example`` shows operators the form."""
+
+    def __init__(self, schemes: Collection[str], example: str) -> None:
+        super().__init__(type_name="URL")
+        self.schemes, self.example = tuple(schemes), example
+
+    def __call__(self, value: object) -> str:
+        """ValueError, with a sentence."""
+        text = str(value).strip()
+        if text:
+            self._check(text)
+        return text
+
+    def _check(self, text: str) -> None:
+        parts = _split(text, self.schemes)
+        if not _host(parts.netloc):
+            raise ValueError("it names no host")
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and vars(other) == vars(self)
+
+    __hash__ = types.ConfigType.__hash__
+
+    def _formatter(self, value: str) -> str:
+        """As it stands in a file."""
+        return value
+
+
+class WebUrl(Url):
+    """The address of a service over HTTP."""
+
+    def __init__(self) -> None:
+        super().__init__(WEB, "https://HOST:PORT/PATH")
+
+
+class BrokerUrl(Url):
+    """The address of a message broker, as oslo.messaging reads it: several hosts with commas, or none for its
+    defaults. ``more``: schemes of our own."""
+
+    def __init__(self, more: Collection[str] = ()) -> None:
+        super().__init__((*BROKERS, *more), "rabbit://USER:PASSWORD@BROKER:5672/VHOST")
+
+    def _check(self, text: str) -> None:
+        _split(text, self.schemes)
+
+
+class DatabaseUrl(Url):
+    """The address of a database, as SQLAlchemy reads it; the driver's name may follow the scheme with a plus sign."""
+
+    def __init__(self) -> None:
+        super().__init__(DATABASES, "mysql+pymysql://USER:PASSWORD@HOST/DATABASE")
+
+    def _check(self, text: str) -> None:
+        scheme, separator, rest = text.partition("://")
+        dialect, _, driver = scheme.partition("+")
+        _check_scheme(bool(separator), dialect, self.schemes)
+        modules = DATABASES[dialect]
+        if driver not in modules:
+            raise ValueError(f"its driver is none of {', '.join(filter(None, modules))}")
+        if importlib.util.find_spec(modules[driver]) is None:
+            raise ValueError(f"its driver is not installed: install the Python module {modules[driver]}")
+        if dialect == "sqlite":
+            if rest and not rest.startswith("/"):
+                raise ValueError("a path must follow sqlite:///")
+            return
+        after = rest.partition("@")[2] if "@" in rest else rest
+        host = after.partition("/")[0].partition("?")[0]
+        if "@" in host:
+            raise ValueError(f"it has a second @: {ESCAPES}")
+        _check_host(host)
+
+
+def _split(text: str, schemes: Collection[str]) -> SplitResult:
+    """The URL's parts, with hosts and ports that can be meant. ValueError says which part is wrong."""
+    try:
+        parts = urlsplit(text)
+    except ValueError:
+        raise ValueError(f"it is no URL, as a bracket in it has no other: {ESCAPES}") from None
+    _check_scheme("://" in text, parts.scheme, schemes)
+    for one in parts.netloc.split(","):
+        _check_host(one.rpartition("@")[2])
+    return parts
+
+
+def _check_scheme(separated: bool, scheme: str, schemes: Collection[str]) -> None:
+    if not separated or not scheme:
+        raise ValueError(NO_SCHEME)
+    if scheme not in schemes:
+        raise ValueError(f"its scheme is none of {', '.join(schemes)}")
+
+
+def _check_host(text: str) -> None:
+    """``text``: HOST, HOST:PORT or [ADDRESS]:PORT."""
+    colon, port = text.rpartition("]")[2].partition(":")[1:]
+    if colon and not (port.isascii() and port.isdigit() and int(port) < 65536):
+        raise ValueError(f"its port is no number below 65536; {ESCAPES}")
+    if text.startswith("[") != ("]" in text):
+        raise ValueError(f"it is no URL, as a bracket in it has no other: {ESCAPES}")
+
+
+def _host(netloc: str) -> str:
+    return netloc.rpartition("@")[2].partition(":")[0]
+
+
+__all__ = ["WEB", "BrokerUrl", "DatabaseUrl", "Url", "WebUrl"]

@@ -1,0 +1,62 @@
+"""Where an option's value comes from: a file, the command line, or the environment."""
+
+from __future__ import annotations
+
+import copy
+import re
+import string
+from collections.abc import Iterable, Sequence
+
+from oslo_config import cfg, types
+
+from nova import errors
+from nova.conf.base import Options
+
+_NAMED = re.compile(r"\[(\w+)\](\w+)")
+
+
+class Literal(cfg.ConfigOpts):
+    """Options as they stand in files, a ``$`` and all: they can be looked at though they can not be used."""
+
+    class Template(string.Template):
+        delimiter = "\0"  # which no text has
+
+
+def literal(options: Iterable[tuple[str, cfg.Opt]], files: Sequence[str], folders: Sequence[str]) -> Literal:
+    """The options (group, option) of the files, every value a text."""
+    made = Literal()
+    for group, option in options:
+        plain = copy.copy(option)
+        plain.type = types.String()
+        made.register_opt(plain, group=None if group == "DEFAULT" else group)
+    made([], project="nova", default_config_files=list(files), default_config_dirs=list(folders))
+    return made
+
+
+def place(options: cfg.ConfigOpts, group: str, name: str) -> str:
+    """Where the value of a readable option was set, as words; empty: nowhere."""
+    found = options.get_location(name, None if group == "DEFAULT" else group)
+    if found is None or not found.location.is_user_controlled:
+        return ""
+    return _WORDS[found.location].format(found.detail)
+
+
+_WORDS = {cfg.Locations.user: "{}", cfg.Locations.command_line: "the command line",
+          cfg.Locations.environment: "the environment variable {}"}
+
+
+def sentence(options: Options, error: errors.NovaError) -> str:
+    """The error's sentence; of an error in the configuration with where the option that it names was set."""
+    named = _NAMED.search(error.message) if isinstance(error, errors.config.Wrong) else None
+    where = _place_or_none(options, *named.groups()) if named else ""
+    if not where or where in error.message:
+        return error.message
+    return f"{error.message.rstrip('.')} ({named[0] if named else ''} is set in {where})"
+
+
+def _place_or_none(options: Options, group: str, name: str) -> str:
+    """Empty also for what is no option of these, or can not be read."""
+    try:
+        return place(options, group, name)
+    except (cfg.Error, ValueError):
+        return ""

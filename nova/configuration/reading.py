@@ -1,0 +1,120 @@
+"""Reads files and command line of a program, and ends it with a sentence where they are wrong."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from typing import NoReturn
+
+from oslo_config import cfg
+
+from nova import conf, errors
+from nova.conf import logs as log_section
+from nova.configuration.command_line import spelt, typed
+from nova.configuration.sources import Sources, unreadable
+from nova.configuration.trial import check_libraries, ours, refuse
+from nova.version import RELEASE
+
+#: Programs that may know a database's URL.
+MAY_KNOW_DATABASE = ("nova-conductor", "nova-manage", "nova-all")
+
+
+def fail(message: str) -> NoReturn:
+    """End with exit status 2 and one sentence on standard error."""
+    sys.stderr.write(f"{program(sys.argv[0])}: {message}\n")
+    raise SystemExit(2)
+
+
+def program(path: str) -> str:
+    """The program's name as operators type it, also where its module was run (``python -m nova.cmd.api``)."""
+    folder, name = os.path.split(path)
+    is_module = name.endswith(".py") and os.path.basename(folder) == "cmd"
+    return f"nova-{name.removesuffix('.py').replace('_', '-')}" if is_module else name
+
+
+def load(binary: str, args: Sequence[str] | None = None) -> cfg.ConfigOpts:
+    """The configuration of a program that is no daemon, checked: :func:`read`, and what libraries will read."""
+    options = read(binary, args)
+    try:
+        check_libraries(options)
+    except errors.config.Wrong as error:
+        fail(error.message)
+    return options
+
+
+def read(binary: str, args: Sequence[str] | None = None, extra_cli: Sequence[cfg.Opt] = (),
+         about: str | None = None, epilog: str | None = None) -> cfg.ConfigOpts:
+    """The configuration of a program: its files and command line; our own options are checked. Exits with 2 and a
+    sentence when wrong. No library is imported that must not be before eventlet has patched the standard library.
+
+    Files: ``--config-file``, else /etc/nova/nova.conf (or OS_NOVA_CONFIG_DIR's) and <program>.conf beside it.
+    ``about`` and ``epilog`` stand before and after the options in ``--help``.
+    """
+    options = cfg.CONF  # oslo.messaging's own tracing group is on the global object only
+    cli = [*log_section.CLI_OPTS, *extra_cli]
+    options.register_cli_opts(cli)
+    conf.register(options)
+    given = spelt(sys.argv[1:] if args is None else args, cli)
+    files = _files(binary, given)
+    try:
+        by_hand = typed(given, cli)
+        options(given, project="nova", prog=binary, version=RELEASE, default_config_files=files,
+                description=about, epilog=epilog)
+        refuse(options, ours(), Sources.of(options), by_hand)
+    except errors.config.Wrong as error:
+        fail(error.message)
+    except (cfg.Error, OSError, ValueError) as error:
+        fail(unreadable(error, files_of(given) or files))
+    _refuse_database(options, binary)
+    return options
+
+
+def files_of(args: Sequence[str]) -> list[str]:
+    """The files that a command line names, in their order."""
+    return [path for _index, path in _named(args)]
+
+
+def _named(args: Sequence[str]) -> Iterator[tuple[int, str]]:
+    """(where the word is that names it, the file) of each ``--config-file``."""
+    for index, word in enumerate(args):
+        if word == "--config-file" and index + 1 < len(args):
+            yield index + 1, args[index + 1]
+        elif word.startswith("--config-file="):
+            yield index, word.split("=", 1)[1]
+
+
+def _files(binary: str, given: Sequence[str]) -> list[str]:
+    """Default files; a program of its own name's file is read beside an explicit --config-file too."""
+    if files_of(given):
+        return []  # oslo.config takes the named ones; ours is added by beside()
+    folder = os.environ.get("OS_NOVA_CONFIG_DIR", "/etc/nova")
+    return [path for path in (f"{folder}/nova.conf", f"{folder}/{binary}.conf") if os.path.exists(path)]
+
+
+def beside(args: Sequence[str], binary: str) -> list[str]:
+    """The command line with ``<binary>.conf`` beside the first named file added, where there is one."""
+    given = list(args)
+    for path in files_of(given)[:1]:
+        own = os.path.join(os.path.dirname(path), f"{binary}.conf")
+        if os.path.exists(own) and own not in given:
+            return [*given, "--config-file", own]
+    return given
+
+
+def own_files() -> list[str]:
+    """For nova-manage and nova-status, as words of a command line: nova.conf, and the conductor's own file when we may
+    read it."""
+    folder = os.environ.get("OS_NOVA_CONFIG_DIR", "/etc/nova")
+    found = [f"{folder}/{name}" for name in ("nova.conf", "nova-conductor.conf")
+             if os.access(f"{folder}/{name}", os.R_OK)]
+    return [word for path in found for word in ("--config-file", path)]
+
+
+def _refuse_database(options: cfg.ConfigOpts, binary: str) -> None:
+    if binary in MAY_KNOW_DATABASE:
+        return
+    for group in ("database", "api_database"):
+        if options[group].connection:
+            fail(f"{binary} must not know a database: move [{group}]connection from its configuration to "
+                 f"nova-conductor.conf beside it (mode 0600), which only nova-conductor and nova-manage read.")

@@ -1,0 +1,74 @@
+"""The files that a configuration is read from."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from oslo_config import cfg
+
+from nova.conf.base import Options
+
+#: Section -> option -> values, as they stand in the files.
+Values = Mapping[str, Mapping[str, Sequence[str]]]
+
+
+class Sources(NamedTuple):
+    """What options are read from, beside the command line and the environment."""
+
+    files: tuple[str, ...]
+    folders: tuple[str, ...]
+
+    @classmethod
+    def of(cls, options: Options) -> Sources:
+        """Those that ``options`` were read from."""
+        return cls(paths(options.config_file), paths(options.config_dir))
+
+    def values(self) -> Values:
+        """Every option in the files; names as oslo.config compares them."""
+        found: dict[str, dict[str, list[str]]] = {}
+        for path in self.all_files():
+            raw: dict[str, dict[str, list[str]]] = {}
+            cfg.ConfigParser(path, raw).parse()
+            for section, options in raw.items():
+                kept = found.setdefault(normal(section), {})
+                for name, values in options.items():
+                    kept.setdefault(name.replace("-", "_"), []).extend(values)
+        return found
+
+    def all_files(self) -> list[str]:
+        """Also those in the folders."""
+        within = [os.path.join(folder, name) for folder in self.folders for name in sorted(os.listdir(folder))
+                  if name.endswith(".conf")]
+        return [path for path in (*self.files, *within) if os.access(path, os.R_OK)]
+
+
+def paths(given: str | Iterable[str] | None) -> tuple[str, ...]:
+    """Those of ``config_file`` or ``config_dir``: one, some or none."""
+    return (os.fspath(given),) if isinstance(given, str) else tuple(given or ())
+
+
+def normal(section: str) -> str:
+    """A section's name as oslo.config compares it."""
+    return section if section.upper() == "DEFAULT" else section.lower()
+
+
+def unreadable(error: Exception, files: Sequence[str]) -> str:
+    """The sentence about a file that can not be read; of a line in it only its number."""
+    if isinstance(error, cfg.ConfigFilesNotFoundError):
+        return f"there is no configuration file {', '.join(error.config_files)}: correct --config-file"
+    if isinstance(error, cfg.ConfigFilesPermissionDeniedError):
+        return f"{', '.join(error.config_files)} cannot be read: its mode or owner does not let this user"
+    if isinstance(error, cfg.ConfigDirNotFoundError):
+        return f"there is no directory {error.config_dir}: correct --config-dir"
+    for path in [error.config_file] if isinstance(error, cfg.ConfigFileParseError) else files:
+        try:
+            cfg.ConfigParser(path, {}).parse()
+        except cfg.ParseError as found:
+            return f"{path}, line {found.lineno}: {found.msg}. Each line must be [SECTION], NAME = VALUE, or a comment"
+        except UnicodeError:
+            return f"{path} is no text in UTF-8: save it as UTF-8"
+        except OSError as found:
+            return f"{path} cannot be read: {found.strerror}. Name a file with --config-file"
+    return f"the configuration cannot be read ({type(error).__name__}): look at --config-file and --config-dir"

@@ -1,0 +1,58 @@
+"""How a daemon's work begins, and what is said of one that can not."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol
+
+from nova import concurrency, configuration, errors
+from nova.conf.base import Options
+
+if TYPE_CHECKING:
+    from nova.monitoring.health import Vitals
+
+LOG = logging.getLogger(__name__)
+
+
+class DaemonService(Protocol):
+    """One process's work. ``start`` returns once it serves; ``stop`` drains for at most ``seconds``."""
+
+    def start(self) -> None: ...
+
+    def vitals(self) -> Vitals:
+        """What shows, once it has started, that it can do its work."""
+
+    def stop(self, seconds: float) -> None:
+        """Take nothing new and let what runs end; return after ``seconds`` at the latest."""
+
+
+class Start:
+    """A service's start beside the main thread, which has signals to look after. ``status``: how the process ends
+    where there is no service."""
+
+    def __init__(self, conf: Options, binary: str, make: Callable[[int], DaemonService], index: int) -> None:
+        self._conf = conf
+        self.over, self.service, self.status = False, None, 1  # type: bool, DaemonService | None, int
+        concurrency.spawn(self._run, binary, make, index, name="start")
+
+    def _run(self, binary: str, make: Callable[[int], DaemonService], index: int) -> None:
+        try:
+            service = make(index)
+            service.start()
+            self.service = service
+        except errors.NovaError as error:
+            self._refused(binary, error)
+        except Exception as error:
+            if wrong := configuration.explained(self._conf, error):
+                self._refused(binary, wrong)
+                return
+            LOG.exception("a failure that nobody foresaw, while %s started", binary)
+            LOG.error("%s can not start: %s: %s. It is no known fault of this machine: please report it with the line "
+                      "before, which says where it happened", binary, type(error).__name__, error)
+        finally:
+            self.over = True
+
+    def _refused(self, binary: str, error: errors.NovaError) -> None:
+        self.status = errors.config.exit_status(error)
+        LOG.error("%s can not start: %s", binary, configuration.sentence(self._conf, error))
