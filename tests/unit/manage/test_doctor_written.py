@@ -7,14 +7,17 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from oslo_config import cfg
 
 from nova import conf
+from nova.configuration import libraries
 from nova.manage import doctor
 from nova.rpc import transport
 
+INSTALLERS = Path(__file__).resolve().parents[4] / "shared" / "contract" / "installers.yaml"
 CREDENTIALS = "auth_type = password\nauth_url = http://k\nusername = nova\npassword = s3cret\nproject_name = service\n"
 
 
@@ -88,3 +91,56 @@ def test_options_when_one_does_nothing_then_a_warning_says_why(tmp_path: Path, t
 def test_options_when_another_daemons_file_lies_beside_then_it_is_looked_at_too(tmp_path: Path) -> None:
     found = look(tmp_path, "[DEFAULT]\n", nova_conductor="[database]\nconection = sqlite://\n")
     assert found.state == doctor.BAD and "nova-conductor.conf, is it connection?" in found.what
+
+
+DEPLOYED = """[DEFAULT]
+rootwrap_config = /etc/nova/rootwrap.conf
+compute_monitors = nova.compute.monitors.cpu.virt_driver
+log_color = true
+use_journal = true
+[database]
+max_retries = -1
+[api_database]
+max_retries = -1
+[oslo_messaging_rabbit]
+heartbeat_in_pthread = false
+[glance]
+connect_retries = 3
+[vmware]
+host_ip = 192.0.2.1
+[mdev_nvidia-35]
+device_addresses = 0000:84:00.0
+"""
+
+
+def test_options_when_they_are_novas_and_mean_nothing_here_then_all_are_named_and_it_is_a_warning(tmp_path: Path
+                                                                                                ) -> None:
+    found = look(tmp_path, DEPLOYED.replace("compute_monitors = nova.compute.monitors.cpu.virt_driver\n", ""))
+    assert found.state == doctor.WARN and "without effect: " in found.what and "is it" not in found.what
+    names = re.findall(r"^(\w+) =", DEPLOYED, re.MULTILINE)
+    assert all(re.search(rf"\]{name}[ ,]", found.what) for name in names if name != "compute_monitors"), found.what
+
+
+def test_options_when_many_are_misspelt_then_each_is_named(tmp_path: Path) -> None:
+    wrong = [f"wrong_name_{number}" for number in range(30)]
+    found = look(tmp_path, "[DEFAULT]\n" + "".join(f"{name} = 1\n" for name in wrong) + "[database]\nmax_retries = 1\n")
+    assert found.state == doctor.BAD and "30 that nobody reads: " in found.what and "1 without effect: " in found.what
+    assert all(f"[DEFAULT]{name} (" in found.what for name in wrong)
+
+
+def test_options_when_one_is_far_from_every_name_then_nothing_is_guessed(tmp_path: Path) -> None:
+    found = look(tmp_path, "[oslo_messaging_rabbit]\nheartbeat_of_the_whole_cloud = 1\n")
+    assert found.state == doctor.BAD and "is it" not in found.what
+
+
+@pytest.mark.skipif(not INSTALLERS.exists(), reason="the shared contract is not beside this checkout")
+def test_options_of_deployment_tools_then_none_counts_as_misspelt(tmp_path: Path) -> None:
+    sections: dict[str, list[str]] = {}
+    for section, name in re.findall(r'o: "\[([\w-]+)\]([a-z][a-z0-9_]*)"', INSTALLERS.read_text()):
+        sections.setdefault(section, []).append(name)
+    text = "".join(f"[{section}]\n" + "".join(
+        f"{name} = {'password' if name == 'auth_type' else 1}\n" for name in dict.fromkeys(["auth_type", *names])
+        if name != "auth_type" or section in libraries.WITH_CREDENTIALS) for section, names in sections.items())
+    (tmp_path / "nova.conf").write_text(text)
+    found = doctor.unread(SimpleNamespace(config_file=[str(tmp_path / "nova.conf")], config_dir=[]))
+    assert len(sections) > 20 and found.state == doctor.WARN, found.what.partition("without effect")[0]
