@@ -16,7 +16,7 @@ signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C while modules are loaded:
 # From here on the time counts that a start takes.
 from nova import concurrency, configuration, errors, logs  # noqa: E402
 from nova.cmd import common  # noqa: E402
-from nova.cmd.whole import console_pages, memory, plan, seeds, settings, summary  # noqa: E402
+from nova.cmd.whole import console_pages, memory, own_options, plan, seeds, settings, summary  # noqa: E402
 from nova.cmd.whole.home import Home  # noqa: E402
 
 BINARY = "nova-all"
@@ -59,7 +59,11 @@ def _run(wanted: plan.Plan, home: Home) -> int:
     except errors.NovaError as error:
         configuration.fail(error.message)
     pages = console_pages.find()
-    files = (settings.write_conf(wanted, home, doors.addresses(wanted), pages), *wanted.config_files)
+    made = settings.write_conf(wanted, home, doors.addresses(wanted), pages)
+    last, line = own_options.keep(home, made, wanted.config_files)
+    if line:
+        sys.stderr.write(f"{BINARY}: {line}\n")
+    files = (made, *wanted.config_files, *([last] if last else []))
     words = [*(word for file in files for word in ("--config-file", file)), *(["--debug"] if wanted.debug else [])]
     options = configuration.read(BINARY, words, [*proxies.CLI_OPTS, *proxies.CLI_ONLY])
     common.begin(options, BINARY, "threads")

@@ -121,6 +121,19 @@ def test_config_file_when_given_then_it_stands_above_what_nova_all_chooses(tmp_p
             demo.create("second")
 
 
+def test_config_file_when_it_is_a_deployments_then_the_pretended_machines_stay_nova_alls_own(tmp_path: Path) -> None:
+    (tmp_path / "nova.conf").write_text(
+        f"[DEFAULT]\nstate_path = {tmp_path}/theirs\nlog_dir = {tmp_path}/logs\nmy_ip = 192.0.2.1\n"
+        "compute_driver = libvirt.LibvirtDriver\ntransport_url = rabbit://u:p@192.0.2.1/\n"
+        "[database]\nconnection = mysql://u:p@192.0.2.1/nova\n[quota]\ninstances = 1\n")
+    with RunningCloud(more=("--config-file", str(tmp_path / "nova.conf"))) as cloud:
+        demo = Compute(cloud)
+        demo.create("first")
+        with refusing(refused.Forbidden, "Quota"):
+            demo.create("second")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["nova.conf"]
+
+
 def test_signal_when_ctrl_c_then_exit_code_0(tmp_path: Path) -> None:
     running = subprocess.Popen([sys.executable, "-m", "nova.cmd.all", "--port", "0"], stdout=subprocess.PIPE,
                                text=True, cwd=TOP, stdin=subprocess.DEVNULL)
