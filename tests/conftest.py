@@ -118,7 +118,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         _leave_out(config, items, [item for item in items if not _has_its_turn(item)])
     items.sort(key=lambda item: item.path.stem not in LONGEST)
     for item in items:
-        if "long" in item.keywords:
+        if item.get_closest_marker("long"):  # not of its keywords: a folder of the checkout may be called so
             item.add_marker(pytest.mark.skip(reason="takes minutes: runs with --long"))
             sampling.LEFT_OUT[0] += 1
 
