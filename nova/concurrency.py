@@ -24,9 +24,6 @@ T = TypeVar("T")
 #: Nine lines above whatever a program prints, at each start, about a choice that no operator makes.
 warnings.filterwarnings("ignore", message=r"\s*Eventlet is deprecated")
 
-#: Operators can not do anything about it. Libraries import eventlet, too: before any of them does, this stands.
-warnings.filterwarnings("ignore", r"\s*Eventlet is deprecated")
-
 SWITCH = "NOVA_CONCURRENCY"
 MODES = ("eventlet", "threads")
 

@@ -12,7 +12,6 @@ import resource
 import socket
 import sys
 import time
-from collections.abc import Sequence
 from typing import Any
 
 from nova import configuration, errors
@@ -33,9 +32,6 @@ CHECK_S = 20  # a user looks at an empty page so long, at most, when nobody can 
 FILES = 8  # open ones that a session may need
 SPARE_FILES = 2000
 
-#: Words of the command line that older releases spelt with a dash.
-SPELLINGS = {"--ssl-only": "--ssl_only", "--nossl-only": "--nossl_only", "--source-is-ipv6": "--source_is_ipv6"}
-
 EPILOG = """Options in files that matter here: [{section}]{host} and {port} (where it listens), [DEFAULT]transport_url
 (the broker), [console]allowed_origins, reachable_networks and max_sessions. SIGTERM lets open consoles go on for
 [DEFAULT]graceful_shutdown_timeout seconds; users are then told to reconnect."""
@@ -52,7 +48,7 @@ def main(binary: str) -> int:
     from nova.console.kinds import KINDS
 
     kind = KINDS[binary]
-    options = configuration.read(binary, configuration.beside(spelt(sys.argv[1:]), binary),
+    options = configuration.read(binary, configuration.beside(sys.argv[1:], binary),
                           [*proxies.CLI_OPTS, *proxies.CLI_ONLY], kind.about, EPILOG.format(**kind._asdict()))
     common.begin(options, binary)
     if options.daemon:
@@ -67,11 +63,6 @@ def main(binary: str) -> int:
     more_files(options.console.max_sessions * kind.channels)
     common.preload(("nova.rpc.transport", "nova.console.app"))
     return service.run(options, binary, lambda _index: Proxy(options, parts, sock))
-
-
-def spelt(arguments: Sequence[str]) -> list[str]:
-    """The command line's words, with those of older releases in today's spelling."""
-    return [SPELLINGS.get(word, word) for word in arguments]
 
 
 class ProxyParts:

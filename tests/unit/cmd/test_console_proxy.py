@@ -14,6 +14,8 @@ from oslo_config import cfg
 
 from nova import conf, errors
 from nova.cmd import console_proxy
+from nova.conf import proxies
+from nova.configuration.command_line import spelt
 from nova.console import kinds
 from tests.fakes.console_papers import Authority
 
@@ -96,8 +98,8 @@ def test_bind_when_ipv6_is_wanted_then_it_listens_there() -> None:
 
 
 def test_words_with_dashes_are_understood() -> None:
-    assert console_proxy.spelt(["--ssl-only", "--cert", "--x", "--source-is-ipv6"]) == [
-        "--ssl_only", "--cert", "--x", "--source_is_ipv6"]
+    assert spelt(["--ssl-only", "--cert", "--x", "--source-is-ipv6", "--nossl-only"], proxies.CLI_OPTS) == [
+        "--ssl_only", "--cert", "--x", "--source_is_ipv6", "--nossl_only"]
 
 
 def test_more_files_takes_no_more_than_it_may() -> None:

@@ -101,7 +101,7 @@ def test_wsgi_application_when_its_configuration_is_wrong_then_its_import_ends_w
 
 
 @pytest.mark.parametrize(("words", "status", "said"), [
-    (("api_db", "sync", "3"), 2, "the api database has no such revision in this release: leave it out for the"),
+    (("api_db", "sync", "99"), 2, "the api database has no such revision in this release: leave it out for the"),
     (("db", "sync", CANARY), 2, "the cell database has no such revision in this release"),
     (("db", "sync", "base"), 2, "has no such revision"), (("db", "sync", "a:b"), 2, "has no such revision"),
     (("db", "sync", "+1"), 2, "has no such revision"), (("db", "sync", "@"), 2, "has no such revision"),
