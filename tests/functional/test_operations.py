@@ -79,7 +79,7 @@ def test_start_when_a_daemon_is_given_a_database_then_it_refuses_and_says_where_
 
 def test_conductor_when_no_database_is_named_then_it_says_which_option(cloud) -> None:
     code, said = ended(cloud, "conductor", cloud.configure("without"))
-    assert code == 1 and "[api_database]connection is not set" in said
+    assert code == 2 and "[api_database]connection is not set" in said
 
 
 def test_conductor_when_it_has_no_key_for_hosts_secrets_then_it_says_how_to_make_one(cloud) -> None:
@@ -87,7 +87,7 @@ def test_conductor_when_it_has_no_key_for_hosts_secrets_then_it_says_how_to_make
     urls = {name: {"connection": url} for name, url in cloud.database_urls.items()}
     config.write_text(config.read_text() + render({**urls, "image_proxy": {"key": TICKET_KEY}}))
     code, said = ended(cloud, "conductor", config)
-    assert code == 1 and "[conductor]host_secret_key is not set" in said and "nova-manage host new-key" in said
+    assert code == 2 and "[conductor]host_secret_key is not set" in said and "nova-manage host new-key" in said
 
 
 def test_key_of_hosts_secrets_when_changed_then_all_are_wrapped_anew(cloud) -> None:

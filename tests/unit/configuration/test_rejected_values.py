@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 from oslo_config import cfg
 
-from nova import errors
+from nova import conf, errors, service
 from nova.configuration import check_again, check_libraries
 from nova.configuration.trial import ours
 from tests.unit.configuration import rejected
@@ -137,3 +137,29 @@ def test_options_of_ours_then_every_type_is_described(tmp_path: Path) -> None:
 
     assert [option.name for _group, option in ours() if not isinstance(option, cfg.Opt) or "type" in wanted(option.type)
             ] == []
+
+
+@pytest.mark.parametrize("text", [f"[DEFAULT]\ndebug = {CANARY}\n", f"[DEFAULT]\n{CANARY}\n",
+                                  f"[DEFAULT]\ndebug = true\nhost = {REFERENCE}\n"])
+def test_files_when_they_are_read_again_and_are_wrong_then_an_error_says_so_and_nothing_changes(
+        tmp_path: Path, caplog: pytest.LogCaptureFixture, text: str) -> None:
+    path = tmp_path / "nova.conf"
+    path.write_text("[DEFAULT]\n")
+    options = conf.register(cfg.ConfigOpts())
+    options(["--config-file", str(path)], project="nova", default_config_dirs=[])
+    path.write_text(text)
+    service.reload_levels(options)
+    said = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
+    assert len(said) == 1 and str(path) in said[0] and "nothing was changed" in said[0] and CANARY not in said[0]
+    assert options.debug is False
+
+
+def test_files_when_they_are_gone_as_they_are_read_again_then_nothing_changes(
+        tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = tmp_path / "nova.conf"
+    path.write_text("[DEFAULT]\ndebug = true\n")
+    options = conf.register(cfg.ConfigOpts())
+    options(["--config-file", str(path)], project="nova", default_config_dirs=[])
+    path.unlink()
+    service.reload_levels(options)
+    assert any("nothing was changed" in record.getMessage() for record in caplog.records) and options.debug is True
