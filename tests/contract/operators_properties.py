@@ -9,10 +9,10 @@ from __future__ import annotations
 from tests.contract.proofs import (
     COMPUTE,
     CONDUCTOR,
-    CONTRACT,
     FUNCTIONAL,
     LIBVIRT,
     MACHINE,
+    MODEL,
     RPC,
     SCHEDULER,
     UNIT,
@@ -253,9 +253,18 @@ PROPERTIES: dict[str, Proof] = {
         (f"{COMPUTE}/test_reconcile.py"
          "::test_start_when_an_option_was_changed_under_a_guest_then_a_line_says_which",)),
     "F5": Proof(
-        "What a server can not do is refused at once, in words, and a dry run of a drain says it beforehand.",
-        (f"{MANAGE}/test_host_drain.py::test_plan_names_a_way_or_a_reason_for_every_state",
-         f"{CONTRACT}/test_requested_properties.py"
-         "::test_each_value_of_the_contract_is_taken_and_no_other")),
+        "What a server has and can not take along is refused at once, in words of one table, with nothing begun; a "
+        "drain's plan and nova-manage server show say the same words beforehand, and what is not in the table begins.",
+        (f"{ACTIONS}/test_refused_actions.py::test_begin_of_every_action_when_a_server_has_something_then_"
+         "what_the_table_names_is_refused_and_no_more",
+         f"{ACTIONS}/test_refused_actions.py::test_call_when_the_table_refuses_its_action_then_it_is_a_"
+         "conflict_at_once_and_nothing_is_begun",
+         f"{ACTIONS}/test_refused_actions.py::test_plan_of_a_drain_when_a_server_may_not_migrate_live_then_it_"
+         "says_the_words_of_the_refusal",
+         f"{MODEL}/test_action_restrictions.py::test_restriction_when_a_server_has_something_then_it_refuses_these_"
+         "actions_and_no_others",
+         f"{LIBVIRT}/test_devices_held.py"
+         "::test_devices_held_for_a_port_then_the_driver_refuses_a_live_migration_where_the_table_does",
+         f"{MANAGE}/test_host_drain.py::test_plan_names_a_way_or_a_reason_for_every_state")),
     "F6": Proof("A node is a state machine.", not_yet="There is no driver for bare metal."),
 }
