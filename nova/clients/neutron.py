@@ -320,8 +320,8 @@ class Neutron:
         except ValueError:
             body = None
         if not isinstance(body, dict):  # of a proxy before it, say
-            raise errors.service.Unavailable(service="network", reason=f"what answers {method} {path} is not Neutron")
-        return body
+            raise _strange(f"{method} {path}")
+        return _Body(body, f"{method} {path}")
 
     def _delete(self, path: str, what: str) -> None:
         try:
@@ -336,10 +336,23 @@ class Neutron:
         found: list[T] = []
         key = noun.replace("-", "_")
         while params is not None:
-            body = self._json("GET", f"/v2.0/{noun}", as_user=as_user, what=f"such {noun}", params=params)
+            body = self._page(noun, key, as_user, params)
             found += [read(one) for one in body[key]]
             params = _next(body.get(f"{key}_links") or ()) if body[key] else None
         return tuple(found)
+
+    def _page(self, noun: str, key: str, as_user: bool, params: Sequence[tuple[str, Json]]) -> dict[str, Json]:
+        """A page of a list. Whoever has no such list is not Neutron, or lacks an extension: that is no empty list, nor
+        a thing that is missing."""
+        path = f"/v2.0/{noun}"
+        try:
+            body = self._json("GET", path, as_user=as_user, what=f"such {noun}", params=params)
+        except errors.service.ResourceNotFound:
+            raise errors.service.Unavailable(service="network", reason=(
+                f"GET {path} is answered with 404: it is not Neutron, or an extension is not loaded there")) from None
+        if not isinstance(body.get(key), list):
+            raise _strange(f"GET {path}")
+        return body
 
     def _by_id(self, noun: str, read: Callable[[Mapping[str, object]], T], ids: Iterable[str],
                filters: Mapping[str, object] | None, as_user: bool = False, key: str = "id") -> tuple[T, ...]:
@@ -375,6 +388,22 @@ class _Extensions:
                 raise  # else it can do what it could; the next one asks again
             return
         self._read_at = self._clock()
+
+
+class _Body(dict[str, Json]):
+    """What an answer has. A member that Neutron always sends and that is not there: service.Unavailable."""
+
+    def __init__(self, members: Mapping[str, Json], request: str) -> None:
+        super().__init__(members)
+        self._request = request
+
+    def __missing__(self, key: str) -> Json:
+        raise _strange(self._request)
+
+
+def _strange(request: str) -> errors.NovaError:
+    """``request``: its method and path."""
+    return errors.service.Unavailable(service="network", reason=f"what answers {request} is not Neutron")
 
 
 def _flat(params: Mapping[str, object]) -> list[tuple[str, object]]:

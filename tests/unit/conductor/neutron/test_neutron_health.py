@@ -18,6 +18,7 @@ from nova.conductor.upkeep import periodic
 from nova.db.models import cell as tables
 from nova.model.networks import RequestedNetwork
 from nova.model.server_parts import ExternalEvent
+from nova.model.servers import ServerQuery
 from tests.fakes.failing_cloud import FailingCloud
 from tests.fakes.small_cloud import DEMO, NEUTRON, until
 
@@ -366,15 +367,11 @@ def test_groups_shown_when_there_are_many_servers_then_one_call_for_the_page(clo
     assert len(cloud.neutron.requests) == 2
     cloud.deps.networking.groups_shown(rows)
     assert len(cloud.neutron.requests) == 3  # the names are known by now
-    many = [msgspec.convert({"uuid": f"{number:036d}", "project_id": "demo"}, Row) for number in range(1000)]
+    one = cloud.control.get_server(ServerQuery(uuid=uuids[0], as_kept=True))
+    many = [msgspec.structs.replace(one, uuid=f"{number:036d}") for number in range(1000)]
     cloud.neutron.requests.clear()
     cloud.deps.networking.groups_shown(many)
     assert len(cloud.neutron.requests) == 1
-
-
-class Row(msgspec.Struct):
-    uuid: str
-    project_id: str
 
 
 def test_interfaces_now_when_read_then_as_neutron_has_them(cloud):
