@@ -190,7 +190,7 @@ class PortAdmission:
             raise errors.network.NoPortSecurity(network_id=bare[0])
         found = self.look_up_groups(request.project_id, words, as_user=True)
         if not wanted:
-            return WantedGroups()
+            return WantedGroups(())
         return WantedGroups(tuple(dict.fromkeys(found[word].name for word in words)),
                             tuple(dict.fromkeys(found[word].id for word in words)))
 

@@ -18,7 +18,7 @@ from nova.conductor.registry import CREATE_SERVER, DELETE_SERVER
 from nova.db.models import cell as tables
 from nova.db.states import Entry
 from nova.model.networks import RequestedNetwork
-from nova.model.servers import ServerListQuery, ServerQuery
+from nova.model.servers import NewServer, ServerListQuery, ServerQuery
 from tests.fakes.failing_cloud import FailingCloud
 from tests.fakes.neutron import Trouble
 from tests.fakes.rows import server_value
@@ -399,3 +399,20 @@ def test_boot_when_its_group_is_gone_by_then_then_the_fault_names_it_and_no_othe
     server = cloud.ended(uuid)
     assert server.vm_state == "error" and f"Security group {old} does not exist" in server.fault.message
     assert cloud.neutron.of(uuid) == []
+
+
+def test_create_when_port_security_is_off_then_its_answer_and_the_server_have_no_groups(cloud):
+    """``security_groups`` of the answer is what will be, not what the request's silence stands for."""
+    bare = cloud.neutron.add_network("bare", ("10.9.0.0/24",), port_security_enabled=False)
+    given = cloud.neutron.add_port(cloud.net, port_security_enabled=False)
+    cases = {(): (), (RequestedNetwork(network_id=bare),): (), (RequestedNetwork(port_id=given),): (),
+             (RequestedNetwork(network_id=cloud.net),): ("default",), None: ("default",)}
+    for networks, groups in cases.items():
+        if networks is None:
+            del cloud.neutron.networks[bare]
+            cloud.deps.networking.known.forget([bare])
+        with context.entered(DEMO):
+            made = cloud.control.create_servers(NewServer(name="vm", flavor_id="1", networks=networks))
+        assert made.security_groups == groups, networks
+        assert cloud.settle(made.uuids[0]).vm_state == "active"
+        assert cloud.control.get_server(ServerQuery(uuid=made.uuids[0])).security_groups == groups, networks
