@@ -189,6 +189,16 @@ class NeutronBackEnd:
             mine.update(dict.fromkeys(names[one] for one in port.security_group_ids if one in names))
         return {uuid: tuple(sorted(mine)) for uuid, mine in shown.items()}
 
+    def groups_kept(self, server: ServerRow) -> tuple[str, ...]:
+        ids = {id for one in server.interfaces or () if one.filtered for id in one.security_group_ids}
+        try:
+            with context.waited_for(SHOWN_WITHIN_S, again=False):
+                return tuple(sorted(set(self.known.group_names(ids).values())))
+        except errors.NovaError as error:
+            LOG.info("the names of its security groups could not be asked: %s", error.message,
+                     extra={"server": server.uuid})
+            return ()
+
     def guest_at(self, provider_id: str, address: str) -> tuple[str, str]:
         return guest_at(self.client, provider_id, address)
 
