@@ -17,7 +17,8 @@ from nova import context, errors
 from nova.clients.cinder import Cinder
 from nova.clients.cinder_caller import CinderCaller
 from nova.clients.glance import Glance
-from nova.clients.neutron import Neutron, NeutronCaller
+from nova.clients.neutron import Neutron
+from nova.clients.neutron_caller import NeutronCaller
 from nova.clients.session import Caller, Credentials, ServiceEndpoint
 from nova.conductor.neutron.proxies.floating import FloatingByNeutron
 from nova.conductor.neutron.proxies.groups import GroupsByNeutron
