@@ -5,7 +5,8 @@ our own credentials. A write that may not be repeated (POST) is tried once: whoe
 answer left. How a volume is reached (:class:`nova.model.volumes.VolumeConnection`) may hold secrets, so keystoneauth
 logs no call that carries it.
 
-Every call: service.Forbidden (the user may not), volume.Credentials (we may not), volume.Away, volume.WrongAddress.
+Every call: service.Forbidden (the user may not), volume.Credentials (we may not), volume.Away, volume.NoService,
+volume.WrongAddress.
 """
 
 from __future__ import annotations
@@ -318,12 +319,21 @@ class Cinder:
         found: list[T] = []
         following: Sequence[tuple[str, Json]] | None = list(params.items())
         while following is not None and (limit is None or len(found) < limit):
-            body = self._json("GET", f"/{path}", params=following, **kwargs)
-            if not isinstance(body.get(key), list):
-                raise _strange("GET", path)
+            body = self._page(path, key, params=following, **kwargs)
             found += [read(one) for one in body[key]]
             following = _next(body.get(links or f"{key}_links") or ()) if body[key] else None
         return tuple(itertools.islice(found, limit))
+
+    def _page(self, path: str, key: str, **kwargs: Json) -> dict[str, Json]:
+        """A page of a list. Whoever has no such list is not Cinder: that is no empty one, nor a thing that is
+        missing."""
+        try:
+            body = self._json("GET", f"/{path}", **kwargs)
+        except errors.service.ResourceNotFound:
+            raise _strange("GET", path) from None
+        if not isinstance(body.get(key), list):
+            raise _strange("GET", path)
+        return body
 
 
 def _path(noun: str, key: str, rest: str = "") -> str:

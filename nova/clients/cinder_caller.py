@@ -66,7 +66,7 @@ class CinderCaller(Caller):
     def call(self, method: str, path: str, *, as_user: bool = False, what: str = "such thing",
              **kwargs: object) -> requests.Response:
         """volume.Refused, volume.OverQuota, service.ResourceNotFound, service.Conflict; service.Forbidden of a user's
-        call, volume.Credentials of our own; volume.WrongAddress, volume.Away."""
+        call, volume.Credentials of our own; volume.NoService, volume.WrongAddress, volume.Away."""
         try:
             return super().call(method, path, as_user=as_user, what=what, **kwargs)
         except errors.volume.Away:
@@ -124,7 +124,7 @@ class CinderCaller(Caller):
     def _in_catalog(self) -> str:
         own, service = self._credentials.auth, self.service
         if own is None:
-            raise errors.volume.WrongAddress(reason="neither credentials nor endpoint_template are configured")
+            raise errors.volume.NoService(reason="neither credentials nor endpoint_template are configured")
         try:
             found = self._credentials.session.get_endpoint(
                 own, service_type=service.service_type, service_name=service.service_name,
@@ -134,7 +134,7 @@ class CinderCaller(Caller):
         except (exceptions.ClientException, requests.RequestException) as error:
             raise self.translated(error, "address") from error
         if not found:
-            raise errors.volume.WrongAddress(reason=f"the catalog has no service of type {service.service_type}")
+            raise errors.volume.NoService(reason=f"the catalog has no service of type {service.service_type}")
         return str(found)
 
     def _project(self, as_user: bool) -> str | None:

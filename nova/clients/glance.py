@@ -9,6 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
+import requests
+
 from nova import context, errors
 from nova.clients.image_data import ImageData
 from nova.clients.session import Caller, Credentials, ServiceEndpoint
@@ -45,7 +47,7 @@ class Glance:
 
     def show(self, image_id: str, as_user: bool = False) -> Image:
         """One image. image.NotFound; Unavailable names the service."""
-        return _image(self._get(_path(image_id), image_id, as_user))
+        return _image(_record(self._get(_path(image_id), image_id, as_user), _path(image_id)))
 
     def check(self) -> None:
         """Unavailable, Forbidden: the image service does not answer, or not to us."""
@@ -61,10 +63,24 @@ class Glance:
         found: list[Image] = []
         path: str | None = "/v2/images"
         while path and (query.limit is None or len(found) < query.limit):
-            body = self._caller.call("GET", path, as_user=as_user, what="such images", params=params).json()
+            body = self._page(path, as_user, params, marked="marker" in params)
             found += [_image(item) for item in body["images"]]
             path, params = body.get("next"), {}  # the link has the parameters in it
         return tuple(found[:query.limit] if query.limit is not None else found)
+
+    def _page(self, path: str, as_user: bool, params: Mapping[str, Json], marked: bool) -> dict[str, Json]:
+        """A page of the list. ``marked``: what is missing may be the marker; else there is no list, which is not the
+        same as an empty one."""
+        try:
+            answer = self._caller.call("GET", path, as_user=as_user, what="such images", params=params)
+        except errors.NotFound:
+            if marked:
+                raise
+            raise _strange(path) from None
+        body = _parsed(answer, path)
+        if not isinstance(body, dict) or not isinstance(body.get("images"), list):
+            raise _strange(path)
+        return body
 
     def create(self, image: NewImage, as_user: bool = False) -> Image:
         """Make a record that waits for its data; one that is there already (a request made twice) is given back.
@@ -77,7 +93,7 @@ class Glance:
             with contextlib.suppress(errors.image.NotFound):
                 return self.show(image.id, as_user)
             raise
-        return _image(answer.json())
+        return _image(_record(_parsed(answer, "/v2/images"), "/v2/images"))
 
     def update(self, image_id: str, fields: Mapping[str, object], as_user: bool = False) -> Image:
         """Set members of Glance's own (``disk_format``, ``min_disk`` ...) and custom properties; what is then there."""
@@ -116,7 +132,7 @@ class Glance:
         try:
             found = self._get(_path(image_id, "/locations"), image_id, as_user=False)
         except (errors.NotFound, errors.Forbidden):  # before Glance 30 they were members of the image
-            body = self._get(_path(image_id), image_id, as_user=False)
+            body = _record(self._get(_path(image_id), image_id, as_user=False), _path(image_id))
             found = [*(body.get("locations") or ()), {"url": body.get("direct_url")}]
         return tuple(one["url"] for one in found if one.get("url"))
 
@@ -143,13 +159,14 @@ class Glance:
 
     def _patch(self, image_id: str, patch: Sequence[Mapping[str, object]], as_user: bool) -> dict[str, object]:
         with _naming(image_id):
-            return self._caller.call(
+            answer = self._caller.call(
                 "PATCH", _path(image_id), as_user=as_user, what=f"image {image_id}", json=patch,
-                headers={"Content-Type": "application/openstack-images-v2.1-json-patch"}).json()
+                headers={"Content-Type": "application/openstack-images-v2.1-json-patch"})
+        return _record(_parsed(answer, _path(image_id)), _path(image_id))
 
-    def _get(self, path: str, image_id: str, as_user: bool) -> dict[str, Json]:
+    def _get(self, path: str, image_id: str, as_user: bool) -> Json:
         with _naming(image_id):
-            return self._caller.call("GET", path, as_user=as_user, what=f"image {image_id}").json()
+            return _parsed(self._caller.call("GET", path, as_user=as_user, what=f"image {image_id}"), path)
 
 
 @contextlib.contextmanager
@@ -159,6 +176,24 @@ def _naming(image_id: str) -> Iterator[None]:
         yield
     except errors.NotFound as error:
         raise errors.image.NotFound(image_id=image_id) from error
+
+
+def _parsed(answer: requests.Response, path: str) -> Json:
+    try:
+        return answer.json()
+    except ValueError:  # of a proxy before it, say
+        raise _strange(path) from None
+
+
+def _record(body: Json, path: str) -> dict[str, Json]:
+    """An image as Glance writes it; service.Unavailable for anything else."""
+    if not isinstance(body, dict) or not isinstance(body.get("id"), str):
+        raise _strange(path)
+    return body
+
+
+def _strange(path: str) -> errors.NovaError:
+    return errors.service.Unavailable(service="image", reason=f"what answers {path} is not Glance")
 
 
 def _pointer(key: str) -> str:

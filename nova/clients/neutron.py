@@ -13,11 +13,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl, urlsplit
 
-import requests
-
 from nova import concurrency, errors
 from nova.clients import neutron_values as values
-from nova.clients.session import Caller, Credentials, ServiceEndpoint
+from nova.clients.neutron_caller import NeutronCaller, strange
+from nova.clients.session import Credentials, ServiceEndpoint
 from nova.model.base import Json
 from nova.model.ports import (
     Counted,
@@ -42,53 +41,6 @@ IF_MATCH = "revision-if-match"
 T = TypeVar("T")
 
 
-class NeutronCaller(Caller):
-    """Reads the reasons in Neutron's own words (``NeutronError``), and tells quota from other conflicts, and our own
-    credentials from the user's."""
-
-    def call(self, method: str, path: str, *, as_user: bool = False, what: str = "such thing",
-             **kwargs: object) -> requests.Response:
-        try:
-            return super().call(method, path, as_user=as_user, what=what, **kwargs)
-        except errors.service.Forbidden as error:
-            if as_user:
-                raise
-            raise self.credentials_refused(error.data.get("reason", "refused")) from None
-
-    def translated(self, error: Exception, what: str) -> errors.NovaError:
-        said = _neutron_error(error)
-        found = super().translated(error, what)
-        if not said:
-            return found
-        kind, message = said
-        if kind == "OverQuota":
-            return errors.network.OverPortQuota(reason=message)
-        if isinstance(found, errors.service.ResourceNotFound):
-            return found if _is_of(what, kind, message) else errors.service.ReferenceMissing(
-                service=self.service.name, reason=message.rstrip("."))
-        again = type(found)(None, **{**found.data, "reason": message.rstrip(".")})
-        again.neutron_type = kind  # type: ignore[attr-defined]
-        return again
-
-
-def _is_of(what: str, kind: str, message: str) -> bool:
-    """Whether a 404 is of the thing that the address names (``port 3f..``), and not of one that the request's body
-    does: a group of a port that is changed, say. Without a type of Neutron's own nobody can tell."""
-    return kind in ("", "HTTPNotFound") or (not what.startswith("such ") and what.rpartition(" ")[2] in message)
-
-
-def _neutron_error(error: Exception) -> tuple[str, str] | None:
-    """(type, message) of an answer that has them."""
-    response = getattr(error, "response", None)
-    try:
-        said = response.json()["NeutronError"] if response is not None else None
-    except (ValueError, KeyError, TypeError):
-        return None
-    if isinstance(said, str):
-        return "", said[:500]
-    return (str(said.get("type", "")), str(said.get("message", ""))[:500]) if isinstance(said, Mapping) else None
-
-
 def of_groups(neutron: Json, credentials: Credentials) -> Neutron:
     """A client as the ``[neutron]`` group says."""
     addresses = (neutron.endpoint_override.rstrip("/"),) if neutron.endpoint_override else ()
@@ -106,7 +58,8 @@ def _patience(neutron: Json) -> float:
 class Neutron:
     """NotFound, Forbidden, Conflict, Invalid, OverQuota as the service says; Unavailable when it does not answer."""
 
-    def __init__(self, caller: Caller, extension_sync_s: float = 600, doubts_s: Sequence[float] = DOUBTS_S) -> None:
+    def __init__(self, caller: NeutronCaller, extension_sync_s: float = 600,
+                 doubts_s: Sequence[float] = DOUBTS_S) -> None:
         self._caller, self._doubts_s = caller, doubts_s
         self._extensions = _Extensions(self, extension_sync_s)
 
@@ -172,7 +125,7 @@ class Neutron:
         """Fields by their names in the API. ``if_match``: only while the port is at that revision, else
         service.Conflict (extension revision-if-match)."""
         headers = {"If-Match": f"revision_number={if_match}"} if if_match is not None else {}
-        body = self._json("PUT", f"/v2.0/ports/{port_id}", what=f"port {port_id}", headers=headers,
+        body = self._caller.json("PUT", f"/v2.0/ports/{port_id}", what=f"port {port_id}", headers=headers,
                           json={"port": dict(fields)}, as_user=as_user)
         return values.port(body["port"])
 
@@ -307,21 +260,11 @@ class Neutron:
     # -- inside
 
     def _get(self, path: str, params: Mapping[str, object], as_user: bool, what: str) -> dict[str, Json]:
-        return self._json("GET", f"/v2.0/{path}", as_user=as_user, what=what, params=_flat(params))
+        return self._caller.json("GET", f"/v2.0/{path}", as_user=as_user, what=what, params=_flat(params))
 
     def _send(self, method: str, path: str, body: object, what: str, as_user: bool = False) -> dict[str, Json]:
         kwargs = {} if body is None else {"json": body}
-        return self._json(method, f"/v2.0/{path}", as_user=as_user, what=what, **kwargs)
-
-    def _json(self, method: str, path: str, **kwargs: Json) -> dict[str, Json]:
-        answer = self._caller.call(method, path, **kwargs)
-        try:
-            body = answer.json()
-        except ValueError:
-            body = None
-        if not isinstance(body, dict):  # of a proxy before it, say
-            raise errors.service.Unavailable(service="network", reason=f"what answers {method} {path} is not Neutron")
-        return body
+        return self._caller.json(method, f"/v2.0/{path}", as_user=as_user, what=what, **kwargs)
 
     def _delete(self, path: str, what: str) -> None:
         try:
@@ -336,10 +279,23 @@ class Neutron:
         found: list[T] = []
         key = noun.replace("-", "_")
         while params is not None:
-            body = self._json("GET", f"/v2.0/{noun}", as_user=as_user, what=f"such {noun}", params=params)
+            body = self._page(noun, key, as_user, params)
             found += [read(one) for one in body[key]]
             params = _next(body.get(f"{key}_links") or ()) if body[key] else None
         return tuple(found)
+
+    def _page(self, noun: str, key: str, as_user: bool, params: Sequence[tuple[str, Json]]) -> dict[str, Json]:
+        """A page of a list. Whoever has no such list is not Neutron, or lacks an extension: that is no empty list, nor
+        a thing that is missing."""
+        path = f"/v2.0/{noun}"
+        try:
+            body = self._caller.json("GET", path, as_user=as_user, what=f"such {noun}", params=params)
+        except errors.service.ResourceNotFound:
+            raise errors.service.Unavailable(service="network", reason=(
+                f"GET {path} is answered with 404: it is not Neutron, or an extension is not loaded there")) from None
+        if not isinstance(body.get(key), list):
+            raise strange(f"GET {path}")
+        return body
 
     def _by_id(self, noun: str, read: Callable[[Mapping[str, object]], T], ids: Iterable[str],
                filters: Mapping[str, object] | None, as_user: bool = False, key: str = "id") -> tuple[T, ...]:
@@ -397,4 +353,4 @@ def _next(links: Iterable[Mapping[str, str]]) -> list[tuple[str, Json]] | None:
     return None
 
 
-__all__ = ["BINDINGS", "DNS", "IF_MATCH", "QUOTA_DETAILS", "TOPOLOGY", "Neutron", "NeutronCaller", "of_groups"]
+__all__ = ["BINDINGS", "DNS", "IF_MATCH", "QUOTA_DETAILS", "TOPOLOGY", "Neutron", "of_groups"]

@@ -116,6 +116,11 @@ TooSmall = kinds.Invalid.row("volume.too_small",
 TypeNotFound = kinds.Invalid.row("volume.type_not_found", "Volume type {volume_type} could not be found.")
 ZonesDiffer = kinds.Invalid.row("volume.zones_differ",
     "The server's volumes are in different availability zones ({zones}), and must be in one.")
+#: The cloud has none, as far as its catalog says.
+NoService = kinds.Unavailable.row("volume.no_service",
+    "There is no volume service (Cinder): {reason}.",
+    "Correct [cinder]catalog_info, os_region_name or endpoint_template in nova.conf; see `openstack catalog list`.")
+#: There is one, but not where we look for it.
 WrongAddress = kinds.Unavailable.row("volume.wrong_address",
     "The volume service (Cinder) has no address that can be used: {reason}.",
     "Correct [cinder]catalog_info, os_region_name or endpoint_template in nova.conf; see `openstack catalog list`.")

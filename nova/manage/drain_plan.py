@@ -5,10 +5,13 @@ from __future__ import annotations
 import dataclasses
 from typing import NamedTuple
 
+from nova.model.action_restrictions import built_with, restriction
 from nova.model.servers import ServerDetail
 from nova.model.states import TaskState, VmState
 
 LIVE, COLD, OFFLOAD = "live migration", "cold migration", "offload"
+#: How a server leaves -> the names that the journal has for it.
+ACTION = {LIVE: "live-migration", COLD: "migrate", OFFLOAD: "shelveOffload"}
 
 
 class Move(NamedTuple):
@@ -61,6 +64,8 @@ PLANS: dict[VmState, Plan] = {
 }
 DOWN = Stay("nova-compute is down there: start it, or evacuate the server")
 ONLY_LIVE = Stay("it is paused, which only a live migration keeps: leave --cold out, or unpause it")
+#: What else an operator can do with a server that may not leave by live migration.
+BESIDES_LIVE = {VmState.ACTIVE: "the option --cold moves it", VmState.PAUSED: "unpause it, and use --cold"}
 
 
 def plan(server: ServerDetail, request: DrainRequest, up: bool = True) -> Plan:
@@ -74,6 +79,15 @@ def plan(server: ServerDetail, request: DrainRequest, up: bool = True) -> Plan:
         return found
     if not up:
         return DOWN
-    if request.cold and found.how == LIVE:
-        return Move(COLD) if server.vm_state == VmState.ACTIVE else ONLY_LIVE
-    return found
+    return _leaving(server, found, request.cold)
+
+
+def _leaving(server: ServerDetail, move: Move, cold: bool) -> Plan:
+    """The way it goes, or what it has that does not go that way: in the words that refuse the order."""
+    if cold and move.how == LIVE and server.vm_state == VmState.ACTIVE:
+        move = Move(COLD)
+    why = restriction(ACTION[move.how], built_with(server))
+    if why is not None:
+        besides = f"; {BESIDES_LIVE[server.vm_state]}" if move.how == LIVE else ""
+        return Stay(f"no {move.how}: it {why}{besides}")
+    return ONLY_LIVE if cold and move.how == LIVE else move

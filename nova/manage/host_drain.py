@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from nova import context, errors
-from nova.manage.drain_plan import COLD, LIVE, OFFLOAD, DrainRequest, Stay, Wait, plan
+from nova.manage.drain_plan import ACTION, COLD, LIVE, OFFLOAD, DrainRequest, Stay, Wait, plan
 from nova.model.actions import ActionQuery, InstanceAction
 from nova.model.base import Page
 from nova.model.migrations import (
@@ -37,8 +37,6 @@ ENDED = (GONE, STAYS)
 
 #: Statuses of moves that are not over, in the order that they come in: none slips through while they are asked for.
 LEAVING = (PRE_MIGRATING, MIGRATING, RUNNING, POST_MIGRATING, FINISHED, CONFIRMING)
-#: How a server leaves -> the names that the journal has for it.
-ACTION = {LIVE: "live-migration", COLD: "migrate", OFFLOAD: "shelveOffload"}
 
 
 def pages(conductor: ConductorRPC, condition: Condition) -> Iterator[ServerDetail]:

@@ -28,6 +28,7 @@ from nova.manage import (
     limits_commands,
     network_commands,
     nothing_commands,
+    server_commands,
     service_commands,
     stranger_commands,
     volume_attachment_commands,
@@ -259,6 +260,7 @@ COMMANDS: dict[str, dict[str, Command]] = {
     "request": {"show": Command(request_show, "what happened to a request, step by step", (
         argument("request", metavar="REQ_ID|SERVER",
                  help="a request's id (x-openstack-request-id of the answer), or a server's uuid"), JSON))},
+    "server": server_commands.actions(_conductor, say, table),
     "placement": _PLACEMENT,
     "cell_v2": cell_commands.actions(synced, say, framed),
     **image_property_commands.actions(say),

@@ -1,5 +1,5 @@
 """What an image and a flavor ask of a guest together, as far as no host has to be asked: where they contradict each
-other, and which promises a server then has that not every action can keep.
+other. What a server then has that not every action can keep: :mod:`nova.model.action_restrictions`.
 
 A name that is in no table here is not looked at, and a value that can not be read is told elsewhere
 (:mod:`nova.model.image_properties`, :mod:`nova.model.extra_specs`). Source: the public contract of the Compute API.
@@ -101,46 +101,3 @@ def _no_such_tpm(image: Properties, extra_specs: Properties) -> Conflict | None:
         if model and version == "1.2" and model != "tpm-tis":
             return Conflict(name, model, "TPM 1.2 is of model tpm-tis alone")
     return None
-
-
-# -- promises
-
-
-def has_tpm(image: Properties, extra_specs: Properties) -> bool:
-    """Whether flavor or image ask for a TPM (``hw:tpm_version``, ``hw_tpm_version``)."""
-    return bool(extra_specs.get("hw:tpm_version") or image.get("hw_tpm_version"))
-
-
-def has_users_tpm(image: Properties, extra_specs: Properties) -> bool:
-    """A TPM whose secret nobody but its user can read: not even the host, once the guest has started."""
-    return has_tpm(image, extra_specs) and extra_specs.get("hw:tpm_secret_security") == "user"
-
-
-def has_encrypted_memory(image: Properties, extra_specs: Properties) -> bool:
-    """Whether flavor or image ask for encrypted memory (``hw:mem_encryption``, ``hw_mem_encryption``)."""
-    said = (extra_specs.get("hw:mem_encryption", ""), image.get("hw_mem_encryption", ""))
-    return any(text.strip().lower() in YES for text in said)
-
-
-class RestrictedFeature(NamedTuple):
-    """What some servers have, as told to their owners, and how to know."""
-
-    what: str
-    has: Callable[[Properties, Properties], bool]
-
-
-_TPM = RestrictedFeature("has a virtual TPM, whose contents would be lost", has_tpm)
-_USERS_TPM = RestrictedFeature("has a virtual TPM whose secret is its user's own", has_users_tpm)
-_ENCRYPTED = RestrictedFeature("has encrypted memory, which no one else can read", has_encrypted_memory)
-
-#: Action (of nova.model.states) -> promises it would break. Attached shares, accelerators and ports with resources of
-#: their own are refused for some, too: no server of this cloud has any.
-BROKEN_BY: dict[str, tuple[RestrictedFeature, ...]] = {
-    "rebuild": (_TPM,), "rescue": (_TPM,), "shelve": (_TPM,), "evacuate": (_TPM,), "suspend": (_ENCRYPTED,),
-    "live-migration": (_USERS_TPM, _ENCRYPTED),
-}
-
-
-def broken(action: str, image: Properties, extra_specs: Properties) -> str | None:
-    """What the server has that ``action`` would take from it; None: nothing."""
-    return next((one.what for one in BROKEN_BY.get(action, ()) if one.has(image, extra_specs)), None)

@@ -59,6 +59,12 @@ def requests(value: str, aliases: Mapping[str, PciRequest]) -> tuple[PciRequest,
     return tuple(made)
 
 
+def is_live_migratable(request: PciRequest) -> bool:
+    """Whether every device that meets the request can give its state away while its guest runs: all of its alias's
+    specs must say so."""
+    return all(spec.live_migratable is True for spec in request.specs)
+
+
 # -- names that devices have in Placement
 
 
@@ -161,4 +167,5 @@ def _read(key: str, value: str, how: Callable[[str], object]) -> Json:
         raise ValueError(f"{key} {error}") from None
 
 
-__all__ = ["class_of", "device_class", "normal_class", "normal_trait", "normal_traits", "parse", "requests"]
+__all__ = ["class_of", "device_class", "is_live_migratable", "normal_class", "normal_trait", "normal_traits", "parse",
+           "requests"]

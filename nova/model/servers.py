@@ -274,6 +274,7 @@ class CreatedServers(Value):
     reservation_id: str
     uuids: tuple[str, ...]
     disk_config: str = ""  # what came of it; empty: as asked for
+    security_groups: tuple[str, ...] | None = None  # that their new ports will have; None: as asked for
 
 
 class ServerUpdate(Value):

@@ -14,7 +14,8 @@ from typing import NamedTuple
 
 from nova.conf.base import Options
 from nova.model import address_space
-from nova.model.image_flavor_conflicts import YES, has_tpm
+from nova.model.action_restrictions import has_tpm
+from nova.model.image_flavor_conflicts import YES
 from nova.model.image_properties import OLD_NAMES
 from nova.model.scheduling import PlacementRequest
 from nova.model.traits import TRAITS

@@ -13,13 +13,14 @@ from tests.contract.proofs import (
     FUNCTIONAL,
     LIBVIRT,
     MACHINE,
+    MODEL,
     RPC,
     SCHEDULER,
     UNIT,
     Proof,
 )
 
-ACTIONS, MANAGE = f"{CONDUCTOR}/actions", f"{UNIT}/manage"
+ACTIONS, MANAGE, NEUTRON = f"{CONDUCTOR}/actions", f"{UNIT}/manage", f"{CONDUCTOR}/neutron"
 EVERY_STEP = f"{FUNCTIONAL}/test_every_step.py"
 
 PROPERTIES: dict[str, Proof] = {
@@ -209,9 +210,31 @@ PROPERTIES: dict[str, Proof] = {
         (f"{FUNCTIONAL}/test_upgrade.py::test_upgrade_when_daemons_change_one_by_one_under_load_then_no_request_fails_"
          "and_nothing_is_lost",)),
     "E6": Proof(
-        "What is not known is said to be unknown.",
-        (f"{FUNCTIONAL}/test_cut_cell.py"
-         "::test_reads_when_the_cell_is_cut_then_they_are_partial_by_version_and_whole_again_after",)),
+        "What another service has is shown as it has it, left out while nobody knows, or refused with 503, and never "
+        "stale, empty or made up; what a version of the API does is said by tables and by no other code.",
+        (f"{NEUTRON}/test_neutron_boots.py"
+         "::test_groups_shown_when_port_security_is_off_then_there_are_none_and_those_of_other_ports_stand",
+         f"{NEUTRON}/test_neutron_boots.py"
+         "::test_create_when_port_security_is_off_then_its_answer_and_the_server_have_no_groups",
+         f"{NEUTRON}/test_neutron_boots.py"
+         "::test_groups_shown_when_neutron_is_away_then_they_are_not_known_until_it_is_back",
+         f"{NEUTRON}/test_neutron_boots.py"
+         "::test_servers_when_their_groups_changed_in_neutron_then_they_are_shown_by_one_call_for_the_page",
+         f"{NEUTRON}/test_neutron_health.py"
+         "::test_metadata_when_groups_changed_in_neutron_then_they_are_told_after_the_next_look_or_event",
+         f"{CONDUCTOR}/queries/test_neighbours_away.py"
+         "::test_call_when_the_neighbour_does_not_answer_then_it_is_503_and_names_it",
+         f"{CONDUCTOR}/queries/test_neighbours_away.py"
+         "::test_list_when_nobody_there_has_such_a_list_then_it_is_503_and_not_a_thing_that_is_missing",
+         f"{CONTRACT}/test_api_neighbours.py"
+         "::test_read_when_the_service_behind_it_does_not_answer_then_it_is_503_and_says_which",
+         f"{FUNCTIONAL}/test_cut_cell.py"
+         "::test_reads_when_the_cell_is_cut_then_they_are_partial_by_version_and_whole_again_after",
+         f"{CONTRACT}/test_microversions.py"
+         "::test_versions_that_change_something_in_the_tables_are_those_that_the_contract_says",
+         f"{CONTRACT}/test_microversions.py"
+         "::test_version_when_something_depends_on_it_then_a_table_says_so_and_no_other_code_compares_it",
+         f"{CONTRACT}/test_api_routes.py::test_route_at_every_version_exists_when_the_contract_says")),
     "E7": Proof(
         "A boot is twenty lines at most at INFO over all daemons, each with its request; one command prints the story.",
         (f"{FUNCTIONAL}/test_traces_live.py::test_boot_when_it_is_done_then_all_daemons_wrote_twenty_lines_at_most",
@@ -253,9 +276,18 @@ PROPERTIES: dict[str, Proof] = {
         (f"{COMPUTE}/test_reconcile.py"
          "::test_start_when_an_option_was_changed_under_a_guest_then_a_line_says_which",)),
     "F5": Proof(
-        "What a server can not do is refused at once, in words, and a dry run of a drain says it beforehand.",
-        (f"{MANAGE}/test_host_drain.py::test_plan_names_a_way_or_a_reason_for_every_state",
-         f"{CONTRACT}/test_requested_properties.py"
-         "::test_each_value_of_the_contract_is_taken_and_no_other")),
+        "What a server has and can not take along is refused at once, in words of one table, with nothing begun; a "
+        "drain's plan and nova-manage server show say the same words beforehand, and what is not in the table begins.",
+        (f"{ACTIONS}/test_refused_actions.py::test_begin_of_every_action_when_a_server_has_something_then_"
+         "what_the_table_names_is_refused_and_no_more",
+         f"{ACTIONS}/test_refused_actions.py::test_call_when_the_table_refuses_its_action_then_it_is_a_"
+         "conflict_at_once_and_nothing_is_begun",
+         f"{ACTIONS}/test_refused_actions.py::test_plan_of_a_drain_when_a_server_may_not_migrate_live_then_it_"
+         "says_the_words_of_the_refusal",
+         f"{MODEL}/test_action_restrictions.py::test_restriction_when_a_server_has_something_then_it_refuses_these_"
+         "actions_and_no_others",
+         f"{LIBVIRT}/test_devices_held.py"
+         "::test_devices_held_for_a_port_then_the_driver_refuses_a_live_migration_where_the_table_does",
+         f"{MANAGE}/test_host_drain.py::test_plan_names_a_way_or_a_reason_for_every_state")),
     "F6": Proof("A node is a state machine.", not_yet="There is no driver for bare metal."),
 }

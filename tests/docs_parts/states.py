@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from nova.model.action_restrictions import RESTRICTIONS
 from nova.model.states import ACTIONS, API_NAMES, STATUS, Action, VmState
 from tests.docs_parts import rst
 
@@ -35,6 +36,12 @@ NOTES = """\
 *From task_state* means that an operation has the server: most actions wait for none, and are refused.
 """
 
+RESTRICTED = """\
+What a server has forbids some actions in every state: 409 at once, with the words of this table, and nothing is begun.
+The plan of a drain (``nova-manage host drain HOST --dry-run``) and ``nova-manage server show UUID`` say the same words.
+What is not in the table is admitted.
+"""
+
 
 def page() -> str:
     return "\n".join([
@@ -43,6 +50,9 @@ def page() -> str:
         rst.heading("Actions", "-"), NOTES,
         rst.table(("Action", "From vm_state", "From task_state", "While", "Then", "After a failure", "Event", "Needs"),
                   map(_action_row, ACTIONS.values()), (10, 14, 20, 12, 10, 10, 14, 10)),
+        rst.heading("What a server has, and the actions that it forbids", "-"), RESTRICTED,
+        rst.table(("The server ...", "Refused actions"),
+                  ((one.what, _words(one.refuses)) for one in RESTRICTIONS), (70, 30)),
         rst.heading("Diagram", "-"), DIAGRAM, "::\n", _diagram()])
 
 

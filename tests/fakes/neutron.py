@@ -19,7 +19,8 @@ from keystoneauth1 import session as ksession
 from requests.adapters import BaseAdapter
 
 from nova.clients import session
-from nova.clients.neutron import Neutron, NeutronCaller
+from nova.clients.neutron import Neutron
+from nova.clients.neutron_caller import NeutronCaller
 
 URL = "http://neutron.invalid"
 EXTENSIONS = ("binding-extended", "dns-integration", "quota_details", "auto-allocated-topology", "port-security",

@@ -119,7 +119,7 @@ class _Usable:
         self._query = req.query
         self.everything = req.allows(ALL_FILTERS_RULE)
         self._names = {name for name, since in EVERYBODY.items()
-                       if self.everything or (since is not None and req.version >= versions.number(since))}
+                       if self.everything or (since is not None and versions.within(req.version, since, None))}
 
     def one(self, name: str) -> str | None:
         return self._query.one(name) if name in self._names else None

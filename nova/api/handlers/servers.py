@@ -74,7 +74,8 @@ def create(req: Request) -> Answer:
     if req.body["server"].get("return_reservation_id"):
         return Answer({"reservation_id": made.reservation_id})
     uuid = made.uuids[0]
-    body = views.created(uuid, req, made.disk_config or order.disk_config, order.security_groups, password)
+    groups = order.security_groups if made.security_groups is None else made.security_groups
+    body = views.created(uuid, req, made.disk_config or order.disk_config, groups, password)
     return Answer(body, headers=(("Location", req.links.self_of("servers", uuid)),))
 
 

@@ -149,7 +149,8 @@ class CreateAdmission:
             raise
         self.deps.runner.start(made, secrets={"admin_password": order.admin_password, **passphrases})
         assert count == len(made)
-        return CreatedServers(reservation_id=rows[0]["reservation_id"], uuids=tuple(uuid_list), disk_config=disk_config)
+        return CreatedServers(reservation_id=rows[0]["reservation_id"], uuids=tuple(uuid_list), disk_config=disk_config,
+                              security_groups=parts.network.security_groups)
 
     def _take_volumes(self, wanted: WantedVolumes, uuid_list: list[str]) -> Mapping[str, tuple[BlockDevice, ...]]:
         """The last thing that may be refused: the servers are not counted then, either."""

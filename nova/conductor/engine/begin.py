@@ -15,7 +15,7 @@ from nova.db.engine import Connection
 from nova.db.server_row import ServerRow
 from nova.db.types import AnyColumn
 from nova.db.volumes import TO_ATTACH, TO_DETACH, Cleanup
-from nova.model import image_flavor_conflicts
+from nova.model.action_restrictions import RESTRICTED, BuiltWith, restriction
 from nova.model.states import ACTIONS, VmState
 
 SHELVED = (VmState.SHELVED.value, VmState.SHELVED_OFFLOADED.value)
@@ -35,7 +35,7 @@ def begin(deps: Deps, tx: Connection, action: str, uuid: str, arguments: Argumen
         user_id=who.user_id, project_id=who.project_id, runner_id=deps.journal.runner_id, step=""))
     if action in ONCE and any(old.action == action for old in overtaken):
         raise errors.server.UnderWay(action=action, server=uuid)
-    check_kept(tx, action, uuid)
+    check_restrictions(deps, tx, action, uuid)
     left = [Cleanup(INTERRUPTED[old.action], old.arguments["volume_id"], uuid) for old in overtaken
             if old.action in INTERRUPTED]
     volumes.drop_cleanups(tx, [one._replace(kind=TO_ATTACH) for one in left])  # the newer of both counts
@@ -79,15 +79,15 @@ def builtins(arguments: Arguments) -> dict[str, AnyColumn]:
     return found
 
 
-def check_kept(tx: Connection, action: str, uuid: str) -> None:
+def check_restrictions(deps: Deps, tx: Connection, action: str, uuid: str) -> None:
     """server.NotForIt. One statement, and none for most actions."""
-    if action not in image_flavor_conflicts.BROKEN_BY:
+    if action not in RESTRICTED:
         return
     row = servers.rows_of(tx, [uuid])[uuid]
-    broken = image_flavor_conflicts.broken(action, row.image.properties if row.image else {}, row.flavor.extra_specs)
-    if broken is not None:
-        raise errors.server.NotForIt(action=action, server=uuid, has=broken)
-
+    found = restriction(action, BuiltWith(row.image.properties if row.image else {}, row.flavor.extra_specs,
+                                          row.interfaces or (), deps.settings.pci_aliases))
+    if found is not None:
+        raise errors.server.NotForIt(action=action, server=uuid, has=found)
 
 
 __all__ = ["begin", "begin_on_host", "builtins", "locked", "metadata_of", "row_of"]

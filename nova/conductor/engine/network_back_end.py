@@ -148,8 +148,12 @@ class NetworkBackEnd(Protocol):
         before they run. Hosts whose guests let them in are told of them."""
 
     def groups_shown(self, servers: Sequence[ServerDetail]) -> Mapping[str, tuple[str, ...]]:
-        """Names of the servers' groups, by uuid, for a page of them: one call at most. Those not in it: as their rows
-        say."""
+        """Names of the servers' groups, by uuid, for a page of them: one call at most. Empty: none, or nobody knows
+        now. Those not in it: as their rows say."""
+
+    def groups_kept(self, server: ServerRow) -> tuple[str, ...]:
+        """Names of the server's groups as the last look at its interfaces had them, for its guest's metadata; none,
+        where the network service is away and nobody knows the names."""
 
     def guest_at(self, provider_id: str, address: str) -> tuple[str, str]:
         """The server whose one port has the address, on networks whose metadata this provider (a load balancer) hands

@@ -48,7 +48,8 @@ class GuestAnswers:
             metadata, _tags = servers.children(tx, [row.uuid])
         packing = packing_at(self.deps, row, row.host) if row.host else None
         facts = facts_of(row, metadata.get(row.uuid, {}), dedicated_cpus(packing), self._places(row))
-        return msgspec.structs.replace(facts, ec2_numbers=ec2_numbers.of_guest(self.deps, row))
+        return msgspec.structs.replace(facts, ec2_numbers=ec2_numbers.of_guest(self.deps, row),
+                                       security_groups=self.deps.networking.groups_kept(row))
 
     def keep_password(self, host: HostName, password: GuestPassword) -> None:
         """The first one stands."""
@@ -110,7 +111,7 @@ def facts_of(row: ServerRow, metadata: Mapping[str, str], dedicated: tuple[int, 
         availability_zone=row.availability_zone, metadata=metadata, key_name=row.key_name, public_key=row.public_key,
         key_type=row.key_type, user_data=row.user_data, flavor_name=row.flavor.name, image_id=row.image_id,
         kernel_id=row.kernel_id or None, ramdisk_id=row.ramdisk_id or None, root_device_name=row.root_device_name,
-        interfaces=row.interfaces or (), security_groups=row.security_groups or (), files=row.files or {},
+        interfaces=row.interfaces or (), files=row.files or {},
         password=row.guest_password or "", swap_mb=sum(disk.size_mb for disk in disks if disk.kind == "swap"),
         ephemeral_count=sum(1 for disk in disks if disk.kind == "ephemeral"), dedicated_cpus=dedicated,
         places=places or {})

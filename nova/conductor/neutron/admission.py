@@ -179,16 +179,18 @@ class PortAdmission:
 
     def _groups(self, request: NetworkRequest, requested: Iterable[RequestedNetwork],
                 networks: Mapping[str, NeutronNetwork]) -> WantedGroups:
-        """Each once. The default group alone is not looked up: a port gets it by itself."""
+        """Those that the server's new ports will have, each once: a port that was given keeps its own. The default
+        group alone is not looked up: a port gets it by itself."""
         words = tuple(dict.fromkeys(request.security_groups))
-        asked_for = bool(words) and words != (DEFAULT,)
-        made = [networks[str(one.network_id)] for one in requested if not one.port_id and one.network_id in networks]
-        if not asked_for:
-            return WantedGroups((DEFAULT,) if not made or any(one.port_security for one in made) else ())
-        for network in made:
-            if not network.port_security:
-                raise errors.network.NoPortSecurity(network_id=network.id)
+        wanted = [str(one.network_id) for one in requested if not one.port_id]
+        bare = [one for one in wanted if one in networks and not networks[one].port_security]
+        if not words or words == (DEFAULT,):
+            return WantedGroups((DEFAULT,) if len(bare) < len(wanted) else ())
+        if bare:
+            raise errors.network.NoPortSecurity(network_id=bare[0])
         found = self.look_up_groups(request.project_id, words, as_user=True)
+        if not wanted:
+            return WantedGroups(())
         return WantedGroups(tuple(dict.fromkeys(found[word].name for word in words)),
                             tuple(dict.fromkeys(found[word].id for word in words)))
 

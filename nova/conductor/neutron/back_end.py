@@ -34,6 +34,7 @@ from nova.model.ports import OWNER, belongs
 from nova.model.security_groups import GuestFirewall, HostFirewall
 from nova.model.server_parts import ExternalEvent
 from nova.model.servers import ServerDetail
+from nova.model.states import VmState
 
 LOG = logging.getLogger(__name__)
 
@@ -156,31 +157,47 @@ class NeutronBackEnd:
         return self.reader.now([server])[server.uuid]
 
     def groups_shown(self, servers: Sequence[ServerDetail]) -> Mapping[str, tuple[str, ...]]:
-        """A Neutron that is away is no reason to show no servers: their rows know the groups they were made with."""
-        if not servers or time.monotonic() < self._groups_unread_until:
-            return {}
+        """A Neutron that is away is no reason to show no servers, and none to say what may be wrong: their groups are
+        not known then, and none are shown. Until a server has its ports it is shown the groups that were asked for."""
+        shown: dict[str, tuple[str, ...]] = {one.uuid: () for one in servers if not _waits_for_ports(one)}
+        plugged = {one.uuid: one.project_id for one in servers if one.interfaces}
+        if not plugged or time.monotonic() < self._groups_unread_until:
+            return shown
         try:
             with context.waited_for(SHOWN_WITHIN_S, again=False):
-                return self._groups_of({server.uuid: server.project_id for server in servers})
+                return shown | self._groups_of(plugged)
         except errors.NovaError as error:
             self._groups_unread_until = time.monotonic() + REST_S
-            LOG.warning("security groups of %d servers could not be looked at, and are not for %.0f s: %s",
-                        len(servers), REST_S, error.message)
-            return {}
+            LOG.warning("security groups of %d servers could not be looked at; servers are shown without them for "
+                        "%.0f s: %s", len(plugged), REST_S, error.message)
+            return shown
 
-    def _groups_of(self, projects: Mapping[str, str]) -> Mapping[str, tuple[str, ...]]:
-        fields = ["id", "network_id", "device_id", "device_owner", "project_id", "tenant_id", "security_groups"]
+    def _groups_of(self, projects: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
+        """Of servers with ports, by uuid. A port without port security is in no group, whatever it names."""
+        fields = ["id", "network_id", "device_id", "device_owner", "project_id", "tenant_id", "security_groups",
+                  "port_security_enabled"]
         wanted: dict[str, Any] = {"device_id": sorted(projects)}
         if len(projects) > MOST_LISTED and len(set(projects.values())) == 1:
             wanted = {"tenant_id": next(iter(projects.values()))}  # more than we need, in one call
         ports = [port for page in _pages(wanted) for port in self.client.ports({**page, "fields": fields})
-                 if port.device_id in projects and belongs(port, port.device_id, projects[port.device_id])]
+                 if port.port_security and port.device_id in projects
+                 and belongs(port, port.device_id, projects[port.device_id])]
         names = self.known.group_names({one for port in ports for one in port.security_group_ids})
         shown: dict[str, dict[str, None]] = {}
         for port in ports:
             mine = shown.setdefault(port.device_id, {})
             mine.update(dict.fromkeys(names[one] for one in port.security_group_ids if one in names))
         return {uuid: tuple(sorted(mine)) for uuid, mine in shown.items()}
+
+    def groups_kept(self, server: ServerRow) -> tuple[str, ...]:
+        ids = {id for one in server.interfaces or () if one.filtered for id in one.security_group_ids}
+        try:
+            with context.waited_for(SHOWN_WITHIN_S, again=False):
+                return tuple(sorted(set(self.known.group_names(ids).values())))
+        except errors.NovaError as error:
+            LOG.info("the names of its security groups could not be asked: %s", error.message,
+                     extra={"server": server.uuid})
+            return ()
 
     def guest_at(self, provider_id: str, address: str) -> tuple[str, str]:
         return guest_at(self.client, provider_id, address)
@@ -193,6 +210,10 @@ class NeutronBackEnd:
 
     def external_event(self, event: ExternalEvent, server: AnyRow) -> None:
         self.events.received(event, server)
+
+
+def _waits_for_ports(server: ServerDetail) -> bool:
+    return server.vm_state == VmState.BUILDING and not server.interfaces
 
 
 def _pages(wanted: Mapping[str, AnyColumn]) -> list[Mapping[str, AnyColumn]]:

@@ -165,6 +165,9 @@ class NovaNetwork:
     def groups_shown(self, servers: Sequence[ServerDetail]) -> Mapping[str, tuple[str, ...]]:
         return {}
 
+    def groups_kept(self, server: ServerRow) -> tuple[str, ...]:
+        return server.security_groups or ()
+
     def guest_at(self, provider_id: str, address: str) -> tuple[str, str]:
         raise errors.metadata.NotOnePort(address=address, provider=provider_id, count=0)
 

@@ -24,8 +24,6 @@ class ImageQueries:
         try:
             return tuple(self.deps.images.list(query, as_user=True))
         except errors.NotFound:
-            if not query.marker:
-                raise
             raise errors.api.PageMarkerNotFound(marker=query.marker) from None
 
     def get_image(self, image_id: str) -> Image:

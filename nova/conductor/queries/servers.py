@@ -115,8 +115,7 @@ class Servers:
 
     def _with_groups_now(self, found: Sequence[ServerDetail]) -> tuple[ServerDetail, ...]:
         """With their security groups as the network service has them; no transaction waits for it."""
-        plugged = [one for one in found if one.interfaces]
-        names = self.deps.networking.groups_shown(plugged) if plugged else {}
+        names = self.deps.networking.groups_shown(found) if found else {}
         return tuple(msgspec.structs.replace(one, security_groups=names[one.uuid]) if one.uuid in names else one
                      for one in found)
 

@@ -24,13 +24,13 @@ class VolumeQueries:
 
     def list_volumes(self, query: VolumeQuery) -> tuple[Volume, ...]:
         """As the volume service sorts them. A cloud without a volume service has none: clients look on every page."""
-        with contextlib.suppress(errors.volume.WrongAddress):
+        with contextlib.suppress(errors.volume.NoService):
             return tuple(self.deps.volumes.list(query, as_user=True))
         return ()
 
     def get_volume(self, volume_id: str) -> Volume:
         """volume.NotFound, also in a cloud without a volume service."""
-        with contextlib.suppress(errors.volume.WrongAddress):
+        with contextlib.suppress(errors.volume.NoService):
             return self.deps.volumes.get(volume_id, as_user=True)
         raise errors.volume.NotFound(volume=volume_id)
 
@@ -48,13 +48,13 @@ class VolumeQueries:
 
     def list_volume_snapshots(self, query: VolumeQuery) -> tuple[VolumeSnapshot, ...]:
         """As the volume service sorts them; none in a cloud without a volume service."""
-        with contextlib.suppress(errors.volume.WrongAddress):
+        with contextlib.suppress(errors.volume.NoService):
             return tuple(self.deps.volumes.list_snapshots(query, as_user=True))
         return ()
 
     def get_volume_snapshot(self, snapshot_id: str) -> VolumeSnapshot:
         """volume.SnapshotNotFound, also in a cloud without a volume service."""
-        with contextlib.suppress(errors.volume.WrongAddress):
+        with contextlib.suppress(errors.volume.NoService):
             return self.deps.volumes.get_snapshot(snapshot_id, as_user=True)
         raise errors.volume.SnapshotNotFound(snapshot=snapshot_id)
 

@@ -138,7 +138,7 @@ def cinder(options: Options) -> Finding:
         return bad
     try:
         client.of_groups(options.cinder, session.load(options, "cinder")).list(VolumeQuery(limit=1))
-    except errors.volume.WrongAddress:
+    except errors.volume.NoService:
         return Finding(OK, "there is no Cinder: servers have no volumes")
     except errors.NovaError as error:
         return Finding(BAD, error.message, error.cure or "check that Cinder runs, and [cinder]catalog_info")

@@ -10,7 +10,7 @@ from oslo_policy import opts as policy_options
 
 from nova.api.handlers.server_create import PASSWORD_LETTERS, new_password
 from nova.model.networks import RequestedNetwork
-from nova.model.servers import NewServer
+from nova.model.servers import CreatedServers, NewServer
 from tests.fakes.api import ADMIN, DEMO, ApiClient, configuration
 
 IMAGE = "70a599e0-31e7-49b7-b260-868f441e862b"
@@ -47,6 +47,14 @@ def test_create_answers_little_and_where_the_server_is(client: ApiClient) -> Non
     assert answer.json["server"]["security_groups"] == [{"name": "default"}]
     assert answer.headers["Location"] == f"http://localhost/v2.1/servers/{uuid}"
     assert client.conductor.asked("create_servers")[0].admin_password == answer.json["server"]["adminPass"]
+
+
+@pytest.mark.parametrize("groups", [(), ("web", "db")])
+def test_create_when_the_conductor_knows_the_groups_then_these_are_answered(client: ApiClient, groups: tuple[str, ...]
+                                                                            ) -> None:
+    client.conductor.given(create_servers=CreatedServers(reservation_id="r", uuids=("u",), security_groups=groups))
+    answer = client.post("/servers", body(security_groups=[{"name": "asked"}]))
+    assert answer.json["server"]["security_groups"] == [{"name": name} for name in groups]
 
 
 def test_password_is_not_shown_when_switched_off() -> None:

@@ -172,18 +172,19 @@ def test_address_when_of_version_3_then_taken_apart(ours, address, place):
     assert caller._endpoint() == place
 
 
-@pytest.mark.parametrize("address, why", [("http://c:8776/v2/x", "is not of version 3"),
-                                          (None, "the catalog has no service of type volumev3")])
-def test_address_when_it_can_not_be_used_then_it_says_what_to_configure(address, why):
+@pytest.mark.parametrize("address, error, why", [
+    ("http://c:8776/v2/x", errors.volume.WrongAddress, "is not of version 3"),
+    (None, errors.volume.NoService, "the catalog has no service of type volumev3")])
+def test_address_when_it_can_not_be_used_then_it_says_what_to_configure(address, error, why):
     service = session.ServiceEndpoint("volume", "volumev3")
     caller = CinderCaller(service, session.Credentials(ksession.Session(), Ours(address)))
-    with pytest.raises(errors.volume.WrongAddress, match=why):
+    with pytest.raises(error, match=why):
         client_module.Cinder(caller).limits()
 
 
 def test_address_when_there_are_no_credentials_then_it_says_so():
     caller = CinderCaller(session.ServiceEndpoint("volume", "volumev3"), session.Credentials(ksession.Session(), None))
-    with pytest.raises(errors.volume.WrongAddress, match="neither credentials nor endpoint_template"):
+    with pytest.raises(errors.volume.NoService, match="neither credentials nor endpoint_template"):
         client_module.Cinder(caller).limits()
 
 

@@ -17,7 +17,7 @@ from nova import conf as nova_conf
 from nova import context, errors
 from nova.clients import neutron as client_module
 from nova.clients import session
-from nova.clients.neutron import NeutronCaller
+from nova.clients.neutron_caller import NeutronCaller
 from nova.clients.neutron_values import asked, counted, network
 from nova.conf.network import neutron_in_use
 from tests.fakes.neutron import FakeNeutron, Trouble

@@ -54,14 +54,14 @@ def test_completion_when_an_action_is_typed_then_its_options_are_offered() -> No
 
 
 @pytest.mark.parametrize(("line", "words"), [
-    ("se", ["service"]),
+    ("se", ["service", "server"]),
     ("service de", ["delete"]),
     ("service list --j", ["--json"]),
     ("doctor --js", ["--json"]),
     ("doctor --check glan", ["glance"]),
     ("network create --multi_host ", ["T", "F"]),
-    ("--config-file /etc/nova/nova.conf serv", ["service"]),
-    ("--config-file = /etc/nova/nova.conf serv", ["service"]),
+    ("--config-file /etc/nova/nova.conf serv", ["service", "server"]),
+    ("--config-file = /etc/nova/nova.conf serv", ["service", "server"]),
     ("--debug host dr", ["drain"]),
     ("no-such-category ", []),
 ])

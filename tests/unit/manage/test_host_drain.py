@@ -14,9 +14,11 @@ from nova import context, errors
 from nova.manage import drain_plan, host_commands, main
 from nova.manage.drain_plan import COLD, LIVE, OFFLOAD, DrainRequest, Move, Stay, Wait, plan
 from nova.manage.host_drain import POLL_S, Drain
+from nova.model.action_restrictions import built_with, restriction
 from nova.model.server_orders import LiveMigrateServer
 from nova.model.servers import ServerOrder
 from nova.model.states import TaskState, VmState
+from tests.fakes.restricted_servers import port
 from tests.unit.manage.draining import DrainedConductor, MadeUpClock
 
 
@@ -145,6 +147,26 @@ def test_drain_when_the_target_is_no_good_then_nothing_is_begun(cloud: DrainedCo
 
 
 # -- who stays, and why
+
+@pytest.mark.parametrize("dry_run", [False, True])
+def test_drain_when_a_server_has_a_device_of_the_host_then_it_stays_with_the_reason_and_nothing_is_ordered_of_it(
+        cloud: DrainedConductor, dry_run: bool) -> None:
+    held, good = cloud.add(interfaces=(port("direct"),)), cloud.add()
+    session = Session(cloud)
+    if dry_run:
+        assert host_commands.dry_run(cloud.client(), session.request, session.lines.append,
+                                     lambda _headings, rows: session.rows.extend(rows)) == 1
+    else:
+        assert session.run() == 1
+    why = restriction("live-migration", built_with(cloud.servers[held]))
+    assert why is not None and f"it {why}; the option --cold moves it" in session.why(held)
+    assert cloud.orders == ([] if dry_run else [("live-migration", good, None)])
+
+
+def test_drain_when_it_is_cold_then_a_server_with_a_device_of_the_host_leaves(cloud: DrainedConductor) -> None:
+    held = cloud.add(interfaces=(port("direct"),))
+    assert Session(cloud, cold=True).run() == 0 and ("migrate", held, None) in cloud.orders
+
 
 def test_drain_when_some_can_not_leave_then_the_others_do_and_each_has_its_reason(cloud: DrainedConductor) -> None:
     failing, refused, error, good = cloud.add(), cloud.add(), cloud.add(VmState.ERROR), cloud.add()

@@ -54,22 +54,3 @@ def test_tables_name_properties_and_extra_specs_that_there_are():
     pairs = [(name, spec) for table in tables for name, (spec, _) in table.items()]
     assert {spec for _, spec in pairs} <= set(SPECS)
     assert all(problem({name: "nothing of this kind"}) for name, _ in pairs)
-
-
-@pytest.mark.parametrize(("image", "specs", "tpm", "users"), [
-    ({}, {}, False, False), ({"hw_tpm_version": "2.0"}, {}, True, False), ({}, {"hw:tpm_version": "1.2"}, True, False),
-    ({}, {"hw:tpm_version": "2.0", "hw:tpm_secret_security": "user"}, True, True),
-    ({}, {"hw:tpm_version": "2.0", "hw:tpm_secret_security": "deployment"}, True, False),
-    ({}, {"hw:tpm_secret_security": "user"}, False, False)])
-def test_broken_when_the_server_has_a_tpm_then_what_would_empty_it_is_told(image, specs, tpm, users):
-    reported = {action for action in image_flavor_conflicts.BROKEN_BY
-                if image_flavor_conflicts.broken(action, image, specs)}
-    assert reported == ({"rebuild", "rescue", "shelve", "evacuate"} if tpm else set()) | (
-        {"live-migration"} if users else set())
-
-
-@pytest.mark.parametrize(("image", "specs"), [({"hw_mem_encryption": "yes"}, {}), ({}, {"hw:mem_encryption": "True"})])
-def test_broken_when_the_memory_is_encrypted_then_what_would_send_or_keep_it_is_told(image, specs):
-    assert {action for action in image_flavor_conflicts.BROKEN_BY
-            if image_flavor_conflicts.broken(action, image, specs)} == {"suspend", "live-migration"}
-    assert image_flavor_conflicts.broken("stop", image, specs) is None

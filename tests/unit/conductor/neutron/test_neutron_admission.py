@@ -164,6 +164,17 @@ def test_groups_when_the_network_has_no_port_security_then_none_can_be_asked_for
     with pytest.raises(errors.Invalid, match="port_security_enabled"):
         cloud.admit(network(bare), security_groups=("web",))
     assert cloud.admit(network(bare), security_groups=("default",)).security_groups == ()
+    assert cloud.admit(network(bare), network(cloud.net)).security_groups == ("default",)
+
+
+def test_groups_when_all_ports_are_given_then_the_server_brings_none_of_its_own(cloud):
+    cloud.neutron.add_group("web")
+    given = port(cloud.neutron.add_port(cloud.net))
+    for words in ((), ("default",), ("web",)):
+        assert cloud.admit(given, security_groups=words).security_groups == ()
+    with pytest.raises(errors.Invalid, match="not found"):
+        cloud.admit(given, security_groups=("nosuch",))
+    assert cloud.admit(given, network(cloud.net), security_groups=("web",)).security_groups == ("web",)
 
 
 def test_quota_when_there_is_no_room_for_all_ports_then_refused_at_once(cloud):

@@ -18,7 +18,7 @@ from nova.conductor.registry import CREATE_SERVER, DELETE_SERVER
 from nova.db.models import cell as tables
 from nova.db.states import Entry
 from nova.model.networks import RequestedNetwork
-from nova.model.servers import ServerListQuery, ServerQuery
+from nova.model.servers import NewServer, ServerListQuery, ServerQuery
 from tests.fakes.failing_cloud import FailingCloud
 from tests.fakes.neutron import Trouble
 from tests.fakes.rows import server_value
@@ -301,21 +301,65 @@ def test_servers_when_their_groups_changed_in_neutron_then_they_are_shown_by_one
     assert len(cloud.neutron.requests) == 3
 
 
-def test_servers_when_neutron_does_not_answer_then_their_rows_names_are_shown_and_it_is_left_alone_for_a_while(cloud):
+def test_servers_when_neutron_does_not_answer_then_no_groups_are_shown_and_it_is_left_alone_for_a_while(cloud):
     [uuid] = cloud.active()
     cloud.neutron.trouble("GET", "ports", "timeout", times=10**6)
     cloud.neutron.requests.clear()
     cloud.neutron.timeouts.clear()
     for _ in range(3):
-        assert cloud.control.list_servers(ServerListQuery()).servers[0].security_groups == ("default",)
-    assert cloud.control.get_server(ServerQuery(uuid=uuid)).security_groups == ("default",)
+        assert cloud.control.list_servers(ServerListQuery()).servers[0].security_groups == ()
+    assert cloud.control.get_server(ServerQuery(uuid=uuid)).security_groups == ()
     assert len(cloud.neutron.requests) == 1 and max(cloud.neutron.timeouts[0]) <= 2.5
 
 
-def test_groups_shown_when_neutron_is_away_then_the_rows_words_stand(cloud):
+@pytest.mark.parametrize("trouble", ["refused", "timeout", 500, 503, 403])
+def test_groups_shown_when_neutron_is_away_then_they_are_not_known_until_it_is_back(cloud, trouble):
     [uuid] = cloud.active()
-    cloud.neutron.away()
-    assert cloud.deps.networking.groups_shown([cloud.server(uuid)]) == {}
+    web = cloud.neutron.add_group("web")
+    cloud.neutron.of(uuid)[0]["security_groups"] = [web]
+    cloud.neutron.trouble("GET", "ports", trouble, times=10**6)
+    shown = [cloud.control.get_server(ServerQuery(uuid=uuid)), *cloud.control.list_servers(ServerListQuery()).servers]
+    assert [one.security_groups for one in shown] == [(), ()], "neither stale nor made up"
+    cloud.neutron.troubles.clear()
+    cloud.deps.networking = cloud.make_back_end(cloud.deps)  # which has not learned yet that it was away
+    assert cloud.control.get_server(ServerQuery(uuid=uuid)).security_groups == ("web",)
+
+
+def test_groups_shown_when_port_security_is_off_then_there_are_none_and_those_of_other_ports_stand(cloud):
+    """``security_groups`` of a port without port security: a Neutron that keeps them applies none."""
+    bare = cloud.neutron.add_network("bare", ("10.9.0.0/24",), port_security_enabled=False)
+    [guarded, unguarded] = cloud.active(networks=(RequestedNetwork(network_id=cloud.net),)) + cloud.active(
+        networks=(RequestedNetwork(network_id=bare),))
+    default = next(iter(cloud.neutron.groups))
+    for one in (*cloud.neutron.of(guarded), *cloud.neutron.of(unguarded)):
+        one["security_groups"] = [default]
+    for one in cloud.neutron.of(unguarded):
+        one["port_security_enabled"] = False
+    found = {one.uuid: one.security_groups for one in cloud.control.list_servers(ServerListQuery()).servers}
+    assert found == {guarded: ("default",), unguarded: ()}
+    cloud.neutron.of(guarded)[0]["port_security_enabled"] = False  # switched off later, by its owner
+    assert cloud.control.get_server(ServerQuery(uuid=guarded)).security_groups == ()
+
+
+def test_groups_shown_when_a_server_has_no_port_then_there_are_none_and_neutron_is_not_asked(cloud):
+    [none] = cloud.active(networks=())
+    cloud.neutron.requests.clear()
+    assert cloud.control.get_server(ServerQuery(uuid=none)).security_groups == () and cloud.neutron.requests == []
+
+
+def test_groups_shown_when_all_ports_are_gone_from_neutron_then_there_are_none(cloud):
+    [uuid] = cloud.active()
+    cloud.neutron.ports.clear()
+    assert cloud.server(uuid).interfaces and cloud.server(uuid).security_groups == ("default",)
+    assert cloud.control.get_server(ServerQuery(uuid=uuid)).security_groups == ()
+
+
+def test_groups_shown_when_a_server_waits_for_its_ports_then_they_are_those_that_were_asked_for(cloud):
+    cloud.neutron.add_group("web")
+    cloud.deps.runner.start = lambda *args, **named: None  # nothing of it is run
+    [uuid] = cloud.boot(security_groups=("web",))
+    cloud.neutron.requests.clear()
+    assert cloud.control.get_server(ServerQuery(uuid=uuid)).security_groups == ("web",) and not cloud.neutron.requests
 
 
 def test_boot_when_groups_share_a_name_then_its_port_has_those_whose_ids_were_said(cloud):
@@ -355,3 +399,20 @@ def test_boot_when_its_group_is_gone_by_then_then_the_fault_names_it_and_no_othe
     server = cloud.ended(uuid)
     assert server.vm_state == "error" and f"Security group {old} does not exist" in server.fault.message
     assert cloud.neutron.of(uuid) == []
+
+
+def test_create_when_port_security_is_off_then_its_answer_and_the_server_have_no_groups(cloud):
+    """``security_groups`` of the answer is what will be, not what the request's silence stands for."""
+    bare = cloud.neutron.add_network("bare", ("10.9.0.0/24",), port_security_enabled=False)
+    given = cloud.neutron.add_port(cloud.net, port_security_enabled=False)
+    cases = {(): (), (RequestedNetwork(network_id=bare),): (), (RequestedNetwork(port_id=given),): (),
+             (RequestedNetwork(network_id=cloud.net),): ("default",), None: ("default",)}
+    for networks, groups in cases.items():
+        if networks is None:
+            del cloud.neutron.networks[bare]
+            cloud.deps.networking.known.forget([bare])
+        with context.entered(DEMO):
+            made = cloud.control.create_servers(NewServer(name="vm", flavor_id="1", networks=networks))
+        assert made.security_groups == groups, networks
+        assert cloud.settle(made.uuids[0]).vm_state == "active"
+        assert cloud.control.get_server(ServerQuery(uuid=made.uuids[0])).security_groups == groups, networks

@@ -16,8 +16,10 @@ from nova.conductor.neutron.events import Later
 from nova.conductor.neutron.health import Healer
 from nova.conductor.upkeep import periodic
 from nova.db.models import cell as tables
+from nova.model.guests import GuestQuery
 from nova.model.networks import RequestedNetwork
 from nova.model.server_parts import ExternalEvent
+from nova.model.servers import ServerQuery
 from tests.fakes.failing_cloud import FailingCloud
 from tests.fakes.small_cloud import DEMO, NEUTRON, until
 
@@ -366,15 +368,11 @@ def test_groups_shown_when_there_are_many_servers_then_one_call_for_the_page(clo
     assert len(cloud.neutron.requests) == 2
     cloud.deps.networking.groups_shown(rows)
     assert len(cloud.neutron.requests) == 3  # the names are known by now
-    many = [msgspec.convert({"uuid": f"{number:036d}", "project_id": "demo"}, Row) for number in range(1000)]
+    one = cloud.control.get_server(ServerQuery(uuid=uuids[0], as_kept=True))
+    many = [msgspec.structs.replace(one, uuid=f"{number:036d}") for number in range(1000)]
     cloud.neutron.requests.clear()
     cloud.deps.networking.groups_shown(many)
     assert len(cloud.neutron.requests) == 1
-
-
-class Row(msgspec.Struct):
-    uuid: str
-    project_id: str
 
 
 def test_interfaces_now_when_read_then_as_neutron_has_them(cloud):
@@ -408,3 +406,29 @@ def test_start_when_neutron_is_away_then_it_goes_on(cloud, caplog):
     daemon.check_networking(BackEnd(client))
     assert "not there yet" in caplog.text
     daemon.check_networking(BackEnd(client))
+
+
+# -- what guests are told
+
+def test_metadata_when_groups_changed_in_neutron_then_they_are_told_after_the_next_look_or_event(cloud):
+    [uuid] = cloud.active()
+    web = cloud.neutron.add_group("web")
+
+    def told() -> tuple[str, ...]:
+        return cloud.hosts.guest_facts("host1", GuestQuery(server_uuid=uuid)).security_groups
+    assert told() == ("default",)
+    cloud.neutron.of(uuid)[0]["security_groups"] = [web]
+    assert cloud.deps.networking.healer.turn() == 1
+    assert told() == ("web",)
+    cloud.neutron.of(uuid)[0].update(security_groups=[], port_security_enabled=False)
+    assert tell(cloud, uuid, "network-changed") == (200,)
+    until(lambda: not cloud.server(uuid).interfaces[0].filtered, "the row follows")
+    assert told() == ()
+
+
+def test_metadata_when_neutron_is_away_then_names_that_nobody_knows_are_left_out_and_the_rest_is_told(cloud):
+    [uuid] = cloud.active()
+    cloud.neutron.away()
+    cloud.deps.networking = cloud.make_back_end(cloud.deps)  # which has asked for no name yet
+    facts = cloud.hosts.guest_facts("host1", GuestQuery(server_uuid=uuid))
+    assert (facts.uuid, facts.security_groups, bool(facts.interfaces)) == (uuid, (), True)

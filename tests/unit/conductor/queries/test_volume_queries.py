@@ -11,7 +11,7 @@ from nova.model.volumes import NewVolume, NewVolumeSnapshot, VolumeQuery
 from tests.fakes.rows import new_uuid
 from tests.fakes.small_cloud import DEMO, SmallCloud
 
-ABSENT = errors.volume.WrongAddress(reason="the catalog has none")
+ABSENT = errors.volume.NoService(reason="the catalog has none")
 
 
 def test_volumes_when_they_are_made_listed_and_deleted_then_the_volume_service_has_them_so(cloud: SmallCloud) -> None:

@@ -1,0 +1,88 @@
+"""How a call reaches Neutron, and what its answers and refusals mean."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import requests
+
+from nova import errors
+from nova.clients.session import Caller
+from nova.model.base import Json
+
+
+class NeutronAnswer(dict[str, Json]):
+    """What an answer has. A member that Neutron always sends and that is not there: service.Unavailable."""
+
+    def __init__(self, members: Mapping[str, Json], request: str) -> None:
+        super().__init__(members)
+        self._request = request
+
+    def __missing__(self, key: str) -> Json:
+        raise strange(self._request)
+
+
+def strange(request: str) -> errors.NovaError:
+    """What is raised where something else answers in Neutron's place. ``request``: its method and path."""
+    return errors.service.Unavailable(service="network", reason=f"what answers {request} is not Neutron")
+
+
+class NeutronCaller(Caller):
+    """Reads the reasons in Neutron's own words (``NeutronError``), and tells quota from other conflicts, and our own
+    credentials from the user's."""
+
+    def call(self, method: str, path: str, *, as_user: bool = False, what: str = "such thing",
+             **kwargs: object) -> requests.Response:
+        try:
+            return super().call(method, path, as_user=as_user, what=what, **kwargs)
+        except errors.service.Forbidden as error:
+            if as_user:
+                raise
+            raise self.credentials_refused(error.data.get("reason", "refused")) from None
+
+    def json(self, method: str, path: str, **kwargs: Json) -> NeutronAnswer:
+        """The answer's members; errors as :meth:`call`, and service.Unavailable for what is no JSON object."""
+        answer = self.call(method, path, **kwargs)
+        try:
+            body = answer.json()
+        except ValueError:
+            body = None
+        if not isinstance(body, dict):  # of a proxy before it, say
+            raise strange(f"{method} {path}")
+        return NeutronAnswer(body, f"{method} {path}")
+
+    def translated(self, error: Exception, what: str) -> errors.NovaError:
+        said = _neutron_error(error)
+        found = super().translated(error, what)
+        if not said:
+            return found
+        kind, message = said
+        if kind == "OverQuota":
+            return errors.network.OverPortQuota(reason=message)
+        if isinstance(found, errors.service.ResourceNotFound):
+            return found if _is_of(what, kind, message) else errors.service.ReferenceMissing(
+                service=self.service.name, reason=message.rstrip("."))
+        again = type(found)(None, **{**found.data, "reason": message.rstrip(".")})
+        again.neutron_type = kind  # type: ignore[attr-defined]
+        return again
+
+
+def _is_of(what: str, kind: str, message: str) -> bool:
+    """Whether a 404 is of the thing that the address names (``port 3f..``), and not of one that the request's body
+    does: a group of a port that is changed, say. Without a type of Neutron's own nobody can tell."""
+    return kind in ("", "HTTPNotFound") or (not what.startswith("such ") and what.rpartition(" ")[2] in message)
+
+
+def _neutron_error(error: Exception) -> tuple[str, str] | None:
+    """(type, message) of an answer that has them."""
+    response = getattr(error, "response", None)
+    try:
+        said = response.json()["NeutronError"] if response is not None else None
+    except (ValueError, KeyError, TypeError):
+        return None
+    if isinstance(said, str):
+        return "", said[:500]
+    return (str(said.get("type", "")), str(said.get("message", ""))[:500]) if isinstance(said, Mapping) else None
+
+
+__all__ = ["NeutronAnswer", "NeutronCaller", "strange"]

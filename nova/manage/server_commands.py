@@ -1,0 +1,128 @@
+"""``nova-manage server show``: a server's state, and which actions are possible on it now, and why the others are not.
+
+The same tables decide what the conductor admits (:mod:`nova.model.states`, :mod:`nova.model.action_restrictions`), so
+that nobody has to try an action to learn that it is refused.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from nova.conf.base import Options
+from nova.manage.command import JSON, Command, ConductorOf, argument
+from nova.manage.output import write_json
+from nova.model import pci_aliases, states
+from nova.model.action_restrictions import built_with, restriction
+from nova.model.base import Value
+from nova.model.servers import ServerDetail, ServerQuery
+from nova.model.states import ACTIONS, ON_ITS_HOST, Action
+from nova.model.topology import PciRequest
+from nova.rpc.contracts.conductor import ConductorRPC
+
+Say = Callable[[str], None]
+Table = Callable[[Sequence[str], Sequence[Sequence[Any]]], None]
+
+#: Actions that begin by themselves, or as a part of another one: nobody asks for them.
+INNER = frozenset({"create", "create_image_stopped", "stop_deleted", "extend_volume", "snapshot_volume",
+                   "merge_volume_snapshot", "live_migration_cancel", "live_migration_force_complete"})
+#: While the server's host is down the conductor begins none of these, or they fail.
+FROM_ITS_HOST = ON_ITS_HOST | {"resize", "migrate", "live-migration"}
+UP = frozenset({"UP", "MAINTENANCE"})  # what a host's status is while its nova-compute answers
+
+
+class Possibility(Value):
+    """``why_not`` empty: the action is possible now."""
+
+    action: str
+    why_not: str = ""
+
+
+class ServerStory(Value):
+    uuid: str
+    name: str
+    vm_state: str
+    task_state: str | None = None
+    host: str | None = None
+    host_status: str = ""
+    locked: bool = False
+    actions: tuple[Possibility, ...] = ()
+
+
+class _Asked(NamedTuple):
+    server: ServerDetail
+    action: Action
+    aliases: Mapping[str, PciRequest]
+
+
+def _state(asked: _Asked) -> str:
+    server = asked.server
+    found = states.refusal(asked.action, server.vm_state, server.task_state, server.launched_at is not None)
+    return f"its {found.attribute} is {found.value}" if found is not None else ""
+
+
+def _built(asked: _Asked) -> str:
+    found = restriction(asked.action.name, built_with(asked.server, asked.aliases))
+    return f"it {found}" if found is not None else ""
+
+
+def _place(asked: _Asked) -> str:
+    server, name = asked.server, asked.action.name
+    if server.host is None:
+        return "it is on no host" if asked.action.needs_host else ""
+    is_up = server.host_status in UP
+    if name == "evacuate" and is_up:
+        return f"nova-compute on {server.host} is up: only servers of a host that is down are evacuated"
+    return f"nova-compute on {server.host} is down" if name in FROM_ITS_HOST and not is_up else ""
+
+
+def _lock(asked: _Asked) -> str:
+    if not (asked.server.locked and asked.action.refused_when_locked):
+        return ""
+    return f"it is locked by {asked.server.locked_by}: unlock it (administrators may act all the same)"
+
+
+#: In the order in which an answer names them: what lasts longest comes first.
+REASONS: tuple[Callable[[_Asked], str], ...] = (_built, _state, _place, _lock)
+
+
+def _why_not(asked: _Asked) -> str:
+    return "; ".join(filter(None, (reason(asked) for reason in REASONS)))
+
+
+def story(server: ServerDetail, aliases: Mapping[str, PciRequest]) -> ServerStory:
+    """``aliases``: ``[pci]alias`` by name."""
+    actions = tuple(Possibility(action=name, why_not=_why_not(_Asked(server, one, aliases)))
+                    for name, one in ACTIONS.items() if name not in INNER)
+    return ServerStory(uuid=server.uuid, name=server.name, vm_state=str(server.vm_state), host=server.host,
+                       task_state=str(server.task_state) if server.task_state else None,
+                       host_status=server.host_status, locked=server.locked, actions=actions)
+
+
+def show(told: ServerStory, say: Say, table: Table) -> None:
+    """A line about the server, and a row an action."""
+    task = f", {told.task_state}" if told.task_state else ""
+    status = told.host_status or "no nova-compute is registered there"
+    place = f"on {told.host} ({status})" if told.host else "on no host"
+    say(f"{told.uuid}  {told.name}  {told.vm_state}{task}  {place}{'  locked' if told.locked else ''}")
+    table(("Action", "Possible", "Why not"),
+          [(one.action, "no" if one.why_not else "yes", one.why_not) for one in told.actions])
+
+
+def actions(conductor_of: ConductorOf, say: Say, table: Table) -> dict[str, Command]:
+    """The rows of nova-manage's table of commands."""
+    def run(options: Options, given: argparse.Namespace) -> int:
+        server = _read(conductor_of(options), given.server)
+        told = story(server, pci_aliases.parse(options.pci.alias))
+        if given.json:
+            return write_json(told)
+        show(told, say, table)
+        return 0
+    return {"show": Command(run, "a server's state and host, and which actions are possible on it now, or why not", (
+        argument("server", metavar="UUID"), JSON))}
+
+
+def _read(conductor: ConductorRPC, uuid: str) -> ServerDetail:
+    """server.NotFound; Unavailable."""
+    return conductor.get_server(ServerQuery(uuid=uuid, as_kept=True))
