@@ -100,24 +100,24 @@ def story(server: ServerDetail, aliases: Mapping[str, PciRequest]) -> ServerStor
                        host_status=server.host_status, locked=server.locked, actions=actions)
 
 
-def show(told: ServerStory, say: Say, table: Table) -> None:
+def show(shown: ServerStory, say: Say, table: Table) -> None:
     """A line about the server, and a row an action."""
-    task = f", {told.task_state}" if told.task_state else ""
-    status = told.host_status or "no nova-compute is registered there"
-    place = f"on {told.host} ({status})" if told.host else "on no host"
-    say(f"{told.uuid}  {told.name}  {told.vm_state}{task}  {place}{'  locked' if told.locked else ''}")
+    task = f", {shown.task_state}" if shown.task_state else ""
+    status = shown.host_status or "no nova-compute is registered there"
+    place = f"on {shown.host} ({status})" if shown.host else "on no host"
+    say(f"{shown.uuid}  {shown.name}  {shown.vm_state}{task}  {place}{'  locked' if shown.locked else ''}")
     table(("Action", "Possible", "Why not"),
-          [(one.action, "no" if one.why_not else "yes", one.why_not) for one in told.actions])
+          [(one.action, "no" if one.why_not else "yes", one.why_not) for one in shown.actions])
 
 
 def actions(conductor_of: ConductorOf, say: Say, table: Table) -> dict[str, Command]:
     """The rows of nova-manage's table of commands."""
     def run(options: Options, given: argparse.Namespace) -> int:
         server = _read(conductor_of(options), given.server)
-        told = story(server, pci_aliases.parse(options.pci.alias))
+        shown = story(server, pci_aliases.parse(options.pci.alias))
         if given.json:
-            return write_json(told)
-        show(told, say, table)
+            return write_json(shown)
+        show(shown, say, table)
         return 0
     return {"show": Command(run, "a server's state and host, and which actions are possible on it now, or why not", (
         argument("server", metavar="UUID"), JSON))}

@@ -160,7 +160,7 @@ PROPERTIES: dict[str, Proof] = {
          "::test_ready_when_no_conductor_answers_then_those_that_need_one_are_not_and_say_why")),
     "D2": Proof(
         "Reconnects are spread over time, without an option to be set.",
-        (f"{FUNCTIONAL}/test_reconnects.py"
+        (f"{FUNCTIONAL}/test_broker_returns.py"
          "::test_daemons_when_the_broker_returns_then_they_come_back_spread_over_time",
          f"{RPC}/test_reconnects.py"
          "::test_transport_when_nothing_is_set_then_each_process_waits_for_a_time_of_its_own")),
