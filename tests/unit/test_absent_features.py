@@ -77,6 +77,14 @@ TRUE: dict[str, Callable[[], bool]] = {
     "there is no Cinder: servers have no volumes": always,  # of the cloud that doctor looks at
     "this release reads keys of Barbican": lacks("nova/clients", "vault", "castellan"),
     "this release has no accelerators": lacks("nova/clients", "cyborg", "arqs"),
+    "database has no such revision in this release": always,
+    "at a schema that this release does not know": always,
+    "this release attaches no shares": lambda: any("/shares" in id for _since, _until, ids in absent.NOT_YET
+                                                   for id in ids),
+    "this release has no mediated devices": lacks("nova/virt", "mdev"),
+    "this release has no virtual GPUs": lacks("nova/virt", "vgpu"),
+    "this release has no vSphere driver": lacks("nova/virt", "vmware"),
+    "this release has no z/VM driver": lacks("nova/virt", "zvm"),
     "bare metal": lacks("nova/virt", "ironic"),
     " and this release has ": always,
     "this release has amd-sev and amd-sev-es": lambda: set(definition.POLICIES) == {"amd-sev", "amd-sev-es"},

@@ -160,7 +160,7 @@ class WholeCloud:
         self.front.below |= {"identity": self.keystone, "image": self.glance,
                              "nova-all": FaultService(self.faults, self.keystone.identify)}
         exchange(self.options.hosts_transport_url).intercept = self.faults.intercept
-        bounds = http_server.ClientBounds(AT_A_TIME, chunked_bytes=UPLOAD_BYTES)
+        bounds = http_server.ClientBounds(AT_A_TIME, chunked_bytes=UPLOAD_BYTES, whole_bytes=0)
         self.server = http_server.Server(self.doors.apis, self.front, bounds)
         self.server.start()
 

@@ -123,13 +123,15 @@ class CreateAdmission:
         image = usable_image(self.deps, order.image_id) if order.image_id else None
         disk_config = checks.disk_config(order, image)
         zones.check(self.deps, order.availability_zone)
+        parts = None
         try:
             parts = self._look_up(order, who.user_id, who.project_id, image)
             count, uuid_list = self._open_ledger(order, parts, who)
         except (errors.daemon.LedgerOpen, errors.OverQuota, errors.server.BadGroup, errors.server.FixedIpInUse,
                 errors.volume.NotAvailable):
             if made_before := self._made_before(order):
-                return msgspec.structs.replace(made_before, disk_config=disk_config)
+                return msgspec.structs.replace(made_before, disk_config=disk_config,
+                                               security_groups=parts.network.security_groups if parts else None)
             raise
         passphrases = volume_keys.of_user(self.deps, parts.volumes.devices)
         taken = self._take_volumes(parts.volumes, uuid_list)

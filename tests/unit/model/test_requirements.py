@@ -406,13 +406,13 @@ def test_aliases_of_one_name_are_alternatives():
 
 @pytest.mark.parametrize(("texts", "words"), [
     (["{"], "is no JSON"), (["[]"], "JSON object"), (['{"name": 1}'], "JSON object"), (["{}"], "needs a name"),
-    (['{"name": "a:b"}'], "needs a name"), (['{"name": "a", "vendor": "8086"}'], "there is no key vendor"),
+    (['{"name": "a:b"}'], "needs a name"), (['{"name": "a", "vendor": "8086"}'], "it has a key that is none of name"),
     (['{"name": "a", "vendor_id": "80861"}'], "vendor_id must be four hexadecimal digits"),
     (['{"name": "a", "device_type": "PF"}'], "device_type must be one of type-PCI"),
     (['{"name": "a", "numa_policy": "near"}'], "numa_policy must be one of required"),
     (['{"name": "a", "live_migratable": "maybe"}'], "live_migratable must be yes or no"),
-    (['{"name": "a"}', '{"name": "a", "numa_policy": "required"}'], "has another numa_policy"),
-    (['{"name": "a"}', '{"name": "a", "device_type": "type-PF"}'], "has another numa_policy or device_type")])
+    (['{"name": "a"}', '{"name": "a", "numa_policy": "required"}'], "differ in numa_policy"),
+    (['{"name": "a"}', '{"name": "a", "device_type": "type-PF"}'], "differ in numa_policy or device_type")])
 def test_alias_when_it_is_wrong_then_the_error_names_the_option(texts, words):
     with pytest.raises(errors.host.PciBadAlias, match=r"^\[pci\]alias ") as caught:
         pci_aliases.parse(texts)

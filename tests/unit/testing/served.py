@@ -39,7 +39,7 @@ def fake_cloud(folder: Path | None = None) -> Iterator[FakeCloud]:
     keystone = FakeKeystone({"identity": f"{identity_url}/v3", "image": image_url,
                              "compute": "http://127.0.0.1:1/v2.1/$(project_id)s"}, PASSWORD)
     glance = FakeGlance(keystone.identify, folder)
-    servers = [http_server.Server(sock, application, http_server.ClientBounds(chunked_bytes=MOST_BYTES))
+    servers = [http_server.Server(sock, application, http_server.ClientBounds(chunked_bytes=MOST_BYTES, whole_bytes=0))
                for sock, application in zip(sockets, (keystone, glance), strict=True)]
     try:
         for server in servers:

@@ -149,7 +149,7 @@ def test_inventories_when_another_generation_was_read_then_nothing_changes(place
 def test_inventory_of_one_class_when_set_then_it_must_be_there_or_not(placement: Placement) -> None:
     uuid = placement.make("one")
     vcpu = ClassInventory(resource_class="VCPU", total=4, max_unit=4, allocation_ratio=2.0)
-    assert placement.trouble("set_inventory", uuid, None, vcpu, False) == ("not_found", "placement.inventory.not_found")
+    assert placement.trouble("set_inventory", uuid, None, vcpu, False) == ("invalid", "placement.inventory.missing")
     assert placement.rpc.set_inventory(uuid, 0, vcpu, True).inventories == (vcpu,)
     assert placement.trouble("set_inventory", uuid, None, vcpu, True) == ("conflict", "placement.inventory.exists")
     assert placement.rpc.set_inventory(uuid, 1, vcpu, False).generation == 2

@@ -18,6 +18,7 @@ from nova.db.models import api, cell
 from nova.db.types import later
 from nova.manage import database_commands, main, status
 from nova.version import RELEASE
+from tests.fakes.databases import as_if_synced
 from tests.fakes.rows import add_ledger, add_servers, new_uuid, server_row
 from tests.unit.manage.test_api_rebuild import Options
 
@@ -26,9 +27,7 @@ from tests.unit.manage.test_api_rebuild import Options
 
 @pytest.fixture
 def stores(tmp_path: Path) -> Iterator[Stores]:
-    made = Stores(*[Database(f"sqlite:///{tmp_path}/{name}") for name in ("api", "cell")])
-    api.metadata.create_all(made.api.engine)
-    cell.metadata.create_all(made.cell.engine)
+    made = Stores(*[as_if_synced(name, Database(f"sqlite:///{tmp_path}/{name}")) for name in ("api", "cell")])
     yield made
     for database in made:
         database.dispose()

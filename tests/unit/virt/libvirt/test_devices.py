@@ -215,7 +215,8 @@ ELSEWHERE = [
     ({"hw_video_model": "qxl"}, {}, {"host": POOR}, "hw_video_model=qxl"),
     ({"hw_video_model": "gop"}, {}, {}, "hw_video_model=gop"), ({"hw_vif_model": "sriov"}, {}, {}, "hw_vif_model"),
     ({"hw_vif_model": "igb"}, {}, {}, "QEMU 8.0"), ({}, {"hw:sound_model": "virtio"}, {}, "hw:sound_model=virtio"),
-    ({"hw_redirected_usb_ports": "2"}, {}, {}, "SPICE"), ({}, {"hw:pmem": "a"}, {}, "persistent memory"),
+    ({"hw_redirected_usb_ports": "2"}, {}, {}, "USB devices are not redirected"),
+    ({}, {"hw:pmem": "a"}, {}, "persistent memory"),
     ({"hw_mem_encryption": "yes"}, {}, {}, "hw_mem_encryption=yes.*SEV"),
     ({"hw_architecture": "aarch64"}, {}, {}, "x86_64"),
 ]

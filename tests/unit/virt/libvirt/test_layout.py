@@ -122,7 +122,7 @@ def test_layout_when_an_option_names_what_is_not_there_then_it_is_named(machine,
 
 @pytest.mark.parametrize(("groups", "option", "why"), [
     ({"compute": {"cpu_shared_set": "0-3", "cpu_dedicated_set": "3-5"}}, "[compute]cpu_dedicated_set", "3 is in"),
-    ({"compute": {"cpu_shared_set": "x"}}, "[compute]cpu_shared_set", "'x'"),
+    ({"compute": {"cpu_shared_set": "x"}}, "[compute]cpu_shared_set", "part 1 is neither"),
     ({"default": {"reserved_huge_pages": ["node:0,size:2048"]}}, "[DEFAULT]reserved_huge_pages", "must be like"),
     ({"default": {"reserved_huge_pages": ["node:0,size:huge,count:1"]}}, "[DEFAULT]reserved_huge_pages", "must be"),
     ({"libvirt": {"pmem_namespaces": ["6GB"]}}, "[libvirt]pmem_namespaces", "must be like"),
