@@ -220,17 +220,22 @@ class Caller:
         """Have a token of our own before the call that needs it, for the catalog alone perhaps: what Keystone says of
         our credentials must not be taken for the service's answer to its user. service.Credentials;
         service.Unavailable of Keystone."""
-        own = self._credentials.auth
+        own, began = self._credentials.auth, time.monotonic()
         if own is None:
             return
         try:
             own.get_token(self._credentials.session)
-        except (exceptions.Unauthorized, exceptions.Forbidden) as error:
-            refused = self.credentials_refused(_reason(error))
-            LOG.error("%s %s", refused.message, refused.cure)
-            raise refused from error
         except (exceptions.ClientException, requests.RequestException) as error:
-            raise errors.service.Unavailable(service="identity", reason=_reason(error)) from error
+            status = str(getattr(error, "http_status", 0) or "none")
+            metrics.OUTSIDE_REQUESTS.labels("identity", "POST", status).observe(time.monotonic() - began)
+            raise self._not_logged_in(error) from error
+
+    def _not_logged_in(self, error: Exception) -> errors.NovaError:
+        if not isinstance(error, exceptions.Unauthorized | exceptions.Forbidden):
+            return errors.service.Unavailable(service="identity", reason=_reason(error))
+        refused = self.credentials_refused(_reason(error))
+        LOG.error("%s %s", refused.message, refused.cure)
+        return refused
 
     def credentials_refused(self, reason: object) -> errors.Unavailable:
         """The error that names our own credentials, and the section of the configuration where they are from."""

@@ -28,6 +28,7 @@ READY_S, STOP_S = 60.0, 5.0
 _EXPORTED = re.compile(r"^  export (OS_\w+)=(.*)$")
 #: Of a checkout: where the package ``nova`` is.
 TOP = Path(__file__).resolve().parents[2]
+CLOUDS_FILE = "--clouds-file"
 
 
 class NotReady(Exception):
@@ -37,16 +38,19 @@ class NotReady(Exception):
 class RunningCloud:
     """A cloud in a process of its own, on a free port. It ends with ``stop``, with the block, or with this process.
 
-    ``hosts``, ``demo``, ``seed`` and ``speed`` are nova-all's; ``more``: other words of its command line. ``program``:
-    what is run, such as ``("nova-all",)``; this Python's own nova if not given.
+    ``hosts``, ``demo``, ``seed`` and ``speed`` are nova-all's; ``more``: other words of its command line, perhaps
+    ``--clouds-file`` (the default is in a folder of this user's alone). ``program``: what is run, such as
+    ``("nova-all",)``; this Python's own nova if not given.
     """
 
     def __init__(self, hosts: int = 2, demo: bool = False, seed: int | None = None, speed: float = 0.0,
                  more: Sequence[str] = (), program: Sequence[str] = (sys.executable, "-m", "nova.cmd.all")) -> None:
         """NotReady."""
         self._folder = tempfile.TemporaryDirectory(prefix="nova-cloud-")
-        self.clouds_file = Path(self._folder.name, "clouds.yaml")
-        words = ["--port", "0", "--end-with-stdin", "--clouds-file", str(self.clouds_file), "--hosts", str(hosts),
+        if CLOUDS_FILE not in more:
+            more = (CLOUDS_FILE, f"{self._folder.name}/clouds.yaml", *more)
+        self.clouds_file = Path(more[[*more].index(CLOUDS_FILE) + 1])
+        words = ["--port", "0", "--end-with-stdin", "--hosts", str(hosts),
                  "--speed", str(speed), *(["--demo"] if demo else []), *(["--seed", str(seed)] if seed is not None
                                                                          else []), *more]
         path = os.pathsep.join(filter(None, (str(TOP), os.environ.get("PYTHONPATH"))))

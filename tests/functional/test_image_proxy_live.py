@@ -117,7 +117,7 @@ def test_start_when_the_key_is_missing_or_malformed_then_it_says_how_to_make_one
         path.write_text(before.replace(f"key = {TICKET_KEY}", f"key = {key}"))
         running.kill()
         running.start()
-        assert running.wait_end(20) == 1
+        assert running.wait_end(20) == 2
         assert "[image_proxy]key" in running.text() and "openssl rand -base64 32" in running.text()
         assert "no key at all" not in running.text()
     finally:

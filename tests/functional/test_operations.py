@@ -53,19 +53,22 @@ def ended(cloud: Cloud, module: str, config: Path) -> tuple[int, str]:
 # --- wrong configuration
 
 
-@pytest.mark.parametrize("module, section, option, value", [
-    ("api", "api", "auth_strategy", "nobody"), ("api", "DEFAULT", "osapi_compute_listen_port", "many"),
-    ("conductor", "conductor", "workers", "0"), ("conductor", "DEFAULT", "report_interval", "soon"),
-    ("scheduler", "scheduler", "max_attempts", "-1"), ("compute", "fake", "nodes", "0"),
-    ("network", "DEFAULT", "fake_network", "maybe")])
-def test_start_when_an_option_is_wrong_then_it_ends_with_2_and_says_where(cloud, module, section, option, value
-                                                                          ) -> None:
+@pytest.mark.parametrize("module, section, option, value, fix", [
+    ("api", "api", "auth_strategy", "nobody", "one of keystone, noauth2"),
+    ("api", "DEFAULT", "osapi_compute_listen_port", "many", "a port's number"),
+    ("conductor", "conductor", "workers", "-7", "1 or above"),
+    ("conductor", "DEFAULT", "report_interval", "soon", "a whole number"),
+    ("scheduler", "scheduler", "max_attempts", "-7", "1 or above"),
+    ("compute", "fake", "nodes", "-7", "a whole number"),
+    ("network", "DEFAULT", "fake_network", "maybe", "true or false")])
+def test_start_when_an_option_is_wrong_then_it_ends_with_2_and_says_where_and_what_to_write(
+        cloud, module, section, option, value, fix) -> None:
     config = cloud.configure("wrong")
     config.write_text(config.read_text() + render({section: {option: value}}))
     code, said = ended(cloud, module, config)
     assert code == 2
     assert f"[{section}]{option} in {config}" in said and len(said.strip().splitlines()) == 1, said
-    assert value in said or "greater than" in said, said
+    assert fix in said and value not in said.replace(str(config), ""), said
 
 
 @pytest.mark.parametrize("module", ["api", "scheduler", "compute", "network"])

@@ -19,7 +19,7 @@ from nova import errors
 from nova.cmd import conductor
 from nova.db import quotas
 from nova.db.engine import Database
-from nova.db.models import api as models
+from tests.fakes.databases import as_if_synced
 from tests.functional.backends import Process, free_port, listening, wait_until
 from tests.functional.daemons import TOP, environment
 
@@ -152,8 +152,7 @@ def test_migration_when_a_real_keystone_is_empty_then_what_nova_manage_wrote_cou
     project = keystone.one("project", name="moved", domain_id="default")
     (tmp_path / "nova-conductor.conf").write_text(f"[api_database]\nconnection = sqlite:///{tmp_path}/api\n"
                                                      f"[database]\nconnection = sqlite:///{tmp_path}/cell\n")
-    made = Database(f"sqlite:///{tmp_path}/api")
-    models.metadata.create_all(made.engine)
+    made = as_if_synced("api", Database(f"sqlite:///{tmp_path}/api"))
     made.transact(lambda tx: quotas.write(tx, project, None, {"cores": 4}))
     made.transact(lambda tx: quotas.write(tx, "not-in-keystone", None, {"cores": 4}))
     made.dispose()

@@ -15,8 +15,9 @@ MODULES = ("8021q", "bridge", "veth")
 LEFT_OUT = ("test", "idlelib", "lib2to3", "ensurepip", "tkinter", "turtledemo", "distutils", "pydoc_data",
             "config-*", "site-packages", "dist-packages")
 # What the program inside loads, told by a process that has loaded it: other packages' folders, and shared objects.
+# nova imports pyroute2 where it is used first.
 CLOSURE = """\
-import sys, {module}
+import sys, pyroute2, {module}
 for name, module in sorted(sys.modules.items()):
     file = getattr(module, "__file__", None) or ""
     if file.endswith(".so"):

@@ -137,7 +137,7 @@ def _readable(text: str) -> Path:
 
 def _new_file(text: str) -> Path:
     path = Path(text)
-    if path.is_dir() or not os.access(path.absolute().parent, os.W_OK | os.X_OK):
+    if os.path.isdir(path) or not os.access(path.absolute().parent, os.W_OK | os.X_OK):
         raise argparse.ArgumentTypeError(f"{text} can not be written: name a file in a folder of yours that exists")
     return path
 

@@ -9,7 +9,7 @@ import pytest
 from keystoneauth1 import identity
 from keystoneauth1 import session as ksession
 
-from nova import context, errors
+from nova import context, errors, metrics
 from nova.clients import session
 from nova.clients.glance import Glance
 from tests.fakes.glance import FakeGlance
@@ -42,6 +42,13 @@ def ask(client: Glance, image_id: str, as_user: bool) -> None:
         client.show(image_id, as_user=as_user)
 
 
+def counted(status: str) -> float:
+    """Log-ins of ours that ended so."""
+    return sum(sample.value for metric in metrics.OUTSIDE_REQUESTS.collect() for sample in metric.samples
+               if sample.name.endswith("_count") and sample.labels["service"] == "identity"
+               and sample.labels["status"] == status)
+
+
 @pytest.mark.parametrize("as_user", [True, False])
 def test_show_when_keystone_refuses_our_credentials_then_it_is_not_the_image_that_is_forbidden(
         keystone: FakeKeystone, image_service: FakeGlance, caplog: pytest.LogCaptureFixture, as_user: bool) -> None:
@@ -56,8 +63,10 @@ def test_show_when_keystone_refuses_our_credentials_then_it_is_not_the_image_tha
 @pytest.mark.parametrize("as_user", [True, False])
 def test_show_when_keystone_is_away_then_it_is_named_and_not_the_image_service(image_service: FakeGlance,
                                                                                as_user: bool) -> None:
+    before = counted("none")
     with pytest.raises(errors.service.Unavailable, match="The identity service does not answer"):
         ask(glance("http://127.0.0.1:9", "right"), image_service.add(), as_user)
+    assert counted("none") == before + 1, "the alert NovaOutsideServiceFails sees it"
 
 
 def test_show_when_the_address_is_configured_then_a_users_call_needs_no_token_of_ours(
