@@ -56,8 +56,8 @@ def password_hash(password: str, salt: bytes) -> str:
 def definitions(layout: Layout, secrets: Secrets) -> dict:
     """A host's user has the rights of hosts in their vhost, and is unknown in all others."""
     rights = [(CONTROL_USER, VHOST, EVERYTHING), (CONTROL_USER, HOSTS_VHOST, EVERYTHING)]
-    hosts = dict.fromkeys([layout.controller_host, *(one.name for one in layout.computes)])
-    rights += [(broker_user(name), HOSTS_VHOST, host_rights.permissions(name)) for name in hosts]
+    hosts = {broker_user(name): name for name in [layout.controller_host, *(one.name for one in layout.computes)]}
+    rights += [(user, HOSTS_VHOST, host_rights.permissions(name)) for user, name in hosts.items()]
     if layout.choices.neutron:
         rights.append((NEUTRON, NEUTRON, EVERYTHING))
     if layout.choices.volumes:
@@ -70,10 +70,21 @@ def definitions(layout: Layout, secrets: Secrets) -> dict:
                 "tags": [],
                 "hashing_algorithm": "rabbit_password_hashing_sha256",
                 "password_hash": _hash(secrets, user),
+                **({"limits": host_rights.LIMITS} if user in hosts else {}),
             }
             for user in dict.fromkeys(user for user, _vhost, _patterns in rights)
         ],
         "permissions": [{"user": user, "vhost": vhost, **patterns} for user, vhost, patterns in rights],
+        "topic_permissions": [
+            {
+                "user": user,
+                "vhost": HOSTS_VHOST,
+                "exchange": host_rights.CALLS,
+                "write": host_rights.calls_key(name),
+                "read": "^$",
+            }
+            for user, name in hosts.items()
+        ],
     }
 
 
@@ -95,6 +106,7 @@ log.console.level = info
 log.file = false
 disk_free_limit.absolute = 200MB
 vm_memory_high_watermark.relative = 0.4
+max_message_size = {host_rights.LARGEST_MESSAGE}
 """
 
 

@@ -171,7 +171,7 @@ class Conductor:
         from nova.conductor.engine.deps import Deps
         from nova.conductor.engine.journal import Journal
         from nova.conductor.engine.runner import Runner
-        from nova.conductor.hosts.enrolment import EnrolledKeys, HostExchanges
+        from nova.conductor.hosts.enrolment import EnrolledKeys
         from nova.conductor.hosts.feed import Feed
         from nova.conductor.hosts.host_calls import HostCalls
         from nova.conductor.hosts.image_tickets import TicketedCalls, first_secret
@@ -190,7 +190,6 @@ class Conductor:
         wrap = secret_wrap(options)
         self.keys = EnrolledKeys(cell, wrap)
         self.hosts = hosts_bus(options, options.host, self.keys, conductor=True, peers=self.bus.peers)
-        self.exchanges = HostExchanges(cell, self.hosts.declare_hosts, lambda: self.hosts.connected)
         tickets = ticket_maker(options, first_secret(self.keys))
         ticketed = TicketedCalls(ComputeRPC, self.hosts.client(ComputeRPC), tickets)
         self.host_calls = HostCalls(ComputeRPC, ticketed, cell, lambda: self.hosts.reconnected)
@@ -290,9 +289,9 @@ class Conductor:
                          for period, job, name in jobs]
 
     def _keep_enrolments(self) -> None:
-        self.keys.forget_changed()
-        if self.index == 0:
-            self.exchanges.keep()
+        hosts = self.keys.hosts_if_changed()
+        if hosts is not None:
+            self.hosts.serve_hosts(hosts)
 
     def _take_over(self) -> None:
         if not self.stopping:

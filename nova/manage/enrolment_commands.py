@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import functools
 import os
 import sys
@@ -87,10 +88,13 @@ def _waiting(host: EnrolledHost) -> str:
 
 
 def rights(given: argparse.Namespace, say: Say) -> int:
-    """As a command line for the broker."""
-    patterns = host_rights.permissions(given.host)
+    """As command lines for the broker."""
+    user, patterns = f"host-{given.host}", host_rights.permissions(given.host)
     quoted = " ".join(f"'{patterns[verb]}'" for verb in ("configure", "write", "read"))
-    say(f"rabbitmqctl set_permissions -p {given.vhost} host-{given.host} {quoted}")
+    say(f"rabbitmqctl set_permissions -p {given.vhost} {user} {quoted}")
+    say(f"rabbitmqctl set_topic_permissions -p {given.vhost} {user} {host_rights.CALLS} "
+        f"'{host_rights.calls_key(given.host)}' '^$'")
+    say(f"rabbitmqctl set_user_limits {user} '{json.dumps(host_rights.LIMITS)}'")
     return 0
 
 

@@ -7,7 +7,7 @@ import functools
 import logging
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, Protocol, TypeVar
 
 from nova import concurrency, errors
@@ -73,13 +73,8 @@ class AnyBus(abc.ABC):
         self.hearing = Hearing()
 
     @property
-    def connected(self) -> int:
-        """Times that a connection for what comes in was made."""
-        return 0
-
-    @property
     def reconnected(self) -> int:
-        """Of those, times that it took the place of a lost one."""
+        """Times that a connection for what comes in took the place of a lost one."""
         return 0
 
     def client(self, contract: type[Contract]) -> Json:
@@ -121,8 +116,9 @@ class AnyBus(abc.ABC):
         RpcBrokerAway."""
 
     @abc.abstractmethod
-    def declare_hosts(self, hosts: Sequence[str]) -> None:
-        """For a conductor, of the hosts' bus: what the queues of these hosts are bound to. daemon.RpcBrokerAway."""
+    def serve_hosts(self, hosts: Iterable[str]) -> None:
+        """For a conductor, of the hosts' bus: take calls of these hosts, and of no others, from now on. Returns at
+        once."""
 
     @abc.abstractmethod
     def deaf(self) -> str:

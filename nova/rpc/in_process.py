@@ -9,7 +9,7 @@ from __future__ import annotations
 import concurrent.futures
 import contextlib
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 
 from nova import errors, metrics
 from nova.concurrency import WorkerPool
@@ -150,8 +150,8 @@ class InProcessBus(AnyBus):
     def send_echo(self, contract: type[Contract], server: str | None) -> None:
         self._found(Asking(contract, ECHO, server, 0, None)).hear()
 
-    def declare_hosts(self, hosts: Sequence[str]) -> None:
-        """A server is found by its host's name; nothing is made before."""
+    def serve_hosts(self, hosts: Iterable[str]) -> None:
+        """No message waits, so none needs a queue."""
 
     def deaf(self) -> str:
         """Nothing comes between."""

@@ -44,21 +44,51 @@ class Receiver:
 
     def handle(self, name: str, envelope: dict[str, object]) -> str:
         """The answer's text. Never raises: an exception becomes an error in the answer."""
-        method, key, sender = self.contract.methods[name], "", str(envelope.get("sender", ""))
-        began, outcome = time.monotonic(), metrics.OK
         try:
-            key = self._check_proof(method, sender, envelope)
-            answer = codec.CallReply(result=msgspec.Raw(codec.pack(self._call(method, sender, envelope))))
+            key = self.proven(name, envelope)
         except errors.NovaError as error:
-            if isinstance(error, LOGGED) or self.proofs and isinstance(error, errors.Forbidden):
-                LOG.error("%s from %s refused: %s", name, sender, error, extra={"error_code": error.code})
-            answer, outcome = codec.CallReply(error=codec.error_to_wire(error)), error.kind
+            self._log_refused(name, envelope, error)
+            return codec.to_text(codec.pack(codec.CallReply(error=codec.error_to_wire(error))))
+        return self.answer(name, envelope, key)
+
+    def proven(self, name: str, envelope: dict[str, object]) -> str:
+        """The key for the answer's proof; none where nothing is proven. An order that is not proven is no word of the
+        conductors': to them this host is as good as away. daemon.RpcOrderNotProven. What :meth:`Proofs.check` raises:
+        a call that is not proven; errors.Bug: it can not be checked."""
+        method, began = self.contract.methods[name], time.monotonic()
+        try:
+            return self._key_of(method, envelope)
+        except errors.NovaError as error:
+            self._count(name, error.kind, began)
+            raise
+        except Exception:
+            LOG.exception("%s can not be checked", name)
+            self._count(name, errors.Bug.kind, began)
+            raise errors.Bug() from None
+
+    def answer(self, name: str, envelope: dict[str, object], key: str) -> str:
+        """The answer's text to a message that ``key`` proves. Never raises, as :meth:`handle`."""
+        method, began, outcome = self.contract.methods[name], time.monotonic(), metrics.OK
+        try:
+            result = self._call(method, str(envelope.get("sender", "")), envelope)
+            reply = codec.CallReply(result=msgspec.Raw(codec.pack(result)))
+        except errors.NovaError as error:
+            self._log_refused(name, envelope, error)
+            reply, outcome = codec.CallReply(error=codec.error_to_wire(error)), error.kind
         except Exception:
             LOG.exception("%s failed unexpectedly", name)
-            answer, outcome = codec.CallReply(error=codec.error_to_wire(errors.Bug())), errors.Bug.kind
-        metrics.RPC_SERVED.labels(self.contract.__name__, name, outcome).observe(time.monotonic() - began)
-        text = codec.to_text(codec.pack(answer))
+            reply, outcome = codec.CallReply(error=codec.error_to_wire(errors.Bug())), errors.Bug.kind
+        self._count(name, outcome, began)
+        text = codec.to_text(codec.pack(reply))
         return Proofs.sealed(key, envelope["id"], text) if key else text
+
+    def _count(self, name: str, outcome: str, began: float) -> None:
+        metrics.RPC_SERVED.labels(self.contract.__name__, name, outcome).observe(time.monotonic() - began)
+
+    def _log_refused(self, name: str, envelope: dict[str, object], error: errors.NovaError) -> None:
+        if isinstance(error, LOGGED) or self.proofs and isinstance(error, errors.Forbidden):
+            LOG.error("%s from %s refused: %s", name, envelope.get("sender", ""), error,
+                      extra={"error_code": error.code})
 
     def _call(self, method: Method, sender: str, envelope: dict[str, object]) -> object:
         self._check_version(str(envelope.get("contract", "")))
@@ -74,13 +104,11 @@ class Receiver:
             LOG.debug("%s from %s took %.1f ms", method.name, sender, 1000 * (time.monotonic() - started))
             return result
 
-    def _check_proof(self, method: Method, sender: str, envelope: dict[str, object]) -> str:
-        """The key for the answer's proof; none where nothing is proven. An order that is not proven is no word of the
-        conductors': to them this host is as good as away. daemon.RpcOrderNotProven."""
+    def _key_of(self, method: Method, envelope: dict[str, object]) -> str:
         if self.proofs is None:
             return ""
         if not self.contract.addressed_by:
-            return self.proofs.check(Spoken(self.contract, method, sender), envelope)
+            return self.proofs.check(Spoken(self.contract, method, str(envelope.get("sender", ""))), envelope)
         try:
             return self.proofs.check(Spoken(self.contract, method, ""), envelope)
         except errors.NovaError as error:

@@ -8,7 +8,7 @@ import contextlib
 import logging
 import random
 import socket
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import oslo_messaging
@@ -23,6 +23,7 @@ from nova.model.base import Json
 from nova.rpc import host_rights
 from nova.rpc.bus import AnyBus, Asking, Serving, names_of
 from nova.rpc.client import Peers
+from nova.rpc.conductor_end import ConductorDispatcher
 from nova.rpc.control_driver import ControlDriver
 from nova.rpc.hearing import DEAF_S, ECHO, ECHO_SENT, Hearing
 from nova.rpc.hosts_driver import HostsDriver, MissingExchange
@@ -141,7 +142,7 @@ class Bus(AnyBus):
     def send_echo(self, contract: type[Contract], server: str | None) -> None:
         self._deliver(Asking(contract, ECHO_SENT, server, ECHO_S, None), {})
 
-    def declare_hosts(self, hosts: Sequence[str]) -> None:
+    def serve_hosts(self, hosts: Iterable[str]) -> None:
         """Nothing: no host is on this bus."""
 
     def deaf(self) -> str:
@@ -230,10 +231,6 @@ class HostsBus(Bus):
         return RPCTransport(self.driver)
 
     @property
-    def connected(self) -> int:
-        return self.driver.connected
-
-    @property
     def reconnected(self) -> int:
         return self.driver.reconnected
 
@@ -242,11 +239,17 @@ class HostsBus(Bus):
         self._expect_echo()
         self.send_echo(contract, None)
 
-    def declare_hosts(self, hosts: Sequence[str]) -> None:
-        try:
-            self.driver.declare_hosts(hosts)
-        except BROKER_AWAY as error:
-            raise errors.daemon.RpcBrokerAway(method="declare_hosts", reason=type(error).__name__) from None
+    def serve_hosts(self, hosts: Iterable[str]) -> None:
+        wanted = frozenset(hosts)
+        if wanted != self.driver.hosts:
+            self.driver.hosts = wanted
+
+    def _serving(self, contract: type[Contract], receiver: Receiver, pool_size: int) -> Serving:
+        server = super()._serving(contract, receiver, pool_size)
+        if self._conductor:
+            endpoint = _ProvenEndpoint(contract, receiver, self.hearing)
+            server.dispatcher = ConductorDispatcher(endpoint, receiver)  # type: ignore[attr-defined]
+        return server
 
 
 class _Endpoint:
@@ -264,7 +267,17 @@ class _Endpoint:
             return ""
 
     def _handler(self, name: str) -> object:
-        def handle(_ctxt: dict[str, object], **envelope: object) -> object:
+        def handle(ctxt: dict[str, object], **envelope: object) -> object:
             with self._hearing.message(), self._under_way.track_inprogress():
-                return self._receiver.handle(name, envelope)
+                return self._answer(ctxt, name, envelope)
         return handle
+
+    def _answer(self, _ctxt: dict[str, object], name: str, envelope: dict[str, object]) -> str:
+        return self._receiver.handle(name, envelope)
+
+
+class _ProvenEndpoint(_Endpoint):
+    """That of a conductor, which takes what :class:`ConductorDispatcher` hands on."""
+
+    def _answer(self, ctxt: dict[str, object], name: str, envelope: dict[str, object]) -> str:
+        return self._receiver.answer(name, envelope, str(ctxt["key"]))

@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from nova.rpc.host_rights import permissions
+from nova.rpc.host_rights import CALLS, LARGEST_MESSAGE, LIMITS, calls_key, permissions
 
 START_S = 90.0
 VHOSTS = 32  # two a cloud, control daemons' and hosts': the queues of clouds never meet
@@ -146,14 +146,17 @@ class Broker:
         everything = {"configure": ".*", "write": ".*", "read": ".*"}
         (self.folder / "definitions.json").write_text(json.dumps({
             "vhosts": [{"name": name} for name in ("/", *clouds, *hosts)],
-            "users": [{"name": name, "password": "nova", "tags": []} for name in ("nova", *map(user_of, HOSTS))],
+            "users": [{"name": "nova", "password": "nova", "tags": []},
+                      *({"name": user_of(host), "password": "nova", "tags": [], "limits": LIMITS} for host in HOSTS)],
             "permissions": [*({"user": "nova", "vhost": name, **everything} for name in ("/", *clouds, *hosts)),
                             *({"user": user_of(host), "vhost": name, **permissions(host)}
-                              for host in HOSTS for name in hosts)]}))
+                              for host in HOSTS for name in hosts)],
+            "topic_permissions": [{"user": user_of(host), "vhost": name, "exchange": CALLS, "write": calls_key(host),
+                                   "read": "^$"} for host in HOSTS for name in hosts]}))
         (self.folder / "rabbitmq.conf").write_text(
             f"listeners.tcp.1 = 127.0.0.1:{self.port}\nload_definitions = {self.folder}/definitions.json\n"
             "loopback_users = none\nlog.console = true\nlog.console.level = warning\nlog.file = false\n"
-            "disk_free_limit.absolute = 50MB\n")
+            f"disk_free_limit.absolute = 50MB\nmax_message_size = {LARGEST_MESSAGE}\n")
         (self.folder / "enabled_plugins").write_text("[].\n")
 
     def _environment(self) -> dict[str, str]:

@@ -6,7 +6,9 @@ is answered. What the broker's permissions alone refuse is in test_hosts_driver.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -55,17 +57,17 @@ class Thief:
         self._buses: list[Bus] = []
 
     def bus(self, name: str = THIEF, keys: Any = None) -> HostsBus:
-        made = HostsBus(self._conf(), name, keys or self.secret)
+        made = HostsBus(self.conf(), name, keys or self.secret)
         self._buses.append(made)
         return made
 
-    def _conf(self) -> cfg.ConfigOpts:
+    def conf(self, host: str = THIEF) -> cfg.ConfigOpts:
         conf = cfg.ConfigOpts()
         conf([])
         conf.register_opts(base.OPTS)
         conf.register_opts(oslo_messaging_metrics, group="oslo_messaging_metrics")
         conf.register_opts(oslo_messaging_tracing, group="oslo_messaging_tracing")
-        conf.set_override("hosts_transport_url", hosts_url(self.cloud.broker_url, THIEF))
+        conf.set_override("hosts_transport_url", hosts_url(self.cloud.broker_url, host))
         return conf
 
     def conductor(self, name: str = THIEF) -> Any:
@@ -109,6 +111,29 @@ def scene(make_cloud: Any) -> Iterator[Scene]:
         made = Scene(cloud, Thief(cloud), victim, own)
         yield made
     made.thief.close()
+
+
+@contextlib.contextmanager
+def honest_beats(cloud: Cloud) -> Iterator[list[float]]:
+    """Heartbeats of the other host, one after another: the seconds that each took."""
+    conf, took, over = Thief(cloud).conf(OTHER), [], threading.Event()  # type: cfg.ConfigOpts, list[float], Any
+    bus = HostsBus(conf, OTHER, HostSecret(cloud.state(OTHER)))
+
+    def beat() -> None:
+        with context.entered(context.internal()):
+            while not over.is_set():
+                started = time.monotonic()
+                bus.client(ConductorHostRPC).heartbeat(OTHER, Heartbeat(host=OTHER, binary="nova-compute"))
+                took.append(time.monotonic() - started)
+                over.wait(0.05)
+    thread = threading.Thread(target=beat)
+    thread.start()
+    try:
+        yield took
+    finally:
+        over.set()
+        thread.join()
+        bus.close()
 
 
 def others_go_on(cloud: Cloud) -> None:
@@ -289,7 +314,7 @@ def test_calls_when_hundreds_name_queues_that_are_not_there_then_others_are_answ
         message = {"method": "may_proceed", "args": sealed, "version": "1.0", "_unique_id": f"flood{next(COUNT)}",
                    "_reply_q": sealed["reply_to"], "_msg_id": "m"}
         kombu.Producer(channel).publish(common.serialize_msg(message), exchange="nova-conductor-host",
-                                        routing_key="conductor-host")
+                                        routing_key=f"calls.{THIEF}")
     proofs, method = Proofs(scene.thief.secret), ConductorHostRPC.methods["may_proceed"]
     envelope = {"sender": THIEF, "contract": ConductorHostRPC.version, "body": body_of({"host": THIEF, "asked": []})}
     for number in range(400):
@@ -299,3 +324,35 @@ def test_calls_when_hundreds_name_queues_that_are_not_there_then_others_are_answ
     others_go_on(scene.cloud)
     assert time.monotonic() - started < 20
     logged(scene.cloud, f"nobody reads reply_{THIEF}_")
+
+
+UNPROVEN: dict[str, Callable[[], dict[str, Any]]] = {
+    "a heartbeat without a proof": lambda: {"method": "heartbeat", "args": {
+        "sender": THIEF, "proof": "x", "id": str(next(COUNT)), "contract": "1.0", "at": "1", "body": "x"}},
+    "one that asks for an answer": lambda: {"method": "heartbeat", "_reply_q": f"reply_{THIEF}_{'0' * 32}",
+                                            "_msg_id": "m", "args": {
+        "sender": THIEF, "reply_to": f"reply_{THIEF}_{'0' * 32}", "proof": "x", "body": "x"}},
+    "one in another host's name": lambda: {"method": "heartbeat", "args": {"sender": OTHER, "proof": "x"}},
+    "a method that is not there": lambda: {"method": "nothing", "args": {}},
+    "an echo": lambda: {"method": "echo", "args": {}},
+    "nonsense": lambda: {"method": ["heartbeat"], "args": [1, 2]}}
+FLOOD = 20_000
+
+
+@pytest.mark.parametrize("what", UNPROVEN)
+def test_conductors_when_a_host_sends_20000_messages_that_prove_nothing_then_others_are_answered_in_time(
+        scene: Scene, what: str) -> None:
+    log = scene.cloud.daemons["conductor"].log
+    size = log.stat().st_size
+    channels = [kombu.Connection(hosts_url(scene.cloud.broker_url, THIEF).replace("rabbit://", "amqp://", 1)).channel()
+                for _ in range(2)]
+    with honest_beats(scene.cloud) as took:
+        for number in range(FLOOD):
+            message = {**UNPROVEN[what](), "version": "1.0", "_unique_id": f"flood{next(COUNT)}"}
+            kombu.Producer(channels[number % 2]).publish(
+                common.serialize_msg(message), exchange="nova-conductor-host", routing_key=f"calls.{THIEF}")
+        others_go_on(scene.cloud)
+    assert len(took) > 10 and max(took) < 2.0, sorted(took)[-5:]
+    assert log.stat().st_size - size < 200_000
+    for channel in channels:
+        channel.connection.client.close()

@@ -6,7 +6,7 @@ import functools
 import logging
 import re
 import secrets
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 from nova import errors
 from nova.conductor.engine.deps import Deps
@@ -61,14 +61,16 @@ class EnrolledKeys:
                 LOG.error("%s %s", error.message, error.cure)
             return ""
 
-    def forget_changed(self) -> bool:
-        """Every two seconds: whether any host was enrolled, expelled, or has another secret since the last time."""
+    def hosts_if_changed(self) -> tuple[str, ...] | None:
+        """Every two seconds: all enrolled hosts, where any was enrolled, expelled, or has another secret since the last
+        time. None: nothing has changed."""
         with self._cell.reading() as tx:
             newest = enrolments.stamp(tx)
-        if newest == self._stamp:
-            return False
+            if newest == self._stamp:
+                return None
+            hosts = tuple(enrolments.names(tx))
         self._stamp, self._known, self._sealed = newest, {}, set()
-        return True
+        return hosts
 
 
 def wrap_clear(deps: Deps) -> None:
@@ -86,28 +88,6 @@ def wrap_clear(deps: Deps) -> None:
     for host in clear:
         deps.cell.transact(functools.partial(enrolments.wrap_anew, host=host, wrap=deps.secret_wrap))
         LOG.warning("the secret of %s was in the database in clear; now it is wrapped", host)
-
-
-class HostExchanges:
-    """Keeps what enrolled hosts' queues are bound to on the broker: a host may not make it itself."""
-
-    def __init__(self, cell: Database, declare: Callable[[Sequence[str]], None], connected: Callable[[], int]) -> None:
-        """``connected``: how often a connection to the broker was made; a broker that is new knows nothing."""
-        self._cell, self._declare, self._connected = cell, declare, connected
-        self._made: set[str] = set()
-        self._made_at = -1
-
-    def keep(self) -> None:
-        """Make those that are missing. daemon.RpcBrokerAway."""
-        connected = self._connected()
-        if connected != self._made_at:
-            self._made = set()
-        with self._cell.reading() as tx:
-            missing = [host for host in enrolments.names(tx) if host not in self._made]
-        if missing or connected != self._made_at:
-            self._declare(missing)
-            self._made |= set(missing)
-            self._made_at = self._connected()
 
 
 class Enrolments:
