@@ -49,6 +49,13 @@ RpcNoAnswer = kinds.Unavailable.row("rpc.no_answer",
 RpcNotDelivered = kinds.Unavailable.row("rpc.not_delivered",
     "{topic}{where} has no queue on the broker for {method}: it has never started, or is gone.",
     "Start the daemon on that host.")
+RpcCallsNotTaken = RpcNotDelivered.row("rpc.calls_not_taken",
+    "{method} could not be sent: no conductor takes calls of this host. It was never enrolled, or it was expelled, or "
+    "no nova-conductor has started yet.",
+    "On a controller, see `nova-manage host list`; `nova-manage host enroll` lets the host in.")
+RpcQueueFull = RpcNotDelivered.row("rpc.queue_full",
+    "{method} could not be sent: this host's queue of calls is full. Do conductors read it?",
+    "See whether nova-conductor runs, and what this host sends so often.")
 RpcAnswerNotProven = kinds.Unavailable.row("rpc.answer_not_proven",
     "An answer came that is not proven by this host's secret: it is not believed.",
     "Another copy of this host may run with another state_path/host_secret: see `nova-manage host list`.")

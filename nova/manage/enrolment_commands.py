@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import json
 import functools
+import json
 import os
+import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -27,6 +28,7 @@ Table = Callable[[Sequence[str], Sequence[Sequence[Any]]], None]
 #: As their programs are called -> as they register.
 REGISTERS = {"nova-api-metadata": "nova-metadata"}
 HOST = "{host}"  # in a file's name
+BROKER_S = 60.0  # for rabbitmqctl
 
 
 def enroll(conductor: ConductorRPC, given: argparse.Namespace, say: Say) -> int:
@@ -67,9 +69,23 @@ def expel(conductor: ConductorRPC, given: argparse.Namespace, say: Say) -> int:
     """NotFound: the host was never enrolled."""
     conductor.expel_host(given.host)
     say(f"Within seconds nothing that {given.host} says is believed, and no order goes there. Its servers can be "
-        f"evacuated: nova host-evacuate {given.host}. Take its broker user, too: "
-        f"rabbitmqctl delete_user host-{given.host}")
+        f"evacuated: nova host-evacuate {given.host}")
+    say(_close_connections(f"host-{given.host}"))
     return 0
+
+
+def _close_connections(user: str) -> str:
+    """Delete a broker user, which closes its connections. What was done, or what is left to do."""
+    command = ["rabbitmqctl", "--quiet", "delete_user", user]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=BROKER_S)
+        problem = "" if done.returncode == 0 else " ".join((done.stderr or done.stdout).split())[:200]
+    except (OSError, subprocess.TimeoutExpired) as error:
+        problem = getattr(error, "strerror", None) or f"no answer within {BROKER_S} s"
+    if not problem:
+        return f"The broker user {user} is deleted, and its connections are closed."
+    return (f"The broker user {user} is still there ({problem}). On a machine of the broker, as root, run: rabbitmqctl "
+            f"delete_user {user}. Until then it can send messages, which no conductor reads.")
 
 
 def accept(conductor: ConductorRPC, given: argparse.Namespace, say: Say) -> int:
@@ -194,9 +210,10 @@ def actions(conductor: ConductorOf, say: Say, table: Table) -> dict[str, Command
                           "use all the room of a host that reports more than twice its first size",
                           (host,)),
         "expel": Command(lambda options, given: expel(conductor(options), given, say),
-                         "shut a host out, within seconds: all its messages are refused", (host,)),
+                         "shut a host out, within seconds: all its messages are refused, and its "
+                         "broker user is deleted where rabbitmqctl can be run", (host,)),
         "rights": Command(lambda options, given: rights(given, say),
-                          "print the rights of a host's broker user, as a command for the broker", (
+                          "print the rights of a host's broker user, as commands for the broker", (
             host, argument("--vhost", default=host_rights.VHOST,
                            help=f"the hosts' vhost ({host_rights.VHOST})"))),
         "new-key": Command(lambda options, given: new_key(say),

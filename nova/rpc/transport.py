@@ -26,7 +26,7 @@ from nova.rpc.client import Peers
 from nova.rpc.conductor_end import ConductorDispatcher
 from nova.rpc.control_driver import ControlDriver
 from nova.rpc.hearing import DEAF_S, ECHO, ECHO_SENT, Hearing
-from nova.rpc.hosts_driver import HostsDriver, MissingExchange
+from nova.rpc.hosts_driver import HostsDriver, MissingExchange, QueueFull
 from nova.rpc.hosts_url import require_hosts_url
 from nova.rpc.interface import Contract, Method
 from nova.rpc.proofs import HostKeys, Proofs
@@ -192,7 +192,11 @@ class Bus(AnyBus):
             return client.prepare(timeout=seconds, call_monitor_timeout=monitor).call({}, method.name, **envelope)
         except oslo_messaging.MessagingTimeout:
             raise errors.daemon.RpcNoAnswer(seconds=monitor or seconds, **names) from None
+        except QueueFull:
+            raise errors.daemon.RpcQueueFull(method=method.name) from None
         except oslo_messaging.MessageUndeliverable:
+            if contract.with_hosts and not contract.addressed_by:
+                raise errors.daemon.RpcCallsNotTaken(method=method.name) from None
             raise errors.daemon.RpcNotDelivered(**names) from None
         except oslo_messaging.RemoteError as error:
             if error.exc_type in ("NoSuchMethod", "UnsupportedVersion"):

@@ -137,7 +137,7 @@ class Broker:
         self.folder = _folder(root, "rabbitmq", self._owner)
         self._write_settings()
         self._epmd = Process([epmd, "-address", "127.0.0.1", "-port", str(self._epmd_port)],
-                             self.folder / "epmd.log", self._environment(), self._owner)
+                             self.folder / "epmd.log", self.environment(), self._owner)
         self._used = 0
         self.node: Process | None = None
 
@@ -159,7 +159,8 @@ class Broker:
             f"disk_free_limit.absolute = 50MB\nmax_message_size = {LARGEST_MESSAGE}\n")
         (self.folder / "enabled_plugins").write_text("[].\n")
 
-    def _environment(self) -> dict[str, str]:
+    def environment(self) -> dict[str, str]:
+        """Of the node, and of rabbitmqctl for it."""
         folder = str(self.folder)
         return {
             "PATH": os.environ["PATH"], "HOME": folder, "LANG": "C.UTF-8",
@@ -174,7 +175,7 @@ class Broker:
 
     def start(self) -> None:
         """Start the node; returns at once (see :meth:`wait`)."""
-        self.node = Process([self._server], self.folder / "node.log", self._environment(), self._owner, self.folder)
+        self.node = Process([self._server], self.folder / "node.log", self.environment(), self._owner, self.folder)
 
     def wait(self) -> None:
         wait_until("RabbitMQ answers", self._answers, START_S, 0.1)

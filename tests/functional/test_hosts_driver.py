@@ -19,6 +19,7 @@ from oslo_messaging._tracing.client import oslo_messaging_tracing
 from nova import context, errors
 from nova.conf import base
 from nova.rpc import codec
+from nova.rpc.bus import Serving
 from nova.rpc.hosts_driver import BOUNDS, HostsDriver
 from nova.rpc.interface import Contract, Timeout, call, cast
 from nova.rpc.proofs import Proofs, Spoken
@@ -74,7 +75,7 @@ class Place:
         self.url, self.desk, self._ends = url, Desk(), []  # type: str, Desk, list[Callable[[], None]]
         self.quorum = quorum
         self.conductor = self.bus("ctl", hosts_url(url), lambda host, introducing=False: [SECRETS[host]], True)
-        self._serve(self.conductor, DeskRPC, self.desk)
+        self.conductor_server = self._serve(self.conductor, DeskRPC, self.desk)
         self.serve(sorted(SECRETS))
         self.hosts = {host: self.bus(host, hosts_url(url, host), self.own(host), False) for host in SECRETS}
         for bus in self.hosts.values():
@@ -111,10 +112,11 @@ class Place:
         self._ends.append(bus.close)
         return bus
 
-    def _serve(self, bus: HostsBus, contract: type[Contract], man: object) -> None:
+    def _serve(self, bus: HostsBus, contract: type[Contract], man: object) -> Serving:
         server = bus.server(contract, man, 4)
         server.start()
         self._ends.append(lambda: bus.stop([server], 5))
+        return server
 
     def close(self) -> None:
         for end in reversed(self._ends):

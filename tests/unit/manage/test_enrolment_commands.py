@@ -112,3 +112,54 @@ def test_enroll_when_an_option_can_not_be_for_several_then_nobody_is_enrolled(wo
     code, said, conductor = enrolling("h1", "h2", *words)
     assert code == 2 and len(said) == 1 and not conductor.enrolled
     assert words[0] == "--write" or enrolling("h1", *words)[0] == 0
+
+
+# -- shutting out
+
+RABBITMQCTL = """#!/bin/sh
+echo "$@" >> {log}
+{then}
+"""
+THEN = {"done": ("exit 0", "The broker user host-h1 is deleted, and its connections are closed."),
+        "unknown": ("echo 'Error: User host-h1 does not exist' >&2; exit 67", "still there (Error: User host-h1 does not"),
+        "no right": ("echo 'Only root or rabbitmq can run rabbitmqctl'; exit 1", "still there (Only root or rabbitmq")}
+
+
+class Expelling:
+    def expel_host(self, host: str) -> None:
+        assert host == "h1"
+
+
+def expelling() -> list[str]:
+    said: list[str] = []
+    parsed = main.parser().parse_args(["host", "expel", "h1"])
+    assert enrolment_commands.expel(Expelling(), parsed, said.append) == 0  # type: ignore[arg-type]
+    return said
+
+
+@pytest.mark.parametrize("case", THEN)
+def test_expel_when_rabbitmqctl_is_there_then_the_broker_user_goes_and_what_happened_is_said(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch, case: str) -> None:
+    then, words = THEN[case]
+    tool = tmp_path / "rabbitmqctl"
+    tool.write_text(RABBITMQCTL.format(log=tmp_path / "log", then=then))
+    tool.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    said = expelling()
+    assert (tmp_path / "log").read_text() == "--quiet delete_user host-h1\n" and words in said[-1]
+    assert case == "done" or "rabbitmqctl delete_user host-h1" in said[-1]
+
+
+def test_expel_when_there_is_no_rabbitmqctl_then_the_command_is_said(tmp_path: Path,
+                                                                     monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert "No such file or directory" in expelling()[-1] and "rabbitmqctl delete_user host-h1" in expelling()[-1]
+
+
+def test_rights_then_they_bound_what_the_user_sends_and_to_which_queue() -> None:
+    said: list[str] = []
+    enrolment_commands.rights(main.parser().parse_args(["host", "rights", "h1.example"]), said.append)
+    assert [line.split()[1] for line in said] == ["set_permissions", "set_topic_permissions", "set_user_limits"]
+    assert said[1] == (r"rabbitmqctl set_topic_permissions -p nova-hosts host-h1.example nova-conductor-host "
+                       r"'^calls\.h1\.example$' '^$'")
+    assert '"max-connections": 100' in said[2]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from nova import errors
-from nova.conductor.hosts.enrolment import EnrolledKeys, HostExchanges, wrap_clear
+from nova.conductor.hosts.enrolment import EnrolledKeys, wrap_clear
 from nova.db import enrolments
 from nova.db.models.cell import enrolments as table
 from nova.model.secret_wrap import MARK, SecretWrap, new_key
@@ -155,7 +155,7 @@ def test_secret_when_changed_then_both_are_good_for_an_hour(cloud: SmallCloud, n
     old = cloud.bus.client(ConductorHostRPC, "new", proofs=Proofs(lambda host, introducing=False: (before,)))
     assert old.may_proceed("new", ()) == ()
     cloud.write("cell", table.update().values(former_until=datetime.datetime(2000, 1, 1), version=table.c.version + 1))
-    keys.forget_changed()
+    keys.hosts_if_changed()
     with pytest.raises(errors.Forbidden):
         old.may_proceed("new", ())
     assert new.speaks()
@@ -174,10 +174,10 @@ def test_secret_when_it_is_none_then_refused(cloud: SmallCloud, new: Host, secre
 def test_host_when_expelled_then_refused_within_two_seconds_and_its_servers_can_leave(
         cloud: SmallCloud, new: Host, keys: EnrolledKeys) -> None:
     new.register()
-    keys.forget_changed()
+    keys.hosts_if_changed()
     assert new.speaks()
     cloud.control.expel_host("new")
-    assert keys.forget_changed()  # which conductors do each two seconds
+    assert keys.hosts_if_changed()  # which conductors do each two seconds
     refused(new, errors.daemon.RpcNotEnrolled.code)
     with pytest.raises(errors.Unavailable):
         new.register()
@@ -193,7 +193,7 @@ def test_host_when_let_in_again_after_it_was_expelled_then_its_old_secret_is_no_
     new.register()
     cloud.control.expel_host("new")
     token = cloud.control.enroll_host("new", ("nova-compute",))
-    keys.forget_changed()
+    keys.hosts_if_changed()
     refused(new, errors.daemon.RpcNotEnrolled.code)
     clean = Host(cloud, "new", tmp_path / "clean")
     clean.take(token)
@@ -243,7 +243,7 @@ def test_secret_when_moved_to_another_hosts_row_then_it_proves_nothing(
     new.register()
     [secret, *_] = list(keys("new"))
     in_clear(cloud, "a", kept(cloud, "new").secret)
-    keys.forget_changed()
+    keys.hosts_if_changed()
     assert list(keys("a")) == [] == list(keys("a")) and list(keys("new")) == [secret]
     said = [record.getMessage() for record in caplog.records if "host_secret_key" in record.getMessage()]
     assert len(said) == 1 and "secret of a" in said[0] and "nova-manage host enroll" in said[0]
@@ -254,7 +254,7 @@ def test_host_when_the_key_of_its_secret_is_lost_then_it_comes_back_by_a_new_tok
         cloud: SmallCloud, new: Host, keys: EnrolledKeys) -> None:
     new.register()
     in_clear(cloud, "new", SecretWrap((new_key(),)).wrapped("new", "1" * 64))
-    keys.forget_changed()
+    keys.hosts_if_changed()
     refused(new, errors.daemon.RpcNotEnrolled.code)
     new.take(cloud.control.enroll_host("new", ("nova-compute",)))
     new.register()
@@ -295,32 +295,25 @@ def test_keys_are_read_once_and_again_when_they_do_not_fit(cloud: SmallCloud, ke
     assert list(keys("a")) == ["2" * 64, "1" * 64] and list(keys("nobody")) == []
 
 
-def test_exchanges_are_made_for_new_hosts_and_anew_on_a_new_broker(cloud: SmallCloud) -> None:
-    made: list[tuple[str, ...]] = []
-    connections = [1]
-    exchanges = HostExchanges(cloud.cell, lambda hosts: made.append(tuple(hosts)), lambda: connections[0])
-    exchanges.keep()
-    exchanges.keep()
+def test_hosts_when_one_is_enrolled_or_expelled_then_they_are_said_once(cloud: SmallCloud) -> None:
+    keys = EnrolledKeys(cloud.cell, WRAP)
+    assert keys.hosts_if_changed() == ("a", "b", "net")
+    assert keys.hosts_if_changed() is None
     cloud.enroll("new")
-    exchanges.keep()
-    assert made == [("a", "b", "net"), ("new",)]
-    connections[0] = 2
-    exchanges.keep()
-    assert made[2:] == [("a", "b", "net", "new")]
+    assert keys.hosts_if_changed() == ("a", "b", "net", "new")
+    cloud.control.expel_host("a")
+    assert keys.hosts_if_changed() == ("b", "net", "new")
+    assert keys.hosts_if_changed() is None
 
 
-def test_exchanges_when_the_broker_is_away_then_they_are_made_later(cloud: SmallCloud) -> None:
-    made: list[tuple[str, ...]] = []
-
-    def declare(hosts: Any) -> None:
-        made.append(tuple(hosts))
-        if len(made) == 1:
-            raise errors.daemon.RpcBrokerAway(method="declare_hosts", reason="x")
-    exchanges = HostExchanges(cloud.cell, declare, lambda: 1)
-    with pytest.raises(errors.Unavailable):
-        exchanges.keep()
-    exchanges.keep()
-    assert made[0] == made[1] == ("a", "b", "net")
+def test_hosts_when_the_database_fails_between_then_they_are_said_the_next_time(
+        cloud: SmallCloud, monkeypatch: pytest.MonkeyPatch) -> None:
+    keys = EnrolledKeys(cloud.cell, WRAP)
+    with monkeypatch.context() as patch:
+        patch.setattr(enrolments, "names", lambda tx: (_ for _ in ()).throw(errors.Unavailable("away")))
+        with pytest.raises(errors.Unavailable):
+            keys.hosts_if_changed()
+    assert keys.hosts_if_changed() == ("a", "b", "net")
 
 
 # -- where its consoles are
