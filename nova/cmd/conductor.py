@@ -178,6 +178,7 @@ class Conductor:
         from nova.conductor.hosts.registration import Daemons
         from nova.conductor.nova_network.network_updates import NetworkUpdates
         from nova.conductor.registry import ALL
+        from nova.db import taken_messages
         from nova.rpc.buses import control_bus, hosts_bus
         from nova.rpc.contracts.cert import CertRPC
         from nova.rpc.contracts.compute import ComputeRPC
@@ -189,7 +190,9 @@ class Conductor:
         self.bus = control_bus(options, options.host)
         wrap = secret_wrap(options)
         self.keys = EnrolledKeys(cell, wrap)
-        self.hosts = hosts_bus(options, options.host, self.keys, conductor=True, peers=self.bus.peers)
+        self.hosts = hosts_bus(options, options.host, self.keys, conductor=True, peers=self.bus.peers,
+                               take=lambda host, message: cell.transact(
+                                   lambda tx: taken_messages.take(tx, host, message)))
         tickets = ticket_maker(options, first_secret(self.keys))
         ticketed = TicketedCalls(ComputeRPC, self.hosts.client(ComputeRPC), tickets)
         self.host_calls = HostCalls(ComputeRPC, ticketed, cell, lambda: self.hosts.reconnected)

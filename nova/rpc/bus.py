@@ -17,7 +17,7 @@ from nova.rpc.client import Peers, Sender, derive
 from nova.rpc.hearing import Hearing
 from nova.rpc.interface import Contract, Method, Timeout
 from nova.rpc.proofs import Envelope, Proofs, Spoken
-from nova.rpc.server import Receiver
+from nova.rpc.server import Receiver, Take
 
 LOG = logging.getLogger(__name__)
 
@@ -64,6 +64,7 @@ class AnyBus(abc.ABC):
 
     option: str  # with the URL of what carries it
     proofs: Proofs | None = None
+    take: Take | None = None  # as a Receiver's
     reply_to = ""
 
     def __init__(self, conf: Options, host: str, peers: Peers | None = None, patience_s: int | None = None) -> None:
@@ -87,7 +88,7 @@ class AnyBus(abc.ABC):
         self._check_carries(contract)
         share = 0 if contract.addressed_by else pool_size // SHARE
         return self._serving(contract, Receiver(contract, implementation, self.proofs, self._callers_wait_s,
-                                                at_once=share), pool_size)
+                                                at_once=share, take=self.take), pool_size)
 
     def stop(self, servers: Sequence[Serving], seconds: float) -> None:
         """Take no more calls and let those that were taken end, side by side, for at most ``seconds``."""

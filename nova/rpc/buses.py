@@ -11,6 +11,7 @@ from nova.conf.base import Options
 from nova.rpc.bus import AnyBus
 from nova.rpc.client import Peers
 from nova.rpc.proofs import HostKeys
+from nova.rpc.server import Take
 
 #: ``hosts_transport_url`` of a cloud that is one process: both buses are carried within it. What follows is its name.
 IN_PROCESS = "local://"
@@ -37,8 +38,10 @@ def has_control_bus(conf: Options) -> bool:
     return has_broker(conf)
 
 
-def hosts_bus(conf: Options, host: str, keys: HostKeys, conductor: bool = False, peers: Peers | None = None) -> AnyBus:
-    """The bus between hosts and conductors, for a daemon of ``host``; ``keys`` prove who speaks.
+def hosts_bus(conf: Options, host: str, keys: HostKeys, conductor: bool = False, peers: Peers | None = None,
+              take: Take | None = None) -> AnyBus:
+    """The bus between hosts and conductors, for a daemon of ``host``; ``keys`` prove who speaks. ``take``: for a
+    conductor beside others, as of :class:`nova.rpc.server.Receiver`.
     config.Missing: ``hosts_transport_url`` is not set."""
     if is_in_process(conf):
         from nova.rpc.in_process import InProcessHostsBus
@@ -46,7 +49,7 @@ def hosts_bus(conf: Options, host: str, keys: HostKeys, conductor: bool = False,
         return InProcessHostsBus(conf, host, keys, conductor, peers)
     from nova.rpc.transport import HostsBus
 
-    return HostsBus(conf, host, keys, conductor, peers)
+    return HostsBus(conf, host, keys, conductor, peers, take)
 
 
 def is_in_process(conf: Options) -> bool:

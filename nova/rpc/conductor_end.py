@@ -40,7 +40,7 @@ SETTLE_S, IDLE_S = 0.01, 1.0  # how long the listener waits for a message, with 
 class PerSecond:
     """Counts what happens within the present second, by a key."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, clock: Callable[[], float]) -> None:
         self._clock, self._lock = clock, threading.Lock()
         self._second, self._counts = 0, collections.Counter[str]()
 
@@ -161,11 +161,11 @@ class ConductorListener(amqpdriver.AMQPListener):
 
 
 class ConductorDispatcher(oslo_dispatcher.RPCDispatcher):
-    """Hands on what is proven. ``endpoint``: takes it, with the key that proves it."""
+    """Hands on what is proven. ``endpoint``: takes it, with the key that proves it. ``clock``: seconds."""
 
-    def __init__(self, endpoint: Library, receiver: Receiver) -> None:
+    def __init__(self, endpoint: Library, receiver: Receiver, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__([endpoint], None, oslo_dispatcher.DefaultRPCAccessPolicy)
-        self._receiver, self._unproven = receiver, PerSecond()
+        self._receiver, self._unproven = receiver, PerSecond(clock)
 
     def dispatch(self, incoming: HostCall) -> object:
         name, envelope = incoming.message.get("method"), incoming.message.get("args")
@@ -179,7 +179,12 @@ class ConductorDispatcher(oslo_dispatcher.RPCDispatcher):
         except errors.NovaError as error:
             return self._refused(incoming, error)
         incoming.settle()
-        return super().dispatch(incoming)
+        try:
+            return super().dispatch(incoming)
+        except errors.NovaError as error:  # daemon.RpcReplayed alone
+            self._log(incoming, error)
+            incoming.leave_unanswered()
+            return None
 
     def _proven(self, incoming: HostCall, name: object, envelope: object) -> str:
         """The key that proves a message. What :meth:`Receiver.proven` raises; errors.PeerTooOld: this release has no
@@ -196,18 +201,22 @@ class ConductorDispatcher(oslo_dispatcher.RPCDispatcher):
 
     def _refused(self, incoming: HostCall, error: errors.NovaError) -> str | None:
         incoming.settle_later()
-        count, message = self._unproven.count(incoming.queue), incoming.message
-        if count == 1:
-            sender = (message.get("args") or {}).get("sender") if isinstance(message.get("args"), dict) else None
-            LOG.error("%s from %s refused: %s (broker user %s, queue %s; more of this second are not logged)",
-                      message.get("method"), sender, error, incoming.user or "not given", incoming.queue,
-                      extra={"error_code": error.code})
-        if count > ANSWERED:
-            incoming.leave_unanswered()
+        if self._log(incoming, error) > ANSWERED or error.code == errors.daemon.RpcReplayed.code:
+            incoming.leave_unanswered()  # who took it the first time answers
         if isinstance(error, errors.PeerTooOld):
             self._answer_too_old(incoming, error)
             return None
         return codec.to_text(codec.pack(codec.CallReply(error=codec.error_to_wire(error))))
+
+    def _log(self, incoming: HostCall, error: errors.NovaError) -> int:
+        """Which refusal of its queue within this second it is."""
+        count, envelope = self._unproven.count(incoming.queue), incoming.message.get("args")
+        if count == 1:
+            sender = envelope.get("sender") if isinstance(envelope, dict) else None
+            LOG.error("%s from %s refused: %s (broker user %s, queue %s; more of this second are not logged)",
+                      incoming.message.get("method"), sender, error, incoming.user or "not given", incoming.queue,
+                      extra={"error_code": error.code})
+        return count
 
     @staticmethod
     def _answer_too_old(incoming: HostCall, error: errors.NovaError) -> None:

@@ -4,8 +4,8 @@ As it comes, the driver sends each answer through the default exchange, by which
 servers of a topic declare the same queues and exchanges. Here each answer goes through an exchange, and a host declares
 its own queues alone: see ``nova/rpc/host_rights.py``.
 
-This module and ``nova/rpc/conductor_end.py`` lean on the driver's insides; ``tests/functional/test_hosts_driver.py`` fails when a release changes
-them.
+This module and ``nova/rpc/conductor_end.py`` lean on the driver's insides; ``tests/functional/test_hosts_driver.py``
+fails when a release changes them.
 """
 
 from __future__ import annotations

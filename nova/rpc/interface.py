@@ -49,20 +49,23 @@ class Method(typing.NamedTuple):
     sensitive: bool  # arguments are never logged, whatever the level
     introduces: bool  # a host that has no secret yet may call it
     reads: bool = False  # it changes nothing, so it may be asked again; only its client knows
+    repeatable: bool = False  # conductors take it as often as it comes; what is not, all of them together take once
 
 
 def call(timeout: Timeout = Timeout.NORMAL, since: str = "1.0", sensitive: bool = False,
-         introduces: bool = False, reads: bool = False) -> Callable[[F], F]:
+         introduces: bool = False, reads: bool = False, repeatable: bool = False) -> Callable[[F], F]:
     """Ask and wait for the answer. One that ``reads`` changes nothing: when no answer comes soon, another server is
-    asked (``nova/rpc/transport.py``)."""
+    asked (``nova/rpc/transport.py``). ``repeatable``: a host's call that harms nobody when somebody else sends it again
+    within a minute; what reads is."""
     return _mark(timeout=timeout, since=since, wants_answer=True, fanout=False, sensitive=sensitive,
-                 introduces=introduces, reads=reads)
+                 introduces=introduces, reads=reads, repeatable=repeatable or reads)
 
 
-def cast(since: str = "1.0", fanout: bool = False) -> Callable[[F], F]:
-    """Tell and go on. ``fanout`` tells every server of the topic. Only for what may be lost without harm."""
+def cast(since: str = "1.0", fanout: bool = False, repeatable: bool = False) -> Callable[[F], F]:
+    """Tell and go on. ``fanout`` tells every server of the topic. Only for what may be lost without harm.
+    ``repeatable`` as of a call."""
     return _mark(timeout=Timeout.SHORT, since=since, wants_answer=False, fanout=fanout, sensitive=False,
-                 introduces=False)
+                 introduces=False, repeatable=repeatable)
 
 
 def _mark(**marks: object) -> Callable[[F], F]:

@@ -24,32 +24,35 @@ LOG = logging.getLogger(__name__)
 
 LOGGED = (errors.Bug, errors.daemon.RpcForged, errors.daemon.RpcOrderNotProven, errors.daemon.RpcTooManyCalls,
           errors.daemon.RpcNotEnrolled)
+Take = Callable[[str, str], bool]
 PART = 0.8  # of what a caller waits: the rest is for the messages, and for what is done after the last failure
 
 
 class Receiver:
     """Turns envelopes into calls of an implementation.
 
-    ``proofs``: each message must bear a host's, and its answer bears that host's. ``waits_s(method)``: how long callers
-    wait for an answer. ``at_once``: calls that are answered at a time of one host, or among control daemons of one
-    project; more are refused, and 0 is no bound.
+    ``proofs``: each message must bear a host's, and its answer bears that host's. ``take(host, message_id)``: whether
+    no other server has taken this message; without it, nobody else serves the contract. ``waits_s(method)``: how long
+    callers wait for an answer. ``at_once``: calls that are answered at a time of one host, or among control daemons of
+    one project; more are refused, and 0 is no bound.
     """
 
     def __init__(self, contract: type[Contract], implementation: object, proofs: Proofs | None = None,
-                 waits_s: Callable[[Method], float] | None = None, at_once: int = 0) -> None:
+                 waits_s: Callable[[Method], float] | None = None, at_once: int = 0,
+                 take: Take | None = None) -> None:
         check_signatures(contract, implementation)
         self._waits_s = waits_s or (lambda method: math.inf)
         self.contract, self.implementation, self.proofs = contract, implementation, proofs
+        self._take = take
         self._at_once, self._under_way, self._lock = at_once, collections.Counter[str](), threading.Lock()
 
     def handle(self, name: str, envelope: dict[str, object]) -> str:
         """The answer's text. Never raises: an exception becomes an error in the answer."""
         try:
-            key = self.proven(name, envelope)
+            return self.answer(name, envelope, self.proven(name, envelope))
         except errors.NovaError as error:
             self._log_refused(name, envelope, error)
             return codec.to_text(codec.pack(codec.CallReply(error=codec.error_to_wire(error))))
-        return self.answer(name, envelope, key)
 
     def proven(self, name: str, envelope: dict[str, object]) -> str:
         """The key for the answer's proof; none where nothing is proven. An order that is not proven is no word of the
@@ -67,12 +70,16 @@ class Receiver:
             raise errors.Bug() from None
 
     def answer(self, name: str, envelope: dict[str, object], key: str) -> str:
-        """The answer's text to a message that ``key`` proves. Never raises, as :meth:`handle`."""
+        """The answer's text to a message that ``key`` proves. Raises daemon.RpcReplayed: another server has taken it,
+        and answers; else nothing, as :meth:`handle`."""
         method, began, outcome = self.contract.methods[name], time.monotonic(), metrics.OK
         try:
+            self._take_once(method, envelope)
             result = self._call(method, str(envelope.get("sender", "")), envelope)
             reply = codec.CallReply(result=msgspec.Raw(codec.pack(result)))
         except errors.NovaError as error:
+            if error.code == errors.daemon.RpcReplayed.code:
+                raise
             self._log_refused(name, envelope, error)
             reply, outcome = codec.CallReply(error=codec.error_to_wire(error)), error.kind
         except Exception:
@@ -81,6 +88,14 @@ class Receiver:
         self._count(name, outcome, began)
         text = codec.to_text(codec.pack(reply))
         return Proofs.sealed(key, envelope["id"], text) if key else text
+
+    def _take_once(self, method: Method, envelope: dict[str, object]) -> None:
+        """daemon.RpcReplayed."""
+        if self._take is None or method.repeatable:
+            return
+        sender = str(envelope.get("sender", ""))
+        if not self._take(sender, str(envelope["id"])):
+            raise errors.daemon.RpcReplayed(host=sender)
 
     def _count(self, name: str, outcome: str, began: float) -> None:
         metrics.RPC_SERVED.labels(self.contract.__name__, name, outcome).observe(time.monotonic() - began)

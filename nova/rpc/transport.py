@@ -30,7 +30,7 @@ from nova.rpc.hosts_driver import HostsDriver, MissingExchange, QueueFull
 from nova.rpc.hosts_url import require_hosts_url
 from nova.rpc.interface import Contract, Method
 from nova.rpc.proofs import HostKeys, Proofs
-from nova.rpc.server import Receiver
+from nova.rpc.server import Receiver, Take
 
 LOG = logging.getLogger(__name__)
 
@@ -225,8 +225,9 @@ class HostsBus(Bus):
     option = "hosts_transport_url"
 
     def __init__(self, conf: cfg.ConfigOpts, host: str, keys: HostKeys, conductor: bool = False,
-                 peers: Peers | None = None) -> None:
-        self.proofs, self._conductor = Proofs(keys), conductor
+                 peers: Peers | None = None, take: Take | None = None) -> None:
+        """``take``: for a conductor, as of :class:`nova.rpc.server.Receiver`."""
+        self.proofs, self._conductor, self.take = Proofs(keys), conductor, take
         super().__init__(conf, host, peers)
 
     def _open(self) -> RPCTransport:

@@ -1,4 +1,4 @@
-"""What one host can send, at a real broker: its own queue, so many messages, so many connections, until it is expelled."""
+"""What one host can send, at a real broker: so many messages, over so many connections, until it is expelled."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import Any
 import kombu
 import pytest
 from amqp.exceptions import AMQPError, MessageNacked, NotFound
-
 from oslo_messaging._drivers import common
 
 from nova import errors

@@ -14,15 +14,17 @@ from nova.conductor.queries import consoles
 from nova.conductor.upkeep import continuous_audit, data_migrations, port_audit, purge, usage_audit
 from nova.conductor.upkeep.quota_repair import Recount
 from nova.conf.base import Options
-from nova.db import free_addresses, host_addresses, ledger, lock_rows, runners, servers, services
+from nova.db import free_addresses, host_addresses, ledger, lock_rows, runners, servers, services, taken_messages
 from nova.db.types import AnyColumn
 from nova.model.services import ServiceQuery
+from nova.rpc.proofs import WINDOW_S
 
 LOG = logging.getLogger(__name__)
 
 PAGE = 1000
 UNBORN_S = 600
 UNUSED_S = 3600
+TAKEN_BATCH, TAKEN_BATCHES = 1000, 50  # messages of hosts that are forgotten in a transaction, and in a turn
 
 
 class LedgerSweep:
@@ -94,6 +96,18 @@ def free_unused_gateways(deps: Deps) -> None:
             deps.cell.transact(functools.partial(host_addresses.release_own, network_uuids=[uuid], host=host))
 
 
+def forget_taken_messages(deps: Deps) -> int:
+    """Those of hosts that are too old to be taken again, in small batches; how many. What is left goes the next
+    time."""
+    count = 0
+    for _batch in range(TAKEN_BATCHES):
+        gone = deps.cell.transact(lambda tx: taken_messages.purge(tx, int(3 * WINDOW_S), TAKEN_BATCH))
+        count += gone
+        if gone < TAKEN_BATCH:
+            break
+    return count
+
+
 def forget_runners(deps: Deps) -> None:
     """Conductors' leases that ended more than an hour ago."""
     deps.cell.transact(runners.drop_dead_runners)
@@ -124,6 +138,7 @@ def naming(deps: Deps) -> tuple[tuple[float, Callable[[Deps], AnyColumn], str], 
 
 #: (seconds, job, name), run by the first worker of each conductor.
 JOBS = ((120.0, LedgerSweep(), "ledger sweep"), (60.0, purge.run, "purge"), (600.0, forget_runners, "dead runners"),
+        (60.0, forget_taken_messages, "taken messages"),
         (600.0, LockSweep(), "quota locks"), (60.0, usage_audit.run, "usage audit"),
         (60.0, ZoneSweep(), "servers' zones"), (300.0, ForgottenHosts(), "forgotten hosts"),
         (300.0, Recount(), "recount"),

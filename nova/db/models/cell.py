@@ -226,6 +226,13 @@ enrolments = sa.Table(
     sa.Column("claimed_room", Json(Mapping[str, int])),
     sqlite_autoincrement=True)
 
+taken_messages = sa.Table(
+    "taken_messages", metadata,
+    sa.Column("id", key(), primary_key=True, autoincrement=True),
+    sa.Column("digest", text(32), nullable=False, unique=True),  # of a host and a message's id
+    sa.Column("taken_at", moment(), nullable=False),
+    sa.Index("ix_taken_messages_taken_at", "taken_at"))
+
 nodes = sa.Table(
     "nodes", metadata,
     sa.Column("id", key(), primary_key=True, autoincrement=True),

@@ -30,11 +30,11 @@ class ConductorHostRPC(Contract):
     def change_secret(self, host: HostName, secret: str) -> None:
         """Prove me by this from now on; by the secret before for an hour more. Repeating it is harmless."""
 
-    @call(timeout=Timeout.SHORT)
+    @call(timeout=Timeout.SHORT, repeatable=True)
     def heartbeat(self, host: HostName, beat: Heartbeat) -> Alive:
         """I am alive."""
 
-    @cast(since="1.2")
+    @cast(since="1.2", repeatable=True)
     def still_here(self, host: HostName, beat: Heartbeat) -> None:
         """I am alive, and ask nothing."""
 
@@ -58,7 +58,7 @@ class ConductorHostRPC(Contract):
     def report_outcomes(self, host: HostName, operation_ids: tuple[int, ...], outcomes: tuple[Outcome, ...]) -> None:
         """Guests of a running batch that are finished before it is."""
 
-    @call(timeout=Timeout.SHORT)
+    @call(timeout=Timeout.SHORT, repeatable=True)
     def may_proceed(self, host: HostName, asked: tuple[Permission, ...]) -> tuple[Permission, ...]:
         """Before a point of no return: which of these epochs are still the newest. One indexed read."""
 
@@ -66,7 +66,7 @@ class ConductorHostRPC(Contract):
     def report_progress(self, host: HostName, reports: tuple[ProgressReport, ...]) -> None:
         """How far the live migrations of this host's guests are; what is not this host's is ignored."""
 
-    @call()
+    @call(repeatable=True)
     def expected_guests(self, host: HostName, have: tuple[str, ...]) -> tuple[ExpectedGuest, ...]:
         """What should be here, and, of the uuids it has beside that, those an explicit record says are gone."""
 
@@ -88,7 +88,7 @@ class ConductorHostRPC(Contract):
     def report_volume_usage(self, host: HostName, counts: tuple[VolumeCounts, ...]) -> None:
         """What guests did with their volumes since they were started. What is not this host's is ignored."""
 
-    @call()
+    @call(repeatable=True)
     def guest_facts(self, host: HostName, query: GuestQuery) -> GuestFacts:
         """For the metadata service: NotFound when no live server has that address."""
 
@@ -96,20 +96,20 @@ class ConductorHostRPC(Contract):
     def set_guest_password(self, host: HostName, password: GuestPassword) -> None:
         """Keep the encrypted password a guest posted. Conflict when one is kept already."""
 
-    @call(since="1.3")
+    @call(since="1.3", repeatable=True)
     def host_firewall(self, host: HostName) -> HostFirewall:
         """For nova-compute: what may reach this host's guests, all of it, as it is committed now."""
 
-    @call(since="1.5", timeout=Timeout.SHORT)
+    @call(since="1.5", timeout=Timeout.SHORT, repeatable=True)
     def guest_ranges(self, host: HostName) -> tuple[str, ...]:
         """Of all guests of the cell: their networks' ranges and the floating addresses, in as few ranges as can be.
         None with Neutron."""
 
-    @call()
+    @call(repeatable=True)
     def networks_on_host(self, host: HostName) -> tuple[NetworkOnHost, ...]:
         """For nova-network: every network this host serves, with the addresses allocated in it."""
 
-    @call()
+    @call(repeatable=True)
     def network_for_guest(self, host: HostName, network_uuid: str) -> NetworkOnHost:
         """One network this host serves, now."""
 

@@ -121,7 +121,7 @@ echo "$@" >> {log}
 {then}
 """
 THEN = {"done": ("exit 0", "The broker user host-h1 is deleted, and its connections are closed."),
-        "unknown": ("echo 'Error: User host-h1 does not exist' >&2; exit 67", "still there (Error: User host-h1 does not"),
+        "unknown": ("echo 'Error: User host-h1 does not exist' >&2; exit 67", "still there (Error: User host-h1"),
         "no right": ("echo 'Only root or rabbitmq can run rabbitmqctl'; exit 1", "still there (Only root or rabbitmq")}
 
 

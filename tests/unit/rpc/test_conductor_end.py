@@ -62,9 +62,7 @@ class Incoming:
 
 @pytest.fixture
 def dispatcher() -> ConductorDispatcher:
-    made = ConductorDispatcher(Endpoint(), Checks())  # type: ignore[arg-type]
-    made._unproven = PerSecond(lambda: 7.0)
-    return made
+    return ConductorDispatcher(Endpoint(), Checks(), lambda: 7.0)  # type: ignore[arg-type]
 
 
 def message(**args: Any) -> dict[str, Any]:

@@ -35,6 +35,10 @@ class CellarRPC(Contract):
     def knock(self, host: str) -> None:
         """Nobody answers."""
 
+    @call(repeatable=True)
+    def look(self, host: str) -> str:
+        """Harmless, as often as it comes."""
+
 
 class ButlerRPC(Contract):
     topic, version, addressed_by, with_hosts = "butler", "1.0", "host", True
@@ -54,6 +58,9 @@ class Cellar:
 
     def enter(self, host: str) -> str:
         return "welcome"
+
+    def look(self, host: str) -> str:
+        return "many bottles"
 
     def knock(self, host: str) -> None:
         self.seen.append(f"{host} knocks")
@@ -286,3 +293,41 @@ def test_calls_when_one_host_has_its_share_under_way_then_others_are_answered(cl
     assert client("h2").fetch("h2").endswith("welcome")
     inner[:] = ["h1", "h1"]
     assert client("h1").fetch("h1"), "its share is free again"
+
+
+# -- several conductors
+
+def conductors(clock: Clock, taken: set[tuple[str, str]], count: int = 3) -> list[tuple[Cellar, Receiver]]:
+    """Each with a memory of its own, as another process has; ``taken``: what they have in common."""
+    def take(host: str, message_id: str) -> bool:
+        new = (host, message_id) not in taken
+        taken.add((host, message_id))
+        return new
+    made = [Cellar() for _ in range(count)]
+    return [(one, Receiver(CellarRPC, one, Proofs(keys(SECRETS), clock), take=take)) for one in made]
+
+
+def test_message_when_it_comes_again_to_another_conductor_then_none_takes_it(wire: Wire, clock: Clock) -> None:
+    host(wire, clock).knock("h1")
+    name, envelope = wire.passed[0]
+    several = conductors(clock, set())
+    refused = [codec.unpack(codec.from_text(receiver.handle(name, envelope)), codec.CallReply).error
+               for _cellar, receiver in several for _twice in range(2) if "." not in receiver.handle(name, envelope)]
+    assert [one.seen for one, _receiver in several] == [["h1 knocks"], [], []]
+    assert refused and {one[1] for one in refused if one} == {errors.daemon.RpcReplayed.code}
+
+
+def test_message_when_it_is_harmless_then_each_conductor_may_answer_it(wire: Wire, clock: Clock) -> None:
+    assert host(wire, clock).look("h1") == "many bottles"
+    name, envelope = wire.passed[0]
+    taken: set[tuple[str, str]] = set()
+    answers = [receiver.handle(name, envelope) for _cellar, receiver in conductors(clock, taken)]
+    assert taken == set() and all(Proofs.opened("s1", envelope["id"], answer) for answer in answers)
+
+
+def test_message_when_two_hosts_choose_the_same_id_then_both_are_taken(wire: Wire, clock: Clock) -> None:
+    [(cellar, receiver)] = conductors(clock, set(), 1)
+    for name in ("h1", "h2"):
+        host(wire, clock, name).knock(name)
+        receiver.handle("knock", wire.passed[-1][1])
+    assert cellar.seen == ["h1 knocks", "h2 knocks"]
