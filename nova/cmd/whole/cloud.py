@@ -21,7 +21,7 @@ from nova.cmd.conductor import Conductor, databases
 from nova.cmd.consoleauth import ConsoleAuth
 from nova.cmd.network import NetworkDaemon
 from nova.cmd.scheduler import Scheduler
-from nova.cmd.whole import hosts
+from nova.cmd.whole import hosts, memory
 from nova.cmd.whole.faults import FaultKnobs, Faults, FaultService
 from nova.cmd.whole.front import Front
 from nova.cmd.whole.furnish import Furniture
@@ -112,6 +112,7 @@ class WholeCloud:
             self._begin(make(self.options, 0))
         self._begin(Cert(self.options, 0, prepares=False))
         self._begin(self.events)
+        self._begin(memory.Trimming())
         self._begin(imageproxy.ImageProxyDaemon(self.options, self.doors.image_proxy, SeenRequests()))
         self._begin(objectstore.ObjectStoreDaemon(self.options, self.doors.s3))
         for host in self.hosts.values():
