@@ -46,6 +46,9 @@ def enroll(conductor: ConductorRPC, given: argparse.Namespace, say: Say) -> int:
         else:
             say(f"{host} {token}" if several else token)
     _say_what_to_do(given.host, runs)
+    if not given.console_address and "nova-compute" in runs:
+        sys.stderr.write("Consoles of guests are at the address that the host reports first. If you know it, name it "
+                         "with --console-address: then a thief of the machine can name no other.\n")
     return 0
 
 

@@ -28,8 +28,11 @@ def text_of(environ: WSGIEnvironment, longest: int = LONGEST_NAME) -> str | None
 _SECRET = re.compile(r"(/os-console-auth-tokens/+)[^/?]+")
 
 
-#: What stands behind it in a query is as good as a secret for a while: a presigned URL of S3, a request to EC2.
-_SIGNATURE = re.compile(r"((?:^|&)(?:X-Amz-Signature|X-Amz-Security-Token|Signature)=)[^&]*", re.IGNORECASE)
+#: What stands behind it in a query is as good as a secret for a while: a presigned URL of S3, a request to EC2; a token
+#: or a password that a client puts there by mistake.
+_SIGNATURE = re.compile(
+    r"((?:^|&)(?:X-Amz-Signature|X-Amz-Security-Token|Signature|X-(?:Auth|Subject|Service)-Token|(?:auth_?)?token"
+    r"|password)=)[^&]*", re.IGNORECASE)
 
 
 def logged(environ: WSGIEnvironment) -> str:

@@ -13,6 +13,7 @@ from nova.api.request import Request
 from nova.api.schemas.servers import IDLE_SORT_KEYS, JOINED
 from nova.model import states
 from nova.model.base import Scope
+from nova.model.server_parts import MOST_TAGS
 from nova.model.servers import Condition, ServerListQuery
 from nova.web.formats import BOOLEANS, is_time, to_time
 
@@ -128,7 +129,12 @@ class _Usable:
         return self._query.all(name) if name in self._names else []
 
     def words(self, name: str) -> tuple[str, ...]:
-        return tuple(filter(None, (self.one(name) or "").split(",")))
+        """Those of a list with commas, each once. server.ServersBadFilter: more than a server can have."""
+        found = tuple(dict.fromkeys(filter(None, (self.one(name) or "").split(","))))
+        if len(found) > MOST_TAGS:
+            raise errors.server.ServersBadFilter(name=name, value=f"{found[0]},...",
+                                                 reason=f"it has {len(found)} tags, and {MOST_TAGS} are the most")
+        return found
 
     def boolean(self, name: str) -> bool | None:
         text = self.one(name)

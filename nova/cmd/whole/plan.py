@@ -32,6 +32,7 @@ faults on demand, for tests of clients: the header X-Nova-All-Fail, or POST to /
 
 FAKE, LIBVIRT = "fake", "libvirt"
 NOVA, NEUTRON = "nova", "neutron"
+PASSWORD = "NOVA_ALL_PASSWORD"  # of the environment, which other users can not read
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,10 @@ def parser() -> argparse.ArgumentParser:
     add("--state", type=Path, metavar="DIR", help="keep the cloud here; without it nothing is left at the end")
     add("--clouds-file", type=_new_file, metavar="FILE",
         help="write a clouds.yaml for OS_CLIENT_CONFIG_FILE, with the clouds nova-all and nova-all-admin (mode 0600)")
-    add("--password", metavar="WORD", help="of the users admin and demo (default: made up, and printed)")
+    add("--password", metavar="WORD",
+        help="of the users admin and demo (default: made up, and printed). Other users of this machine can see it in "
+             f"the list of processes: rather use --password-file, or {PASSWORD} in the environment")
+    add("--password-file", type=_readable, metavar="FILE", help="a file whose first line is that password")
     add("--demo", action="store_true", help="furnish it: more projects, flavors, networks, images, and servers")
     add("--seed", type=int, metavar="N", help="the same ids and the same order each time")
     add("--speed", type=_factor, default=0.0, metavar="X",
@@ -108,8 +112,22 @@ def parse(words: Sequence[str]) -> Plan:
             made.error("--networking neutron is for fake guests: with --driver libvirt each guest has a network of "
                        "QEMU's own")
         given.hosts = 1  # the user has one libvirt
+    given.password = _password(made, given)
     given.config_files = tuple(given.__dict__.pop("config_file"))
     return Plan(**vars(given))
+
+
+def _password(made: argparse.ArgumentParser, given: argparse.Namespace) -> str | None:
+    """What was said of it in one of three places; None: in none."""
+    file: Path | None = given.__dict__.pop("password_file")
+    if given.password is not None and file is not None:
+        made.error("--password and --password-file both name a password: leave one out")
+    if file is None:
+        return given.password or os.environ.get(PASSWORD) or None
+    word = file.read_text(errors="replace").partition("\n")[0].strip()
+    if not word:
+        made.error(f"--password-file {file} has no password in its first line")
+    return word
 
 
 def _at_least(least: int) -> Callable[[str], int]:

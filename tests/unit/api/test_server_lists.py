@@ -133,6 +133,14 @@ def test_tags_are_split_and_wait_for_their_version(client: ApiClient) -> None:
     assert asked(client, "tags=a", version="2.25").tags_all == ()
 
 
+@pytest.mark.parametrize("name", ["tags", "tags-any", "not-tags", "not-tags-any"])
+def test_tags_when_there_are_more_than_a_server_can_have_then_400_names_the_filter(client: ApiClient, name: str
+                                                                                    ) -> None:
+    fifty = ",".join(f"t{number}" for number in range(50))
+    asked(client, f"{name}={fifty},t1,,t2", version="2.26")
+    assert refused(client, f"{name}={fifty},more", version="2.26") == 400
+
+
 def test_ip6_is_for_everybody_from_2_5(client: ApiClient) -> None:
     assert asked(client, "ip6=fe80&ip=10", version="2.4").ip6_regex is None
     assert asked(client, "ip6=fe80&ip=10", version="2.5").ip6_regex == "fe80"

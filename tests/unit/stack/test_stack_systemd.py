@@ -35,9 +35,28 @@ def test_shipped_unit_then_it_waits_for_readiness_and_starts_its_own_program(uni
     privileged = unit.stem in ("nova-compute", "nova-network")
     user = "nova-conductor" if unit.stem == "nova-conductor" else "nova"
     assert (f"User={user}" in lines) is not privileged and "NoNewPrivileges=true" in lines
-    hidden = "InaccessiblePaths=-/etc/nova/nova-conductor.conf" in lines
-    assert hidden is (unit.stem != "nova-conductor"), "the databases are the conductors' alone"
     assert ("UMask=0077" in lines) is not privileged
+
+
+#: A secret -> the daemons that need it. A daemon that faces the internet is not to be all others.
+HOSTS = {"nova-compute", "nova-network", "nova-api", "nova-api-metadata"}
+MAY_READ = {
+    "/etc/nova/nova-conductor.conf": {"nova-conductor"},
+    "/etc/nova/nova-imageproxy.conf": {"nova-imageproxy"},
+    "/var/lib/nova/host_secret": HOSTS,
+    "/var/lib/nova/host_secret.next": HOSTS,
+    "/var/lib/nova/host_token": HOSTS,
+    "/var/lib/nova/CA": {"nova-cert"},
+    "/var/lib/nova/keys": {"nova-cert"},
+    "/var/lib/nova/buckets": {"nova-objectstore"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("unit", SHIPPED, ids=lambda path: path.stem)
+def test_shipped_unit_then_the_secrets_of_other_daemons_are_out_of_its_reach(unit):
+    [hidden] = [line.partition("=")[2].split() for line in unit.read_text().splitlines()
+                if line.startswith("InaccessiblePaths=")]  # fmt: skip
+    assert set(hidden) == {f"-{path}" for path, readers in MAY_READ.items() if unit.stem not in readers}
 
 
 #: Exposure by `systemd-analyze security`, of 10. What works on guests and networks is root, with devices.
