@@ -7,11 +7,15 @@ message's id, the time, and the body: none of them can be changed, and no messag
 
 from __future__ import annotations
 
+import hashlib
 import hmac
+import logging
+import os
 import secrets
 import threading
 import time
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from nova import errors
@@ -19,8 +23,9 @@ from nova.model.base import Json
 from nova.rpc import codec
 from nova.rpc.interface import Contract, Method
 
+LOG = logging.getLogger(__name__)
+
 WINDOW_S = 60.0  # what clocks may differ by; for so long a message's id is remembered, before and after
-ID_LENGTH = 64
 BETWEEN = "."  # a proof and what it is of, in an answer: neither has one in it
 
 Envelope = dict[str, object]
@@ -65,12 +70,60 @@ class Remembered:
             return True
 
 
-class Proofs:
-    """Makes and checks them, by these keys."""
+class KeptRemembered(Remembered):
+    """The same, in a file, too: a daemon that starts again knows what it had taken. Of a file that can not be read or
+    written an ERROR is logged, and the daemon goes on with what it has in memory."""
 
-    def __init__(self, keys: HostKeys, clock: Callable[[], float] = time.time) -> None:
-        self._keys, self._clock = keys, clock
-        self._remembered = Remembered(clock)
+    def __init__(self, clock: Callable[[], float], path: Path) -> None:
+        super().__init__(clock)
+        self._path, self._writable = path, True
+        self._now.update(self._read())
+        self._write("w", self._now)
+
+    def add(self, message_id: str) -> bool:
+        turned_at = self._turned_at
+        if not super().add(message_id):
+            return False
+        if turned_at == self._turned_at:
+            self._write("a", (message_id,))
+        else:  # what was forgotten goes from the file
+            self._write("w", self._before | self._now)
+        return True
+
+    def _read(self) -> set[str]:
+        try:
+            return set(self._path.read_text().split())
+        except FileNotFoundError:
+            return set()
+        except (OSError, UnicodeDecodeError) as error:
+            LOG.error("%s can not be read: %s. An order of the last minute could be taken a second time", self._path,
+                      error)
+            return set()
+
+    def _write(self, mode: str, ids: Iterable[str]) -> None:
+        try:
+            with open(self._path, mode, opener=_private) as file:
+                file.writelines(f"{one}\n" for one in ids)
+            self._writable = True
+        except OSError as error:
+            if self._writable:
+                LOG.error("%s can not be written: %s. After a restart, an order of the minute before could be taken a "
+                          "second time. Make room, or the folder writable", self._path, error.strerror)
+            self._writable = False
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
+
+
+class Proofs:
+    """Makes and checks them, by these keys. ``folder``: where a host keeps what it has taken, in a file for each of its
+    contracts."""
+
+    def __init__(self, keys: HostKeys, clock: Callable[[], float] = time.time, folder: Path | None = None) -> None:
+        self._keys, self._clock, self._folder = keys, clock, folder
+        self._remembered: dict[str, Remembered] = {}
+        self._lock = threading.Lock()
 
     def ask(self, spoken: Spoken, envelope: Envelope, reply_to: str, send: Callable[[Envelope], Json]) -> Json:
         """Send the envelope with its proof; the answer's text, proven. daemon.RpcNotEnrolled: there is no secret."""
@@ -89,24 +142,31 @@ class Proofs:
         for key in filter(None, self._keys(spoken.host, spoken.method.introduces)):
             known = True
             if hmac.compare_digest(_of_message(key, spoken, envelope).encode(), given):
-                self._check_new(spoken.host, envelope)
+                self._check_new(spoken, envelope)
                 return key
         raise (errors.daemon.RpcNotProven if known else errors.daemon.RpcNotEnrolled)(host=spoken.host)
 
     def remembers(self) -> int:
         """Ids of messages that would be known again."""
-        return len(self._remembered)
+        return sum(map(len, self._remembered.values()))
 
-    def _check_new(self, host: str, envelope: Envelope) -> None:
+    def _memory(self, topic: str) -> Remembered:
+        with self._lock:
+            if topic not in self._remembered:
+                kept = self._folder and self._folder / f"taken.{topic}"
+                self._remembered[topic] = KeptRemembered(self._clock, kept) if kept else Remembered(self._clock)
+            return self._remembered[topic]
+
+    def _check_new(self, spoken: Spoken, envelope: Envelope) -> None:
         """The proof holds: what it says of time and id is the sender's own word."""
         try:
             late_s = self._clock() - float(str(envelope["at"]))
         except ValueError:
             raise errors.daemon.RpcMalformed(reason="the time in its proof") from None
         if not abs(late_s) <= WINDOW_S:
-            raise errors.daemon.RpcWrongTime(host=host, seconds=late_s)
-        if not self._remembered.add(str(envelope["id"])[:ID_LENGTH]):
-            raise errors.daemon.RpcReplayed(host=host)
+            raise errors.daemon.RpcWrongTime(host=spoken.host, seconds=late_s)
+        if not self._memory(spoken.contract.topic).add(_id_of(envelope)):
+            raise errors.daemon.RpcReplayed(host=spoken.host)
 
     @staticmethod
     def sealed(key: str, message_id: object, text: str) -> str:
@@ -123,6 +183,11 @@ class Proofs:
         if not hmac.compare_digest(_of_answer(key, message_id, text).encode(), given.encode()):
             raise errors.daemon.RpcAnswerNotProven()
         return text
+
+
+def _id_of(envelope: Envelope) -> str:
+    """A word of bounded length, without white space, whatever the sender chose."""
+    return hashlib.blake2b(str(envelope["id"]).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
 #: Reasons not to take a message that may be told without a proof: who sent it has to know them.

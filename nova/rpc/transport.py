@@ -9,6 +9,7 @@ import logging
 import random
 import socket
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import oslo_messaging
@@ -227,7 +228,8 @@ class HostsBus(Bus):
     def __init__(self, conf: cfg.ConfigOpts, host: str, keys: HostKeys, conductor: bool = False,
                  peers: Peers | None = None, take: Take | None = None) -> None:
         """``take``: for a conductor, as of :class:`nova.rpc.server.Receiver`."""
-        self.proofs, self._conductor, self.take = Proofs(keys), conductor, take
+        self._conductor, self.take = conductor, take
+        self.proofs = Proofs(keys, folder=None if conductor else Path(conf.state_path))
         super().__init__(conf, host, peers)
 
     def _open(self) -> RPCTransport:

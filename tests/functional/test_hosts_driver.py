@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -74,6 +75,7 @@ class Place:
     def __init__(self, url: str, quorum: bool = False) -> None:
         self.url, self.desk, self._ends = url, Desk(), []  # type: str, Desk, list[Callable[[], None]]
         self.quorum = quorum
+        self._folder = tempfile.TemporaryDirectory()
         self.conductor = self.bus("ctl", hosts_url(url), lambda host, introducing=False: [SECRETS[host]], True)
         self.conductor_server = self._serve(self.conductor, DeskRPC, self.desk)
         self.serve(sorted(SECRETS))
@@ -108,6 +110,7 @@ class Place:
         for option in ("rabbit_quorum_queue", "rabbit_transient_quorum_queue"):
             conf.set_override(option, self.quorum, group="oslo_messaging_rabbit")
         conf.set_override("hosts_transport_url", url)
+        conf.set_override("state_path", self._folder.name)
         bus = HostsBus(conf, host, keys, conductor)
         self._ends.append(bus.close)
         return bus
@@ -121,6 +124,7 @@ class Place:
     def close(self) -> None:
         for end in reversed(self._ends):
             end()
+        self._folder.cleanup()
 
 
 @pytest.fixture(scope="module")

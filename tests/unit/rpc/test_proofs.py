@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import logging
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -331,3 +332,61 @@ def test_message_when_two_hosts_choose_the_same_id_then_both_are_taken(wire: Wir
         host(wire, clock, name).knock(name)
         receiver.handle("knock", wire.passed[-1][1])
     assert cellar.seen == ["h1 knocks", "h2 knocks"]
+
+
+# -- a host that starts again
+
+def order(clock: Clock, conductor: Proofs | None = None) -> dict[str, Any]:
+    """An order to h1 as a conductor sends it."""
+    sent: list[dict[str, Any]] = []
+
+    def keep(envelope: dict[str, Any]) -> str:
+        sent.append(envelope)
+        return Proofs.sealed("s1", envelope["id"], "")
+    spoken = Spoken(ButlerRPC, ButlerRPC.methods["serve"], "h1")
+    (conductor or Proofs(own("s1"), clock)).ask(spoken, {"sender": "ctl", "contract": "1.0", "body": "x"}, "q", keep)
+    return sent[0]
+
+
+def check(proofs: Proofs, envelope: dict[str, Any]) -> None:
+    proofs.check(Spoken(ButlerRPC, ButlerRPC.methods["serve"], ""), envelope)
+
+
+def test_order_when_the_host_has_started_again_then_it_is_not_taken_a_second_time(clock: Clock, tmp_path: Path) -> None:
+    envelope = order(clock)
+    check(Proofs(own("s1"), clock, tmp_path), envelope)
+    again = Proofs(own("s1"), clock, tmp_path)
+    with pytest.raises(errors.Forbidden, match="second time"):
+        check(again, envelope)
+    check(again, order(clock))
+    [file] = tmp_path.iterdir()
+    assert file.stat().st_mode & 0o777 == 0o600
+
+
+def test_orders_when_they_are_old_then_the_file_forgets_them(clock: Clock, tmp_path: Path) -> None:
+    proofs = Proofs(own("s1"), clock, tmp_path)
+    for _number in range(50):
+        check(proofs, order(clock))
+        clock.now += WINDOW_S / 4
+    [file] = tmp_path.iterdir()
+    assert len(file.read_text().split()) <= proofs.remembers() <= 20
+
+
+@pytest.mark.parametrize("damage", ["", "a\nb\n", "\x00\x01", "torn"])
+def test_file_when_it_is_damaged_then_orders_are_taken_and_known_again(clock: Clock, tmp_path: Path, damage: str
+                                                                       ) -> None:
+    (tmp_path / "taken.butler").write_text(damage)
+    envelope, proofs = order(clock), Proofs(own("s1"), clock, tmp_path)
+    check(proofs, envelope)
+    for one in (proofs, Proofs(own("s1"), clock, tmp_path)):
+        with pytest.raises(errors.Forbidden):
+            check(one, envelope)
+
+
+def test_file_when_it_can_not_be_written_then_that_is_said_once_and_orders_are_taken(
+        clock: Clock, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "taken.butler").mkdir()
+    proofs = Proofs(own("s1"), clock, tmp_path)
+    for _number in range(3):
+        check(proofs, order(clock))
+    assert len([one for one in caplog.records if "can not be written" in one.getMessage()]) == 1
