@@ -22,8 +22,6 @@ LOG = logging.getLogger(__name__)
 
 BINARY = "nova-api"
 OSAPI, METADATA, PLACEMENT, EC2 = "osapi_compute", "metadata", "placement", "ec2"
-HEAD_S = 30.0  # clients are strangers: none shall hold connections that others need
-ANSWER_S = 900.0  # the slowest call of ours is over by then
 
 
 def _osapi(options: Options, bus: Library) -> Library:
@@ -60,8 +58,8 @@ def _placement(options: Options, bus: Library) -> Library:
 
 class ApiKind(NamedTuple):
     """An API that a process can serve, and what it registers as. The options' names are those of ``section``. ``make``:
-    of options and the bus, that of hosts for the metadata service. ``whole_bytes``: of bodies that are read before it
-    is asked (http_server.ClientBounds), where they may be larger than others'."""
+    of options and the bus, that of hosts for the metadata service. Its name in the tables below is also that of its
+    bounds (:mod:`nova.client_bounds`)."""
 
     make: Callable[[Any, Any], Any]
     module: str  # worth to be imported before workers fork
@@ -70,7 +68,6 @@ class ApiKind(NamedTuple):
     port: str
     workers: str
     binary: str
-    whole_bytes: int = 0
 
     def group(self, options: Options) -> Library:
         """The group that has its options."""
@@ -87,8 +84,7 @@ APIS = {OSAPI: ApiKind(_osapi, "nova.api.app", "DEFAULT", "osapi_compute_listen"
                        "osapi_compute_workers", "nova-osapi_compute"),
            METADATA: ApiKind(_metadata, "nova.metadata.app", "DEFAULT", "metadata_listen", "metadata_listen_port",
                              "metadata_workers", "nova-metadata"),
-        EC2: ApiKind(_ec2, "nova.ec2.app", "DEFAULT", "ec2_listen", "ec2_listen_port", "ec2_workers", "nova-ec2",
-                     whole_bytes=1048576)}  # as many as it takes: its signatures cover bodies
+        EC2: ApiKind(_ec2, "nova.ec2.app", "DEFAULT", "ec2_listen", "ec2_listen_port", "ec2_workers", "nova-ec2")}
 #: and those that are a program of their own only
 ALL = {**APIS,
        PLACEMENT: ApiKind(_placement, "nova.placement.app", "placement_api", "listen", "listen_port", "workers",
@@ -173,14 +169,6 @@ def tls(group: Options) -> Library:
     return made
 
 
-def largest_body(options: Options) -> int:
-    """Bytes that a request's body may have: known where an application has the middleware that looks at it."""
-    from nova import http_server
-
-    known = "oslo_middleware" in options and "max_request_body_size" in options.oslo_middleware
-    return options.oslo_middleware.max_request_body_size if known else http_server.BODY_BYTES
-
-
 class Api:
     """One worker process, serving the sockets that its parent bound. ``applications``: by name in enabled_apis.
     ``registers``: it alone of several workers."""
@@ -205,12 +193,10 @@ class Api:
 
     def start(self) -> None:
         from nova import http_server
+        from nova.client_bounds import bounds
 
-        wsgi = self.options.wsgi
-        self.serving = [http_server.Server(sock, self.applications[name], http_server.ClientBounds(
-                            wsgi.default_pool_size or 1, wsgi.client_socket_timeout, HEAD_S, ANSWER_S,
-                            chunked_bytes=largest_body(self.options),
-                            whole_bytes=max(ALL[name].whole_bytes, largest_body(self.options))), tls(wsgi))
+        made = tls(self.options.wsgi)
+        self.serving = [http_server.Server(sock, self.applications[name], bounds(name, self.options), made)
                         for name, sock in self.sockets.items()]
         for server in self.serving:
             server.start()

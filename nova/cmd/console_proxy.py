@@ -25,8 +25,6 @@ from nova.monitoring.health import Vitals
 LOG = logging.getLogger(__name__)
 
 REFUSED = 255
-AT_A_TIME = 100  # requests that are being answered; consoles that are open are counted otherwise
-IDLE_S, HEAD_S = 30.0, 10.0
 DOORS_S = 5.0  # for requests that are being answered when the proxy stops
 CHECK_S = 20  # a user looks at an empty page so long, at most, when nobody can check the token
 FILES = 8  # open ones that a session may need
@@ -169,7 +167,7 @@ class Proxy:
         from nova.rpc.contracts.console_auth import ConsoleAuthRPC
 
         kind = parts.kind
-        self.parts, self.sock = parts, sock
+        self.options, self.parts, self.sock = options, parts, sock
         self.bus = control_bus(options, options.host, patience_s=CHECK_S)
         self.sessions = sessions.Sessions(sessions.SessionLimits.of(options.console, kind.channels), kind.exclusive)
         self.gate = gate.ConsoleGate(kind, self.bus.client(ConsoleAuthRPC), self.sessions, settings(options, kind),
@@ -186,10 +184,10 @@ class Proxy:
 
     def start(self) -> None:
         from nova import http_server
+        from nova.client_bounds import bounds
 
-        self.server = http_server.Server(self.sock, self.application(),
-                                         http_server.ClientBounds(AT_A_TIME, IDLE_S, HEAD_S), self.parts.tls,
-                                         self.parts.tls_only)
+        self.server = http_server.Server(self.sock, self.application(), bounds("console", self.options),
+                                         self.parts.tls, self.parts.tls_only)
         self.server.start()
         self.reporting.start()
         where = self.sock.getsockname()

@@ -15,8 +15,6 @@ from nova.monitoring.health import Vitals
 LOG = logging.getLogger(__name__)
 
 BINARY = "nova-imageproxy"
-HEAD_S = 30.0  # as nova-api's
-REQUESTS = 1000  # that a worker looks at: those that carry an image have places of their own
 
 
 def seal(options: Options) -> Library:
@@ -43,6 +41,7 @@ class ImageProxyDaemon:
 
     def __init__(self, options: Options, sock: socket.socket, seen: Library) -> None:
         from nova import http_server
+        from nova.client_bounds import bounds
         from nova.clients import glance, session
         from nova.cmd import api
         from nova.imageproxy import app
@@ -52,9 +51,7 @@ class ImageProxyDaemon:
         group = options.image_proxy
         self.images = images = glance.of_groups(options.glance, session.load(options, "glance"))
         application = app.build(images, Gate(seal(options), seen), TransferSlots(group.transfers))
-        bounds = http_server.ClientBounds(REQUESTS, group.client_timeout, HEAD_S, group.longest_transfer,
-                                           whole_bytes=0)
-        self.server = http_server.Server(sock, application, bounds, api.tls(options.wsgi))
+        self.server = http_server.Server(sock, application, bounds("imageproxy", options), api.tls(options.wsgi))
 
     def start(self) -> None:
         self.server.start()

@@ -17,8 +17,6 @@ from nova.service import Every
 LOG = logging.getLogger(__name__)
 
 BINARY = "nova-objectstore"
-HEAD_S = 30.0  # as nova-api's
-REQUESTS = 256  # that a worker works on at a time: uploads among them
 UPKEEP_S = 3600.0  # how often uploads that nobody ends, and what killed processes left, are looked for
 
 
@@ -81,6 +79,7 @@ class ObjectStoreDaemon:
 
     def __init__(self, options: Options, sock: socket.socket, upkeep: bool = True) -> None:
         from nova import http_server
+        from nova.client_bounds import bounds
         from nova.cmd import api
         from nova.cmd.bundles import Bundles
         from nova.objectstore.uploads import MultipartUploads
@@ -88,9 +87,8 @@ class ObjectStoreDaemon:
 
         self.options, self.store, self.signers = options, store(options), signers(options)
         self.uploads = MultipartUploads(self.store)
-        bounds = http_server.ClientBounds(REQUESTS, options.s3_client_timeout, HEAD_S, options.s3_longest_transfer,
-                                           chunked_bytes=None, whole_bytes=0)
-        self.server = http_server.Server(sock, application(options, self.store, self.signers), bounds,
+        self.server = http_server.Server(sock, application(options, self.store, self.signers),
+                                         bounds("objectstore", options),
                                          api.tls(options.wsgi))
         self.upkeep = [Every(UPKEEP_S, self.keep, "upkeep of the object store", at_once=True)] if upkeep else []
         self.bundles = Bundles(options, BINARY, self.store) if upkeep and has_control_bus(options) else None

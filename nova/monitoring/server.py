@@ -11,6 +11,7 @@ from typing import NamedTuple
 from wsgiref.types import StartResponse, WSGIEnvironment
 
 from nova import http_server
+from nova.client_bounds import MONITORING
 from nova.conf.base import Options
 from nova.conf.monitoring import PORTS
 from nova.monitoring.exposition import CONTENT_TYPE_LATEST, ProcessFigures, exposed
@@ -19,7 +20,6 @@ from nova.monitoring.readiness import ReadyFigures
 
 LOG = logging.getLogger(__name__)
 
-BOUNDS = http_server.ClientBounds(workers=4, idle_s=60, head_s=10, answer_s=30, max_connections=50)
 JSON = "application/json"
 
 
@@ -80,7 +80,7 @@ class Monitoring:
 
 def serve(sock: socket.socket, health: Health) -> http_server.Server:
     """Answer on a socket that the daemon's other workers share, beside the caller."""
-    server = http_server.Server(sock, Monitoring(health), BOUNDS)
+    server = http_server.Server(sock, Monitoring(health), MONITORING)
     server.start()
     return server
 

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable
 from wsgiref.types import StartResponse, WSGIEnvironment
 
 from nova import configuration, errors, http_server
+from nova.client_bounds import bounds
 from nova.cmd import common
 from nova.cmd.api import ALL, Api, check_rules
 from nova.conf.base import Options
@@ -132,7 +133,7 @@ def run(name: str, binary: str, argv: list[str] | None = None) -> int:
     except OSError as error:
         LOG.error("%s", errors.service.CanNotStart(reason=f"{asked.host}:{asked.port}: {error.strerror}").message)
         return 1
-    server = http_server.Server(sock, made(name, binary), http_server.ClientBounds(options.wsgi.default_pool_size or 1))
+    server = http_server.Server(sock, made(name, binary), bounds(name, options))
     with contextlib.suppress(KeyboardInterrupt):
         server.run()
     server.stop()

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from nova import concurrency, errors, http_server
+from nova.client_bounds import bounds
 from nova.clients import session
 from nova.cmd import api, console_proxy, imageproxy, objectstore
 from nova.cmd.cert import Cert
@@ -42,8 +43,6 @@ from nova.testing.images import FakeGlance
 from nova.testing.networks import FakeNeutron
 
 GRACE_S = 0.2  # for what runs at the end: whatever does not end is gone on with at the next start
-AT_A_TIME = 256  # requests that are worked on
-UPLOAD_BYTES = 2 * 1024 ** 3  # of an image that comes in chunks, which are read whole first
 
 
 class Doors(NamedTuple):
@@ -161,8 +160,7 @@ class WholeCloud:
         self.front.below |= {"identity": self.keystone, "image": self.glance,
                              "nova-all": FaultService(self.faults, self.keystone.identify)}
         exchange(self.options.hosts_transport_url).intercept = self.faults.intercept
-        bounds = http_server.ClientBounds(AT_A_TIME, chunked_bytes=UPLOAD_BYTES, whole_bytes=0)
-        self.server = http_server.Server(self.doors.apis, self.front, bounds)
+        self.server = http_server.Server(self.doors.apis, self.front, bounds("nova-all", self.options))
         self.server.start()
 
     def _prepare(self) -> None:

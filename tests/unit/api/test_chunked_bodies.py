@@ -8,8 +8,7 @@ from collections.abc import Iterator
 import msgspec
 import pytest
 
-from nova import http_server
-from nova.cmd import api
+from nova import client_bounds, http_server
 from tests.fakes.api import ApiClient, configuration
 from tests.unit.api.test_keypairs import SSH
 
@@ -23,7 +22,7 @@ class Served:
         self.conf.set_override("max_request_body_size", LIMIT, group="oslo_middleware")
         self.client = ApiClient(conf=self.conf)
         self.server = http_server.Server(http_server.bind("127.0.0.1", 0), self.client.application,
-                                         http_server.ClientBounds(chunked_bytes=api.largest_body(self.conf)))
+                                         http_server.ClientBounds(chunked_bytes=client_bounds.largest_body(self.conf)))
         self.server.start()
 
     def post(self, body: bytes) -> tuple[int, bytes]:
@@ -61,4 +60,4 @@ def test_body_in_chunks_above_the_operators_limit_is_a_413_that_names_it(served:
 
 
 def test_largest_body_where_no_application_has_a_limit_is_the_servers() -> None:
-    assert api.largest_body(configuration()) == http_server.BODY_BYTES
+    assert client_bounds.largest_body(configuration()) == http_server.BODY_BYTES

@@ -13,7 +13,7 @@ from wsgiref.types import WSGIEnvironment
 import pytest
 from defusedxml import ElementTree
 
-from nova.cmd.api import APIS, EC2
+from nova import client_bounds
 from nova.ec2 import app
 from nova.ec2.actions import ACTIONS
 from nova.ec2.ids import IdCache
@@ -181,7 +181,7 @@ def test_images_when_one_says_nonsense_of_itself_then_the_list_is_answered(cloud
 
 
 def test_body_when_it_may_be_read_then_the_server_reads_it_before_it_asks_us() -> None:
-    assert APIS[EC2].whole_bytes == app.LONGEST_BODY
+    assert client_bounds.EC2_BYTES == app.LONGEST_BODY
 
 
 def test_version_when_a_stranger_writes_lines_into_it_then_the_log_has_one_line(
