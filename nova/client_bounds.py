@@ -56,7 +56,7 @@ BOUNDS = {
                             "[console]max_sessions_per_user and its like"),
     "monitoring": ServerBounds(lambda options: MONITORING, "four requests at a time"),
     "nova-all": ServerBounds(lambda options: ClientBounds(256, head_s=HEAD_S, answer_s=ANSWER_S,
-                                                          chunked_bytes=UPLOAD_BYTES, whole_bytes=0), SHARES)}
+                                                          chunked_bytes=UPLOAD_BYTES), SHARES)}
 
 
 def bounds(server: str, options: Options) -> ClientBounds:

@@ -20,7 +20,7 @@ from nova.http_room import HOLDER
 
 NOVA = Path(client_bounds.__file__).parent
 #: Servers whose applications take large bodies as they come, and bound these clients themselves.
-LARGE = {"objectstore", "imageproxy", "nova-all"}
+LARGE = {"objectstore", "imageproxy"}
 MOST = 20  # connections: as the servers have it, a test would take thousands
 SLOW = b"POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\nx"
 

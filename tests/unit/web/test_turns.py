@@ -1,0 +1,123 @@
+"""Turns of projects: nobody waits behind all that another project asks."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+import pytest
+
+from nova import errors
+from nova.web import turns
+from nova.web.turns import COUNTS_S, SHARED, ProjectTurns
+
+
+class Asking:
+    """Requests of a project, each of which is at work until :meth:`end`. ``most``: how many were so at a time."""
+
+    def __init__(self, made: ProjectTurns, project: str, count: int) -> None:
+        self.at_work = self.most = self.refused = 0
+        self._lock, self._over = threading.Lock(), threading.Event()
+        self._made, self._project = made, project
+        self.threads = [threading.Thread(target=self._ask, daemon=True) for _ in range(count)]
+        for thread in self.threads:
+            thread.start()
+
+    def _ask(self) -> None:
+        try:
+            with self._made.turn(self._project):
+                with self._lock:
+                    self.at_work += 1
+                    self.most = max(self.most, self.at_work)
+                self._over.wait(10)
+                with self._lock:
+                    self.at_work -= 1
+        except errors.NovaError:
+            self.refused += 1
+
+    def end(self) -> None:
+        self._over.set()
+        for thread in self.threads:
+            thread.join(10)
+
+
+class StoppedClock:
+    now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def soon(check: Callable[[], bool]) -> bool:
+    until = time.monotonic() + 5
+    while not check() and time.monotonic() < until:
+        time.sleep(0.01)
+    return check()
+
+
+def test_project_when_it_asks_alone_then_nothing_holds_it_up() -> None:
+    asking = Asking(ProjectTurns(StoppedClock()), "a", 5 * SHARED)
+    assert soon(lambda: asking.at_work == 5 * SHARED)
+    asking.end()
+
+
+def test_project_when_another_asks_too_then_it_has_a_few_at_work_and_the_other_does_not_wait() -> None:
+    made = ProjectTurns(StoppedClock())
+    with made.turn("b"):
+        pass
+    asking = Asking(made, "a", 5 * SHARED)
+    assert soon(lambda: asking.at_work == SHARED)
+    began = time.monotonic()
+    with made.turn("b"):
+        pass
+    assert time.monotonic() - began < 1 and asking.most == SHARED
+    asking.end()
+    assert asking.most == SHARED and asking.refused == 0, "the rest had their turn after it"
+
+
+def test_request_when_it_takes_long_then_it_keeps_no_other_of_its_project_waiting() -> None:
+    """It waits for a host, say, and not for this process."""
+    clock = StoppedClock()
+    made = ProjectTurns(clock)
+    with made.turn("b"):
+        pass
+    asking = Asking(made, "a", 2 * SHARED)
+    assert soon(lambda: asking.at_work == SHARED)
+    clock.now += COUNTS_S
+    assert soon(lambda: asking.at_work == 2 * SHARED)
+    asking.end()
+
+
+def test_project_when_the_other_has_asked_nothing_for_a_while_then_it_is_alone_again() -> None:
+    clock = StoppedClock()
+    made = ProjectTurns(clock)
+    with made.turn("b"):
+        pass
+    clock.now += turns.ALONE_S + 0.1
+    asking = Asking(made, "a", 3 * SHARED)
+    assert soon(lambda: asking.at_work == 3 * SHARED)
+    asking.end()
+
+
+@pytest.mark.parametrize("name", ["MOST_WAITING", "WAIT_S"])
+def test_requests_when_too_many_wait_or_one_too_long_then_they_are_told_to_come_again(
+        monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setattr(turns, name, 1 if name == "MOST_WAITING" else -1.0)
+    made = ProjectTurns(StoppedClock())
+    with made.turn("b"):
+        pass
+    asking = Asking(made, "a", SHARED + 5)
+    assert soon(lambda: asking.refused >= 4)
+    asking.end()
+    assert asking.refused in (4, 5)
+
+
+def test_projects_when_their_requests_are_over_then_nothing_is_kept_of_them() -> None:
+    made = ProjectTurns()
+    for number in range(100):
+        with made.turn(f"p{number}"):
+            pass
+    with pytest.raises(ValueError), made.turn("failed"):
+        raise ValueError
+    assert not made._projects
