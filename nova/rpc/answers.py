@@ -96,7 +96,7 @@ class LateAnswers:
 
 
 def _say_dropped(queue: str) -> None:
-    LOG.warning("nobody reads %s: an answer is dropped", queue)
+    LOG.warning("reply queue %s has no consumer; reply dropped", queue)
 
 
 class IncomingCall(amqpdriver.AMQPIncomingMessage):
