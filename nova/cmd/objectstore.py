@@ -44,7 +44,8 @@ def store(options: Options) -> Library:
 
     try:
         made = ObjectStore(Path(options.buckets_path), StoreLimits(
-            options.s3_project_bytes, options.s3_project_objects, options.s3_longest_object))
+            options.s3_project_bytes, options.s3_project_objects, options.s3_longest_object,
+            least_free=options.s3_reserved_disk_mb * 2 ** 20))
         made.check()
         return made
     except OSError as error:
@@ -106,7 +107,8 @@ class ObjectStoreDaemon:
             self.bundles.start()
 
     def keep(self) -> None:
-        """Remove what nobody will end."""
+        """Remove what nobody will end, and have what projects have counted anew: whatever changed it beside us."""
+        self.store.usage.forget()
         swept, expired = self.store.sweep(), self.uploads.expire(self.options.s3_upload_expiry)
         if swept or expired:
             LOG.info("Unfinished files of processes that were killed: %d; multipart uploads that nobody ended: %d",
