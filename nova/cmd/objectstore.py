@@ -62,8 +62,8 @@ def signers(options: Options) -> Library:
     return found.from_conf(options)
 
 
-def application(options: Options, kept: Library, asked: Library) -> Library:
-    """S3 over the store ``kept``, for those whom ``asked`` knows."""
+def application(options: Options, kept: Library, asked: Library, taken: Library) -> Library:
+    """S3 over the store ``kept``, for those whom ``asked`` knows. ``taken``: the TakenSignatures of all workers."""
     from nova.objectstore import identity
     from nova.objectstore.app import S3Application
     from nova.web.access_log import AccessLog
@@ -73,26 +73,27 @@ def application(options: Options, kept: Library, asked: Library) -> Library:
     believes = options.api.auth_strategy == NOAUTH  # what is signed is not checked, neither are signatures of chunks
     identify = identity.everybody if asked is None else \
         identity.SignedIdentity(asked, (lambda *_: True) if believes else None)
-    return RequestId(AccessLog(S3Application(kept, identify), "s3", "nova.objectstore.access"))
+    return RequestId(AccessLog(S3Application(kept, identify, taken), "s3", "nova.objectstore.access"))
 
 
 class ObjectStoreDaemon:
     """One worker process, serving the socket that its parent bound. ``upkeep``: it alone of several workers does it,
-    and makes images of bundles."""
+    and makes images of bundles. ``taken``: signatures, by all workers; None: there is but this one."""
 
-    def __init__(self, options: Options, sock: socket.socket, upkeep: bool = True) -> None:
+    def __init__(self, options: Options, sock: socket.socket, upkeep: bool = True, taken: Library = None) -> None:
         from nova import http_server
         from nova.cmd import api
         from nova.cmd.bundles import Bundles
         from nova.objectstore.uploads import MultipartUploads
         from nova.rpc.buses import has_control_bus
+        from nova.web.taken import TakenSignatures
 
         self.options, self.store, self.signers = options, store(options), signers(options)
         self.uploads = MultipartUploads(self.store)
         bounds = http_server.ClientBounds(REQUESTS, options.s3_client_timeout, HEAD_S, options.s3_longest_transfer,
                                            chunked_bytes=None, whole_bytes=0)
-        self.server = http_server.Server(sock, application(options, self.store, self.signers), bounds,
-                                         api.tls(options.wsgi))
+        self.server = http_server.Server(sock, application(
+            options, self.store, self.signers, taken or TakenSignatures()), bounds, api.tls(options.wsgi))
         self.upkeep = [Every(UPKEEP_S, self.keep, "upkeep of the object store", at_once=True)] if upkeep else []
         self.bundles = Bundles(options, BINARY, self.store) if upkeep and has_control_bus(options) else None
         if upkeep and self.bundles is None:
@@ -144,7 +145,10 @@ def main() -> int:
         sock = bind(options)
     common.preload(("nova.clients.signed_tokens", "nova.objectstore.app", "nova.objectstore.bundles.service",
                     "nova.rpc.buses", "nova.http_server"))
-    return service.run(options, BINARY, lambda index: ObjectStoreDaemon(options, sock, index == 0),
+    from nova.web.taken import TakenSignatures
+
+    taken = TakenSignatures()  # before workers fork
+    return service.run(options, BINARY, lambda index: ObjectStoreDaemon(options, sock, index == 0, taken),
                        options.s3_workers or common.cpus())
 
 
