@@ -76,10 +76,11 @@ def s3_v4(request: SignedRequest, now: float, skew_s: float = SKEW_S) -> Signatu
 
 
 def _as_client_signs(request: SignedRequest) -> SignedRequest:
-    """boto 2 signs a port twice: ``host:3333:3333``."""
+    """boto 2 signs a port twice: ``host:3333:3333``. Some releases of Python have it send the same, some do not."""
     host = request.headers.get("host", "")
-    _, colon, port = host.rpartition(":")
-    if not (colon and port.isdecimal() and request.headers.get("user-agent", "").startswith("Boto/2.")):
+    rest, colon, port = host.rpartition(":")
+    is_boto = request.headers.get("user-agent", "").startswith("Boto/2.")
+    if not (is_boto and colon and port.isdecimal()) or rest.endswith(f":{port}"):
         return request
     return dataclasses.replace(request, headers={**request.headers, "host": f"{host}:{port}"})
 
