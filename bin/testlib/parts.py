@@ -73,7 +73,8 @@ FRESH = "tests/fresh/test_fresh.py::test_machine_when_unlike_ours_then_its_cloud
 BENCHES = {"bench": "tests.bench", "bench-scheduler": "tests.bench.scheduler",
            "bench-consoles": "tests.bench.consoles", "bench-metadata": "tests.bench.metadata",
            "bench-images": "tests.bench.images", "bench-nova-all": "tests.bench.whole",
-           "bench-growth": "tests.bench.growth", "bench-ec2": "tests.bench.ec2"}
+           "bench-growth": "tests.bench.growth", "bench-ec2": "tests.bench.ec2",
+           "bench-objects": "tests.bench.object_puts"}
 #: name -> command, run with the test environment's programs
 CHECKS = {
     "ruff": ("ruff", "check", "nova", "tests", "bin"),

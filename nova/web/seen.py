@@ -24,10 +24,14 @@ LATEST = 2 ** 32 - 1
 
 
 class Sighting(NamedTuple):
-    """When a request came first (whole Unix seconds), and a digest of who sent it (:func:`digest_of`)."""
+    """When a request came first (whole Unix seconds), and a number that stands for who sent it."""
 
     at: int
     sender: int
+
+    def is_by(self, sender: str) -> bool:
+        """Whether that one sent it."""
+        return self.sender == number_of(sender)
 
 
 class SeenRequests:
@@ -50,7 +54,7 @@ class SeenRequests:
         with self._threads:
             fcntl.lockf(self._file, fcntl.LOCK_EX)
             try:
-                return self._earlier((known, min(int(until), LATEST), int(self._clock()), digest_of(sender)),
+                return self._earlier((known, min(int(until), LATEST), int(self._clock()), number_of(sender)),
                                      part * SLOTS_OF_PART)
             finally:
                 fcntl.lockf(self._file, fcntl.LOCK_UN)
@@ -67,6 +71,6 @@ class SeenRequests:
         return None
 
 
-def digest_of(sender: str) -> int:
-    """Of a sender's name, as a sighting has it."""
+def number_of(sender: str) -> int:
+    """A number of 64 bits that stands for a name, as a sighting has it."""
     return int.from_bytes(hashlib.blake2b(sender.encode("utf-8", "surrogateescape"), digest_size=8).digest(), "little")

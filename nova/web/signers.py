@@ -66,21 +66,21 @@ class Ec2Versions:
 
     def __init__(self, terms: Ec2Terms) -> None:
         self._terms = terms
-        self._told: dict[str, float] = {}
+        self._warned: dict[str, float] = {}
 
     def signature_of(self, request: SignedRequest, now: float) -> Signature:
         """The signature that a request carries. SignatureRefused (NOT_TAKEN): of a version that is not taken."""
         is_v4 = v4.is_header_signed(request) or v4.is_presigned(request)
         found = ec2_signature(request, now, SKEW_S if is_v4 else self._terms.expiry_s)
         if found.version not in self._terms.versions:
-            self._tell(found.version, request.peer)
+            self._warn(found.version, request.peer)
             raise SignatureRefused(SignatureFault.NOT_TAKEN, f"SignatureVersion {found.version}")
         return found
 
-    def _tell(self, version: str, peer: str) -> None:
+    def _warn(self, version: str, peer: str) -> None:
         now = time.monotonic()
-        if now - self._told.get(version, -math.inf) >= TELL_S:
-            self._told[version] = now
+        if now - self._warned.get(version, -math.inf) >= TELL_S:
+            self._warned[version] = now
             LOG.warning("Requests to the EC2 API with signatures of version %s are refused, the last one of %s: "
                         "[DEFAULT]ec2_signature_versions does not name it. If a client can sign by no other, add it",
                         version, peer or "an address that is not known")

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 
 from nova.signatures.request import Signature, SignatureFault, SignatureRefused
-from nova.web.seen import SeenRequests, digest_of
+from nova.web.seen import SeenRequests
 
 #: Seconds for which the first sender may say the same: one of signing, and what requests of one second may be late by.
 REPEAT_S = 5
@@ -30,6 +30,6 @@ class TakenSignatures:
         earlier = self._seen.earlier(f"{signature.access}\n{signature.value}", signature.until, peer)
         if earlier is None:
             return
-        is_same = earlier.sender == digest_of(peer) and self._clock() <= earlier.at + REPEAT_S
+        is_same = earlier.is_by(peer) and self._clock() <= earlier.at + REPEAT_S
         if not (is_repeatable and is_same):
             raise SignatureRefused(SignatureFault.REPEATED)

@@ -1,6 +1,6 @@
 """What a PUT of a small object costs in a project that has many objects already, with quotas on.
 
-    python -m tests.bench.object_puts [--objects 10000] [--puts 200] [--threads 4]
+    bin/test bench-objects [--objects 10000] [--puts 200] [--threads 4]
 
 The store alone, without HTTP and signatures. Each PUT waits for the disk twice, as in production. ``alone``: one PUT
 after the other, replacing one object; ``beside``: the same while other threads do so for a project that has but one.
@@ -68,7 +68,7 @@ def row(name: str, seconds: Sequence[float]) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the table; the exit code."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(prog="bin/test bench-objects", description=__doc__.partition("\n")[0])
     parser.add_argument("--objects", type=int, default=10_000)
     parser.add_argument("--puts", type=int, default=200)
     parser.add_argument("--threads", type=int, default=4)

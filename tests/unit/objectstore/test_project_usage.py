@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ from nova.objectstore.room import STRIDE
 from nova.objectstore.s3_errors import S3Error
 from nova.objectstore.store import ObjectStore, PutObject, StoreLimits
 from nova.objectstore.uploads import GivenPart, MultipartUploads
-from nova.objectstore.usage import Usage
+from nova.objectstore.usage import Usage, usage_in
 from nova.privileged.files import locked
 
 OWNER = "project"
@@ -78,16 +78,16 @@ def known(store: ObjectStore) -> Usage:
 
 
 @pytest.fixture
-def walks(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Owners whose files were counted."""
-    found: list[str] = []
-    whole = ObjectStore._files_of
+def walks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many files an owner had, each time that all of them were looked at."""
+    found: list[int] = []
 
-    def counted(self: ObjectStore, owner: str) -> Iterator[Path]:
-        found.append(owner)
-        return whole(self, owner)
+    def counted(paths: Iterable[Path]) -> Usage:
+        listed = list(paths)
+        found.append(len(listed))
+        return usage_in(listed)
 
-    monkeypatch.setattr(ObjectStore, "_files_of", counted)
+    monkeypatch.setattr(usage_module, "usage_in", counted)
     return found
 
 
@@ -95,7 +95,7 @@ def walks(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def test_count_when_objects_and_uploads_come_and_go_then_it_is_what_the_files_are(tmp_path: Path,
-                                                                                  walks: list[str]) -> None:
+                                                                                  walks: list[int]) -> None:
     store = limited(tmp_path)
     uploads = MultipartUploads(store)
     store.put(OWNER, "bucket", "a", of(b"x" * 500))
@@ -114,18 +114,18 @@ def test_count_when_objects_and_uploads_come_and_go_then_it_is_what_the_files_ar
         assert kept(store) == there(store)
         end(upload, [GivenPart(number, parts[0].etag) for number in (1, 2)])
         assert kept(store) == there(store)
-    assert walks == [OWNER]
+    assert walks == [0]
 
 
-def test_count_when_it_is_known_then_no_write_looks_at_all_files(walks: list[str], store: ObjectStore) -> None:
+def test_count_when_it_is_known_then_no_write_looks_at_all_files(walks: list[int], store: ObjectStore) -> None:
     for number in range(20):
         store.put(OWNER, "bucket", f"k{number}", of(b"x" * 100))
     store.put("nobody-yet", *made_for(store, "nobody-yet"), of(b"x"))
-    assert walks == [OWNER, "nobody-yet"]
+    assert walks == [0, 0]
     store.limits = store.limits._replace(objects_per_owner=20)
     for _ in range(3):
         assert code_of(lambda: store.put(OWNER, "bucket", "more", of(b"x"))) == "QuotaExceeded"
-    assert walks == [OWNER, "nobody-yet"]
+    assert walks == [0, 0]
 
 
 def made_for(store: ObjectStore, owner: str) -> tuple[str, str]:
@@ -134,14 +134,14 @@ def made_for(store: ObjectStore, owner: str) -> tuple[str, str]:
 
 
 def test_count_when_a_write_over_the_quota_is_the_first_then_files_are_counted_once(
-        walks: list[str], store: ObjectStore) -> None:
+        walks: list[int], store: ObjectStore) -> None:
     store.limits = store.limits._replace(objects_per_owner=0)
     for _ in range(3):
         assert code_of(lambda: store.put(OWNER, "bucket", "k", of(b"x"))) == "QuotaExceeded"
-    assert walks == [OWNER]
+    assert walks == [0]
 
 
-def test_count_when_there_are_no_quotas_then_files_are_never_counted(tmp_path: Path, walks: list[str]) -> None:
+def test_count_when_there_are_no_quotas_then_files_are_never_counted(tmp_path: Path, walks: list[int]) -> None:
     store = limited(tmp_path, StoreLimits())
     store.put(OWNER, "bucket", "k", of(b"x"))
     store.delete(OWNER, "bucket", "k")
