@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import logging
+import math
 import os
+import time
 from pathlib import Path
 
+LOG = logging.getLogger(__name__)
+
+WARN_S = 60.0  # between two lines of the log
 #: Bytes between two looks of who writes: that much, times all who write at once, may be missing below the floor.
 STRIDE = 4 * 2 ** 20
 
@@ -14,11 +20,20 @@ class DiskRoom:
 
     def __init__(self, folder: Path, floor: int) -> None:
         self.folder, self.floor = folder, floor
+        self._warned = -math.inf
 
     def lacks(self, size: int = 0) -> bool:
         """Whether less than the floor would be free after ``size`` bytes more. OSError: nobody can tell."""
         found = os.statvfs(self.folder)
-        return found.f_bavail * found.f_frsize - size < self.floor
+        free = found.f_bavail * found.f_frsize
+        if free - size >= self.floor:
+            return False
+        if time.monotonic() - self._warned >= WARN_S:
+            self._warned = time.monotonic()
+            LOG.warning("The disk of %s has %d bytes free: too few for %d more and the %d that [DEFAULT]"
+                        "s3_reserved_disk_mb keeps free. Writes are refused or wait until there is more room",
+                        self.folder, free, size, self.floor)
+        return True
 
 
 class RoomWatch:

@@ -16,12 +16,13 @@ from typing import NamedTuple
 
 import msgspec
 
-from nova import decoding
+from nova import decoding, errors
 from nova.objectstore.names import file_name
 from nova.privileged.files import locked
 
 LOG = logging.getLogger(__name__)
 
+FORGET_S = 5.0  # for which a lock is waited for
 OBJECTS = "objects"  # the name of each folder of objects
 
 
@@ -117,7 +118,7 @@ class UsageCounts:
             change.end()
 
     def forget(self) -> None:
-        """Have each owner's files counted at the next write. host.LockBusy."""
+        """Have each owner's files counted at the next write; of those whose lock is held for long, the next time."""
         for path in self._folder.iterdir():
-            with locked(path):
+            with contextlib.suppress(errors.host.LockBusy), locked(path, FORGET_S):
                 path.write_bytes(b"")

@@ -31,7 +31,7 @@ class SignatureFault(enum.Enum):
     MISSING = "The request lacks what its signature needs."
     MALFORMED = "What the request says of its signature is malformed."
     UNKNOWN = "The version or method of the signature is not supported."
-    NOT_TAKEN = "Signatures of this version are not taken here: sign by version 4, or 2."
+    NOT_TAKEN = "Signatures of this version are not taken here: sign by version 4."
     DUPLICATE = "A parameter of a signed request is given more than once."
     NOT_COVERED = "The request has headers or parameters that must be signed and are not."
     TOO_OLD = "The request has expired."

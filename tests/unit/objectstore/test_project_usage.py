@@ -261,6 +261,17 @@ def test_count_when_files_went_beside_the_daemon_then_upkeep_has_them_counted_an
     assert known(store) == there(store)
 
 
+def test_forget_when_a_lock_is_held_then_the_others_are_forgotten(store: ObjectStore, monkeypatch: pytest.MonkeyPatch
+                                                                  ) -> None:
+    monkeypatch.setattr(usage_module, "FORGET_S", 0.05)
+    place = made_for(store, "other")
+    for owner, target in ((OWNER, ("bucket", "key")), ("other", place)):
+        store.put(owner, *target, of(b"x"))
+    with locked(count_file(store)):
+        store.usage.forget()
+    assert kept(store) == Usage(1, there(store).size // 2) and count_file(store, "other").read_bytes() == b""
+
+
 @pytest.mark.parametrize("text", [b"[1", b"[-1,5]", b"[]", b"{}", b"\xff", b"[1,2,3]"])
 def test_count_when_its_file_is_damaged_then_files_are_counted(store: ObjectStore, text: bytes) -> None:
     store.put(OWNER, "bucket", "a", of(b"x" * 100))
@@ -387,6 +398,16 @@ def test_disk_when_less_is_free_than_stays_free_then_nothing_is_written_and_all_
     uploads.abort(upload)
     there.free = 10 ** 9
     store.put(OWNER, "bucket", "k", of(b"new"))
+
+
+def test_disk_when_it_has_too_little_room_then_the_log_says_so_once_a_minute(
+        disk: tuple[ObjectStore, Disk], caplog: pytest.LogCaptureFixture) -> None:
+    store, there = disk
+    there.free = 999
+    for _ in range(3):
+        assert code_of(lambda: store.put(OWNER, "bucket", "k", of(b"new"))) == "InsufficientStorage"
+    line, = caplog.messages
+    assert "s3_reserved_disk_mb" in line and str(store.buckets.parent) in line
 
 
 def test_disk_when_a_body_would_fill_it_then_it_is_read_no_further_and_goes(disk: tuple[ObjectStore, Disk]) -> None:
