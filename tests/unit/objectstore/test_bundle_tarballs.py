@@ -187,6 +187,15 @@ def test_unpack_when_something_follows_the_gzip_then_it_is_refused(tmp_path: Pat
         run(tmp_path, gzip.compress(tar_of(DATA)) + b"more")
 
 
+def test_unpack_when_the_disk_has_no_room_for_the_whole_image_then_nothing_of_it_is_written(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    size = 3 * 2 ** 20
+    monkeypatch.setattr(DiskRoom, "lacks", lambda room, more=0: more >= size)  # each piece alone would have room
+    with pytest.raises(errors.bundle.NoRoom) as caught:
+        run(tmp_path, gzip.compress(tar_of(bytes(size))), 2 * size)
+    assert str(size) in caught.value.message and not (tmp_path / "image").exists()
+
+
 def test_unpack_when_nobody_wants_it_any_more_then_it_ends(tmp_path: Path) -> None:
     class Unwanted(Exception):
         pass
