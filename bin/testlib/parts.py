@@ -74,7 +74,8 @@ BENCHES = {"bench": "tests.bench", "bench-scheduler": "tests.bench.scheduler",
            "bench-consoles": "tests.bench.consoles", "bench-metadata": "tests.bench.metadata",
            "bench-images": "tests.bench.images", "bench-nova-all": "tests.bench.whole",
            "bench-growth": "tests.bench.growth", "bench-ec2": "tests.bench.ec2",
-           "bench-neighbours": "tests.bench.neighbours"}
+           "bench-neighbours": "tests.bench.neighbours",
+           "bench-objects": "tests.bench.object_puts"}
 #: name -> command, run with the test environment's programs
 CHECKS = {
     "ruff": ("ruff", "check", "nova", "tests", "bin"),

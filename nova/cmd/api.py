@@ -24,7 +24,7 @@ BINARY = "nova-api"
 OSAPI, METADATA, PLACEMENT, EC2 = "osapi_compute", "metadata", "placement", "ec2"
 
 
-def _osapi(options: Options, bus: Library) -> Library:
+def _osapi(options: Options, bus: Library, taken: Library) -> Library:
     from nova.api import app
     from nova.rpc.contracts.cert import CertRPC
     from nova.rpc.contracts.conductor import ConductorRPC
@@ -33,7 +33,7 @@ def _osapi(options: Options, bus: Library) -> Library:
     return app.from_conf(bus.client(ConductorRPC), bus.client(ConsoleAuthRPC), bus.client(CertRPC), options)
 
 
-def _metadata(options: Options, bus: Library) -> Library:
+def _metadata(options: Options, bus: Library, taken: Library) -> Library:
     from nova.clients import vendordata
     from nova.metadata import app
     from nova.rpc.contracts.conductor_host import ConductorHostRPC
@@ -41,15 +41,15 @@ def _metadata(options: Options, bus: Library) -> Library:
     return app.from_conf(bus.client(ConductorHostRPC), options, vendordata.from_conf(options))
 
 
-def _ec2(options: Options, bus: Library) -> Library:
+def _ec2(options: Options, bus: Library, taken: Library) -> Library:
     from nova.ec2 import app
     from nova.rpc.contracts.conductor import ConductorRPC
     from nova.rpc.contracts.objectstore import ObjectStoreRPC
 
-    return app.from_conf(bus.client(ConductorRPC), bus.client(ObjectStoreRPC), options)
+    return app.from_conf(bus.client(ConductorRPC), bus.client(ObjectStoreRPC), options, taken=taken)
 
 
-def _placement(options: Options, bus: Library) -> Library:
+def _placement(options: Options, bus: Library, taken: Library) -> Library:
     from nova.placement import app
     from nova.rpc.contracts.placement import PlacementRPC
 
@@ -58,10 +58,10 @@ def _placement(options: Options, bus: Library) -> Library:
 
 class ApiKind(NamedTuple):
     """An API that a process can serve, and what it registers as. The options' names are those of ``section``. ``make``:
-    of options and the bus, that of hosts for the metadata service. Its name in the tables below is also that of its
-    bounds (:mod:`nova.client_bounds`)."""
+    of options, the bus, that of hosts for the metadata service, and the TakenSignatures of all workers, or None where
+    no API needs them. Its name in the tables below is also that of its bounds (:mod:`nova.client_bounds`)."""
 
-    make: Callable[[Any, Any], Any]
+    make: Callable[[Any, Any, Any], Any]
     module: str  # worth to be imported before workers fork
     section: str
     listen: str
@@ -169,15 +169,26 @@ def tls(group: Options) -> Library:
     return made
 
 
+def taken_signatures(names: Collection[str]) -> Library:
+    """What the workers of these APIs share of signatures; None where none is signed."""
+    if EC2 not in names:
+        return None
+    from nova.web.taken import TakenSignatures
+
+    return TakenSignatures()
+
+
 class Api:
     """One worker process, serving the sockets that its parent bound. ``applications``: by name in enabled_apis.
-    ``registers``: it alone of several workers."""
+    ``registers``: it alone of several workers. ``taken``: signatures, by all workers; None: there is but this one."""
 
-    def __init__(self, options: Options, sockets: dict[str, Library], registers: bool = True) -> None:
+    def __init__(self, options: Options, sockets: dict[str, Library], registers: bool = True,
+                 taken: Library = None) -> None:
         self.options, self.sockets = options, sockets
         self.reporting: list[Reporting] = []
         self.buses = {is_host: self._bus(is_host) for is_host in {name == METADATA for name in sockets}}
-        self.applications = {name: ALL[name].make(options, self.buses[name == METADATA]) for name in sockets}
+        taken = taken or taken_signatures(sockets)
+        self.applications = {name: ALL[name].make(options, self.buses[name == METADATA], taken) for name in sockets}
         if registers:
             self.reporting = [self._reporting(name) for name in sockets]
 
@@ -258,7 +269,9 @@ def serve(binary: str, names: list[str] | None = None) -> int:
     first = ALL[OSAPI if OSAPI in chosen else chosen[0]]
     wanted = first.group(options)[first.workers]
     common.preload(("nova.rpc.transport", *[ALL[name].module for name in chosen]))
-    return service.run(options, binary, lambda index: Api(options, sockets, index == 0), wanted or common.cpus())
+    taken = taken_signatures(chosen)  # before workers fork
+    return service.run(options, binary, lambda index: Api(options, sockets, index == 0, taken),
+                       wanted or common.cpus())
 
 
 def main() -> int:

@@ -75,7 +75,7 @@ def main() -> int:
         seal(options)
         sock = bind(options)
     common.preload(("nova.clients.glance", "nova.imageproxy.app", "nova.http_server"))
-    from nova.imageproxy.seen import SeenRequests
+    from nova.web.seen import SeenRequests
 
     seen = SeenRequests()  # before workers fork
     return service.run(options, BINARY, lambda index: ImageProxyDaemon(options, sock, seen),

@@ -42,7 +42,8 @@ def store(options: Options) -> Library:
 
     try:
         made = ObjectStore(Path(options.buckets_path), StoreLimits(
-            options.s3_project_bytes, options.s3_project_objects, options.s3_longest_object))
+            options.s3_project_bytes, options.s3_project_objects, options.s3_longest_object,
+            least_free=options.s3_reserved_disk_mb * 2 ** 20))
         made.check()
         return made
     except OSError as error:
@@ -59,8 +60,8 @@ def signers(options: Options) -> Library:
     return found.from_conf(options)
 
 
-def application(options: Options, kept: Library, asked: Library) -> Library:
-    """S3 over the store ``kept``, for those whom ``asked`` knows."""
+def application(options: Options, kept: Library, asked: Library, taken: Library) -> Library:
+    """S3 over the store ``kept``, for those whom ``asked`` knows. ``taken``: the TakenSignatures of all workers."""
     from nova.objectstore import identity
     from nova.objectstore.app import S3Application
     from nova.web.access_log import AccessLog
@@ -70,26 +71,27 @@ def application(options: Options, kept: Library, asked: Library) -> Library:
     believes = options.api.auth_strategy == NOAUTH  # what is signed is not checked, neither are signatures of chunks
     identify = identity.everybody if asked is None else \
         identity.SignedIdentity(asked, (lambda *_: True) if believes else None)
-    return RequestId(AccessLog(S3Application(kept, identify), "s3", "nova.objectstore.access"))
+    return RequestId(AccessLog(S3Application(kept, identify, taken), "s3", "nova.objectstore.access"))
 
 
 class ObjectStoreDaemon:
     """One worker process, serving the socket that its parent bound. ``upkeep``: it alone of several workers does it,
-    and makes images of bundles."""
+    and makes images of bundles. ``taken``: signatures, by all workers; None: there is but this one."""
 
-    def __init__(self, options: Options, sock: socket.socket, upkeep: bool = True) -> None:
+    def __init__(self, options: Options, sock: socket.socket, upkeep: bool = True, taken: Library = None) -> None:
         from nova import http_server
         from nova.client_bounds import bounds
         from nova.cmd import api
         from nova.cmd.bundles import Bundles
         from nova.objectstore.uploads import MultipartUploads
         from nova.rpc.buses import has_control_bus
+        from nova.web.taken import TakenSignatures
 
         self.options, self.store, self.signers = options, store(options), signers(options)
         self.uploads = MultipartUploads(self.store)
-        self.server = http_server.Server(sock, application(options, self.store, self.signers),
-                                         bounds("objectstore", options),
-                                         api.tls(options.wsgi))
+        self.server = http_server.Server(
+            sock, application(options, self.store, self.signers, taken or TakenSignatures()),
+            bounds("objectstore", options), api.tls(options.wsgi))
         self.upkeep = [Every(UPKEEP_S, self.keep, "upkeep of the object store", at_once=True)] if upkeep else []
         self.bundles = Bundles(options, BINARY, self.store) if upkeep and has_control_bus(options) else None
         if upkeep and self.bundles is None:
@@ -104,7 +106,8 @@ class ObjectStoreDaemon:
             self.bundles.start()
 
     def keep(self) -> None:
-        """Remove what nobody will end."""
+        """Remove what nobody will end, and have what projects have counted anew: whatever changed it beside us."""
+        self.store.usage.forget()
         swept, expired = self.store.sweep(), self.uploads.expire(self.options.s3_upload_expiry)
         if swept or expired:
             LOG.info("Unfinished files of processes that were killed: %d; multipart uploads that nobody ended: %d",
@@ -140,7 +143,10 @@ def main() -> int:
         sock = bind(options)
     common.preload(("nova.clients.signed_tokens", "nova.objectstore.app", "nova.objectstore.bundles.service",
                     "nova.rpc.buses", "nova.http_server"))
-    return service.run(options, BINARY, lambda index: ObjectStoreDaemon(options, sock, index == 0),
+    from nova.web.taken import TakenSignatures
+
+    taken = TakenSignatures()  # before workers fork
+    return service.run(options, BINARY, lambda index: ObjectStoreDaemon(options, sock, index == 0, taken),
                        options.s3_workers or common.cpus())
 
 

@@ -27,11 +27,12 @@ OPTS = [
     cfg.Opt("keystone_ec2_url", type=WebUrl(),
                help="Where Keystone checks signatures of the EC2 API (https://identity.example/v3/ec2tokens). Those of "
                     "S3 are checked beside it, at s3tokens. Unset: Keystone's address in the catalog."),
-    cfg.ListOpt("ec2_signature_versions", default=["0", "1", "2", "4"],
+    cfg.ListOpt("ec2_signature_versions", default=["2", "4"],
                 item_type=types.String(choices=["0", "1", "2", "4"]),
-                help="Versions of signatures that the EC2 API takes. 0 and 1, of clients before 2009, cover the time and "
-                     "the action, or no host and path: leave them out if no user has such a client. Clients of today "
-                     "have 4, boto 2 and libcloud have 2 as well."),
+                help="Versions of signatures that the EC2 API takes. Clients of today have 4, boto 2 and libcloud have 2 "
+                     "as well. 0 and 1 are of clients before 2009. 0 covers the action and the time alone: who reads one "
+                     "request can end any instance of its user. 1 covers no host and path, and can be forged. Add them "
+                     "if a user has such a client, and over TLS only."),
     cfg.IntOpt("ec2_timestamp_expiry", default=300, min=1,
                help="Seconds by which the Timestamp of a request to the EC2 API may differ from our clock. Requests of "
                     "signature version 4 have 900, as at Amazon."),

@@ -19,9 +19,15 @@ OPTS = [
                      "[api]noauth2_anywhere."),
     cfg.IntOpt("s3_longest_object", default=5 * 2 ** 30, min=1,
                help="Bytes that an object, or one part of a multipart upload, may have in nova-objectstore."),
-    cfg.IntOpt("s3_project_bytes", default=-1, min=-1,
-               help="Bytes that a project's objects may have together, with the parts of its uploads. -1: no limit."),
-    cfg.IntOpt("s3_project_objects", default=-1, min=-1, help="How many objects a project may have. -1: no limit."),
+    cfg.IntOpt("s3_project_bytes", default=10 * 2 ** 30, min=-1,
+               help="Bytes that a project's objects may have together, with the parts of its uploads: 10 GiB. -1: no "
+                    "limit, so that one project can fill the disk up to s3_reserved_disk_mb."),
+    cfg.IntOpt("s3_project_objects", default=100_000, min=-1,
+               help="How many objects a project may have. -1: no limit."),
+    cfg.IntOpt("s3_reserved_disk_mb", default=1024, min=0,
+               help="MiB that nova-objectstore leaves free on the disk of buckets_path, which often has the state of "
+                    "other daemons: with less, writes are answered with 507. Images of bundles wait until the disk of "
+                    "image_decryption_dir has room for them, and that much more. 0: the disk may become full."),
     cfg.IntOpt("s3_upload_expiry", default=604800, min=60,
                help="Seconds after which nova-objectstore drops a multipart upload that nobody has ended."),
     cfg.IntOpt("s3_client_timeout", default=60, min=1,

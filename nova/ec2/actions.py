@@ -111,3 +111,11 @@ ACTIONS: Mapping[str, Ec2Action] = {
     "DescribeSubnets": Ec2Action(networks.describe_subnets, f"{_API}os-networks:list"),
     "DescribeNetworkInterfaces": Ec2Action(networks.describe_network_interfaces),
 }
+
+#: Asked for again, they make another one; today's clients send a ClientToken with them.
+ALWAYS_NEW = frozenset({"RunInstances"})
+
+
+def is_reading(action: str) -> bool:
+    """Whether it changes nothing: EC2's names tell."""
+    return action.startswith(("Describe", "Get"))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from wsgiref.types import StartResponse, WSGIEnvironment
 
 import msgspec
@@ -21,7 +21,7 @@ from nova import errors
 from nova.conf.network import neutron_in_use
 from nova.context import RequestContext, current, entered
 from nova.ec2 import faults, xml
-from nova.ec2.actions import ACTIONS
+from nova.ec2.actions import ACTIONS, ALWAYS_NEW, is_reading
 from nova.ec2.faults import Ec2Error, missing
 from nova.ec2.ids import IdCache
 from nova.ec2.parameters import MOST, arguments
@@ -38,6 +38,7 @@ from nova.signatures.request import (
     signed_request,
     sole_values,
 )
+from nova.signatures.versions import ec2_signature
 from nova.web import signers
 from nova.web.access_log import AccessLog
 from nova.web.dispatch import Beside, send
@@ -45,6 +46,7 @@ from nova.web.layers import Application, stacked
 from nova.web.paths import ROUTE_KEY, VERSION_KEY
 from nova.web.request_id import HEADER, RequestId
 from nova.web.signers import Signers
+from nova.web.taken import TakenSignatures
 
 LOG = logging.getLogger(__name__)
 
@@ -58,10 +60,12 @@ UNREACHED = "Failure communicating with keystone: the signature can not be check
 
 
 class Ec2Application:
-    """``clock``: seconds since 1970, by which signatures are fresh or not."""
+    """``clock``: seconds since 1970, by which signatures are fresh or not. ``taken``: those that may not be used again;
+    None: nobody knows."""
 
-    def __init__(self, site: Ec2Site, who: Signers, clock: Callable[[], float] = time.time) -> None:
-        self._site, self._signers, self._clock = site, who, clock
+    def __init__(self, site: Ec2Site, who: Signers, clock: Callable[[], float] = time.time,
+                 taken: TakenSignatures | None = None) -> None:
+        self._site, self._signers, self._clock, self._taken = site, who, clock, taken
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         request_id = environ["nova.request_id"]
@@ -94,7 +98,16 @@ class Ec2Application:
             if action not in ACTIONS:
                 raise Ec2Error("InvalidAction", f"The action {shown} is not valid for this web service.")
             environ[ROUTE_KEY] = f"EC2 {action}"
+            self._take(signed, action, named)
             return self._done(Ec2Request(context, self._site, version), action, pairs, request_id)
+
+    def _take(self, signed: SignedRequest, action: str, named: Mapping[str, str]) -> None:
+        """SignatureRefused where a change was asked for before. A server more may cost much, and who wants several says
+        so by MaxCount or by tokens: so that one is never repeatable."""
+        if self._taken is None or is_reading(action) or named.get("dryrun", "").lower() == "true":
+            return
+        self._taken.take(ec2_signature(signed, self._clock()), signed.peer,
+                         action not in ALWAYS_NEW or bool(named.get("clienttoken")))
 
     def _done(self, req: Ec2Request, action: str, pairs: list[tuple[str, str]], request_id: str) -> bytes:
         row = ACTIONS[action]
@@ -151,19 +164,19 @@ def _signed(environ: WSGIEnvironment) -> SignedRequest:
 
 
 def build(site: Ec2Site, who: Signers, beside: dict[str, Application] | None = None,
-          clock: Callable[[], float] = time.time) -> Application:
+          clock: Callable[[], float] = time.time, taken: TakenSignatures | None = None) -> Application:
     """The whole API. ``beside`` is served beside it: first part of the path -> application."""
-    return stacked(Beside(Ec2Application(site, who, clock), beside or {}), (
+    return stacked(Beside(Ec2Application(site, who, clock, taken), beside or {}), (
         lambda inner: RequestId(inner, (HEADER, "x-amzn-requestid")),
         lambda inner: AccessLog(inner, "ec2", ACCESS_LOG)))
 
 
-def from_conf(conductor: ConductorRPC, objects: ObjectStoreRPC, conf: cfg.ConfigOpts, policy: Policy | None = None
-              ) -> Application:
-    """The API as ``conf`` says; ``conductor`` and ``objects`` are clients of these contracts. errors.config.Ec2Url,
-    errors.config.Credentials, errors.config.RegionList."""
+def from_conf(conductor: ConductorRPC, objects: ObjectStoreRPC, conf: cfg.ConfigOpts, policy: Policy | None = None,
+              taken: TakenSignatures | None = None) -> Application:
+    """The API as ``conf`` says; ``conductor`` and ``objects`` are clients of these contracts, and ``taken`` is of all
+    workers. errors.config.Ec2Url, errors.config.Credentials, errors.config.RegionList."""
     site = Ec2Site(conductor, policy or Policy(conf), IdCache(conductor), options_from_conf(conf), objects)
-    return build(site, signers.from_conf(conf), {"healthcheck": healthcheck.Healthcheck(None, conf)})
+    return build(site, signers.from_conf(conf), {"healthcheck": healthcheck.Healthcheck(None, conf)}, taken=taken)
 
 
 def options_from_conf(conf: cfg.ConfigOpts) -> Ec2Options:

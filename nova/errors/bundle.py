@@ -19,6 +19,9 @@ TooMany = kinds.OverQuota.row("bundle.too_many",
 
 NotKept = kinds.Unavailable.row("bundle.not_kept", "The object store can not write what is to be done: {reason}.",
     "Look at the free space and the rights of [DEFAULT]image_decryption_jobs_dir.")
+NoRoom = kinds.Unavailable.row("bundle.no_room", "the disk of [DEFAULT]image_decryption_dir has no room for {size} "
+    "bytes more, beside what [DEFAULT]s3_reserved_disk_mb keeps free",
+    "Remove what is not needed from that disk, or move the folder to a larger one.")
 
 # Of images that are being made: they stay in the log, and in the state of the image.
 PartMissing = kinds.Invalid.row("bundle.part_missing", "its part {part} is not in the bucket",

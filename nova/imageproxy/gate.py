@@ -9,7 +9,6 @@ from typing import NamedTuple
 from wsgiref.types import WSGIEnvironment
 
 from nova import errors
-from nova.imageproxy.seen import SeenRequests
 from nova.model.image_tickets import (
     CLOCK_S,
     PROOF_HEADER,
@@ -25,6 +24,7 @@ from nova.model.image_tickets import (
     record_path,
 )
 from nova.rpc.image_seal import TicketSeal
+from nova.web.seen import SeenRequests
 
 IMAGES, RECORD, FILE, LOCATIONS = "/v1/images/", "", "/file", "/locations"
 

@@ -15,6 +15,7 @@ from wsgiref.types import StartResponse, WSGIEnvironment
 from nova import context, errors
 from nova.objectstore import documents
 from nova.objectstore.content import Content, Identity
+from nova.objectstore.identity import READING
 from nova.objectstore.names import NO_TEXT
 from nova.objectstore.operations import OPERATIONS, Call, S3Answer, S3Operations
 from nova.objectstore.s3_errors import S3Error
@@ -28,7 +29,9 @@ from nova.signatures.request import (
     sole_values,
 )
 from nova.signatures.s3_v2 import SUBRESOURCES
+from nova.signatures.versions import is_s3_link
 from nova.web import paths
+from nova.web.taken import TakenSignatures
 
 LOG = logging.getLogger(__name__)
 
@@ -63,10 +66,11 @@ class S3Target(NamedTuple):
 
 
 class S3Application:
-    """``identify`` says who made a request, or refuses it."""
+    """``identify`` says who made a request, or refuses it. ``taken``: signatures that may not be used again; None:
+    nobody knows."""
 
-    def __init__(self, store: ObjectStore, identify: Identify) -> None:
-        self._operations, self._identify = S3Operations(store), identify
+    def __init__(self, store: ObjectStore, identify: Identify, taken: TakenSignatures | None = None) -> None:
+        self._operations, self._identify, self._taken = S3Operations(store), identify, taken
         self._under_way: Counter[str] = Counter()
         self._counting = threading.Lock()
 
@@ -95,6 +99,7 @@ class S3Application:
     def _answer(self, environ: WSGIEnvironment) -> S3Answer:
         request = signed_request(environ)
         identity = self._identify(request)
+        self._take(request, identity)
         target = target_of(environ)
         environ[paths.ROUTE_KEY] = target.kind
         query = sole_values(request.query_pairs)
@@ -113,6 +118,12 @@ class S3Application:
                               bool(environ.get("wsgi.input_terminated")))
         with self._turn(identity.owner):
             return run(self._operations, Call(identity, target.bucket, target.key, query, request.headers, content))
+
+    def _take(self, request: SignedRequest, identity: Identity) -> None:
+        """SignatureRefused where a change was asked for before. A presigned URL is meant to be used until its end."""
+        is_change = request.method not in READING and not is_s3_link(request)
+        if is_change and self._taken is not None and identity.signature is not None:
+            self._taken.take(identity.signature, request.peer)
 
     @contextlib.contextmanager
     def _turn(self, owner: str) -> Iterator[None]:

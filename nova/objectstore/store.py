@@ -2,12 +2,14 @@
 
 ``buckets/NAME/bucket`` says whose it is, ``buckets/NAME/objects/HASH`` has an object: no part of a path is a client's
 text but a bucket's name, which has no slash and no leading dot. ``uploads/`` has multipart uploads, ``new/`` what is
-being written. An object is acknowledged when its bytes and its name are on the disk.
+being written, ``usage/`` each owner's lock and count. An object is acknowledged when its bytes and its name are on the
+disk.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import logging
 import os
 import shutil
@@ -23,8 +25,9 @@ import msgspec
 from nova.objectstore import files
 from nova.objectstore.listing import ListingAsked, ListingPage, page_of
 from nova.objectstore.names import check_bucket, check_key, file_name
+from nova.objectstore.room import DiskRoom, RoomWatch
 from nova.objectstore.s3_errors import S3Error
-from nova.privileged.files import locked
+from nova.objectstore.usage import OBJECTS, Usage, UsageChange, UsageCounts, usage_in, usage_of
 
 LOG = logging.getLogger(__name__)
 
@@ -35,7 +38,8 @@ UNLIMITED = -1
 class StoreLimits(NamedTuple):
     """Sizes are in bytes. ``bytes_per_owner`` and ``objects_per_owner``: -1 is no quota. ``least_part``: of a multipart
     upload, but for its last. ``buckets_per_owner`` and ``uploads_per_owner`` (that are not ended) hold also without
-    quotas: each is some files, and others' requests look through them."""
+    quotas: each is some files, and others' requests look through them. ``least_free``: bytes that stay free on the
+    disk."""
 
     bytes_per_owner: int = UNLIMITED
     objects_per_owner: int = UNLIMITED
@@ -43,6 +47,7 @@ class StoreLimits(NamedTuple):
     least_part: int = 5 * 2 ** 20
     buckets_per_owner: int = 1000
     uploads_per_owner: int = 1000
+    least_free: int = 0
 
 
 class BucketRecord(msgspec.Struct, frozen=True):
@@ -108,13 +113,10 @@ class ObjectStore:
         self.buckets, self.uploads, self.new = folder / "buckets", folder / "uploads", folder / "new"
         for path in (self.buckets, self.uploads, self.new):
             path.mkdir(parents=True, exist_ok=True, mode=0o700)
-        self._lock = folder / ".lock"
+        self.room = DiskRoom(folder, self.limits.least_free)
+        self.usage = UsageCounts(folder / "usage", self._files_of)
         self._under_way: Counter[str] = Counter()
         self._counting = threading.Lock()
-
-    def locked(self) -> contextlib.AbstractContextManager[None]:
-        """Held for what must be true until a rename. host.LockBusy when others hold it for a minute."""
-        return locked(self._lock)
 
     def check(self) -> None:
         """That files can be made. OSError."""
@@ -127,10 +129,12 @@ class ObjectStore:
     # -- buckets
 
     def create_bucket(self, owner: str, name: str) -> BucketRecord:
-        """S3Error: InvalidBucketName, BucketAlreadyOwnedByYou, BucketAlreadyExists, TooManyBuckets."""
+        """S3Error: InvalidBucketName, BucketAlreadyOwnedByYou, BucketAlreadyExists, TooManyBuckets,
+        InsufficientStorage."""
+        self.check_room()
         record = BucketRecord(check_bucket(name), owner, self.clock())
         made = files.new_folder(self.new)
-        (made / "objects").mkdir()
+        (made / OBJECTS).mkdir()
         written = files.NewFile(made)
         try:
             written.seal(record)
@@ -138,17 +142,31 @@ class ObjectStore:
         finally:
             written.close()
         try:
-            with self.locked():
-                if (self.buckets / name).exists():
-                    is_own = self._record(name).owner == owner
-                    raise S3Error("BucketAlreadyOwnedByYou" if is_own else "BucketAlreadyExists")
+            with self.usage.changing(owner):
+                self._check_free(owner, name)
                 if len(self.list_buckets(owner)) >= self.limits.buckets_per_owner:
                     raise S3Error("TooManyBuckets")
-                os.replace(made, self.buckets / name)
+                self._name_bucket(owner, made, name)
         finally:
             shutil.rmtree(made, ignore_errors=True)
         files.sync_folder(self.buckets)
         return record
+
+    def _check_free(self, owner: str, name: str) -> None:
+        try:
+            record = self._record(name)
+        except S3Error:
+            return
+        raise S3Error("BucketAlreadyOwnedByYou" if record.owner == owner else "BucketAlreadyExists")
+
+    def _name_bucket(self, owner: str, made: Path, name: str) -> None:
+        """Of two owners who take one name at once, the second finds a folder that is not empty."""
+        try:
+            os.replace(made, self.buckets / name)
+        except OSError as error:
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                raise
+            raise S3Error("BucketAlreadyExists") from None
 
     def bucket(self, owner: str, name: str) -> BucketRecord:
         """S3Error: NoSuchBucket; AccessDenied for another's."""
@@ -163,9 +181,9 @@ class ObjectStore:
 
     def delete_bucket(self, owner: str, name: str) -> None:
         """S3Error: BucketNotEmpty, and as of :meth:`bucket`."""
-        with self.locked():
+        with self.usage.changing(owner):
             self.bucket(owner, name)
-            if any((self.buckets / name / "objects").iterdir()):
+            if any((self.buckets / name / OBJECTS).iterdir()):
                 raise S3Error("BucketNotEmpty")
             files.discard(self.buckets / name, self.new)
 
@@ -184,8 +202,8 @@ class ObjectStore:
     # -- objects
 
     def put(self, owner: str, bucket: str, key: str, given: PutObject) -> ObjectRecord:
-        """S3Error: NoSuchBucket, AccessDenied, QuotaExceeded, EntityTooLarge, PreconditionFailed, and of the key. What
-        ``given.pieces`` raises goes through."""
+        """S3Error: NoSuchBucket, AccessDenied, QuotaExceeded, EntityTooLarge, PreconditionFailed, InsufficientStorage,
+        and of the key. What ``given.pieces`` raises goes through."""
         self.bucket(owner, bucket)
         target = self.object_path(bucket, key)
         with self.writing() as new:
@@ -194,6 +212,11 @@ class ObjectStore:
             new.seal(record)
             self.place(owner, bucket, new, target, given.must_be_new)
         return record
+
+    def check_room(self) -> None:
+        """S3Error: InsufficientStorage, while the disk has less free than stays free."""
+        if self.room.lacks():
+            raise S3Error("InsufficientStorage")
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[files.NewFile]:
@@ -205,20 +228,26 @@ class ObjectStore:
             new.close()
 
     def fill(self, new: files.NewFile, owner: str, pieces: Iterable[bytes]) -> int:
-        """Write pieces; how many bytes they had. S3Error: EntityTooLarge, QuotaExceeded."""
-        size = 0
+        """Write pieces; how many bytes they had. S3Error: EntityTooLarge, QuotaExceeded, InsufficientStorage."""
+        self.check_room()
+        size, watch = 0, RoomWatch(self.room)
         try:
             for piece in pieces:
                 size += len(piece)
-                has_room = self._takes(owner, len(piece))
-                if size > self.limits.longest_object:
-                    raise S3Error("EntityTooLarge")
-                if not has_room:
-                    raise S3Error("QuotaExceeded")
+                self._check_piece(owner, size, len(piece))
+                if watch.lacks(len(piece)):
+                    raise S3Error("InsufficientStorage")
                 new.write(piece)
         finally:
             self._takes(owner, -size)
         return size
+
+    def _check_piece(self, owner: str, size: int, more: int) -> None:
+        has_room = self._takes(owner, more)
+        if size > self.limits.longest_object:
+            raise S3Error("EntityTooLarge")
+        if not has_room:
+            raise S3Error("QuotaExceeded")
 
     def _takes(self, owner: str, size: int) -> bool:
         """Count what the owner's writes have under way in this process; whether that is within the quota. It is an
@@ -232,32 +261,34 @@ class ObjectStore:
 
     def place(self, owner: str, bucket: str, new: files.NewFile, target: Path, must_be_new: bool = False,
               without: Path | None = None) -> None:
-        """Move a sealed file to where an object belongs. ``without``: a folder whose files go next. S3Error:
-        NoSuchBucket, QuotaExceeded, PreconditionFailed."""
-        with self.locked():
+        """Move a sealed file to where an object belongs. ``without``: the folder of the upload whose parts it has; they
+        go next. S3Error: NoSuchBucket, QuotaExceeded, PreconditionFailed; NoSuchUpload when it was ended meanwhile."""
+        with self.usage.changing(owner) as change:
             self.bucket(owner, bucket)
             if must_be_new and target.exists():
                 raise S3Error("PreconditionFailed")
-            self._check_quota(owner, new.path, target, without)
+            if not all(folder.exists() for folder in (without, target.parent) if folder):
+                raise S3Error("NoSuchUpload")
+            difference = usage_of(new.path, target.parent.name).minus(usage_of(target))
+            self._check_quota(change, difference, without)
+            change.begin(difference)
             os.replace(new.path, target)
         files.sync_folder(target.parent)
 
-    def _check_quota(self, owner: str, new: Path, target: Path, without: Path | None) -> None:
-        if self.limits.bytes_per_owner == self.limits.objects_per_owner == UNLIMITED:
+    def _check_quota(self, change: UsageChange, difference: Usage, without: Path | None) -> None:
+        """What makes the usage smaller is never refused."""
+        objects, size = self.limits.objects_per_owner, self.limits.bytes_per_owner
+        if objects == size == UNLIMITED:
             return
-        count, size = 1, new.stat().st_size
-        for path in self._files_of(owner):
-            if path != target and path.parent != without:
-                with contextlib.suppress(FileNotFoundError):
-                    size += path.stat().st_size
-                    count += path.parent.name == "objects"
-        if UNLIMITED < self.limits.bytes_per_owner < size or UNLIMITED < self.limits.objects_per_owner < count:
+        more = difference.minus(usage_in(without.glob("part.*") if without else ()))
+        after = change.usage().plus(more)
+        if more.objects > 0 and UNLIMITED < objects < after.objects or more.size > 0 and UNLIMITED < size < after.size:
             raise S3Error("QuotaExceeded")
 
     def _files_of(self, owner: str) -> Iterator[Path]:
-        """Of objects, and of parts that are to be some."""
+        """Of objects, and of parts that are to be some. Those of a bucket that goes meanwhile are none."""
         for record in self.list_buckets(owner):
-            yield from (self.buckets / record.name / "objects").iterdir()
+            yield from (self.buckets / record.name / OBJECTS).iterdir()
         for folder in self.uploads.glob(f"{file_name(owner)}.*"):
             yield from folder.glob("part.*")
 
@@ -278,8 +309,12 @@ class ObjectStore:
         """One that is not there is deleted, too. S3Error: as of :meth:`bucket`, and of the key."""
         self.bucket(owner, bucket)
         path = self.object_path(bucket, key)
-        with contextlib.suppress(FileNotFoundError):
-            path.unlink()
+        with self.usage.changing(owner) as change:
+            found = usage_of(path)
+            if found.objects:
+                change.begin(Usage().minus(found))
+                path.unlink()
+        if found.objects:
             files.sync_folder(path.parent)
 
     def list_objects(self, owner: str, bucket: str,
@@ -291,7 +326,7 @@ class ObjectStore:
         return page, [records[key] for key in page.keys]
 
     def _objects(self, bucket: str) -> Iterator[ObjectRecord]:
-        for path in (self.buckets / bucket / "objects").iterdir():
+        for path in (self.buckets / bucket / OBJECTS).iterdir():
             try:
                 with path.open("rb") as stream:
                     yield files.read_record(stream, ObjectRecord)
@@ -302,4 +337,4 @@ class ObjectStore:
 
     def object_path(self, bucket: str, key: str) -> Path:
         """The file of an object, whether it is there or not. S3Error: of the names."""
-        return self.buckets / check_bucket(bucket) / "objects" / file_name(check_key(key))
+        return self.buckets / check_bucket(bucket) / OBJECTS / file_name(check_key(key))

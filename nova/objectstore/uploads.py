@@ -20,6 +20,7 @@ from nova.objectstore import files
 from nova.objectstore.names import file_name
 from nova.objectstore.s3_errors import S3Error
 from nova.objectstore.store import ObjectRecord, ObjectStore, OpenObject, PutObject
+from nova.objectstore.usage import Usage, usage_in
 
 MOST_PARTS = 10000
 
@@ -49,7 +50,9 @@ class MultipartUploads:
         self._store = store
 
     def start(self, owner: str, bucket: str, key: str, headers: dict[str, str]) -> UploadRecord:
-        """S3Error: NoSuchBucket, AccessDenied, QuotaExceeded (some must be ended first), and of the key."""
+        """S3Error: NoSuchBucket, AccessDenied, QuotaExceeded (some must be ended first), InsufficientStorage, and of
+        the key."""
+        self._store.check_room()
         self._store.bucket(owner, bucket)
         self._store.object_path(bucket, key)
         if sum(1 for _ in self._store.uploads.glob(f"{file_name(owner)}.*")) >= self._store.limits.uploads_per_owner:
@@ -68,7 +71,8 @@ class MultipartUploads:
         return record
 
     def put_part(self, upload: UploadRecord, number: int, given: PutObject) -> ObjectRecord:
-        """A part of the same number is replaced. S3Error: NoSuchUpload, InvalidArgument (number), QuotaExceeded."""
+        """A part of the same number is replaced. S3Error: NoSuchUpload, InvalidArgument (number), QuotaExceeded,
+        InsufficientStorage."""
         if not 1 <= number <= MOST_PARTS:
             raise S3Error("InvalidArgument", f"Part number must be an integer between 1 and {MOST_PARTS}, inclusive")
         folder = self._folder(upload.owner, upload.id)
@@ -76,10 +80,7 @@ class MultipartUploads:
             size = self._store.fill(new, upload.owner, given.pieces)
             record = ObjectRecord(str(number), size, given.etag(), self._store.clock())
             new.seal(record)
-            try:
-                self._store.place(upload.owner, upload.bucket, new, folder / f"part.{number:05}")
-            except FileNotFoundError:  # aborted or completed meanwhile
-                raise S3Error("NoSuchUpload") from None
+            self._store.place(upload.owner, upload.bucket, new, folder / f"part.{number:05}")
         return record
 
     def find(self, owner: str, bucket: str, key: str, upload_id: str) -> UploadRecord:
@@ -113,7 +114,8 @@ class MultipartUploads:
 
     def complete(self, upload: UploadRecord, given: Sequence[GivenPart]) -> ObjectRecord:
         """Make the parts one object. A kill leaves the upload, or the object, or both: then it may be repeated.
-        S3Error: NoSuchUpload, InvalidPart, InvalidPartOrder, EntityTooSmall, MalformedXML (no part), QuotaExceeded."""
+        S3Error: NoSuchUpload, InvalidPart, InvalidPartOrder, EntityTooSmall, MalformedXML (no part), QuotaExceeded,
+        InsufficientStorage."""
         numbers = [part.number for part in given]
         if not numbers:
             raise S3Error("MalformedXML")
@@ -138,8 +140,6 @@ class MultipartUploads:
                 piece for part in given for piece in self._part(folder, part).pieces()))
             record = ObjectRecord(upload.key, size, etag, self._store.clock(), upload.headers)
             new.seal(record)
-            if not folder.exists():
-                raise S3Error("NoSuchUpload")
             self._store.place(upload.owner, upload.bucket, new, target, without=folder)
         return record
 
@@ -160,8 +160,11 @@ class MultipartUploads:
 
     def abort(self, upload: UploadRecord) -> None:
         """What another has ended is ended."""
-        with contextlib.suppress(FileNotFoundError):
-            files.discard(self._folder(upload.owner, upload.id), self._store.new)
+        folder = self._folder(upload.owner, upload.id)
+        with self._store.usage.changing(upload.owner) as change:
+            if folder.exists():
+                change.begin(Usage().minus(usage_in(folder.glob("part.*"))))
+                files.discard(folder, self._store.new)
 
     def expire(self, age_s: float) -> int:
         """Abort what was started longer ago than this and never ended; how many that were."""

@@ -43,18 +43,20 @@ def query_signature(request: SignedRequest, now: float, skew_s: float = SKEW_S) 
     digest = DIGESTS.get(parameters.get("SignatureMethod", "HmacSHA256" if version == "2" else "HmacSHA1"))
     if digest is None:
         raise SignatureRefused(SignatureFault.UNKNOWN, "SignatureMethod")
-    _check_time(parameters, now, skew_s)
-    return Signature(version, access, value, STRINGS_TO_SIGN[version](request, parameters), digest)
+    until = _checked_until(parameters, now, skew_s)
+    return Signature(version, access, value, STRINGS_TO_SIGN[version](request, parameters), digest, until=until)
 
 
-def _check_time(parameters: Parameters, now: float, skew_s: float) -> None:
-    """A request says when it was made, or when it ends."""
+def _checked_until(parameters: Parameters, now: float, skew_s: float) -> float:
+    """A request says when it was made, or when it ends: not more than ``SKEW_S`` from now, as it may be used until
+    then by who reads it on its way."""
     if "Timestamp" in parameters and "Expires" in parameters:
         raise SignatureRefused(SignatureFault.DUPLICATE, "Timestamp, Expires")
     if "Expires" in parameters:
-        check_end(iso_time(parameters["Expires"], "Expires"), now, "Expires")
-    else:
-        check_age(iso_time(needed(parameters, "Timestamp"), "Timestamp"), now, "Timestamp", skew_s)
+        end = iso_time(parameters["Expires"], "Expires")
+        check_end(end, now, "Expires", SKEW_S)
+        return end
+    return check_age(iso_time(needed(parameters, "Timestamp"), "Timestamp"), now, "Timestamp", skew_s)
 
 
 def _string_0(request: SignedRequest, parameters: Parameters) -> tuple[str, ...]:

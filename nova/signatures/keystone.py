@@ -71,11 +71,10 @@ def _headers(request: SignedRequest, signature: Signature) -> dict[str, str]:
     return {name.title(): value for name, value in request.headers.items() if name in names}
 
 
-def s3tokens_bodies(signature: Signature) -> list[S3TokensBody]:
-    """Of a request to S3: one body for each way in which the client may have signed it, the likeliest first. It is
-    signed when Keystone takes one of them. Keystone checks no signature of a chunk."""
-    return [{"credentials": {"access": signature.access, "signature": signature.value, "token": _urlsafe(text)}}
-            for text in signature.strings_to_sign]
+def s3tokens_body(signature: Signature) -> S3TokensBody:
+    """Of a request to S3, by the only way in which its client signs one. Keystone checks no signature of a chunk."""
+    text, = signature.strings_to_sign
+    return {"credentials": {"access": signature.access, "signature": signature.value, "token": _urlsafe(text)}}
 
 
 def _urlsafe(text: str) -> str:

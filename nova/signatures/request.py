@@ -31,11 +31,14 @@ class SignatureFault(enum.Enum):
     MISSING = "The request lacks what its signature needs."
     MALFORMED = "What the request says of its signature is malformed."
     UNKNOWN = "The version or method of the signature is not supported."
+    NOT_TAKEN = "Signatures of this version are not taken here: sign by version 4."
     DUPLICATE = "A parameter of a signed request is given more than once."
     NOT_COVERED = "The request has headers or parameters that must be signed and are not."
     TOO_OLD = "The request has expired."
     TOO_NEW = "The request is of a time that is still to come."
     TOO_LONG = "The request is valid for longer than is allowed."
+    REPEATED = "The same signed request was taken already: sign it anew."
+    TOO_MANY = "Too many requests with wrong signatures come from here: wait, and send fewer."
     NO_SUCH_KEY = "The access key does not exist."
     MISMATCH = "The signature does not match: check the secret key and the method of signing."
 
@@ -52,11 +55,14 @@ EC2_ERRORS = {
     SignatureFault.MISSING: AwsError(400, "MissingParameter"),
     SignatureFault.MALFORMED: AwsError(400, "InvalidParameterValue"),
     SignatureFault.UNKNOWN: AwsError(400, "InvalidParameterValue"),
+    SignatureFault.NOT_TAKEN: AwsError(400, "InvalidParameterValue"),
     SignatureFault.DUPLICATE: AwsError(400, "InvalidParameterCombination"),
     SignatureFault.NOT_COVERED: AwsError(403, "SignatureDoesNotMatch"),
     SignatureFault.TOO_OLD: AwsError(403, "RequestExpired"),
     SignatureFault.TOO_NEW: AwsError(403, "RequestExpired"),
     SignatureFault.TOO_LONG: AwsError(400, "InvalidParameterValue"),
+    SignatureFault.REPEATED: AwsError(503, "RequestLimitExceeded"),
+    SignatureFault.TOO_MANY: AwsError(503, "RequestLimitExceeded"),
     SignatureFault.NO_SUCH_KEY: AwsError(401, "AuthFailure"),
     SignatureFault.MISMATCH: AwsError(401, "AuthFailure"),
 }
@@ -65,11 +71,14 @@ S3_ERRORS = {
     SignatureFault.MISSING: AwsError(403, "AccessDenied"),
     SignatureFault.MALFORMED: AwsError(400, "AuthorizationHeaderMalformed"),
     SignatureFault.UNKNOWN: AwsError(400, "InvalidRequest"),
+    SignatureFault.NOT_TAKEN: AwsError(400, "InvalidRequest"),
     SignatureFault.DUPLICATE: AwsError(400, "InvalidRequest"),
     SignatureFault.NOT_COVERED: AwsError(403, "AccessDenied"),
     SignatureFault.TOO_OLD: AwsError(403, "RequestTimeTooSkewed"),
     SignatureFault.TOO_NEW: AwsError(403, "RequestTimeTooSkewed"),
     SignatureFault.TOO_LONG: AwsError(400, "AuthorizationQueryParametersError"),
+    SignatureFault.REPEATED: AwsError(503, "SlowDown"),
+    SignatureFault.TOO_MANY: AwsError(503, "SlowDown"),
     SignatureFault.NO_SUCH_KEY: AwsError(403, "InvalidAccessKeyId"),
     SignatureFault.MISMATCH: AwsError(403, "SignatureDoesNotMatch"),
 }
@@ -88,7 +97,7 @@ class SignedRequest:
     """``path`` and ``query`` are as they were sent, percent-encoded; ``query`` is without its ``?``. ``form``: the
     decoded pairs of a form body, in order. ``headers``: name in lower case -> value; values of a repeated name are
     joined by commas. ``body_hash``: SHA-256 of the body's raw bytes in hexadecimal. Bytes that are no UTF-8 are
-    surrogates, as of ``os.fsdecode``.
+    surrogates, as of ``os.fsdecode``. ``peer``: the address that it came from, which nobody signed.
     """
 
     method: str
@@ -97,6 +106,7 @@ class SignedRequest:
     headers: Mapping[str, str]
     form: Pairs = ()
     body_hash: str = EMPTY_SHA256
+    peer: str = ""
 
     @property
     def query_pairs(self) -> list[tuple[str, str]]:
@@ -120,9 +130,10 @@ class Scope4(NamedTuple):
 @dataclass(frozen=True)
 class Signature:
     """A signature that a request carries. ``value`` is as it was given: of version 4 in hexadecimal, of the others in
-    base64. ``strings_to_sign``: what the client may have signed, by the ways in which clients write one request.
-    ``digest``: ``sha1`` or ``sha256``. Of version 4 alone: ``scope``, ``timestamp`` (``yyyymmddThhmmssZ``),
-    ``payload``, the hash or mode that the client gave for the body, and the names of ``signed_headers``.
+    base64. ``strings_to_sign``: what the client may have signed, by the ways in which clients write one request; of S3
+    it is one. ``digest``: ``sha1`` or ``sha256``. Of version 4 alone: ``scope``, ``timestamp`` (``yyyymmddThhmmssZ``),
+    ``payload``, the hash or mode that the client gave for the body, and the names of ``signed_headers``. ``until``:
+    Unix seconds from which the request is too old.
     """
 
     version: str
@@ -134,6 +145,7 @@ class Signature:
     timestamp: str = ""
     payload: str = ""
     signed_headers: tuple[str, ...] = ()
+    until: float = 0.0
 
 
 def signed_request(environ: Mapping[str, Json], body: bytes = b"", body_hash: str | None = None) -> SignedRequest:
@@ -152,7 +164,7 @@ def signed_request(environ: Mapping[str, Json], body: bytes = b"", body_hash: st
     is_form = headers.get("content-type", "").partition(";")[0].strip().lower() == FORM
     form = decoded_pairs(body.decode("utf-8", "surrogateescape")) if is_form else []
     return SignedRequest(str(environ["REQUEST_METHOD"]), _text(path), _text(environ.get("QUERY_STRING", "")), headers,
-                         form, body_hash or hashlib.sha256(body).hexdigest())
+                         form, body_hash or hashlib.sha256(body).hexdigest(), str(environ.get("REMOTE_ADDR") or ""))
 
 
 def _text(latin: str) -> str:
@@ -219,19 +231,21 @@ def _bytes(text: str) -> bytes:
     return text.encode("utf-8", "surrogateescape")
 
 
-def check_age(at: float, now: float, what: str, skew_s: float = SKEW_S) -> None:
-    """Times are in seconds since 1970. SignatureRefused (TOO_OLD, TOO_NEW) names ``what`` gave the time."""
+def check_age(at: float, now: float, what: str, skew_s: float = SKEW_S) -> float:
+    """When it is too old. Times are in seconds since 1970. SignatureRefused (TOO_OLD, TOO_NEW) names ``what`` gave the
+    time."""
     if at < now - skew_s:
         raise SignatureRefused(SignatureFault.TOO_OLD, what)
     if at > now + skew_s:
         raise SignatureRefused(SignatureFault.TOO_NEW, what)
+    return at + skew_s
 
 
-def check_end(end: float, now: float, what: str) -> None:
-    """SignatureRefused: TOO_OLD past its end, TOO_LONG when that is further away than ``LONGEST_LIFE_S``."""
+def check_end(end: float, now: float, what: str, longest_s: float = LONGEST_LIFE_S) -> None:
+    """SignatureRefused: TOO_OLD past its end, TOO_LONG when that is further away than ``longest_s``."""
     if end < now:
         raise SignatureRefused(SignatureFault.TOO_OLD, what)
-    if end > now + LONGEST_LIFE_S:
+    if end > now + longest_s:
         raise SignatureRefused(SignatureFault.TOO_LONG, what)
 
 

@@ -14,7 +14,6 @@ from nova.signatures.request import (
     check_age,
     check_end,
     decoded,
-    encoded,
     http_time,
     iso_time,
     needed,
@@ -47,10 +46,11 @@ def s3_v2(request: SignedRequest, now: float, skew_s: float = SKEW_S) -> Signatu
         if is_s3_presigned(request):
             raise SignatureRefused(SignatureFault.DUPLICATE, "Authorization, Signature")
         access, value = _in_header(request)
-        date = _checked_date(request, now, skew_s)
+        date, until = _checked_date(request, now, skew_s)
     else:
         access, value, date = _in_query(request, now)
-    return Signature("s3v2", access, value, strings_to_sign(request, date), "sha1")
+        until = float(date)
+    return Signature("s3v2", access, value, (string_to_sign(request, date),), "sha1", until=until)
 
 
 def _in_header(request: SignedRequest) -> tuple[str, str]:
@@ -60,13 +60,14 @@ def _in_header(request: SignedRequest) -> tuple[str, str]:
     return match[1], match[2]
 
 
-def _checked_date(request: SignedRequest, now: float, skew_s: float) -> str:
-    """The line of the date: an empty one where ``x-amz-date`` is among the headers that are signed below it."""
+def _checked_date(request: SignedRequest, now: float, skew_s: float) -> tuple[str, float]:
+    """The line of the date, an empty one where ``x-amz-date`` is among the headers that are signed below it; and when
+    the request is too old."""
     name = "x-amz-date" if "x-amz-date" in request.headers else "date"
     text = needed(request.headers, name).strip()
     read = iso_time if re.match(r"\d{4}-?\d\d", text) else http_time
-    check_age(read(text, name), now, name, skew_s)
-    return text if name == "date" else ""
+    until = check_age(read(text, name), now, name, skew_s)
+    return text if name == "date" else "", until
 
 
 def _in_query(request: SignedRequest, now: float) -> tuple[str, str, str]:
@@ -78,29 +79,30 @@ def _in_query(request: SignedRequest, now: float) -> tuple[str, str, str]:
     return needed(given, "AWSAccessKeyId"), needed(given, "Signature"), end
 
 
-def strings_to_sign(request: SignedRequest, date: str) -> tuple[str, ...]:
-    """With the path as it was sent, and as it is encoded by the rule; botocore signs a bucket with a slash that it does
-    not send."""
+def string_to_sign(request: SignedRequest, date: str) -> str:
+    """With the path as it was sent, as Amazon's manual has it. botocore sends a bucket without a slash and signs it
+    with one: its presigned URLs are used by others, so that there the query has to tell."""
     headers = [request.headers.get(name, "").strip() for name in ("content-md5", "content-type")]
     amz = [f"{name}:{request.headers[name].strip()}" for name in sorted(request.headers)
            if name.startswith("x-amz-")]
     head = "\n".join([request.method, *headers, date, *amz])
     path = request.path or "/"
     is_bucket = path.count("/") == 1 and path != "/"
-    paths = dict.fromkeys((path, encoded(decoded(path), "/"), *([f"{path}/"] if is_bucket else ())))
-    return tuple(f"{head}\n{path}{query}" for path in paths for query in _subresources(request.query))
+    slash = "/" if is_bucket and (is_s3_presigned(request) or _is_of_botocore(request)) else ""
+    return f"{head}\n{path}{slash}{_subresources(request.query)}"
 
 
-def _subresources(query: str) -> tuple[str, ...]:
-    """As most clients sign them, with values decoded; and as s3cmd does, with values as they were sent.
-    SignatureRefused (NOT_COVERED): an encoded name means what it says, and who signs names as they stand has not signed
-    it."""
+def _is_of_botocore(request: SignedRequest) -> bool:
+    """Of aws and boto3, too."""
+    return "botocore" in request.headers.get("user-agent", "").lower()
+
+
+def _subresources(query: str) -> str:
+    """With values decoded, as Amazon's manual has it. SignatureRefused (NOT_COVERED): an encoded name means what it
+    says, and who signs names as they stand has not signed it."""
     for name in (part.partition("=")[0] for part in query.split("&")):
         if name not in SUBRESOURCES and urllib.parse.unquote_plus(name) in SUBRESOURCES:
             raise SignatureRefused(SignatureFault.NOT_COVERED, urllib.parse.unquote_plus(name))
     parts = sorted((part.partition("=") for part in query.split("&") if part.partition("=")[0] in SUBRESOURCES),
                    key=lambda part: part[0])
-    if not parts:
-        return ("",)
-    plain = "&".join(name + equals + decoded(value) for name, equals, value in parts)
-    return tuple(dict.fromkeys((f"?{plain}", "?" + "&".join("".join(part) for part in parts))))
+    return "?" + "&".join(name + equals + decoded(value) for name, equals, value in parts) if parts else ""

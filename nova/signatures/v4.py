@@ -64,8 +64,7 @@ def is_presigned(request: SignedRequest) -> bool:
 def ec2_v4(request: SignedRequest, now: float, skew_s: float = SKEW_S) -> Signature:
     """The signature of a request to EC2, which covers the body. ``now``: seconds since 1970. SignatureRefused."""
     claimed = _claimed(request)
-    path = canonical_path(request)
-    return _signature(request, claimed, (path,), request.body_hash, (now, skew_s))
+    return _signature(request, claimed, canonical_path(request), request.body_hash, (now, skew_s))
 
 
 def s3_v4(request: SignedRequest, now: float, skew_s: float = SKEW_S) -> Signature:
@@ -73,18 +72,17 @@ def s3_v4(request: SignedRequest, now: float, skew_s: float = SKEW_S) -> Signatu
     ``payload`` of the answer: the caller compares a hash with the body. SignatureRefused."""
     claimed = _claimed(request)
     payload = _payload(request, claimed)
-    paths = tuple(dict.fromkeys((request.path or "/", encoded(decoded(request.path), "/") or "/")))
-    found = [_signature(one, claimed, paths, payload, (now, skew_s)) for one in _as_clients_sign(request)]
-    return dataclasses.replace(found[0], strings_to_sign=tuple(text for one in found for text in one.strings_to_sign))
+    return _signature(_as_client_signs(request), claimed, s3_path(request), payload, (now, skew_s))
 
 
-def _as_clients_sign(request: SignedRequest) -> tuple[SignedRequest, ...]:
-    """boto 2 signs a port twice: ``host:3333:3333``."""
+def _as_client_signs(request: SignedRequest) -> SignedRequest:
+    """boto 2 signs a port twice: ``host:3333:3333``. Some releases of Python have it send the same, some do not."""
     host = request.headers.get("host", "")
-    _, colon, port = host.rpartition(":")
-    if not (colon and port.isdecimal() and request.headers.get("user-agent", "").startswith("Boto/2.")):
-        return (request,)
-    return dataclasses.replace(request, headers={**request.headers, "host": f"{host}:{port}"}), request
+    rest, colon, port = host.rpartition(":")
+    is_boto = request.headers.get("user-agent", "").startswith("Boto/2.")
+    if not (is_boto and colon and port.isdecimal()) or rest.endswith(f":{port}"):
+        return request
+    return dataclasses.replace(request, headers={**request.headers, "host": f"{host}:{port}"})
 
 
 def _payload(request: SignedRequest, claimed: _Claimed) -> str:
@@ -143,17 +141,17 @@ def _in_query(request: SignedRequest) -> _Claimed:
                     needed(given, "X-Amz-Signature"), needed(given, "X-Amz-Date"), int(life))
 
 
-def _signature(request: SignedRequest, claimed: _Claimed, paths: Sequence[str], payload: str,
+def _signature(request: SignedRequest, claimed: _Claimed, path: str, payload: str,
                times: tuple[float, float]) -> Signature:
     access, scope = _credential(claimed.credential)
-    _check_time(claimed, scope, *times)
+    until = _checked_until(claimed, scope, *times)
     headers = claimed.signed_headers.split(";")
     _check_covered(request, headers)
     tail = "\n".join([canonical_query(request), *(f"{name}:{_collapsed(request.headers[name])}" for name in headers),
                       "", claimed.signed_headers, payload])
-    texts = tuple(string_to_sign(claimed.timestamp, scope, f"{request.method}\n{path}\n{tail}") for path in paths)
-    return Signature("4", access, claimed.value, texts, "sha256", scope, claimed.timestamp, payload,
-                     tuple(headers))
+    text = string_to_sign(claimed.timestamp, scope, f"{request.method}\n{path}\n{tail}")
+    return Signature("4", access, claimed.value, (text,), "sha256", scope, claimed.timestamp, payload,
+                     tuple(headers), until)
 
 
 def _credential(text: str) -> tuple[str, Scope4]:
@@ -164,7 +162,7 @@ def _credential(text: str) -> tuple[str, Scope4]:
     return parts[0], Scope4(*parts[1:4])
 
 
-def _check_time(claimed: _Claimed, scope: Scope4, now: float, skew_s: float) -> None:
+def _checked_until(claimed: _Claimed, scope: Scope4, now: float, skew_s: float) -> float:
     try:
         at = calendar.timegm(time.strptime(claimed.timestamp, "%Y%m%dT%H%M%SZ"))
     except ValueError:
@@ -172,11 +170,12 @@ def _check_time(claimed: _Claimed, scope: Scope4, now: float, skew_s: float) -> 
     if scope.date != claimed.timestamp[:8]:
         raise SignatureRefused(SignatureFault.MALFORMED, "Credential")
     if claimed.life_s is None:
-        check_age(at, now, "X-Amz-Date", skew_s)
-    elif at > now + skew_s:
+        return check_age(at, now, "X-Amz-Date", skew_s)
+    if at > now + skew_s:
         raise SignatureRefused(SignatureFault.TOO_NEW, "X-Amz-Date")
-    elif at + claimed.life_s < now:
+    if at + claimed.life_s < now:
         raise SignatureRefused(SignatureFault.TOO_OLD, "X-Amz-Expires")
+    return at + claimed.life_s
 
 
 def _check_covered(request: SignedRequest, signed: Sequence[str]) -> None:
@@ -198,6 +197,11 @@ def canonical_query(request: SignedRequest) -> str:
     return "&".join(f"{name}={value}" for name, value in
                     sorted((encoded(name), encoded(value)) for name, value in request.query_pairs
                            if name != "X-Amz-Signature"))
+
+
+def s3_path(request: SignedRequest) -> str:
+    """As clients sign it to S3, whatever they and what is between did to send it: each part encoded by the rule."""
+    return "/".join(encoded(decoded(part)) for part in request.path.split("/")) or "/"
 
 
 def canonical_path(request: SignedRequest) -> str:

@@ -33,6 +33,11 @@ def s3_signature(request: SignedRequest, now: float, skew_s: float = SKEW_S) -> 
     raise _unsigned(request)
 
 
+def is_s3_link(request: SignedRequest) -> bool:
+    """Whether a request to S3 is of a presigned URL, which its maker gave to others to use until its end."""
+    return v4.is_presigned(request) or s3_v2.is_s3_presigned(request)
+
+
 def _unsigned(request: SignedRequest) -> SignatureRefused:
     if "authorization" in request.headers:
         return SignatureRefused(SignatureFault.UNKNOWN, "Authorization")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import math
+import time
 from collections.abc import Callable, Mapping
 from typing import NamedTuple, Protocol
 
@@ -15,12 +17,14 @@ from nova.signatures import keystone, v4
 from nova.signatures.request import SKEW_S, Signature, SignatureFault, SignatureRefused, SignedRequest
 from nova.signatures.versions import ec2_signature, s3_signature
 from nova.web.auth import NOAUTH, NOAUTH_ROLES
+from nova.web.wrong import WrongSignatures
 
 LOG = logging.getLogger(__name__)
 
 SECTION = "keystone"
-EC2_VERSIONS = ("0", "1", "2", "4")
+USUAL_VERSIONS = ("2", "4")
 #: Versions of a signature of EC2, each with the only digest by which Keystone checks it.
+TELL_S = 60.0  # between two lines of the log about versions that are not taken
 CHECKED = {("0", "sha1"), ("1", "sha1"), ("2", "sha256"), ("4", "sha256")}
 
 
@@ -41,7 +45,7 @@ class Ec2Terms(NamedTuple):
     those that are taken."""
 
     expiry_s: float = 300
-    versions: frozenset[str] = frozenset(EC2_VERSIONS)
+    versions: frozenset[str] = frozenset(USUAL_VERSIONS)
 
 
 USUAL_TERMS = Ec2Terms()
@@ -56,42 +60,64 @@ def from_conf(conf: Options) -> Signers:
     return KeystoneSigners(tokens, terms)
 
 
-def ec2_signature_of(request: SignedRequest, now: float, terms: Ec2Terms) -> Signature:
-    """The signature that a request to EC2 carries. SignatureRefused (UNKNOWN): of a version that is not taken."""
-    is_v4 = v4.is_header_signed(request) or v4.is_presigned(request)
-    found = ec2_signature(request, now, SKEW_S if is_v4 else terms.expiry_s)
-    if found.version not in terms.versions:
-        raise SignatureRefused(SignatureFault.UNKNOWN, f"SignatureVersion {found.version}")
-    return found
+class Ec2Versions:
+    """Finds the signatures of requests to EC2, and tells the operator of those that are not taken: now and then, since
+    strangers can make many."""
+
+    def __init__(self, terms: Ec2Terms) -> None:
+        self._terms = terms
+        self._warned: dict[str, float] = {}
+
+    def signature_of(self, request: SignedRequest, now: float) -> Signature:
+        """The signature that a request carries. SignatureRefused (NOT_TAKEN): of a version that is not taken."""
+        is_v4 = v4.is_header_signed(request) or v4.is_presigned(request)
+        found = ec2_signature(request, now, SKEW_S if is_v4 else self._terms.expiry_s)
+        if found.version not in self._terms.versions:
+            self._warn(found.version, request.peer)
+            raise SignatureRefused(SignatureFault.NOT_TAKEN, f"SignatureVersion {found.version}")
+        return found
+
+    def _warn(self, version: str, peer: str) -> None:
+        now = time.monotonic()
+        if now - self._warned.get(version, -math.inf) >= TELL_S:
+            self._warned[version] = now
+            LOG.warning("Requests to the EC2 API with signatures of version %s are refused, the last one of %s: "
+                        "[DEFAULT]ec2_signature_versions does not name it. If a client can sign by no other, add it",
+                        version, peer or "an address that is not known")
 
 
 class KeystoneSigners:
-    """Asks Keystone at each request."""
+    """Asks Keystone once at each request, while not too many are wrong."""
 
-    def __init__(self, tokens: SignedTokens, terms: Ec2Terms = USUAL_TERMS) -> None:
-        self._tokens, self._terms = tokens, terms
+    def __init__(self, tokens: SignedTokens, terms: Ec2Terms = USUAL_TERMS,
+                 wrong: WrongSignatures | None = None) -> None:
+        self._tokens, self._versions, self._wrong = tokens, Ec2Versions(terms), wrong or WrongSignatures()
 
     def check(self) -> None:
         """errors.service.Unavailable and others when Keystone does not answer."""
         self._tokens.check()
 
     def ec2(self, request: SignedRequest, now: float) -> dict[str, Json]:
-        """As of Signers. SignatureRefused (UNKNOWN) also for a digest that Keystone does not know."""
-        signature = ec2_signature_of(request, now, self._terms)
+        """As of Signers. SignatureRefused (UNKNOWN) also for a digest that Keystone does not know; TOO_MANY."""
+        signature = self._versions.signature_of(request, now)
         if (signature.version, signature.digest) not in CHECKED:
             raise SignatureRefused(SignatureFault.UNKNOWN, "SignatureMethod")
-        found = _asked(self._tokens.of_ec2, keystone.ec2tokens_body(request, signature))
-        if found is None:
-            raise SignatureRefused(SignatureFault.MISMATCH)
-        return context_fields(found)
+        return self._judged(request, signature, self._tokens.of_ec2, keystone.ec2tokens_body(request, signature))
 
     def s3(self, request: SignedRequest, now: float) -> dict[str, Json]:
-        """As of Signers. One call of Keystone for each way in which a client may have signed, until one is right."""
-        for body in keystone.s3tokens_bodies(s3_signature(request, now)):
-            found = _asked(self._tokens.of_s3, body)
-            if found is not None:
-                return context_fields(found)
-        raise SignatureRefused(SignatureFault.MISMATCH)
+        """As of Signers. SignatureRefused also with TOO_MANY."""
+        signature = s3_signature(request, now)
+        return self._judged(request, signature, self._tokens.of_s3, keystone.s3tokens_body(signature))
+
+    def _judged(self, request: SignedRequest, signature: Signature,
+                ask: Callable[[Mapping[str, object]], SignedToken], body: Mapping[str, object]) -> dict[str, Json]:
+        self._wrong.check(request.peer, signature.access)
+        found = _asked(ask, body)
+        if found is None:
+            self._wrong.wrong(request.peer, signature.access)
+            raise SignatureRefused(SignatureFault.MISMATCH)
+        self._wrong.right(request.peer, signature.access)
+        return context_fields(found)
 
 
 def _asked(ask: Callable[[Mapping[str, object]], SignedToken], body: Mapping[str, object]) -> SignedToken | None:
@@ -126,11 +152,11 @@ class NoAuthSigners:
     of that name. No signature is checked, but it must be there, and fresh."""
 
     def __init__(self, terms: Ec2Terms = USUAL_TERMS) -> None:
-        self._terms = terms
+        self._versions = Ec2Versions(terms)
 
     def ec2(self, request: SignedRequest, now: float) -> dict[str, Json]:
         """As of Signers."""
-        return believed(ec2_signature_of(request, now, self._terms).access)
+        return believed(self._versions.signature_of(request, now).access)
 
     def s3(self, request: SignedRequest, now: float) -> dict[str, Json]:
         """As of Signers."""

@@ -30,10 +30,12 @@ def received(method: str, url: str, headers: Mapping[str, str], body: bytes = b"
 
 
 def by_botocore(kind: str, request: SignedRequest, body: bytes = b"", **options: object) -> SignedRequest:
-    """``kind``: the name of one of botocore's signers. ``options``: what else it takes."""
+    """``kind``: the name of one of botocore's signers; its client has that of version 1 sign a bucket with a slash.
+    ``options``: what else the signer takes."""
     made = botocore.awsrequest.AWSRequest(
         request.method, f"http://{request.headers['host']}{request.path}" + (request.query and f"?{request.query}"),
-        {name: value for name, value in request.headers.items() if name != "host"}, body)
+        {name: value for name, value in request.headers.items() if name != "host"}, body,
+        auth_path=f"{request.path}/" if "V1" in kind and "/" not in request.path[1:] and request.path != "/" else None)
     credentials = botocore.credentials.Credentials(ACCESS, SECRET)
     names = ("s3" if kind.startswith("S3") else "ec2", "RegionOne") if "SigV4" in kind else ()
     getattr(botocore.auth, kind)(credentials, *names, **options).add_auth(made)

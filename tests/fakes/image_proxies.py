@@ -15,11 +15,11 @@ from nova.clients.image_proxy import ImageProxy, ProxySettings
 from nova.conductor.hosts.image_tickets import TicketMaker, TicketSettings
 from nova.imageproxy import app
 from nova.imageproxy.gate import Gate
-from nova.imageproxy.seen import SeenRequests
 from nova.imageproxy.transfers import TransferSlots
 from nova.model.image_tickets import READ, WRITE, ImageTicket
 from nova.model.images import Image
 from nova.rpc.image_seal import TicketSeal
+from nova.web.seen import SeenRequests
 
 KEY, OTHER_KEY = ("bm92YSdzIHRlc3RzIHNlYWwgdGlja2V0cyB3aXRoLi4=", "YW5vdGhlciBrZXkgdGhhdCBub2JvZHkgaGFzLCBzbz8=")
 HOST, SECRET = "host1", "the secret of host1, long enough to be one"

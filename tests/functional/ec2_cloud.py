@@ -35,7 +35,9 @@ PATH = "/services/Cloud"
 REGION = "RegionOne"
 LAST_OLD = "2014-02-01"
 POOL = "203.0.113.0/28"
-CONF = """[quota]
+CONF = """[DEFAULT]
+ec2_signature_versions = 0,1,2,4
+[quota]
 instances = -1
 cores = -1
 ram = -1

@@ -11,11 +11,13 @@ from urllib.parse import urlsplit
 
 import boto
 import boto3
+import requests
 from boto.auth import S3HmacAuthV4Handler
 from boto.auth_handler import AuthHandler
 from boto.s3.connection import OrdinaryCallingFormat
 from botocore.config import Config
 
+ELSEWHERE = "127.0.0.2"  # another machine's, for who is asked
 PROGRAMS = Path(sys.executable).parent
 REGION = "RegionOne"
 MIB = 1 << 20
@@ -82,6 +84,17 @@ def _run(program: str, *words: str, **environment: str) -> subprocess.CompletedP
     kept = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
     return subprocess.run([PROGRAMS / program, *words], capture_output=True, text=True, timeout=100,
                           env={**kept, "LC_ALL": "C.UTF-8", **{name: one for name, one in environment.items() if one}})
+
+
+def from_elsewhere() -> requests.Session:
+    """Whose requests come from another address than everybody else's."""
+    class Adapter(requests.adapters.HTTPAdapter):
+        def init_poolmanager(self, *args: Any, **more: Any) -> None:
+            super().init_poolmanager(*args, **more, source_address=(ELSEWHERE, 0))
+
+    session = requests.Session()
+    session.mount("http://", Adapter())
+    return session
 
 
 def done(result: subprocess.CompletedProcess[str]) -> str:

@@ -14,9 +14,11 @@ import botocore.credentials
 import pytest
 import requests
 from botocore.exceptions import ClientError
+from requests import PreparedRequest
 
 from tests.functional.ec2_cloud import REGION, Amazon, judges
 from tests.functional.ec2_wire import faults_of
+from tests.functional.s3_tools import from_elsewhere
 
 
 def refusal(call: Callable[..., object], **params: Any) -> tuple[str, int]:
@@ -30,7 +32,13 @@ def refusal(call: Callable[..., object], **params: Any) -> tuple[str, int]:
 
 def signed_post(amazon: Amazon, body: str, at: datetime.datetime | None = None, path: str = "") -> requests.Response:
     """Signed by botocore at another time than now."""
-    request = botocore.awsrequest.AWSRequest("POST", amazon.endpoint + path, {
+    with requests.Session() as session:
+        return session.send(signed_request(amazon, body, amazon.endpoint + path, at), timeout=30)
+
+
+def signed_request(amazon: Amazon, body: str, url: str, at: datetime.datetime | None = None) -> PreparedRequest:
+    """The bytes, to be sent as often as one likes."""
+    request = botocore.awsrequest.AWSRequest("POST", url, {
         "Content-Type": "application/x-www-form-urlencoded; charset=utf-8"}, body)
     auth = botocore.auth.SigV4Auth(botocore.credentials.Credentials(*amazon.keys()), "ec2", REGION)
     if at is None:
@@ -40,7 +48,7 @@ def signed_post(amazon: Amazon, body: str, at: datetime.datetime | None = None, 
         auth._modify_request_before_signing(request)
         auth._inject_signature_to_request(request, auth.signature(auth.string_to_sign(
             request, auth.canonical_request(request)), request))
-    return requests.post(request.url, data=body.encode(), headers=dict(request.headers.items()), timeout=30)
+    return requests.Request("POST", request.url, dict(request.headers.items()), data=body.encode()).prepare()
 
 
 def code(answer: requests.Response, amazon: Amazon) -> tuple[int, str]:
@@ -55,6 +63,46 @@ def test_keys_when_they_are_wrong_then_it_is_an_auth_failure(amazon: Amazon, key
                                                              wanted: tuple[str, int]) -> None:
     assert refusal(amazon.boto3(**keys).describe_instances) == wanted
     assert refusal(amazon.boto3(**keys).run_instances, ImageId="ami-1", MinCount=1, MaxCount=1) == wanted
+
+
+def test_run_when_one_signed_request_comes_again_then_it_is_done_once_and_clients_that_sign_anew_go_on(
+        amazon: Amazon) -> None:
+    url = f"{amazon.root}/services/Cloud"
+    body = f"Action=RunInstances&Version=2016-11-15&ImageId={amazon.image}&MinCount=1&MaxCount=1"
+    before = len(amazon.ec2.describe_instances()["Reservations"])
+    run = signed_request(amazon, body, url)
+    with requests.Session() as client, from_elsewhere() as thief:
+        answers = [session.send(run, timeout=30) for session in (client, client, thief)]
+    assert [one.status_code for one in answers] == [200, 503, 503]
+    assert all("<Code>RequestLimitExceeded</Code>" in one.text for one in answers[1:])
+    old = amazon.boto2()
+    old.num_retries = 6
+    made = [one.id for _ in range(3) for one in old.run_instances(amazon.image).instances]  # without a token
+    assert len({*made}) == 3
+    reservations = amazon.ec2.describe_instances()["Reservations"]
+    assert len(reservations) == before + 4
+    amazon.ec2.terminate_instances(InstanceIds=[one["Instances"][0]["InstanceId"] for one in reservations])
+
+
+def test_change_when_one_signed_request_comes_from_elsewhere_then_it_is_not_done_again(amazon: Amazon) -> None:
+    ec2 = amazon.ec2
+    ec2.create_key_pair(KeyName="repeated")
+    away = signed_request(amazon, "Action=DeleteKeyPair&Version=2016-11-15&KeyName=repeated",
+                          f"{amazon.root}/services/Cloud")
+    with requests.Session() as client, from_elsewhere() as thief:
+        assert client.send(away, timeout=30).status_code == 200
+        ec2.create_key_pair(KeyName="repeated")
+        assert thief.send(away, timeout=30).status_code == 503
+    assert [one["KeyName"] for one in ec2.describe_key_pairs(KeyNames=["repeated"])["KeyPairs"]] == ["repeated"]
+    ec2.delete_key_pair(KeyName="repeated")
+
+
+def test_clients_when_they_ask_for_the_same_many_times_in_a_second_then_each_is_done(amazon: Amazon) -> None:
+    """Signatures have the resolution of a second, and these calls have no token."""
+    found = [amazon.ec2.allocate_address(Domain="vpc")["PublicIp"] for _ in range(4)]
+    assert len({*found}) == 4
+    for address in found:
+        amazon.ec2.release_address(PublicIp=address)
 
 
 def test_requests_when_they_are_malformed_then_botocore_reads_the_code(amazon: Amazon) -> None:

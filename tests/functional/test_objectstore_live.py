@@ -17,12 +17,15 @@ from typing import Any
 import botocore.exceptions
 import pytest
 import requests
+from botocore.auth import S3SigV4Auth
+from botocore.awsrequest import AWSRequest
+from botocore.credentials import Credentials
 
 from tests.fakes.console_papers import Authority
 from tests.functional.backends import free_port, wait_until
 from tests.functional.cloud import render
 from tests.functional.daemons import Daemon
-from tests.functional.s3_tools import MIB, S3Keys, S3User, done
+from tests.functional.s3_tools import MIB, S3Keys, S3User, done, from_elsewhere
 
 pytestmark = pytest.mark.in_turn(2, 5)
 
@@ -209,6 +212,58 @@ def test_store_when_quotas_are_set_then_two_workers_do_not_pass_them(make: Calla
     assert refused == ["QuotaExceeded"] * 7
     with pytest.raises(botocore.exceptions.ClientError, match="EntityTooLarge"):
         store.user("other").boto3().put_object(Bucket=_bucket(store), Key="long", Body=b"x" * (MIB + 1))
+
+
+def test_store_when_a_signed_change_is_sent_again_then_no_worker_takes_it(make: Callable[..., Store]) -> None:
+    store = make()
+    user = store.user()
+    user.boto3().create_bucket(Bucket="bucket")
+    request = AWSRequest("PUT", f"{user.url}/bucket/key", {}, b"old")
+    S3SigV4Auth(Credentials(*user.keys), "s3", "RegionOne").add_auth(request)
+    old = requests.Request("PUT", request.url, dict(request.headers), data=b"old").prepare()
+    with requests.Session() as client:
+        assert client.send(old, timeout=10).status_code == 200
+    answers = []
+    for _ in range(12):  # each of a connection of its own, which any worker may take
+        with from_elsewhere() as thief:
+            answers.append(thief.send(old, timeout=10).status_code)
+    assert answers == [503] * 12
+
+
+def test_store_when_a_worker_is_killed_amid_puts_then_the_quota_holds_to_the_object(make: Callable[..., Store]) -> None:
+    store = make(DEFAULT={"s3_project_objects": 40, "s3_longest_object": MIB})
+    s3 = store.user().boto3()
+    s3.create_bucket(Bucket="bucket")
+    ending = threading.Event()
+
+    def put(thread: int) -> None:
+        own = store.user().boto3()
+        for number in itertools.count():
+            if ending.is_set():
+                return
+            try:
+                own.put_object(Bucket="bucket", Key=f"{thread}/{number}", Body=b"x")
+                own.delete_object(Bucket="bucket", Key=f"{thread}/{number - 8}")
+            except (botocore.exceptions.BotoCoreError, botocore.exceptions.ClientError):
+                time.sleep(0.05)  # it is being killed, or the quota is used up
+
+    threads = [threading.Thread(target=put, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    try:
+        for _ in range(3):
+            time.sleep(0.7)
+            store.daemon.kill()
+            store.daemon.start().ready(2)
+    finally:
+        ending.set()
+        for thread in threads:
+            thread.join(30)
+    there = len(s3.list_objects_v2(Bucket="bucket").get("Contents", []))
+    for number in range(40 - there):
+        s3.put_object(Bucket="bucket", Key=f"last/{number}", Body=b"x")
+    with pytest.raises(botocore.exceptions.ClientError, match="QuotaExceeded"):
+        s3.put_object(Bucket="bucket", Key="one more", Body=b"x")
 
 
 def _bucket(store: Store) -> str:

@@ -13,10 +13,13 @@ import botocore
 import botocore.exceptions
 import pytest
 import requests
+from botocore.auth import S3SigV4Auth
+from botocore.awsrequest import AWSRequest
+from botocore.credentials import Credentials
 from keystoneclient.v3 import client
 
 from nova.testing.running import RunningCloud
-from tests.functional.s3_tools import MIB, S3Keys, S3User, done, refused
+from tests.functional.s3_tools import MIB, S3Keys, S3User, done, from_elsewhere, refused
 
 pytestmark = pytest.mark.in_turn(1, 5)
 
@@ -211,12 +214,40 @@ def test_user_when_a_reader_then_buckets_are_read_and_not_written(cloud: Running
         s3.list_buckets()
 
 
+def signed_put(user: S3User, target: str, body: bytes) -> requests.PreparedRequest:
+    """The bytes that botocore signs, to be sent as often as one likes."""
+    request = AWSRequest("PUT", f"{user.url}{target}", {}, body)
+    S3SigV4Auth(Credentials(*user.keys), "s3", "RegionOne").add_auth(request)
+    return requests.Request("PUT", request.url, dict(request.headers), data=body).prepare()
+
+
+def test_put_when_its_bytes_are_sent_again_from_elsewhere_then_the_old_content_does_not_come_back(demo: S3User) -> None:
+    s3 = demo.boto3()
+    s3.create_bucket(Bucket="repeated")
+    old = signed_put(demo, "/repeated/key", b"old")
+    with requests.Session() as client, from_elsewhere() as thief:
+        assert client.send(old, timeout=10).status_code == 200
+        s3.put_object(Bucket="repeated", Key="key", Body=b"new")
+        answer = thief.send(old, timeout=10)
+    assert answer.status_code == 503 and "<Code>SlowDown</Code>" in answer.text
+    assert s3.get_object(Bucket="repeated", Key="key")["Body"].read() == b"new"
+
+
+def test_clients_when_they_say_the_same_many_times_in_a_second_then_none_is_refused(demo: S3User) -> None:
+    """Signatures have the resolution of a second: these are the same, and no client here tries again."""
+    s3, old = demo.boto3(), demo.boto2()
+    old.num_retries = 0
+    s3.create_bucket(Bucket="same")
+    bucket = old.get_bucket("same")
+    for _ in range(5):
+        s3.put_object(Bucket="same", Key="key", Body=b"x")
+        s3.delete_object(Bucket="same", Key="key")
+        bucket.new_key("key").set_contents_from_string("x")
+        bucket.delete_key("key")
+
+
 def test_chunks_when_they_are_signed_then_the_answer_says_that_keystone_can_not_check_them(demo: S3User) -> None:
     """As minio's clients and AWS's SDKs for other languages send them over plain HTTP."""
-    from botocore.auth import S3SigV4Auth
-    from botocore.awsrequest import AWSRequest
-    from botocore.credentials import Credentials
-
     class Streaming(S3SigV4Auth):
         def payload(self, request: AWSRequest) -> str:
             return "STREAMING-AWS4-HMAC-SHA256-PAYLOAD"

@@ -32,7 +32,6 @@ from nova.cmd.whole.plan import FAKE, NEUTRON, Plan
 from nova.cmd.whole.settings import CONTROLLER, CloudAddresses
 from nova.conf.base import Options
 from nova.console import kinds
-from nova.imageproxy.seen import SeenRequests
 from nova.model.base import Library
 from nova.monitoring.health import Vitals
 from nova.rpc.buses import control_bus
@@ -41,6 +40,7 @@ from nova.rpc.in_process import exchange
 from nova.testing.identity import FakeKeystone
 from nova.testing.images import FakeGlance
 from nova.testing.networks import FakeNeutron
+from nova.web.seen import SeenRequests
 
 GRACE_S = 0.2  # for what runs at the end: whatever does not end is gone on with at the next start
 

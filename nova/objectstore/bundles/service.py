@@ -18,6 +18,7 @@ from nova.model.bundles import MACHINE, BundleFacts, RegisterBundle, RegisteredI
 from nova.model.images import NewImage
 from nova.objectstore.bundles import manifest
 from nova.objectstore.bundles.jobs import BundleJob, HeldJob, JobFolder
+from nova.objectstore.bundles.turns import JobTurns
 from nova.objectstore.bundles.work import GIVE_UP_S, PENDING, STATE, BundleCert, BundleImages, BundleWork, WorkBounds
 from nova.objectstore.bundles.workdirs import WorkFolders
 from nova.objectstore.store import ObjectStore
@@ -25,7 +26,7 @@ from nova.service import Every
 
 LOG = logging.getLogger(__name__)
 
-GIB = 2 ** 30
+MIB, GIB = 2 ** 20, 2 ** 30
 MOST_WAITING, MOST_OF_PROJECT = 500, 50
 LOOK_S = 30.0  # how often jobs that nobody works on are looked for, and whether an image is still wanted
 FIRST_RETRY_S, LAST_RETRY_S = 30.0, 600.0
@@ -60,6 +61,7 @@ class BundleService:
         self._store, self._images, self._work, self._jobs, self._folders = store, images, work, jobs, folders
         self._rules, self._pool = rules, concurrency.WorkerPool(rules.workers, "bundles")
         self._held: dict[str, HeldJob] = {}
+        self._turns = JobTurns()
         self._retries: dict[str, BundleRetry] = {}
         self._lock = threading.Lock()
         self._stopped = False
@@ -133,6 +135,7 @@ class BundleService:
         self._stopped = True
         self._looking.stop()
         self._pool.shutdown(wait=False)
+        self._leave()
         deadline = time.monotonic() + seconds
         while self._held and time.monotonic() < deadline:
             concurrency.sleep(0.02)
@@ -145,10 +148,23 @@ class BundleService:
     def _submit(self, held: HeldJob) -> None:
         with self._lock:
             self._held[held.job.image_id] = held
+        self._turns.add(held)
         try:
-            self._pool.submit(self._run, held).add_done_callback(
-                lambda future: self._end(held) if future.cancelled() else None)
+            self._pool.submit(self._work_on)
         except RuntimeError:  # the pool was shut down meanwhile
+            self._leave()
+
+    def _work_on(self) -> None:
+        """Until no job may be begun: those of a project that has one under way are for the worker that has it."""
+        while not self._stopped and (held := self._turns.take()) is not None:
+            try:
+                self._run(held)
+            finally:
+                self._turns.done(held)
+
+    def _leave(self) -> None:
+        """What waits is for the next process."""
+        for held in self._turns.leave():
             self._end(held)
 
     def _end(self, held: HeldJob) -> None:
@@ -227,7 +243,8 @@ def of_options(options: Options, store: ObjectStore, images: BundleImages, cert:
     made."""
     jobs = JobFolder(Path(options.image_decryption_jobs_dir))
     folders = WorkFolders(Path(options.image_decryption_dir), jobs.folder / ".lock")
-    work = BundleWork(store, images, cert, folders, WorkBounds(options.image_decryption_largest_gb * GIB))
+    work = BundleWork(store, images, cert, folders, WorkBounds(
+        options.image_decryption_largest_gb * GIB, least_free=options.s3_reserved_disk_mb * MIB))
     return BundleService(store, images, work, jobs, folders, BundleRules(options.image_decryption_workers, owner))
 
 

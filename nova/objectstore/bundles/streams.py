@@ -9,7 +9,8 @@ import hashlib
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from types import TracebackType
+from typing import NamedTuple
 
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from cryptography.hazmat.primitives.padding import PKCS7
@@ -17,6 +18,7 @@ from cryptography.hazmat.primitives.padding import PKCS7
 from nova import concurrency, errors
 from nova.objectstore.bundles.manifest import BundleLocation, BundleManifest, BundlePart
 from nova.objectstore.files import RecordDamaged
+from nova.objectstore.room import DiskRoom, RoomWatch
 from nova.objectstore.s3_errors import S3Error
 from nova.objectstore.store import ObjectStore
 
@@ -41,6 +43,39 @@ def pump(turn: Callable[[], int]) -> None:
         concurrency.check_wanted()
 
 
+class RoomFile:
+    """A new file that grows while its disk has room. ``size``: bytes that it is to have, where that is known; they must
+    be free at its begin. bundle.NoRoom, OSError."""
+
+    def __init__(self, path: Path, room: DiskRoom, size: int = 0) -> None:
+        need(room, size)
+        self._room, self._watch = room, RoomWatch(room)
+        self._file = path.open("xb")
+
+    def write(self, piece: bytes) -> None:
+        """bundle.NoRoom, OSError."""
+        if self._watch.lacks(len(piece)):
+            raise errors.bundle.NoRoom(size=len(piece))
+        self._file.write(piece)
+
+    def tell(self) -> int:
+        """Bytes that were written."""
+        return self._file.tell()
+
+    def __enter__(self) -> RoomFile:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 where: TracebackType | None) -> None:
+        self._file.close()
+
+
+def need(room: DiskRoom, size: int) -> None:
+    """bundle.NoRoom: so many bytes more have no room on the disk."""
+    if room.lacks(size):
+        raise errors.bundle.NoRoom(size=size)
+
+
 def read_key(key: str, iv: str) -> BundleKey:
     """Of hex digits, as nova-cert decrypted them. bundle.KeyRefused; never with what they are."""
     if not all(re.fullmatch("[0-9a-fA-F]{32}", one.strip()) for one in (key, iv)):
@@ -56,17 +91,17 @@ class Parts(NamedTuple):
     location: BundleLocation
     manifest: BundleManifest
 
-    def join(self, target: Path, limit: int) -> None:
+    def join(self, target: Path, limit: int, room: DiskRoom) -> None:
         """One part after the other, each held against its digest. bundle.PartMissing, bundle.PartDamaged;
-        bundle.TooLong beyond ``limit`` bytes; bundle.WrongLength."""
-        with target.open("xb") as out:
+        bundle.TooLong beyond ``limit`` bytes; bundle.WrongLength, bundle.NoRoom."""
+        with RoomFile(target, room, min(self.manifest.bundled_size or 0, limit)) as out:
             for part in self.manifest.parts:
                 self._add(part, out, limit)
             size = out.tell()
         if self.manifest.bundled_size not in (None, size):
             raise errors.bundle.WrongLength(what="bundle", found=size, wanted=self.manifest.bundled_size)
 
-    def _add(self, part: BundlePart, out: BinaryIO, limit: int) -> None:
+    def _add(self, part: BundlePart, out: RoomFile, limit: int) -> None:
         digest = hashlib.sha1(usedforsecurity=False)
         try:
             opened = self.store.get(self.owner, self.location.bucket, self.location.beside(part.filename))
@@ -92,12 +127,12 @@ class Parts(NamedTuple):
             raise errors.bundle.PartDamaged(part=part.filename)
 
 
-def decrypt(source: Path, target: Path, key: BundleKey) -> None:
+def decrypt(source: Path, target: Path, key: BundleKey, room: DiskRoom) -> None:
     """bundle.Cipher: it has no whole blocks, no padding at its end, or is no gzip after it: then the key is another's,
-    most likely."""
+    most likely. bundle.NoRoom."""
     decryptor = Cipher(algorithms.AES(key.key), modes.CBC(key.iv)).decryptor()
     unpadder = PKCS7(BLOCK_BITS).unpadder()
-    with source.open("rb") as encrypted, target.open("xb") as out:
+    with source.open("rb") as encrypted, RoomFile(target, room, source.stat().st_size) as out:
         def turn() -> int:
             piece = encrypted.read(PIECE)
             out.write(unpadder.update(decryptor.update(piece)) if piece else b"")

@@ -10,7 +10,8 @@ from pathlib import Path, PurePosixPath
 from typing import BinaryIO, NamedTuple, cast
 
 from nova import errors
-from nova.objectstore.bundles.streams import PIECE, pump
+from nova.objectstore.bundles.streams import PIECE, RoomFile, pump
+from nova.objectstore.room import DiskRoom
 
 READ = 2 ** 18
 HEADERS = 4 * 2 ** 20  # bytes of a tarball that are not the image: tarfile keeps some of them in memory
@@ -72,13 +73,13 @@ class GunzippedStream:
         return True
 
 
-def unpack(source: Path, target: Path, expected: ExpectedImage) -> None:
+def unpack(source: Path, target: Path, expected: ExpectedImage, room: DiskRoom) -> None:
     """Write the image of the packed tarball to the new file. bundle.Tarball, bundle.Digest, bundle.WrongLength,
-    bundle.TooLong."""
-    with source.open("rb") as packed, target.open("xb") as out:
+    bundle.TooLong; bundle.NoRoom before anything of it is written, or where others have filled the disk meanwhile."""
+    with source.open("rb") as packed:
         stream = GunzippedStream(packed)
         try:
-            _extract(stream, out, expected)
+            _extract(stream, target, expected, room)
         except (errors.NovaError, OSError):
             raise
         # whatever tarfile's reading of hostile numbers ends in
@@ -88,13 +89,14 @@ def unpack(source: Path, target: Path, expected: ExpectedImage) -> None:
         raise errors.bundle.Digest()
 
 
-def _extract(stream: GunzippedStream, out: BinaryIO, expected: ExpectedImage) -> None:
+def _extract(stream: GunzippedStream, target: Path, expected: ExpectedImage, room: DiskRoom) -> None:
     stream.allow(HEADERS, "its headers are too long")
     with tarfile.open(fileobj=stream, mode="r|", bufsize=READ) as tar:  # type: ignore[call-overload]
         image = _first_file(tar)
         _check_size(image, expected)
         stream.allow(image.size + HEADERS, "its image is longer than it says")
-        _copy(tar, image, out)
+        with RoomFile(target, room, image.size) as out:
+            _copy(tar, image, out)
         stream.allow(HEADERS, "more than an image is in it")
         _check_rest(tar)
     while stream.read(READ):
@@ -137,7 +139,7 @@ def _check_size(image: tarfile.TarInfo, expected: ExpectedImage) -> None:
         end = offset + size
 
 
-def _copy(tar: tarfile.TarFile, image: tarfile.TarInfo, out: BinaryIO) -> None:
+def _copy(tar: tarfile.TarFile, image: tarfile.TarInfo, out: RoomFile) -> None:
     data = tar.extractfile(image)
     if data is None:
         raise errors.bundle.Tarball(reason="no file is in it")

@@ -19,6 +19,7 @@ from nova.objectstore.bundles.manifest import location_of
 from nova.objectstore.bundles.streams import BundleKey, Parts, decrypt, read_key
 from nova.objectstore.bundles.tarball import ExpectedImage, unpack
 from nova.objectstore.bundles.workdirs import WorkFolders
+from nova.objectstore.room import DiskRoom
 from nova.objectstore.store import ObjectStore
 
 LOG = logging.getLogger(__name__)
@@ -56,11 +57,12 @@ class BundleCert(Protocol):
 
 class WorkBounds(NamedTuple):
     """``largest``: bytes of an image. ``saving_s``: how long an upload that hangs in the image service is waited for,
-    and ``pause_s`` between two looks or tries."""
+    and ``pause_s`` between two looks or tries. ``least_free``: bytes that stay free on the disk."""
 
     largest: int
     saving_s: float = 300.0
     pause_s: float = 2.0
+    least_free: int = 0
 
 
 class BundleStep(NamedTuple):
@@ -77,6 +79,7 @@ class BundleWork:
     def __init__(self, store: ObjectStore, images: BundleImages, cert: BundleCert, folders: WorkFolders,
                  bounds: WorkBounds) -> None:
         self._store, self._images, self._cert, self._folders, self.bounds = store, images, cert, folders, bounds
+        self.room = DiskRoom(folders.base, bounds.least_free)
 
     def run(self, job: BundleJob) -> None:
         """The image is available, or failed, and its owner can see it. image.NotFound: it was deleted; there is nothing
@@ -122,11 +125,11 @@ class BundleWork:
     def download(self, job: BundleJob, folder: Path) -> None:
         """The parts become one file: from then on their bucket is not needed."""
         Parts(self._store, job.bucket_owner, location_of(job.location), job.manifest).join(
-            folder / "bundle", self.bounds.largest)
+            folder / "bundle", self.bounds.largest, self.room)
 
     def decrypt(self, job: BundleJob, folder: Path) -> None:
         """With the key that nova-cert alone can read."""
-        decrypt(folder / "bundle", folder / "image.tar.gz", self._key(job))
+        decrypt(folder / "bundle", folder / "image.tar.gz", self._key(job), self.room)
         (folder / "bundle").unlink()
 
     def _key(self, job: BundleJob) -> BundleKey:
@@ -143,7 +146,7 @@ class BundleWork:
     def unpack(self, job: BundleJob, folder: Path) -> None:
         """The tarball's file is the image."""
         unpack(folder / "image.tar.gz", folder / "image", ExpectedImage(
-            self.bounds.largest, job.manifest.facts.size, job.manifest.sha1))
+            self.bounds.largest, job.manifest.facts.size, job.manifest.sha1), self.room)
         (folder / "image.tar.gz").unlink()
 
     def upload(self, job: BundleJob, folder: Path) -> None:

@@ -13,6 +13,8 @@ from oslo_config import cfg
 
 from nova import conf, errors, http_server
 from nova.cmd import objectstore
+from nova.objectstore.names import file_name
+from nova.objectstore.store import PutObject
 from nova.web.signers import KeystoneSigners, NoAuthSigners
 
 
@@ -85,9 +87,13 @@ def test_daemon_when_nobody_is_asked_then_keystone_is_none_of_its_checks(options
 
 
 def test_daemon_when_the_options_bound_objects_then_the_store_has_the_bounds(options: cfg.ConfigOpts) -> None:
-    for name, value in (("s3_project_bytes", 10), ("s3_project_objects", 2), ("s3_longest_object", 5)):
+    limits = objectstore.store(options).limits
+    assert (limits.bytes_per_owner, limits.objects_per_owner, limits.least_free) == (10 * 2 ** 30, 100_000, 2 ** 30)
+    for name, value in (("s3_project_bytes", 10), ("s3_project_objects", 2), ("s3_longest_object", 5),
+                        ("s3_reserved_disk_mb", 3)):
         options.set_override(name, value)
-    assert objectstore.store(options).limits[:3] == (10, 2, 5)
+    limits = objectstore.store(options).limits
+    assert limits[:3] == (10, 2, 5) and limits.least_free == 3 * 2 ** 20
 
 
 def test_upkeep_then_old_uploads_and_files_of_the_killed_go_and_others_stay(options: cfg.ConfigOpts,
@@ -102,7 +108,11 @@ def test_upkeep_then_old_uploads_and_files_of_the_killed_go_and_others_stay(opti
     left = daemon.store.new / "new.left"
     left.write_bytes(b"half of it")
     os.utime(left, (1, 1))
+    daemon.store.put("p", "bucket", "key", PutObject([b"x"], lambda: "e"))
+    count = Path(options.buckets_path) / "usage" / file_name("p")
+    assert count.read_bytes()
     daemon.keep()
+    assert not count.read_bytes()  # counted anew by the next write
     assert [one.id for one in daemon.uploads.list_uploads("p", "bucket")] == [new.id] and old.id != new.id
     assert not left.exists()
     assert objectstore.ObjectStoreDaemon(options, sock, upkeep=False).upkeep == []

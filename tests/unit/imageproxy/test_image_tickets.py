@@ -8,7 +8,6 @@ import pytest
 
 from nova import errors
 from nova.imageproxy.gate import FILE, LOCATIONS, RECORD, Gate, ImageRequest
-from nova.imageproxy.seen import SeenRequests
 from nova.model.image_tickets import (
     CLOCK_S,
     PROOF_HEADER,
@@ -26,6 +25,7 @@ from nova.model.image_tickets import (
     stamp,
 )
 from nova.rpc.image_seal import TicketSeal
+from nova.web.seen import SeenRequests
 from tests.fakes.image_proxies import HOST, KEY, OTHER_KEY, SECRET, ticket
 
 IMAGE = "aaaaaaaa-0000-4000-8000-000000000001"

@@ -20,6 +20,7 @@ from nova.model.bundles import BundleFacts, RegisterBundle
 from nova.objectstore.bundles import service as bundles_service
 from nova.objectstore.bundles.jobs import BundleJob
 from nova.objectstore.bundles.service import BundleRules
+from nova.objectstore.room import DiskRoom
 from tests.fakes.bundle_world import BUCKET, CLOUD_KEY, KEYS, MOST, OWNER, BundleWorld
 from tests.fakes.bundles import Bundle, Keys, bundle, put
 from tests.fakes.glance import FakeGlance
@@ -197,13 +198,96 @@ def test_register_when_too_many_wait_then_others_are_refused(world: BundleWorld,
     world.settle()
 
 
-def test_register_when_two_are_registered_at_once_then_both_are_made(world: BundleWorld, glance: FakeGlance) -> None:
+def test_register_when_two_projects_do_at_once_then_both_images_are_made_at_once(
+        world: BundleWorld, glance: FakeGlance) -> None:
     meet = threading.Barrier(2, timeout=10)
     world.images.hooks["update:untarring"] = lambda _image_id: meet.wait()
-    first, second = bundle(DATA, KEYS, name="first"), bundle(DATA[::-1], KEYS, name="second")
-    ids = [world.register(world.upload(one)) for one in (first, second)]
+    world.store.create_bucket("another", "theirs")
+    ids = [world.register(world.upload(bundle(DATA, KEYS))),
+           world.service.register_image(RegisterBundle(
+               location=bundle(DATA[::-1], KEYS).put(world.store, "another", "theirs"), project_id="another")).image_id]
     world.settle()
     assert [glance.data[one] for one in ids] == [DATA, DATA[::-1]] and world.left() == []
+
+
+def test_work_when_one_project_has_many_bundles_then_another_is_next_and_of_each_one_at_a_time(
+        world: BundleWorld, glance: FakeGlance) -> None:
+    world.store.create_bucket("another", "theirs")
+    theirs = bundle(DATA, KEYS).put(world.store, "another", "theirs")
+    ours, owners = world.upload(bundle(DATA, KEYS)), [OWNER, OWNER, OWNER, "another"]
+    go, begun, most, under_way = threading.Event(), list[str](), list[int](), list[str]()
+
+    def begin(image_id: str) -> None:
+        owner = glance.images[image_id]["owner"]
+        begun.append(owner)
+        under_way.append(owner)
+        most.append(under_way.count(owner))
+        assert go.wait(10)
+
+    world.images.hooks["update:downloading"] = begin
+    world.images.after["update:available"] = lambda image_id: under_way.remove(glance.images[image_id]["owner"])
+    for owner in owners:
+        location = theirs if owner == "another" else ours
+        world.service.register_image(RegisterBundle(location=location, project_id=owner))
+    deadline = time.monotonic() + 10
+    while len(begun) < 2 and time.monotonic() < deadline:
+        time.sleep(0.005)
+    assert begun == [OWNER, "another"]
+    go.set()
+    world.settle()
+    assert sorted(begun) == sorted(owners) and set(most) == {1} and world.left() == []
+    assert {image["image_state"] for image in glance.images.values()} == {"available"}
+
+
+def test_stop_when_jobs_of_a_project_wait_for_their_turn_then_the_next_process_has_them(
+        world: BundleWorld, glance: FakeGlance) -> None:
+    go, location = threading.Event(), world.upload(bundle(DATA, KEYS))
+    world.images.hooks["update:downloading"] = lambda _image_id: go.wait(10)
+    ids = [world.register(location) for _ in range(3)]
+    stopping = threading.Thread(target=world.service.stop, args=(10,))
+    stopping.start()
+    go.set()
+    stopping.join()
+    assert world.service.busy() == 0 and states(glance, ids[2]) == ("queued", "pending")
+    again = BundleWorld(world.folder, glance.url)
+    again.service.start()
+    again.settle()
+    again.service.stop(1)
+    assert [states(glance, one) for one in ids] == [("active", "available")] * 3 and world.left() == []
+
+
+def room_of(world: BundleWorld, monkeypatch: pytest.MonkeyPatch, free: Callable[[Path], int]) -> None:
+    """The disk has as much free as ``free`` says of the job's folder."""
+    def lacks(room: DiskRoom, size: int = 0) -> bool:
+        return free(next((world.folder / "work").iterdir())) < size
+
+    monkeypatch.setattr(DiskRoom, "lacks", lacks)
+
+
+IMAGE_SIZE = len(DATA)
+
+
+@pytest.mark.parametrize(("step", "free"), [
+    ("downloading", lambda folder: 0),
+    ("decrypting", lambda folder: 0 if (folder / "image.tar.gz").exists() else IMAGE_SIZE),
+    ("untarring", lambda folder: IMAGE_SIZE - 1 if (folder / "image.tar.gz").exists() else IMAGE_SIZE),
+    ("untarring", lambda folder: 0 if (folder / "image").exists() else IMAGE_SIZE)],
+    ids=["join", "decrypt", "before unpacking", "while unpacking"])
+def test_work_when_the_disk_has_no_room_then_the_job_waits_for_it_and_leaves_nothing_there(
+        world: BundleWorld, glance: FakeGlance, monkeypatch: pytest.MonkeyPatch, caplog: Any, step: str,
+        free: Callable[[Path], int]) -> None:
+    location = world.upload(bundle(DATA, KEYS))
+    with monkeypatch.context() as patched:
+        room_of(world, patched, free)
+        image_id = world.register(location)
+        world.settle()
+    assert states(glance, image_id) == ("queued", step) and "s3_reserved_disk_mb" in caplog.text
+    assert [Path(one).suffix for one in world.left()] == [".json"]
+    again = BundleWorld(world.folder, glance.url)
+    again.service.start()
+    again.settle()
+    again.service.stop(1)
+    assert states(glance, image_id) == ("active", "available") and glance.data[image_id] == DATA
 
 
 def test_register_when_the_same_is_registered_twice_then_there_are_two_images(

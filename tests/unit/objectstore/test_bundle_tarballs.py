@@ -18,6 +18,7 @@ import pytest
 from nova import concurrency, errors
 from nova.objectstore.bundles.streams import BundleKey, decrypt, read_key
 from nova.objectstore.bundles.tarball import HEADERS, ExpectedImage, unpack
+from nova.objectstore.room import DiskRoom
 from tests.fakes.bundles import add_file, encrypted, tar_of, tar_with
 
 DATA = bytes(range(256)) * 300
@@ -28,7 +29,7 @@ BLOCK = 512
 def run(tmp_path: Path, packed: bytes, limit: int = LIMIT, **expected: object) -> bytes:
     (tmp_path / "packed").write_bytes(packed)
     (tmp_path / "image").unlink(missing_ok=True)
-    unpack(tmp_path / "packed", tmp_path / "image", ExpectedImage(limit, **expected))
+    unpack(tmp_path / "packed", tmp_path / "image", ExpectedImage(limit, **expected), DiskRoom(tmp_path, 0))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["image", "packed"]
     return (tmp_path / "image").read_bytes()
 
@@ -148,7 +149,7 @@ def test_unpack_when_a_sparse_image_says_it_is_huge_then_nothing_is_written(tmp_
     tar = sparse([(0, 512)], 8 ** 11 - 1, 512) + bytes(512) + END
     with pytest.raises(errors.bundle.TooLong):
         run(tmp_path, gzip.compress(tar))
-    assert (tmp_path / "image").stat().st_size == 0
+    assert not (tmp_path / "image").exists()
 
 
 def test_unpack_when_it_is_a_bomb_then_it_ends_at_the_bound(tmp_path: Path) -> None:
@@ -186,6 +187,15 @@ def test_unpack_when_something_follows_the_gzip_then_it_is_refused(tmp_path: Pat
         run(tmp_path, gzip.compress(tar_of(DATA)) + b"more")
 
 
+def test_unpack_when_the_disk_has_no_room_for_the_whole_image_then_nothing_of_it_is_written(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    size = 3 * 2 ** 20
+    monkeypatch.setattr(DiskRoom, "lacks", lambda room, more=0: more >= size)  # each piece alone would have room
+    with pytest.raises(errors.bundle.NoRoom) as caught:
+        run(tmp_path, gzip.compress(tar_of(bytes(size))), 2 * size)
+    assert str(size) in caught.value.message and not (tmp_path / "image").exists()
+
+
 def test_unpack_when_nobody_wants_it_any_more_then_it_ends(tmp_path: Path) -> None:
     class Unwanted(Exception):
         pass
@@ -202,7 +212,7 @@ KEY = BundleKey(bytes(range(16)), bytes(range(16, 32)))
 def decrypted(tmp_path: Path, data: bytes, key: BundleKey = KEY) -> bytes:
     (tmp_path / "encrypted").write_bytes(data)
     (tmp_path / "plain").unlink(missing_ok=True)
-    decrypt(tmp_path / "encrypted", tmp_path / "plain", key)
+    decrypt(tmp_path / "encrypted", tmp_path / "plain", key, DiskRoom(tmp_path, 0))
     return (tmp_path / "plain").read_bytes()
 
 

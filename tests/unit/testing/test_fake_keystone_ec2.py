@@ -13,7 +13,7 @@ import requests
 from keystoneauth1 import exceptions
 from keystoneclient.v3 import client
 
-from nova.signatures.keystone import ec2tokens_body, s3tokens_bodies
+from nova.signatures.keystone import ec2tokens_body, s3tokens_body
 from nova.signatures.versions import ec2_signature, s3_signature
 from nova.testing.identity import FakeKeystone
 from nova.testing.identity_ec2 import new_key
@@ -36,7 +36,7 @@ def body_of(monkeypatch: pytest.MonkeyPatch, access: str, secret: str, service: 
         request = by_botocore("SigV4Auth", received("POST", f"{ENDPOINT}/services/Cloud", {}, b"a=b"), b"a=b")
         return {**ec2tokens_body(request, ec2_signature(request, time.time()))}
     request = by_botocore("S3SigV4Auth", received("GET", f"{ENDPOINT}/bucket/a%20key", {}))
-    return {**s3tokens_bodies(s3_signature(request, time.time()))[0]}
+    return {**s3tokens_body(s3_signature(request, time.time()))}
 
 
 def test_ec2_credentials_when_a_user_makes_some_then_both_doors_show_them_until_they_are_deleted(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import logging
 import time
@@ -117,11 +118,15 @@ def test_ec2_when_it_is_old_then_it_is_refused_before_keystone_is_asked(key: Any
 
 @pytest.mark.parametrize("made", [
     lambda terms: signers.KeystoneSigners(tokens("http://127.0.0.1:9"), terms), signers.NoAuthSigners])
-def test_ec2_when_its_signature_is_of_a_version_that_is_not_taken_then_it_is_refused_unasked(made: Any) -> None:
+def test_ec2_when_its_signature_is_of_a_version_that_is_not_taken_then_it_is_refused_unasked(
+        made: Any, caplog: pytest.LogCaptureFixture) -> None:
     found = made(signers.Ec2Terms(versions=frozenset({"4"})))
-    with pytest.raises(SignatureRefused, match="SignatureVersion 2") as refused:
-        found.ec2(v2_query(), time.time())
-    assert refused.value.fault is SignatureFault.UNKNOWN
+    for _ in range(3):
+        with pytest.raises(SignatureRefused, match="SignatureVersion 2") as refused:
+            found.ec2(dataclasses.replace(v2_query(), peer="192.0.2.7"), time.time())
+        assert refused.value.fault is SignatureFault.NOT_TAKEN and "ec2_signature_versions" not in str(refused.value)
+    line, = caplog.messages
+    assert "ec2_signature_versions" in line and "version 2" in line and "192.0.2.7" in line
 
 
 def test_ec2_when_the_digest_is_one_that_keystone_does_not_know_then_the_refusal_names_it() -> None:

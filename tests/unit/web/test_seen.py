@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 
-from nova.imageproxy.seen import PARTS, SLOTS_OF_PART, SeenRequests
+from nova.web.seen import PARTS, SLOTS_OF_PART, SeenRequests
 
 
 def test_request_when_it_comes_again_then_not_new_until_it_is_over() -> None:
