@@ -47,6 +47,7 @@ from nova.web.paths import ROUTE_KEY, VERSION_KEY
 from nova.web.request_id import HEADER, RequestId
 from nova.web.signers import Signers
 from nova.web.taken import TakenSignatures
+from nova.web.turns import ProjectTurns
 
 LOG = logging.getLogger(__name__)
 
@@ -66,6 +67,7 @@ class Ec2Application:
     def __init__(self, site: Ec2Site, who: Signers, clock: Callable[[], float] = time.time,
                  taken: TakenSignatures | None = None) -> None:
         self._site, self._signers, self._clock, self._taken = site, who, clock, taken
+        self._turns = ProjectTurns()
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         request_id = environ["nova.request_id"]
@@ -88,7 +90,7 @@ class Ec2Application:
         environ[VERSION_KEY] = ascii(version)[1:-1]  # for the log: any text may be in it, and ends of lines too
         context = self._context(signed, request_id)
         environ[HOLDER] = context.project_id
-        with entered(context):
+        with self._turns.turn(context.project_id or ""), entered(context):
             for name in ("Action", "Version"):
                 if not named.get(name.lower()):
                     raise missing(name)

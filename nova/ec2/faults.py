@@ -134,6 +134,7 @@ CODES: dict[str, Ec2Fault] = {
     "floating.not_associated": Ec2Fault(404, "InvalidAssociationID.NotFound"),
     "floating.no_fixed_address": Ec2Fault(400, "UnsupportedOperation"),
     "floating.no_fixed_addresses": Ec2Fault(400, "UnsupportedOperation"),
+    "api.project_busy": Ec2Fault(503, "RequestLimitExceeded"),
     "page.marker_not_found": Ec2Fault(400, "InvalidNextToken"),
 }
 #: kind of the house -> EC2's

@@ -34,7 +34,7 @@ NoSuchAction = kinds.Invalid.row("api.no_such_action",
 NotInVersion = kinds.NotFound.row("api.not_in_version", "The resource could not be found.")
 NotYet = kinds.NotSupported.row("api.not_yet", "{operation} is not implemented by this release.")
 #: How /v2 said of some conflicts that it could not do it.
-ProjectBusy = kinds.NovaError.row("api.project_busy",
+ProjectBusy = kinds.OverQuota.row("api.project_busy",
     "This project has too many requests under way. Try again when some of them have ended.",
     "Send fewer requests side by side.", status=429)
 Unprocessable = kinds.Invalid.row("api.unprocessable", status=422)
