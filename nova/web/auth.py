@@ -13,7 +13,6 @@ from nova.context import RequestContext
 from nova.http_room import HOLDER
 from nova.model.base import Json
 from nova.policies import Policy
-from nova.web.turns import ProjectTurns
 
 KEYSTONE, NOAUTH = "keystone", "noauth2"
 #: Without Keystone: what these users may be; any other is a member of the project.
@@ -22,13 +21,11 @@ UNAUTHORIZED = b"Authentication required"
 
 
 class Context:
-    """Base: makes ``environ["nova.context"]`` of what :meth:`identify` finds, and runs the request in it, when it is
-    the project's turn. api.ProjectBusy."""
+    """Base: makes ``environ["nova.context"]`` of what :meth:`identify` finds, and runs the request in it."""
 
     def __init__(self, application: WSGIApplication, policy: Policy) -> None:
         self.application = application
         self.policy = policy
-        self._turns = ProjectTurns()
 
     def identify(self, headers: Mapping[str, str]) -> dict[str, Json] | None:
         """Fields of the RequestContext; None when nobody is named."""
@@ -43,7 +40,7 @@ class Context:
                                  traceparent=contexts.current().traceparent, **facts)
         environ[HOLDER] = context.project_id
         environ["nova.context"] = context = msgspec.structs.replace(context, is_admin=self.policy.is_admin(context))
-        with self._turns.turn(context.project_id or ""), contexts.entered(context):
+        with contexts.entered(context):
             return self.application(environ, start_response)
 
 

@@ -15,6 +15,7 @@ from nova import errors
 from nova.model.base import Json
 from nova.policies import Policy
 from nova.web import auth
+from nova.web.turns import GoodTokens, ProjectTurns
 
 LOG = logging.getLogger(__name__)
 
@@ -104,12 +105,25 @@ TOKENS = ("HTTP_X_AUTH_TOKEN", "HTTP_X_STORAGE_TOKEN", "HTTP_X_SERVICE_TOKEN")  
 
 
 class TokenAuthentication:
-    """keystonemiddleware's auth_token, set up by ``[keystone_authtoken]``; its 503 becomes one of ours."""
+    """keystonemiddleware's auth_token, set up by ``[keystone_authtoken]``; its 503 becomes one of ours. Projects take
+    turns, by the tokens that were good lately; of other tokens, addresses do: each costs a question to Keystone."""
 
     def __init__(self, application: Callable[..., object], conf: cfg.ConfigOpts) -> None:
         self.checker = auth_token.AuthProtocol(application, {"oslo_config_config": conf, "oslo_config_project": "nova"})
+        self._turns, self._good = ProjectTurns(), GoodTokens()
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        token = environ.get("HTTP_X_AUTH_TOKEN", "")
+        project = self._good.project_of(token)
+        turn = (self._turns.turn_of_strangers(environ.get("REMOTE_ADDR", "")) if project is None
+                else self._turns.turn(project))
+        with turn:
+            content = self._checked(environ, start_response)
+        context = environ.get("nova.context")
+        self._good.note(token, context and (context.project_id or ""))
+        return content
+
+    def _checked(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         held: list[tuple[Any, ...]] = []
         if any(len(environ.get(name, "")) > LONGEST_TOKEN for name in TOKENS):  # none of Keystone's: 401, as for others
             for name in TOKENS:

@@ -8,29 +8,61 @@ else, and keeps no processor from anybody.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import threading
 import time
+from collections import OrderedDict
 from collections.abc import Callable, Iterator
 
 from nova import errors
 
-SHARED = 4  # requests of one project that are at work while others ask
-COUNTS_S = 0.25  # for so long a request counts
+SHARED, COUNTS_S = 3, 0.25  # requests of one project that are at work while others ask; for so long a request counts
+STRANGER_S = 0.05  # likewise, of a token that is to be checked by Keystone
 ALONE_S = 2.0  # for so long no other project has asked
 MOST_WAITING = 200  # requests of one project
 WAIT_S = 30.0
+GOOD_S, MOST_GOOD = 300.0, 10_000
+
+
+class GoodTokens:
+    """Tokens that Keystone has called good in the last minutes, by their digests, and the projects that they are of.
+    ``clock``: seconds."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock, self._lock = clock, threading.Lock()
+        self._found: OrderedDict[bytes, tuple[float, str]] = OrderedDict()
+
+    def project_of(self, token: str) -> str | None:
+        """Empty: of none. None: nobody knows the token."""
+        with self._lock:
+            until, project = self._found.get(_digest(token), (0.0, ""))
+            return project if until > self._clock() else None
+
+    def note(self, token: str, project: str | None) -> None:
+        """What Keystone has said of it; None: it is not good."""
+        with self._lock:
+            self._found.pop(_digest(token), None)
+            if project is not None:
+                self._found[_digest(token)] = (self._clock() + GOOD_S, project)
+            if len(self._found) > MOST_GOOD:
+                self._found.popitem(last=False)
+
+
+def _digest(token: str) -> bytes:
+    return hashlib.blake2b(token.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
 class _Project:
-    """``begun``: when its requests at work began."""
+    """``begun``: when its requests at work began. At most ``most`` of them are, and each counts for ``counts_s``."""
 
-    def __init__(self, lock: threading.Lock) -> None:
+    def __init__(self, lock: threading.Lock, most: int, counts_s: float) -> None:
+        self.most, self.counts_s = most, counts_s
         self.begun: list[float] = []
         self.waiting = 0
         self.free = threading.Condition(lock)
 
-    def at_work(self, now: float) -> int:
-        return sum(now - began < COUNTS_S for began in self.begun)
+    def is_full(self, now: float) -> bool:
+        return sum(now - began < self.counts_s for began in self.begun) >= self.most
 
 
 class ProjectTurns:
@@ -42,11 +74,15 @@ class ProjectTurns:
         self._newest, self._newest_at = "", float("-inf")  # the project that asked last
         self._other_at = float("-inf")  # when another one than that asked last
 
+    def turn_of_strangers(self, address: str) -> contextlib.AbstractContextManager[None]:
+        """The same for a request whose token nobody knows: one from each address at a time. api.ProjectBusy."""
+        return self.turn(f"unknown tokens from {address}", 1, STRANGER_S)
+
     @contextlib.contextmanager
-    def turn(self, project: str) -> Iterator[None]:
+    def turn(self, project: str, most: int = SHARED, counts_s: float = COUNTS_S) -> Iterator[None]:
         """Do a request of that project within it; waits for the turn. api.ProjectBusy."""
         with self._lock:
-            one = self._projects.setdefault(project, _Project(self._lock))
+            one = self._projects.setdefault(project, _Project(self._lock, most, counts_s))
             try:
                 self._wait(project, one)
             except errors.NovaError:
@@ -70,7 +106,7 @@ class ProjectTurns:
             while not self._may(project, one):
                 if one.waiting > MOST_WAITING or self._clock() > until:
                     raise errors.api.ProjectBusy()
-                one.free.wait(COUNTS_S)
+                one.free.wait(one.counts_s)
         finally:
             one.waiting -= 1
 
@@ -90,4 +126,4 @@ class ProjectTurns:
     def _may(self, project: str, one: _Project) -> bool:
         now = self._clock()
         other_at = self._other_at if project == self._newest else self._newest_at
-        return now - other_at > ALONE_S or one.at_work(now) < SHARED
+        return now - other_at > ALONE_S or not one.is_full(now)

@@ -10,7 +10,7 @@ import pytest
 
 from nova import errors
 from nova.web import turns
-from nova.web.turns import COUNTS_S, SHARED, ProjectTurns
+from nova.web.turns import COUNTS_S, GOOD_S, SHARED, GoodTokens, ProjectTurns
 
 
 class Asking:
@@ -121,3 +121,43 @@ def test_projects_when_their_requests_are_over_then_nothing_is_kept_of_them() ->
     with pytest.raises(ValueError), made.turn("failed"):
         raise ValueError
     assert not made._projects
+
+
+def test_token_when_it_was_good_then_its_project_is_known_for_a_while_and_until_it_is_bad() -> None:
+    clock = StoppedClock()
+    good = GoodTokens(clock)
+    assert good.project_of("a") is None
+    for token, project in (("a", "p1"), ("b", "p2"), ("system", "")):
+        good.note(token, project)
+    assert [good.project_of(token) for token in ("a", "b", "system", "")] == ["p1", "p2", "", None]
+    good.note("b", None)
+    assert good.project_of("b") is None
+    clock.now += GOOD_S
+    assert good.project_of("a") is None
+
+
+def test_tokens_when_there_are_many_then_the_newest_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(turns, "MOST_GOOD", 3)
+    good = GoodTokens(StoppedClock())
+    for token in "abcd":
+        good.note(token, "p")
+    assert [good.project_of(token) for token in "abcd"] == [None, "p", "p", "p"]
+
+
+def test_strangers_when_they_are_of_one_address_then_one_is_at_work_and_another_address_does_not_wait() -> None:
+    made = ProjectTurns(StoppedClock())
+    with made.turn("b"), made.turn_of_strangers("192.0.2.1"):
+        asked: list[str] = []
+
+        def ask(address: str) -> None:
+            with made.turn_of_strangers(address):
+                asked.append(address)
+        threads = [threading.Thread(target=ask, args=(one,), daemon=True) for one in ("192.0.2.1", "192.0.2.2")]
+        for thread in threads:
+            thread.start()
+        assert soon(lambda: asked == ["192.0.2.2"])
+        time.sleep(0.2)
+        assert asked == ["192.0.2.2"]
+    for thread in threads:
+        thread.join(5)
+    assert asked == ["192.0.2.2", "192.0.2.1"]
