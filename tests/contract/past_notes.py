@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 from tests.contract.proofs import (
+    BARE_METAL,
     COMPUTE,
     CONDUCTOR,
     CONSOLE,
+    CONTAINERS,
     CONTRACT,
     FUNCTIONAL,
     LIBVIRT,
     MACHINE,
     MODEL,
+    TRUST,
     UNIT,
+    VMWARE,
     Proof,
 )
 
 NOTES: dict[str, Proof] = {
-    "OSSN-0001": Proof("Root in a container is nobody on its host.", not_yet="There are no containers."),
+    "OSSN-0001": Proof("Root in a container is nobody on its host.", not_yet="There are no containers.",
+                       absent=CONTAINERS),
     "OSSN-0007": Proof(
         "Live migrations are authenticated and encrypted, and there is no other way.",
         (f"{LIBVIRT}/test_libvirt_moves.py::test_settings_say_where_others_reach_this_host",
@@ -54,7 +59,7 @@ NOTES: dict[str, Proof] = {
         "Files that say what is run as root are root's to write, or an administrator is told.",
         (f"{UNIT}/manage/test_doctor.py::test_config_when_others_can_write_it_or_its_folder_then_it_is_bad",
          f"{UNIT}/manage/test_doctor.py::test_config_when_it_is_a_users_then_where_daemons_are_root_it_is_said"),
-        not_yet="On a controller the files of the installation's guide are the service's own, which runs nothing as "
+        limit="On a controller the files of the installation's guide are the service's own, which runs nothing as "
                 "root."),
     "OSSN-0027": Proof(
         "A guest sends frames under its own addresses alone.",
@@ -63,7 +68,8 @@ NOTES: dict[str, Proof] = {
     "OSSN-0028": Proof(
         "The serial number that a guest reads is its server's uuid.",
         (f"{LIBVIRT}/test_guest_xml.py::test_serial_number_is_the_servers_uuid",)),
-    "OSSN-0031": Proof("A machine is cleaned between its users.", not_yet="There is no bare metal driver."),
+    "OSSN-0031": Proof("A machine is cleaned between its users.", not_yet="There is no bare metal driver.",
+                       absent=BARE_METAL),
     "OSSN-0033": Proof(
         "Every TLS client checks certificates, unless it is told not to.",
         (f"{UNIT}/clients/test_certificates.py"
@@ -73,7 +79,8 @@ NOTES: dict[str, Proof] = {
          f"{UNIT}/test_source_safety.py::test_certificates_when_nobody_says_otherwise_then_they_are_checked",
          f"{UNIT}/manage/test_doctor.py"
          "::test_placement_when_it_speaks_tls_then_it_must_show_its_own_certificate")),
-    "OSSN-0038": Proof("Caches are in private folders.", not_yet="There is no VMware driver, and no SOAP client."),
+    "OSSN-0038": Proof("Caches are in private folders.", not_yet="There is no VMware driver, and no SOAP client.",
+                       absent=VMWARE),
     "OSSN-0044": Proof(
         "Consoles set no cookie.",
         (f"{FUNCTIONAL}/test_console_pages.py::test_spice_page_hands_its_token_on_and_leaves_no_cookie",)),
@@ -82,8 +89,9 @@ NOTES: dict[str, Proof] = {
         (f"{FUNCTIONAL}/test_planted_secrets.py"
          "::test_logs_when_all_that_has_secrets_was_asked_for_then_none_is_in_them",
          f"{COMPUTE}/test_compute_service.py::test_logs_when_a_guest_is_built_then_no_secret_is_in_them",),
-        not_yet="There is no bare metal driver."),
-    "OSSN-0059": Proof("A host's trust is asked for at each start.", not_yet="There is no filter of trusted hosts."),
+        not_yet="There is no bare metal driver.", absent=BARE_METAL),
+    "OSSN-0059": Proof("A host's trust is asked for at each start.", not_yet="There is no filter of trusted hosts.",
+                       absent=TRUST),
     "OSSN-0063": Proof(
         "No credential of a request is used in another.",
         (f"{UNIT}/clients/test_glance.py"
