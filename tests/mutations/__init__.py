@@ -1,0 +1,11 @@
+"""Past security bugs, made again one by one: row of the table of past bugs -> the edit that takes its property away.
+
+``python -m tests.mutations`` tries them (``bin/test mutations``).
+"""
+
+from __future__ import annotations
+
+from tests.mutations.form import Mutation
+from tests.mutations.years_2011_to_2013 import MUTATIONS as TO_2013
+
+MUTATIONS: dict[str, Mutation] = {**TO_2013}
