@@ -49,7 +49,12 @@ ADVISORIES: dict[str, Proof] = {
          f"{UNIT}/test_logs.py::test_line_when_a_client_chose_its_words_then_it_stays_one_line")),
     "OSSA-2012-005": Proof(
         "Quotas of security groups and rules hold when requests race.",
-        (f"{FUNCTIONAL}/test_security_group_races.py"
+        (f"{CONDUCTOR}/nova_network/test_security_groups.py::test_groups_when_many_race_then_the_quota_holds",
+         f"{CONDUCTOR}/nova_network/test_security_groups.py"
+         "::test_rules_when_many_race_then_the_quota_of_each_group_holds",
+         f"{CONDUCTOR}/nova_network/test_security_groups.py"
+         "::test_rule_when_it_is_there_then_it_is_refused_however_many_race",
+         f"{FUNCTIONAL}/test_security_group_races.py"
          "::test_groups_when_many_want_them_at_once_then_names_and_quotas_hold",
          f"{FUNCTIONAL}/test_security_group_races.py"
          "::test_rules_when_many_want_them_at_once_then_each_is_there_once_and_the_quota_holds")),
@@ -88,7 +93,9 @@ ADVISORIES: dict[str, Proof] = {
         (f"{FUNCTIONAL}/test_console_kinds.py::test_server_deleted_then_its_token_is_nobody_s_and_goes_with_it",
          f"{CONDUCTOR}/queries/test_consoles.py::test_token_when_its_port_has_changed_hands_then_it_is_dead",
          f"{CONDUCTOR}/queries/test_living_consoles.py"
-         "::test_token_whose_port_is_another_guest_s_by_now_then_it_is_dead")),
+         "::test_token_whose_port_is_another_guest_s_by_now_then_it_is_dead",
+         f"{CONDUCTOR}/queries/test_consoles.py"
+         "::test_token_whose_port_is_another_guest_s_by_now_then_no_administrator_s_proxy_is_sent_there")),
     "OSSA-2013-008": Proof(
         "The quota of fixed addresses holds however one is got.",
         (f"{FUNCTIONAL}/test_address_races.py"
@@ -157,6 +164,8 @@ ADVISORIES: dict[str, Proof] = {
         "What a guest's disks hold is read by nobody else on the host, also while it is written.",
         (f"{LIBVIRT}/test_private_files.py"
          "::test_disks_when_a_guest_lives_then_no_file_was_ever_readable_by_others",
+         f"{PRIVILEGED}/test_runner.py"
+         "::test_file_when_a_program_makes_it_then_the_private_runners_is_for_nobody_else",
          f"{UNIT}/clients/test_image_data.py::test_download_writes_a_private_file_with_the_data")),
     "OSSA-2014-003": Proof(
         "A disk that arrives lies over an image of this host or one that was checked, never over a guest's.",
@@ -185,6 +194,8 @@ ADVISORIES: dict[str, Proof] = {
         "A server in ERROR is deleted as cleanly as any.",
         (f"{FUNCTIONAL}/test_random_walk.py"
          "::test_walk_when_faults_come_at_random_then_after_each_action_all_is_as_the_records_say",
+         f"{LIBVIRT}/test_rescue.py"
+         "::test_rescue_that_dies_while_its_disk_is_made_is_written_down_and_leaves_nothing",
          f"{LIBVIRT}/test_rescue.py::test_rescue_that_dies_on_its_way_is_cleaned_by_unrescue_and_goes_on_when_repeated"),
         not_yet="There is no VMware driver.", absent=VMWARE),
     "OSSA-2014-035": Proof(
@@ -202,6 +213,12 @@ ADVISORIES: dict[str, Proof] = {
         "A server that is deleted in the middle of a move leaves nothing on either host.",
         (f"{CONDUCTOR}/actions/test_overtaken_moves.py"
          "::test_delete_when_it_overtakes_a_move_then_no_host_has_anything",
+         f"{CONDUCTOR}/actions/test_overtaken_moves.py"
+         "::test_delete_when_the_state_was_reset_in_a_move_then_no_host_has_anything",
+         f"{CONDUCTOR}/actions/test_overtaken_moves.py"
+         "::test_delete_when_the_server_is_resized_then_both_hosts_have_nothing",
+         f"{CONDUCTOR}/actions/test_overtaken_moves.py"
+         "::test_delete_when_one_of_two_hosts_fails_then_the_other_was_asked_and_the_next_delete_ends_it",
          f"{COMPUTE}/test_guest_moves.py"
          "::test_resize_on_the_same_host_when_deleted_before_confirmation_then_nothing_is_left"),
         not_yet="There is no VMware driver.", absent=VMWARE),
@@ -231,11 +248,15 @@ ADVISORIES: dict[str, Proof] = {
         "After a delete no host has a file of the server, and the quota says the same.",
         (f"{CONDUCTOR}/actions/test_overtaken_moves.py"
          "::test_delete_when_it_overtakes_a_move_then_no_host_has_anything",
+         f"{CONDUCTOR}/actions/test_overtaken_moves.py"
+         "::test_delete_when_it_has_begun_then_what_it_overtook_claims_nothing_more",
          f"{FUNCTIONAL}/test_random_walk.py"
          "::test_walk_when_faults_come_at_random_then_after_each_action_all_is_as_the_records_say")),
     "OSSA-2015-021": Proof(
         "Each change of a rule reaches the filters of guests that run.",
-        (f"{MACHINE}/test_host_firewall.py::test_connections_when_a_rule_is_opened_and_closed_then_they_follow_and_no_"
+        (f"{CONDUCTOR}/nova_network/test_security_groups.py"
+         "::test_rule_when_it_is_made_or_deleted_then_only_hosts_of_members_are_told",
+         f"{MACHINE}/test_host_firewall.py::test_connections_when_a_rule_is_opened_and_closed_then_they_follow_and_no_"
          "change_lets_one_through",)),
     "OSSA-2016-001": Proof(
         "A snapshot reads a disk in the format on record, whatever a guest wrote to it.",
@@ -261,7 +282,9 @@ ADVISORIES: dict[str, Proof] = {
         (f"{CONDUCTOR}/actions/test_overtaken_moves.py"
          "::test_delete_when_it_overtakes_a_move_then_no_host_has_anything",
          f"{COMPUTE}/test_guest_moves.py"
-         "::test_resize_on_the_same_host_when_deleted_before_confirmation_then_nothing_is_left")),
+         "::test_resize_on_the_same_host_when_deleted_before_confirmation_then_nothing_is_left",
+         f"{COMPUTE}/test_guest_moves.py::test_leave_when_a_delete_comes_then_nothing_is_left",
+         f"{COMPUTE}/test_guest_moves.py::test_restart_when_a_guest_put_aside_was_deleted_then_it_is_removed")),
     "OSSA-2016-012": Proof(
         "What looks at images has limits of memory and time, and ends beyond them.",
         (f"{PRIVILEGED}/test_image_tool.py::test_call_when_it_is_any_then_it_has_limits",

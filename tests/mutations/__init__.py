@@ -7,5 +7,6 @@ from __future__ import annotations
 
 from tests.mutations.form import Mutation
 from tests.mutations.years_2011_to_2013 import MUTATIONS as TO_2013
+from tests.mutations.years_2014_to_2016 import MUTATIONS as TO_2016
 
-MUTATIONS: dict[str, Mutation] = {**TO_2013}
+MUTATIONS: dict[str, Mutation] = {**TO_2013, **TO_2016}

@@ -18,10 +18,18 @@ MUTATIONS: dict[str, Mutation] = {
         'return shown if len(shown) <= LONGEST_LOGGED else f"{shown[:LONGEST_LOGGED]}..."', "return shown"),
     "OSSA-2012-005": Mutation(
         "nova/conductor/nova_network/groups.py",
-        """            group = rows.locked(tx, key, scope)
+        """        def write(tx: Connection) -> tuple[SecurityRule, set[str]]:
+            group = rows.locked(tx, key, scope)
             if source not in (None, key):
-""", """            group = rows.get(tx, key, scope)
+                rows.locked(tx, source, scope)
+            present = rows.rules_of(tx, key)
+""", """        with self.deps.cell.reading() as before:
+            present = rows.rules_of(before, key)
+
+        def write(tx: Connection) -> tuple[SecurityRule, set[str]]:
+            group = rows.locked(tx, key, scope)
             if source not in (None, key):
+                rows.locked(tx, source, scope)
 """),
     "OSSA-2012-007": Mutation(
         "nova/model/security_rules.py",
