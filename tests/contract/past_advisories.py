@@ -317,6 +317,7 @@ ADVISORIES: dict[str, Proof] = {
     "OSSA-2019-003": Proof(
         "A fault shows its details to administrators alone, whatever went wrong.",
         (f"{API}/test_servers.py::test_fault_of_any_code_then_its_details_are_for_admins_alone",
+         f"{API}/test_servers.py::test_fault_is_shown_in_error_with_details_for_admins",
          f"{CONDUCTOR}/engine/test_blame.py"
          "::test_fault_when_its_cause_names_hosts_then_the_owner_reads_none_and_admins_all",
          f"{CONDUCTOR}/engine/test_blame.py"
@@ -333,6 +334,7 @@ ADVISORIES: dict[str, Proof] = {
         (f"{EC2}/test_ec2_app.py::test_signature_when_it_is_of_another_time_then_it_has_expired",
          f"{WEB}/test_signers.py::test_ec2_when_it_is_old_then_it_is_refused_before_keystone_is_asked",
          f"{SIGNATURES}/test_signatures_ec2.py::test_timestamp_when_it_is_far_from_ours_then_it_is_refused",
+         f"{SIGNATURES}/test_signatures_ec2.py::test_timestamp_when_a_narrower_bound_is_given_then_it_holds",
          f"{SIGNATURES}/test_signatures_v4.py::test_v4_when_its_time_is_far_from_ours_then_it_is_refused")),
     "OSSA-2020-004": Proof(
         "An EC2 caller's roles are those it has now.",
@@ -372,6 +374,8 @@ ADVISORIES: dict[str, Proof] = {
         "A signature is checked with the service's own credential, and only services may ask for the check.",
         (f"{WEB}/test_signers.py"
          "::test_signature_when_it_is_checked_then_by_the_services_credential_and_for_its_own_request_alone",
+         f"{WEB}/test_signers.py"
+         "::test_signers_when_keystone_is_away_or_refuses_us_then_the_caller_is_not_blamed",
          f"{TESTING}/test_fake_keystone_ec2.py"
          "::test_signature_when_a_service_asks_then_it_gets_a_token_of_the_keys_project")),
     "OSSA-2026-002": Proof(

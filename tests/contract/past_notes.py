@@ -13,6 +13,7 @@ from tests.contract.proofs import (
     LIBVIRT,
     MACHINE,
     MODEL,
+    PRIVILEGED,
     TRUST,
     UNIT,
     VMWARE,
@@ -48,7 +49,10 @@ NOTES: dict[str, Proof] = {
          "::test_network_host_when_a_guest_calls_other_hosts_then_nobody_answers_and_all_else_works")),
     "OSSN-0020": Proof(
         "Connections end with their floating address.",
-        (f"{MACHINE}/test_floating_host.py::test_established_connections_end_with_the_address",)),
+        (f"{UNIT}/network/test_network_floating.py::test_converge_when_it_goes_then_its_connections_end",
+         f"{UNIT}/network/test_network_floating.py"
+         "::test_converge_when_it_moves_to_another_guest_then_it_stays_and_connections_end",
+         f"{MACHINE}/test_floating_host.py::test_established_connections_end_with_the_address",)),
     "OSSN-0022": Proof(
         "Filters are there before any start, also after a restart of the daemon.",
         (f"{COMPUTE}/test_reconcile.py"
@@ -63,7 +67,8 @@ NOTES: dict[str, Proof] = {
                 "root."),
     "OSSN-0027": Proof(
         "A guest sends frames under its own addresses alone.",
-        (f"{MACHINE}/test_host_firewall.py"
+        (f"{COMPUTE}/test_packet_rules.py::test_frames_when_a_guest_sends_then_only_as_itself",
+         f"{MACHINE}/test_host_firewall.py"
          "::test_frames_when_they_are_the_guest_s_own_then_they_pass_and_spoofed_ones_do_not",)),
     "OSSN-0028": Proof(
         "The serial number that a guest reads is its server's uuid.",
@@ -83,7 +88,8 @@ NOTES: dict[str, Proof] = {
                        absent=VMWARE),
     "OSSN-0044": Proof(
         "Consoles set no cookie.",
-        (f"{FUNCTIONAL}/test_console_pages.py::test_spice_page_hands_its_token_on_and_leaves_no_cookie",)),
+        (f"{CONSOLE}/test_console_app.py::test_page_when_it_is_shown_then_it_sets_no_cookie",
+         f"{FUNCTIONAL}/test_console_pages.py::test_spice_page_hands_its_token_on_and_leaves_no_cookie",)),
     "OSSN-0049": Proof(
         "Logs at DEBUG hold no secret.",
         (f"{FUNCTIONAL}/test_planted_secrets.py"
@@ -100,7 +106,9 @@ NOTES: dict[str, Proof] = {
          "::test_show_as_user_when_the_request_has_no_token_then_it_is_not_asked_with_ours")),
     "OSSN-0069": Proof(
         "The host has no IPv6 address on guests' bridges.",
-        (f"{MACHINE}/test_guest_bridges.py::test_bridge_when_it_is_made_then_the_host_has_no_ipv6_address_on_it",
+        (f"{PRIVILEGED}/test_files.py"
+         "::test_ipv6_when_the_host_does_not_speak_it_on_a_device_then_its_switch_says_so_alone",
+         f"{MACHINE}/test_guest_bridges.py::test_bridge_when_it_is_made_then_the_host_has_no_ipv6_address_on_it",
          f"{MACHINE}/test_guest_bridges.py"
          "::test_port_when_a_guest_is_behind_it_then_the_host_speaks_no_ipv6_by_it")),
     "OSSN-0079": Proof(

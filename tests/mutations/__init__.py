@@ -6,7 +6,9 @@
 from __future__ import annotations
 
 from tests.mutations.form import Mutation
+from tests.mutations.notes import MUTATIONS as NOTES
 from tests.mutations.years_2011_to_2013 import MUTATIONS as TO_2013
 from tests.mutations.years_2014_to_2016 import MUTATIONS as TO_2016
+from tests.mutations.years_2017_on import MUTATIONS as FROM_2017
 
-MUTATIONS: dict[str, Mutation] = {**TO_2013, **TO_2016}
+MUTATIONS: dict[str, Mutation] = {**TO_2013, **TO_2016, **FROM_2017, **NOTES}

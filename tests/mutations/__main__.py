@@ -18,7 +18,7 @@ from tests.contract.past_advisories import ADVISORIES
 from tests.contract.past_notes import NOTES
 from tests.mutations import MUTATIONS
 from tests.mutations.copies import copies
-from tests.mutations.trials import Tried, Verdict, is_large, tried, trials
+from tests.mutations.trials import Tried, Verdict, is_large, trials, tried
 
 BESIDE = 2
 UNKNOWN = (Verdict.SKIPPED,)

@@ -12,7 +12,7 @@ MUTATIONS: dict[str, Mutation] = {
 """),
     "OSSA-2012-001": Mutation(
         "nova/api/dispatch.py",
-        "    if project not in (None, context.project_id):\n", "    if project not in (None, context.project_id, project):\n"),
+        "if project not in (None, context.project_id):", "if project not in (None, context.project_id, project):"),
     "OSSA-2012-003": Mutation(
         "nova/web/paths.py",
         'return shown if len(shown) <= LONGEST_LOGGED else f"{shown[:LONGEST_LOGGED]}..."', "return shown"),
