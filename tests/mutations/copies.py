@@ -84,7 +84,24 @@ class Copy:
             said = output.read().strip()
         if process.returncode not in RAN or not self._report.exists():
             return Ran([], f"pytest ended with {process.returncode}: {said[-LONGEST_COMPLAINT:]}")
-        return Ran(list(_cases(self._report)))
+        return Ran(list(self._cases()))
+
+    def _cases(self) -> Iterator[Case]:
+        for case in ET.parse(self._report).getroot().iter("testcase"):
+            name, outcome, said = case.get("name", "").partition("[")[0], "passed", ""
+            for child in case:
+                if child.tag in ("failure", "error", "skipped"):
+                    outcome, said = {"failure": "failed"}.get(child.tag, child.tag), child.get("message", "")
+            yield Case(f"{self._place(case.get('classname', ''))}::{name}", outcome, said)
+
+    def _place(self, dotted: str) -> str:
+        """The file below tests/, and the class where there is one, of a name as ``tests.unit.test_a.TestB``."""
+        folder, *parts = dotted.split(".")
+        for count in range(1, len(parts) + 1):
+            file = f"{'/'.join(parts[:count])}.py"
+            if (self.top / folder / file).is_file():
+                return "::".join([file, *parts[count:]])
+        return dotted
 
 
 @contextlib.contextmanager
@@ -96,13 +113,3 @@ def copies(count: int) -> Iterator[list[Copy]]:
             (Path(folder) / str(number)).mkdir()
             made.append(Copy(Path(folder) / str(number)))
         yield made
-
-
-def _cases(report: Path) -> Iterator[Case]:
-    for case in ET.parse(report).getroot().iter("testcase"):
-        module = case.get("classname", "").replace(".", "/").removeprefix("tests/")
-        outcome, said = "passed", ""
-        for child in case:
-            if child.tag in ("failure", "error", "skipped"):
-                outcome, said = {"failure": "failed"}.get(child.tag, child.tag), child.get("message", "")
-        yield Case(f"{module}.py::{case.get('name', '').partition('[')[0]}", outcome, said)

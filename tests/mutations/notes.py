@@ -10,8 +10,8 @@ MUTATIONS: dict[str, Mutation] = {
         "if not hmac.compare_digest(given[:-1], self._secret):", "if not given[:-1]:"),
     "OSSN-0008": Mutation(
         "nova/console/sessions.py",
-        'return (("token", self.token_hash), ("server", self.grant.server_uuid), ("user", self.grant.user_id))',
-        'return (("token", self.token_hash), ("server", self.grant.server_uuid))'),
+        "            if self._counts[key] - gained[key] >= allowed:\n",
+        '            if key[0] != "server" and self._counts[key] - gained[key] >= allowed:\n'),
     "OSSN-0011": Mutation(
         "nova/conductor/nova_network/groups.py",
         """            if source not in (None, key):

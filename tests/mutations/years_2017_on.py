@@ -40,7 +40,11 @@ MUTATIONS: dict[str, Mutation] = {
         '"roles": vars(context_fields).setdefault(user["id"], tuple(role["name"] for role in roles)),\n'
         '                "token": found.token}'),
     "OSSA-2020-006": Mutation(
-        "nova/virt/libvirt/xml/arrival.py", "        _put_base(disk, folder, there.bases)\n", ""),
+        "nova/virt/libvirt/moves/live.py",
+        """        self.definer.define(order.build)
+        self.pooled.own(folder)
+""", """        self.pooled.own(folder)
+"""),
     "OSSA-2021-002": Mutation(
         "nova/console/app.py", 'if full.startswith("//") or "\\\\" in full:', 'if "\\\\" in full:'),
     "OSSA-2023-002": Mutation(

@@ -23,12 +23,13 @@ def test_allowed_when_root_then_so():
     assert allowed('root')
 
 
-def test_shown():
-    assert shown('a') == 'A'
+class TestShown:
+    def test_shown(self):
+        assert shown('a') == 'A'
 """
 FILE = "unit/test_thing.py"
 NOBODY, ROOT, SHOWN = (f"{FILE}::{name}" for name in (
-    "test_allowed_when_nobody_then_not", "test_allowed_when_root_then_so", "test_shown"))
+    "test_allowed_when_nobody_then_not", "test_allowed_when_root_then_so", "TestShown::test_shown"))
 
 
 @pytest.fixture
@@ -46,6 +47,8 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ("return name == 'root'", "return True", Verdict.CAUGHT, ""),
     ("return name == 'root'", "return 'root' == name", Verdict.SURVIVED, ""),
     ("return name == 'root'", "return name != 'root'", Verdict.TOO_BROAD, "test_allowed_when_root_then_so failed"),
+    ("def shown(name):\n    return name", "def shown(name):\n    return allowed(name) and name", Verdict.SURVIVED,
+     f"{SHOWN} failed"),
     ("return name == 'root'", "return nothing", Verdict.BROKEN, "NameError"),
     ("return name == 'root'", "return (", Verdict.BROKEN, "pytest ended with 2"),
     ("return name", "return True", Verdict.NO_APPLICATION, "2 times")])
