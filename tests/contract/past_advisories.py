@@ -346,6 +346,7 @@ ADVISORIES: dict[str, Proof] = {
         "A guest that arrived is defined by the paths and devices of its destination.",
         (f"{LIBVIRT}/test_libvirt_moves.py"
          "::test_landed_guest_when_it_is_started_anew_then_it_has_what_it_runs_with",
+         f"{LIBVIRT}/test_libvirt_moves.py::test_guest_on_shared_storage_moves_and_stays_where_it_is",
          f"{LIBVIRT}/test_arrival.py::test_arrival_when_all_differs_then_paths_and_devices_are_the_destinations")),
     "OSSA-2021-002": Proof(
         "The proxy answers //elsewhere with 400, and leads nobody to another site.",
@@ -362,7 +363,9 @@ ADVISORIES: dict[str, Proof] = {
          "::test_reboot_when_an_attachment_is_gone_then_the_guest_does_not_get_the_volume",
          f"{LIBVIRT}/test_brick_volumes.py::test_device_when_it_is_not_what_it_was_then_no_guest_gets_it",
          f"{LIBVIRT}/test_brick_volumes.py"
-         "::test_device_when_another_volume_has_it_here_then_it_is_refused_and_left_to_that")),
+         "::test_device_when_another_volume_has_it_here_then_it_is_refused_and_left_to_that",
+         f"{LIBVIRT}/test_brick_volumes.py"
+         "::test_device_when_it_is_refused_then_those_connected_before_it_are_let_go")),
     "OSSA-2024-001": Proof(
         "A qcow2 with a data file or a backing file is refused.",
         (f"{COMPUTE}/test_image_format.py::test_look_at_a_lying_or_harmful_image_refuses",

@@ -32,6 +32,8 @@ NOTES: dict[str, Proof] = {
         "Consoles are limited in number, for each user and each server.",
         (f"{CONSOLE}/test_console_sessions.py"
          "::test_session_when_one_more_than_may_be_then_it_is_refused_until_one_leaves",
+         f"{CONSOLE}/test_console_sessions.py"
+         "::test_exclusive_when_those_told_to_end_take_their_time_then_the_limits_hold",
          f"{CONSOLE}/test_console_sessions.py::test_limits_of_pages_with_several_connections_count_pages")),
     "OSSN-0011": Proof(
         "A rule whose source group is not there is refused.",
@@ -52,6 +54,8 @@ NOTES: dict[str, Proof] = {
         (f"{UNIT}/network/test_network_floating.py::test_converge_when_it_goes_then_its_connections_end",
          f"{UNIT}/network/test_network_floating.py"
          "::test_converge_when_it_moves_to_another_guest_then_it_stays_and_connections_end",
+         f"{UNIT}/network/test_network_floating.py"
+         "::test_converge_when_killed_before_it_was_removed_then_the_next_run_removes_it",
          f"{MACHINE}/test_floating_host.py::test_established_connections_end_with_the_address",)),
     "OSSN-0022": Proof(
         "Filters are there before any start, also after a restart of the daemon.",
@@ -139,7 +143,9 @@ NOTES: dict[str, Proof] = {
     "CVE-2015-2687": Proof(
         "Volumes are no part of a copy of local disks.",
         (f"{LIBVIRT}/test_volume_disks.py"
-         "::test_arrival_when_the_destination_reaches_a_volume_otherwise_then_the_disk_is_the_same_and_not_copied",)),
+         "::test_arrival_when_the_destination_reaches_a_volume_otherwise_then_the_disk_is_the_same_and_not_copied",
+         f"{LIBVIRT}/test_volume_disks.py::test_live_migration_when_a_volume_was_plugged_in_then_it_goes_by_its_name_"
+         "and_is_reached_as_there")),
     "CVE-2013-6491": Proof(
         "Where TLS is set, the broker is spoken to with TLS.",
         (f"{UNIT}/clients/test_certificates.py"

@@ -33,7 +33,9 @@ MUTATIONS: dict[str, Mutation] = {
         'yield f"-p IPv4 --ip-src {address} -j RETURN" if address.version == 4 else \\\n',
         'yield "-p IPv4 -j RETURN" if address.version == 4 else \\\n'),
     "OSSN-0028": Mutation(
-        "nova/virt/libvirt/guest/definition.py", "serial=host.serial_of(order.server_uuid)", "serial=host.release"),
+        "nova/virt/libvirt/guest/definition.py", "serial=host.serial_of(order.server_uuid)", "serial=host.release",
+        spreads=("unit/virt/libvirt/test_guest_xml.py::test_guest_becomes_the_golden_xml",),
+        why="The golden definition has all of it, the number too."),
     "OSSN-0033": Mutation(
         "nova/clients/vendordata.py",
         "verify=self._options.certificates or True", "verify=self._options.certificates or False"),
@@ -56,8 +58,9 @@ MUTATIONS: dict[str, Mutation] = {
         '"disable_ipv6", "0" if on else "1")', '"disable_ipv6", "0")'),
     "OSSN-0079": Mutation(
         "nova/privileged/disk_exports.py",
-        "file.server.port={source.port},file.export={_shown(source.secret)},",
-        "file.server.port={source.port},file.export={source.secret},"),
+        """    return hashlib.sha256(f"name {secret}".encode()).hexdigest()[:32]
+""", """    return secret
+"""),
     "OSSN-0089": Mutation(
         "nova/migrationproxy/process.py",
         "        self._tls.load_verify_locations(cadata=plan.certificate)\n",

@@ -85,10 +85,25 @@ def outcome(asked: Trial, copy: Copy) -> Tried:
     files = tuple(dict.fromkeys(name.partition("::")[0] for name in asked.tests))
     with copy.mutated(mutation):
         ran = copy.run(files)
+        if others := _beside(asked, ran):  # a busy machine's, perhaps: what fails by the mutation fails twice
+            ran = _steady(ran, copy.run(sorted(others)))
     verdict, why = judged(asked, ran)
     if verdict in (Verdict.CAUGHT, Verdict.TOO_BROAD) and (red := _red(ran.cases, copy)):
         verdict, why = Verdict.UNSTEADY, f"fail without it, too: {', '.join(red)}"
     return Tried(asked.row, verdict, time.monotonic() - begun, why)
+
+
+def _beside(asked: Trial, ran: Ran) -> set[str]:
+    """Tests that failed, and should not."""
+    failed = {case.test for case in ran.cases if case.outcome == "failed"}
+    return failed - {*asked.tests, *asked.mutation.spreads}
+
+
+def _steady(ran: Ran, again: Ran) -> Ran:
+    """Without the tests that passed at their second try."""
+    failed = {case.test for case in again.cases if case.outcome != "passed"}
+    passed = {case.test for case in again.cases} - failed
+    return ran._replace(cases=[case for case in ran.cases if case.test not in passed])
 
 
 def _red(cases: Collection[Case], copy: Copy) -> list[str]:
@@ -109,7 +124,7 @@ def judged(asked: Trial, ran: Ran) -> tuple[Verdict, str]:
     if not failed & {*asked.tests}:
         ran_at_all = {case.test for case in ran.cases if case.outcome != "skipped"} & {*asked.tests}
         return (Verdict.SURVIVED, _listed(failed)) if ran_at_all else (Verdict.SKIPPED, "its tests are skipped here")
-    if others := failed - {*asked.tests, *asked.mutation.spreads}:
+    if others := _beside(asked, ran):
         return Verdict.TOO_BROAD, _listed(others)
     if missing := {*asked.mutation.spreads} - failed:
         return Verdict.TOO_BROAD, f"it does not spread to {', '.join(sorted(missing))}"
