@@ -6,7 +6,6 @@ import contextlib
 import itertools
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -70,20 +69,16 @@ class Copy:
         environment = {**os.environ, "PYTHONPATH": str(self.top), "PYTHONPYCACHEPREFIX": str(self._bytecode)}
         words = [sys.executable, "-m", "pytest", "--tb=line", f"--junitxml={self._report}"]
         with tempfile.TemporaryFile("w+") as output:
-            process = subprocess.Popen([*words, *(f"tests/{name}" for name in names)], cwd=self.top, env=environment,
-                                       stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True)
             try:
-                process.wait(TIMEOUT_S)
+                done = subprocess.run([*words, *(f"tests/{name}" for name in names)], cwd=self.top, env=environment,
+                                      stdin=subprocess.DEVNULL, stdout=output, stderr=output, timeout=TIMEOUT_S,
+                                      check=False)
             except subprocess.TimeoutExpired:
                 return Ran([], f"the tests took longer than {TIMEOUT_S:g} s")
-            finally:
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
             output.seek(0)
             said = output.read().strip()
-        if process.returncode not in RAN or not self._report.exists():
-            return Ran([], f"pytest ended with {process.returncode}: {said[-LONGEST_COMPLAINT:]}")
+        if done.returncode not in RAN or not self._report.exists():
+            return Ran([], f"pytest ended with {done.returncode}: {said[-LONGEST_COMPLAINT:]}")
         return Ran(list(self._cases()))
 
     def _cases(self) -> Iterator[Case]:

@@ -71,9 +71,12 @@ def tried(trials: Sequence[Trial], copies: Sequence[Copy]) -> Iterator[Tried]:
             return outcome(asked, copy)
         finally:
             free.put(copy)
-    with ThreadPoolExecutor(len(copies)) as pool:
+    pool = ThreadPoolExecutor(len(copies))
+    try:
         yield from (done.result() for done in as_completed(
             [pool.submit(one, asked) for asked in trials if not is_large(asked)]))
+    finally:
+        pool.shutdown(cancel_futures=True)  # who interrupts it waits for none that has not begun
     yield from (one(asked) for asked in trials if is_large(asked))
 
 
