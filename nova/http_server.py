@@ -96,7 +96,7 @@ class Server:
         self._connections: set[ClientConnection] = set()
         self._looked = 0.0
         self._lock = threading.Lock()
-        self._wake_read, self._wake_write = os.pipe()
+        self._wakes, self._wake = socket.socketpair()
 
     def start(self) -> None:
         concurrency.spawn(self.run, name="http")
@@ -104,7 +104,10 @@ class Server:
     def run(self) -> None:
         """Accept until :meth:`stop`, or until the socket is closed."""
         self.sock.settimeout(ACCEPT_S)
-        doors: list[Any] = [self.sock, self._wake_read]
+        with self._wakes, self._wake:
+            self._accept_all([self.sock, self._wakes])
+
+    def _accept_all(self, doors: list[socket.socket]) -> None:
         while not self.closing and self.sock.fileno() >= 0:
             try:
                 ready, _, _ = select.select(doors, [], [], min(1, self.bounds.head_s / 4) or 5)
@@ -160,7 +163,7 @@ class Server:
         """Take no more connections or requests; return when those that run are done, or after ``seconds``."""
         self.closing = True
         with contextlib.suppress(OSError):
-            os.write(self._wake_write, b"x")
+            self._wake.send(b"x")
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             with self._lock:

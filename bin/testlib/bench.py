@@ -151,6 +151,9 @@ class Bench:
     def clients(self, extra: list[str]) -> Count:
         return self._counted("tests.clients", extra)
 
+    def mutations(self, extra: list[str]) -> Count:
+        return self._counted("tests.mutations", extra)
+
     def docs(self, extra: list[str]) -> Count:
         return Count(1, 0, 0) if self.run(("python", "-m", "tests.docs", *extra)) == 0 else Count(0, 1, 0)
 

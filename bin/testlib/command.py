@@ -7,11 +7,11 @@ from typing import NamedTuple
 from testlib.parts import BENCHES, LONG
 
 TURNS, ALL = "turns", "long"
-NAMES = (ALL, *LONG, "books", "fuzz", *BENCHES, "docs", TURNS)
+NAMES = (ALL, *LONG, "books", "mutations", "fuzz", *BENCHES, "docs", TURNS)
 #: What takes no other part beside it.
 ALONE = (TURNS, *BENCHES)
 #: What has words of its own, which may be names of parts, too: these end the list of parts.
-OWN_WORDS = ("fresh", "tempest", "clients", "fuzz", *ALONE)
+OWN_WORDS = ("fresh", "tempest", "clients", "mutations", "fuzz", *ALONE)
 
 
 class Command(NamedTuple):

@@ -52,6 +52,7 @@ PARTS = {
     "books": Part(("tests/books",), ("fresh", "tests")),
     "tempest": Part((), ("broker", "databases", "nextdoor", "clients", "nova"), venvs=("clients", "tempest", "cinder")),
     "clients": Part((), ("gophercloud",), venvs=("judges", "ansible")),
+    "mutations": Part((), ("tests", "broker", "databases")),
 }
 #: part -> what its processes may use, in seconds of a processor that does `budgets.work` in `budgets.WORK_S`. Those
 #: whose daemons belong to somebody else (systemd, a sandbox) are not measured. A quarter more is said: make it cheaper,
@@ -87,8 +88,10 @@ CHECKS = {
 
 
 def needs(chosen: tuple[str, ...], quick: bool = False) -> tuple[str, ...]:
-    """Debian's packages, by the stack's names for them. ``quick``: of clients none, only Python's are judged."""
-    others = {"bench-consoles": ("hypervisor",), **({"clients": ()} if quick else {})}
+    """Debian's packages, by the stack's names for them. ``quick``: of clients none, only Python's are judged; for
+    mutations those of unit tests."""
+    quickly = {"clients": (), "mutations": PARTS["unit"].needs}
+    others = {"bench-consoles": ("hypervisor",), **(quickly if quick else {})}
     functional = PARTS["functional"].needs
     found = [others[name] if name in others else PARTS[name].needs if name in PARTS
              else functional if name in (*BENCHES, "fuzz") else () for name in chosen]

@@ -33,12 +33,21 @@ from nova.testing.identity_directory import Directory, ScopeKind, TokenScope
 from nova.testing.service import FakeAnswer, FakeCall, FakeError, FakeRoute
 
 KIND = "ec2"
-METHOD = "ec2credential"
 NOT_FOUND = "EC2 access key not found."
 SCOPE_SERVICES = ("s3", "iam", "sts")  # of a signature of version 4 at s3tokens
 
 
 # -- the keys
+
+def unrestricted(call: FakeCall) -> bool:
+    """Whoever has not got the token by a restricted credential: a key has all roles of its user, and no end."""
+    return not call.caller.restricted
+
+
+def unrestricted_owner_or_admin(call: FakeCall) -> bool:
+    """The same of the user that the path names, or an administrator."""
+    return unrestricted(call) and owner_or_admin(call)
+
 
 def create(directory: Directory, call: FakeCall) -> Json:
     """POST .../OS-EC2. 403 where the user has no role in the project; 404: there is no such project."""
@@ -189,7 +198,7 @@ def _token(directory: Directory, call: FakeCall, read: Callable[[Mapping[str, Js
     if not holds:
         raise FakeError(401, identity_tokens.NO)
     return identity_tokens.issue_for(directory, found["user_id"], TokenScope(ScopeKind.PROJECT, found["project_id"]),
-                                     (METHOD,))
+                                     (identity_tokens.EC2,))
 
 
 def _of_ec2(given: Mapping[str, Json]) -> Signature:
@@ -232,14 +241,14 @@ def new_key(directory: Directory, user_id: str, project_id: str) -> tuple[str, s
 _OS_EC2 = "/v3/users/{user_id}/credentials/OS-EC2"
 _TYPED = "/v3/credentials"
 ROUTES: tuple[FakeRoute[Directory], ...] = (
-    FakeRoute("POST", _OS_EC2, create, owner_or_admin, 201),
-    FakeRoute("GET", _OS_EC2, list_all, owner_or_admin),
-    FakeRoute("GET", f"{_OS_EC2}/{{access}}", show, owner_or_admin),
-    FakeRoute("DELETE", f"{_OS_EC2}/{{access}}", delete, owner_or_admin, 204),
-    FakeRoute("POST", _TYPED, create_typed, success=201),
-    FakeRoute("GET", _TYPED, list_typed),
-    FakeRoute("GET", f"{_TYPED}/{{credential_id}}", show_typed),
-    FakeRoute("DELETE", f"{_TYPED}/{{credential_id}}", delete_typed, success=204),
+    FakeRoute("POST", _OS_EC2, create, unrestricted_owner_or_admin, 201),
+    FakeRoute("GET", _OS_EC2, list_all, unrestricted_owner_or_admin),
+    FakeRoute("GET", f"{_OS_EC2}/{{access}}", show, unrestricted_owner_or_admin),
+    FakeRoute("DELETE", f"{_OS_EC2}/{{access}}", delete, unrestricted_owner_or_admin, 204),
+    FakeRoute("POST", _TYPED, create_typed, unrestricted, 201),
+    FakeRoute("GET", _TYPED, list_typed, unrestricted),
+    FakeRoute("GET", f"{_TYPED}/{{credential_id}}", show_typed, unrestricted),
+    FakeRoute("DELETE", f"{_TYPED}/{{credential_id}}", delete_typed, unrestricted, 204),
     FakeRoute("POST", "/v3/ec2tokens", ec2_token, service, passing=True),
     FakeRoute("POST", "/v3/s3tokens", s3_token, service, passing=True),
 )

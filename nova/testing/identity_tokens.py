@@ -28,6 +28,7 @@ KEPT_EXPIRED = datetime.timedelta(hours=48)
 MOST_EXPIRED = 1000
 TIME = "%Y-%m-%dT%H:%M:%S.%fZ"
 VALIDATORS = {"admin", "service"}
+EC2 = "ec2credential"  # the method of tokens that are got by a signature
 NO = "The request you have made requires authentication."
 
 
@@ -96,7 +97,7 @@ def identify(directory: Directory, text: str) -> TokenOwner | None:
     return TokenOwner(issued.user_id, scope.id if scope.kind == ScopeKind.PROJECT else None,
                       frozenset(_roles(directory, issued).values()),
                       scope.id if scope.kind == ScopeKind.DOMAIN else None,
-                      credential is not None and not credential["unrestricted"])
+                      EC2 in issued.methods or credential is not None and not credential["unrestricted"])
 
 
 def token_body(directory: Directory, issued: IssuedToken, with_catalog: bool = True) -> dict[str, Json]:
@@ -161,7 +162,7 @@ def _by_token(directory: Directory, given: Mapping[str, Json]) -> _Proven:
     issued = _valid(directory, _text(given, "id"))
     if issued is None:
         raise FakeError(401, NO)
-    if issued.credential_id or "ec2credential" in issued.methods:
+    if issued.credential_id or EC2 in issued.methods:
         raise FakeError(403, "A token of an application or EC2 credential can not be exchanged for another.")
     return _Proven(issued.user_id, tuple(dict.fromkeys(("token", *issued.methods))), issued.expires_at)
 

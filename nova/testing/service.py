@@ -47,8 +47,8 @@ class FakeError(Exception):
 
 @dataclass(frozen=True)
 class TokenOwner:
-    """Who asks, by a token. ``roles``: names. ``restricted``: the token is an application credential's, which may not
-    make others of them."""
+    """Who asks, by a token. ``roles``: names. ``restricted``: the token is got by a credential, which may not make
+    others."""
 
     user_id: str
     project_id: str | None = None

@@ -7,6 +7,7 @@ and each name of a test against the file that it names.
 from __future__ import annotations
 
 from tests.contract.proofs import (
+    BARE_METAL,
     COMPUTE,
     CONDUCTOR,
     CONTRACT,
@@ -289,5 +290,5 @@ PROPERTIES: dict[str, Proof] = {
          f"{LIBVIRT}/test_devices_held.py"
          "::test_devices_held_for_a_port_then_the_driver_refuses_a_live_migration_where_the_table_does",
          f"{MANAGE}/test_host_drain.py::test_plan_names_a_way_or_a_reason_for_every_state")),
-    "F6": Proof("A node is a state machine.", not_yet="There is no driver for bare metal."),
+    "F6": Proof("A node is a state machine.", not_yet="There is no driver for bare metal.", absent=BARE_METAL),
 }

@@ -17,10 +17,15 @@ from tests.contract.proofs import (
     LIBVIRT,
     MACHINE,
     MODEL,
+    OBJECTSTORE,
     PRIVILEGED,
     RPC,
     SCHEDULER,
+    SIGNATURES,
+    TESTING,
     UNIT,
+    VMWARE,
+    WEB,
     Proof,
 )
 
@@ -28,8 +33,11 @@ ADVISORIES: dict[str, Proof] = {
     # --- 2011, 2012
     "OSSA-2011-001": Proof(
         "No path out of an archive or a request names a file outside of the job's folder.",
-        (f"{LIBVIRT}/test_disks.py::test_config_drive_with_a_path_that_leaves_it_is_refused",),
-        not_yet="Manifests and archives come with the EC2 API's image registration."),
+        (f"{OBJECTSTORE}/test_bundle_tarballs.py"
+         "::test_unpack_when_the_tarball_is_hostile_then_it_is_refused_in_little_memory",
+         f"{OBJECTSTORE}/test_bundle_manifest.py"
+         "::test_parse_when_it_is_hostile_then_it_is_refused_soon_and_in_little_memory",
+         f"{LIBVIRT}/test_disks.py::test_config_drive_with_a_path_that_leaves_it_is_refused")),
     "OSSA-2012-001": Proof(
         "A project in the URL that is not the token's is refused on every route.",
         (f"{API}/test_foreign_projects.py"
@@ -41,7 +49,12 @@ ADVISORIES: dict[str, Proof] = {
          f"{UNIT}/test_logs.py::test_line_when_a_client_chose_its_words_then_it_stays_one_line")),
     "OSSA-2012-005": Proof(
         "Quotas of security groups and rules hold when requests race.",
-        (f"{FUNCTIONAL}/test_security_group_races.py"
+        (f"{CONDUCTOR}/nova_network/test_security_groups.py::test_groups_when_many_race_then_the_quota_holds",
+         f"{CONDUCTOR}/nova_network/test_security_groups.py"
+         "::test_rules_when_many_race_then_the_quota_of_each_group_holds",
+         f"{CONDUCTOR}/nova_network/test_security_groups.py"
+         "::test_rule_when_it_is_there_then_it_is_refused_however_many_race",
+         f"{FUNCTIONAL}/test_security_group_races.py"
          "::test_groups_when_many_want_them_at_once_then_names_and_quotas_hold",
          f"{FUNCTIONAL}/test_security_group_races.py"
          "::test_rules_when_many_want_them_at_once_then_each_is_there_once_and_the_quota_holds")),
@@ -80,7 +93,9 @@ ADVISORIES: dict[str, Proof] = {
         (f"{FUNCTIONAL}/test_console_kinds.py::test_server_deleted_then_its_token_is_nobody_s_and_goes_with_it",
          f"{CONDUCTOR}/queries/test_consoles.py::test_token_when_its_port_has_changed_hands_then_it_is_dead",
          f"{CONDUCTOR}/queries/test_living_consoles.py"
-         "::test_token_whose_port_is_another_guest_s_by_now_then_it_is_dead")),
+         "::test_token_whose_port_is_another_guest_s_by_now_then_it_is_dead",
+         f"{CONDUCTOR}/queries/test_consoles.py"
+         "::test_token_whose_port_is_another_guest_s_by_now_then_no_administrator_s_proxy_is_sent_there")),
     "OSSA-2013-008": Proof(
         "The quota of fixed addresses holds however one is got.",
         (f"{FUNCTIONAL}/test_address_races.py"
@@ -149,6 +164,8 @@ ADVISORIES: dict[str, Proof] = {
         "What a guest's disks hold is read by nobody else on the host, also while it is written.",
         (f"{LIBVIRT}/test_private_files.py"
          "::test_disks_when_a_guest_lives_then_no_file_was_ever_readable_by_others",
+         f"{PRIVILEGED}/test_runner.py"
+         "::test_file_when_a_program_makes_it_then_the_private_runners_is_for_nobody_else",
          f"{UNIT}/clients/test_image_data.py::test_download_writes_a_private_file_with_the_data")),
     "OSSA-2014-003": Proof(
         "A disk that arrives lies over an image of this host or one that was checked, never over a guest's.",
@@ -160,13 +177,16 @@ ADVISORIES: dict[str, Proof] = {
          "raw_to_the_rescue_system",
          f"{LIBVIRT}/test_guest_xml.py"
          "::test_overlay_names_its_backing_file_and_format_so_that_nothing_is_guessed")),
-    "OSSA-2014-011": Proof("One rule decides, whichever API is asked.", not_yet=EC2),
+    "OSSA-2014-011": Proof(
+        "One rule decides, whichever API is asked.",
+        (f"{EC2}/test_ec2_policy_file.py::test_deed_when_the_policy_file_forbids_it_then_no_api_does_it",
+         f"{EC2}/test_ec2_isolation.py::test_reader_when_it_would_change_something_then_policy_forbids_it")),
     "OSSA-2014-017": Proof(
         "A rescued server that is deleted leaves nothing.",
         (f"{LIBVIRT}/test_rescue.py::test_rescued_guest_that_is_removed_leaves_nothing",
          f"{FUNCTIONAL}/test_random_walk.py"
          "::test_walk_when_faults_come_at_random_then_after_each_action_all_is_as_the_records_say"),
-        not_yet="There is no VMware driver."),
+        not_yet="There is no VMware driver.", absent=VMWARE),
     "OSSA-2014-024": Proof(
         "Secrets are compared in constant time.",
         (f"{UNIT}/test_source_safety.py::test_secrets_when_they_are_compared_then_in_constant_time",)),
@@ -174,8 +194,10 @@ ADVISORIES: dict[str, Proof] = {
         "A server in ERROR is deleted as cleanly as any.",
         (f"{FUNCTIONAL}/test_random_walk.py"
          "::test_walk_when_faults_come_at_random_then_after_each_action_all_is_as_the_records_say",
+         f"{LIBVIRT}/test_rescue.py"
+         "::test_rescue_that_dies_while_its_disk_is_made_is_written_down_and_leaves_nothing",
          f"{LIBVIRT}/test_rescue.py::test_rescue_that_dies_on_its_way_is_cleaned_by_unrescue_and_goes_on_when_repeated"),
-        not_yet="There is no VMware driver."),
+        not_yet="There is no VMware driver.", absent=VMWARE),
     "OSSA-2014-035": Proof(
         "No two guests are given one port, and a console is checked to be its server's.",
         (f"{LIBVIRT}/test_serial_lines.py::test_choose_when_many_are_defined_at_once_then_no_two_have_the_same",
@@ -191,9 +213,15 @@ ADVISORIES: dict[str, Proof] = {
         "A server that is deleted in the middle of a move leaves nothing on either host.",
         (f"{CONDUCTOR}/actions/test_overtaken_moves.py"
          "::test_delete_when_it_overtakes_a_move_then_no_host_has_anything",
+         f"{CONDUCTOR}/actions/test_overtaken_moves.py"
+         "::test_delete_when_the_state_was_reset_in_a_move_then_no_host_has_anything",
+         f"{CONDUCTOR}/actions/test_overtaken_moves.py"
+         "::test_delete_when_the_server_is_resized_then_both_hosts_have_nothing",
+         f"{CONDUCTOR}/actions/test_overtaken_moves.py"
+         "::test_delete_when_one_of_two_hosts_fails_then_the_other_was_asked_and_the_next_delete_ends_it",
          f"{COMPUTE}/test_guest_moves.py"
          "::test_resize_on_the_same_host_when_deleted_before_confirmation_then_nothing_is_left"),
-        not_yet="There is no VMware driver."),
+        not_yet="There is no VMware driver.", absent=VMWARE),
     "OSSA-2014-038": Proof(
         "A filter's expression ends in a bounded time, and a list's cost does not grow with its servers.",
         (f"{CONDUCTOR}/queries/test_patterns_share.py"
@@ -215,16 +243,20 @@ ADVISORIES: dict[str, Proof] = {
          f"{COMPUTE}/test_snapshots.py::test_snapshot_when_a_delete_comes_then_nothing_is_left",
          f"{COMPUTE}/test_snapshots.py::test_upload_when_a_delete_comes_then_it_breaks_off_and_nothing_is_left",
          f"{COMPUTE}/test_guest_moves.py::test_fetch_when_a_delete_comes_then_the_copy_breaks_off"),
-        not_yet="An image's download goes on to its end: others may wait for it, and the cache keeps it."),
+        limit="An image's download goes on to its end: others may wait for it, and the cache keeps it."),
     "OSSA-2015-017": Proof(
         "After a delete no host has a file of the server, and the quota says the same.",
         (f"{CONDUCTOR}/actions/test_overtaken_moves.py"
          "::test_delete_when_it_overtakes_a_move_then_no_host_has_anything",
+         f"{CONDUCTOR}/actions/test_overtaken_moves.py"
+         "::test_delete_when_it_has_begun_then_what_it_overtook_claims_nothing_more",
          f"{FUNCTIONAL}/test_random_walk.py"
          "::test_walk_when_faults_come_at_random_then_after_each_action_all_is_as_the_records_say")),
     "OSSA-2015-021": Proof(
         "Each change of a rule reaches the filters of guests that run.",
-        (f"{MACHINE}/test_host_firewall.py::test_connections_when_a_rule_is_opened_and_closed_then_they_follow_and_no_"
+        (f"{CONDUCTOR}/nova_network/test_security_groups.py"
+         "::test_rule_when_it_is_made_or_deleted_then_only_hosts_of_members_are_told",
+         f"{MACHINE}/test_host_firewall.py::test_connections_when_a_rule_is_opened_and_closed_then_they_follow_and_no_"
          "change_lets_one_through",)),
     "OSSA-2016-001": Proof(
         "A snapshot reads a disk in the format on record, whatever a guest wrote to it.",
@@ -250,7 +282,9 @@ ADVISORIES: dict[str, Proof] = {
         (f"{CONDUCTOR}/actions/test_overtaken_moves.py"
          "::test_delete_when_it_overtakes_a_move_then_no_host_has_anything",
          f"{COMPUTE}/test_guest_moves.py"
-         "::test_resize_on_the_same_host_when_deleted_before_confirmation_then_nothing_is_left")),
+         "::test_resize_on_the_same_host_when_deleted_before_confirmation_then_nothing_is_left",
+         f"{COMPUTE}/test_guest_moves.py::test_leave_when_a_delete_comes_then_nothing_is_left",
+         f"{COMPUTE}/test_guest_moves.py::test_restart_when_a_guest_put_aside_was_deleted_then_it_is_removed")),
     "OSSA-2016-012": Proof(
         "What looks at images has limits of memory and time, and ends beyond them.",
         (f"{PRIVILEGED}/test_image_tool.py::test_call_when_it_is_any_then_it_has_limits",
@@ -283,6 +317,7 @@ ADVISORIES: dict[str, Proof] = {
     "OSSA-2019-003": Proof(
         "A fault shows its details to administrators alone, whatever went wrong.",
         (f"{API}/test_servers.py::test_fault_of_any_code_then_its_details_are_for_admins_alone",
+         f"{API}/test_servers.py::test_fault_is_shown_in_error_with_details_for_admins",
          f"{CONDUCTOR}/engine/test_blame.py"
          "::test_fault_when_its_cause_names_hosts_then_the_owner_reads_none_and_admins_all",
          f"{CONDUCTOR}/engine/test_blame.py"
@@ -294,10 +329,24 @@ ADVISORIES: dict[str, Proof] = {
          "::test_proxy_when_told_to_stop_then_users_are_told_and_no_log_has_a_token",
          f"{CONDUCTOR}/queries/test_living_consoles.py"
          "::test_console_opened_and_used_then_no_log_has_its_token")),
+    "OSSA-2020-003": Proof(
+        "A signed EC2 or S3 request is fresh, or refused before the identity service is asked.",
+        (f"{EC2}/test_ec2_app.py::test_signature_when_it_is_of_another_time_then_it_has_expired",
+         f"{WEB}/test_signers.py::test_ec2_when_it_is_old_then_it_is_refused_before_keystone_is_asked",
+         f"{SIGNATURES}/test_signatures_ec2.py::test_timestamp_when_it_is_far_from_ours_then_it_is_refused",
+         f"{SIGNATURES}/test_signatures_ec2.py::test_timestamp_when_a_narrower_bound_is_given_then_it_holds",
+         f"{SIGNATURES}/test_signatures_v4.py::test_v4_when_its_time_is_far_from_ours_then_it_is_refused")),
+    "OSSA-2020-004": Proof(
+        "An EC2 caller's roles are those it has now.",
+        (f"{WEB}/test_signers.py"
+         "::test_signer_when_a_role_is_given_or_taken_then_the_next_request_has_what_there_is_now",
+         f"{TESTING}/test_fake_keystone_ec2.py"
+         "::test_signature_when_the_secret_the_key_or_the_role_is_wrong_then_it_is_refused")),
     "OSSA-2020-006": Proof(
         "A guest that arrived is defined by the paths and devices of its destination.",
         (f"{LIBVIRT}/test_libvirt_moves.py"
          "::test_landed_guest_when_it_is_started_anew_then_it_has_what_it_runs_with",
+         f"{LIBVIRT}/test_libvirt_moves.py::test_guest_on_shared_storage_moves_and_stays_where_it_is",
          f"{LIBVIRT}/test_arrival.py::test_arrival_when_all_differs_then_paths_and_devices_are_the_destinations")),
     "OSSA-2021-002": Proof(
         "The proxy answers //elsewhere with 400, and leads nobody to another site.",
@@ -314,7 +363,9 @@ ADVISORIES: dict[str, Proof] = {
          "::test_reboot_when_an_attachment_is_gone_then_the_guest_does_not_get_the_volume",
          f"{LIBVIRT}/test_brick_volumes.py::test_device_when_it_is_not_what_it_was_then_no_guest_gets_it",
          f"{LIBVIRT}/test_brick_volumes.py"
-         "::test_device_when_another_volume_has_it_here_then_it_is_refused_and_left_to_that")),
+         "::test_device_when_another_volume_has_it_here_then_it_is_refused_and_left_to_that",
+         f"{LIBVIRT}/test_brick_volumes.py"
+         "::test_device_when_it_is_refused_then_those_connected_before_it_are_let_go")),
     "OSSA-2024-001": Proof(
         "A qcow2 with a data file or a backing file is refused.",
         (f"{COMPUTE}/test_image_format.py::test_look_at_a_lying_or_harmful_image_refuses",
@@ -322,6 +373,14 @@ ADVISORIES: dict[str, Proof] = {
     "OSSA-2024-002": Proof(
         "An image is what it is declared to be, or refused.",
         (f"{COMPUTE}/test_image_format.py::test_look_at_a_lying_or_harmful_image_refuses",)),
+    "OSSA-2025-002": Proof(
+        "A signature is checked with the service's own credential, and only services may ask for the check.",
+        (f"{WEB}/test_signers.py"
+         "::test_signature_when_it_is_checked_then_by_the_services_credential_and_for_its_own_request_alone",
+         f"{WEB}/test_signers.py"
+         "::test_signers_when_keystone_is_away_or_refuses_us_then_the_caller_is_not_blamed",
+         f"{TESTING}/test_fake_keystone_ec2.py"
+         "::test_signature_when_a_service_asks_then_it_gets_a_token_of_the_keys_project")),
     "OSSA-2026-002": Proof(
         "Each call of the image tool states the formats.",
         (f"{UNIT}/test_source_safety.py"
@@ -329,14 +388,15 @@ ADVISORIES: dict[str, Proof] = {
          f"{PRIVILEGED}/test_image_tool.py::test_call_when_it_names_a_file_then_its_format_is_stated",
          f"{LIBVIRT}/test_guest_written_headers.py"
          "::test_resize_when_a_guest_wrote_an_images_header_then_the_disk_grows_as_bytes")),
+    "OSSA-2026-005": Proof(
+        "EC2 credentials give no more than what they were made with.",
+        (f"{TESTING}/test_fake_keystone_ec2.py"
+         "::test_ec2_credentials_when_the_token_is_of_a_restricted_credential_then_it_makes_and_reads_none",
+         f"{TESTING}/test_fake_keystone_ec2.py::test_token_of_an_ec2_credential_then_it_is_not_exchanged_for_another")),
     "OSSA-2026-022": Proof(
         "No hint of a user is one of our own words.",
         (f"{CONDUCTOR}/steps/test_told_to_schedulers.py"
          "::test_hints_when_they_are_our_own_words_then_all_is_asked_and_claimed_as_without_them",
          f"{CONDUCTOR}/steps/test_told_to_schedulers.py"
          "::test_hints_when_they_are_our_own_words_then_no_filter_reads_them")),
-    "OSSA-2020-003": Proof("A signed EC2 request is fresh, or refused.", not_yet=EC2),
-    "OSSA-2020-004": Proof("An EC2 caller's roles are those it has now.", not_yet=EC2),
-    "OSSA-2025-002": Proof("A signature is checked with the service's own credential.", not_yet=EC2),
-    "OSSA-2026-005": Proof("EC2 credentials give no more than what they were made with.", not_yet=EC2),
 }

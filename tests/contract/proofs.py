@@ -5,27 +5,36 @@ from __future__ import annotations
 
 import ast
 import functools
+import re
 from pathlib import Path
 from typing import NamedTuple
 
 
 class Proof(NamedTuple):
     """``tests``: ids as pytest takes them, below ``tests/``. ``not_yet``: which part brings (the rest of) what the bug
-    was in."""
+    was in; ``absent``: words that would be in names of its files, modules, classes or functions. ``limit``: what the
+    property leaves open for good."""
 
     property: str
     tests: tuple[str, ...] = ()
     not_yet: str = ""
+    absent: tuple[str, ...] = ()
+    limit: str = ""
 
 
 CONTRACT, FUNCTIONAL, MACHINE, UNIT = "contract", "functional", "machine", "unit"
 API, COMPUTE, CONDUCTOR, CONSOLE = f"{UNIT}/api", f"{UNIT}/compute", f"{UNIT}/conductor", f"{UNIT}/console"
 LIBVIRT, MODEL, PRIVILEGED, RPC = f"{UNIT}/virt/libvirt", f"{UNIT}/model", f"{UNIT}/privileged", f"{UNIT}/rpc"
-SCHEDULER = f"{UNIT}/scheduler"
+SCHEDULER, SIGNATURES, EC2, WEB = f"{UNIT}/scheduler", f"{UNIT}/signatures", f"{UNIT}/ec2", f"{UNIT}/web"
+OBJECTSTORE, TESTING = f"{UNIT}/objectstore", f"{UNIT}/testing"
 
-EC2 = "The EC2 API is not built."
+#: Words of what is not built.
+BARE_METAL, CONTAINERS, VMWARE = ("ironic",), ("lxc", "lxd", "docker"), ("vmware", "vsphere", "suds", "zeep")
+TRUST = ("trusted_filter", "trustedfilter", "attestation")
 
 TESTS = Path(__file__).resolve().parents[1]
+#: A line that names what a module has, or takes from others.
+NAMING = re.compile(r"^ *(?:import|from|class|def) .*", re.MULTILINE)
 #: What marks a test that never runs.
 NEVER = ("pytest.mark.skip", "pytest.mark.skip()", "pytest.mark.skipif(True", "pytest.mark.xfail", "unittest.skip")
 
@@ -33,6 +42,19 @@ NEVER = ("pytest.mark.skip", "pytest.mark.skip()", "pytest.mark.skipif(True", "p
 @functools.cache
 def module_of(path: Path) -> ast.Module:
     return ast.parse(path.read_text())
+
+
+@functools.cache
+def names_of_the_tree(top: Path = TESTS.parent / "nova") -> str:
+    """Paths of its modules, and lines that import or define something, in lower case."""
+    paths = sorted(top.rglob("*.py"))
+    return "\n".join([*(str(path.relative_to(top)) for path in paths),
+                      *(line for path in paths for line in NAMING.findall(path.read_text()))]).lower()
+
+
+def built(proof: Proof) -> list[str]:
+    """Of the words that must be in no name, those that are."""
+    return [word for word in proof.absent if word in names_of_the_tree()]
 
 
 def problem(name: str) -> str:

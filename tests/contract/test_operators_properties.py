@@ -7,7 +7,7 @@ import re
 import pytest
 
 from tests.contract.operators_properties import PROPERTIES
-from tests.contract.proofs import problem
+from tests.contract.proofs import built, problem
 from tests.contract.rows import SHARED
 
 IDS = sorted({one for proof in PROPERTIES.values() for one in proof.tests})
@@ -24,6 +24,7 @@ def test_complaints_when_they_are_listed_then_each_has_its_row() -> None:
 def test_property_when_no_test_is_named_then_a_reason_says_what_brings_it(complaint: str) -> None:
     proof = PROPERTIES[complaint]
     assert proof.property.endswith(".") and bool(proof.tests) is not proof.not_yet.endswith(".")
+    assert bool(proof.not_yet) is bool(proof.absent) and built(proof) == []
 
 
 @pytest.mark.parametrize("name", IDS)

@@ -9,7 +9,7 @@ import pytest
 from tests.contract import rows
 from tests.contract.past_advisories import ADVISORIES
 from tests.contract.past_notes import NOTES
-from tests.contract.proofs import is_skipped, marks_all, problem
+from tests.contract.proofs import Proof, built, is_skipped, marks_all, problem
 
 PROOFS = ADVISORIES | NOTES
 IDS = sorted({one for proof in PROOFS.values() for one in proof.tests})
@@ -26,6 +26,18 @@ def test_bug_when_no_test_is_named_then_a_reason_says_what_brings_it(bug: str) -
     proof = PROOFS[bug]
     assert proof.property.endswith(".") and (proof.tests or proof.not_yet.endswith("."))
     assert len(set(proof.tests)) == len(proof.tests)
+    assert not proof.limit or proof.tests and proof.limit.endswith(".")
+
+
+@pytest.mark.parametrize("bug", [bug for bug, proof in PROOFS.items() if proof.not_yet or proof.absent])
+def test_bug_when_something_is_not_yet_there_then_no_name_of_the_tree_has_its_words(bug: str) -> None:
+    assert PROOFS[bug].not_yet and PROOFS[bug].absent and built(PROOFS[bug]) == []
+
+
+@pytest.mark.parametrize(("word", "is_there"), [
+    ("objectstore/bundles", True), ("signedtokens", True), ("def_nothing_has_it", False)])
+def test_word_when_a_path_a_class_or_none_has_it_then_it_is_there_or_not(word: str, is_there: bool) -> None:
+    assert bool(built(Proof("Anything.", absent=(word,)))) is is_there
 
 
 @pytest.mark.parametrize("name", IDS)

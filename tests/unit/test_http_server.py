@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import http.client
 import io
+import os
 import socket
 import ssl
 import threading
@@ -495,3 +496,19 @@ def test_clients_that_break_off_tls_leave_no_traceback(tls_context: ssl.SSLConte
         assert ended.wait(3)
     server.stop(0)
     assert [record for record in caplog.records if record.levelname == "ERROR"] == []
+
+
+def test_servers_when_they_have_stopped_then_no_file_of_theirs_is_open() -> None:
+    def open_files() -> int:
+        return len(os.listdir("/proc/self/fd"))
+
+    before = open_files()
+    for _ in range(20):
+        server, _sock = serving()
+        assert raw(server, b"GET /x HTTP/1.0\r\n\r\n").startswith(b"HTTP/1.1 200")
+        server.stop(1)
+        server.sock.close()
+    until = time.monotonic() + 5
+    while open_files() > before + 5 and time.monotonic() < until:
+        time.sleep(0.05)
+    assert open_files() <= before + 5

@@ -129,6 +129,12 @@ def test_operators_own_page_when_it_comes_with_a_token_then_it_is_checked_too(no
     assert novnc.get("/own.html?token=bad")[0].status == 404
 
 
+@pytest.mark.parametrize("target", [NOVNC_PAGE, "/", "/app/ui.js", "/.nova/session.js", "/none"])
+def test_page_when_it_is_shown_then_it_sets_no_cookie(novnc: Proxy, target: str) -> None:
+    answer, _ = novnc.get(target, Cookie=f"token={GOOD}")
+    assert "Set-Cookie" not in answer.headers
+
+
 def test_plain_words_of_a_good_token_say_so(novnc: Proxy) -> None:
     answer, text = novnc.get(NOVNC_PAGE, Accept="text/plain")
     assert answer.status == 200 and text == "This console can be opened.\n"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import stat
 import subprocess
 import sys
 import time
@@ -66,6 +68,16 @@ def test_program_when_it_ends_in_any_way_then_both_modes_say_the_same(mode, case
     assert error == expected, said
     assert words in said
     assert seconds < TIMEOUT_S + 5
+
+
+@pytest.mark.parametrize(("runner", "mode"), [(PrivateRunner, 0o600), (SystemRunner, 0o644)])
+def test_file_when_a_program_makes_it_then_the_private_runners_is_for_nobody_else(tmp_path, runner, mode):
+    before = os.umask(0o022)
+    try:
+        runner(20).run(["touch", str(tmp_path / "made")])
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "made").stat().st_mode) == mode
 
 
 @pytest.mark.parametrize("runner, ends", [(PrivateRunner, True), (SystemRunner, False)])

@@ -19,6 +19,7 @@ from testlib import command, parts
     ("fresh nothing-systemd unit", ("fresh",), ["nothing-systemd", "unit"]),
     ("tempest --nova-all", ("tempest",), ["--nova-all"]),
     ("fuzz 60", ("fuzz",), ["60"]),
+    ("mutations --quick OSSA-2011-001", ("mutations",), ["--quick", "OSSA-2011-001"]),
     ("turns functional unit --within 0", ("turns",), ["functional", "unit", "--within", "0"])])
 def test_words_when_names_of_parts_lead_then_the_rest_is_the_one_parts(given: str, named: tuple[str, ...],
                                                                        words: list[str]) -> None:
@@ -46,4 +47,5 @@ def test_words_when_it_is_unclear_what_they_are_for_then_they_are_refused(given:
 def test_packages_when_several_parts_are_named_then_they_are_those_of_each_alone() -> None:
     alone = [parts.needs((name,)) for name in ("unit", "functional", "fuzz", "clients")]
     assert {*parts.needs(("unit", "functional", "fuzz", "clients"))} == {one for needs in alone for one in needs}
-    assert parts.needs(("clients",), quick=True) == () and parts.needs(("check",)) == ()
+    assert parts.needs(("clients",), quick=True) == () and parts.needs(("mutations",), quick=True) == ("tests",)
+    assert parts.needs(("check",)) == ()

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 import requests
-from keystoneauth1 import exceptions
+from keystoneauth1 import exceptions, session, token_endpoint
+from keystoneauth1.identity import v3
 from keystoneclient.v3 import client
 
 from nova.signatures.keystone import ec2tokens_body, s3tokens_body
@@ -24,8 +25,8 @@ from tests.unit.testing.served import FakeCloud
 
 def demo(cloud: FakeCloud) -> tuple[Any, str, str]:
     """A client of user demo, and the ids of the user and the project."""
-    session = cloud.session("demo", "demo")
-    return client.Client(session=session), session.get_user_id(), session.get_project_id()
+    logged_in = cloud.session("demo", "demo")
+    return client.Client(session=logged_in), logged_in.get_user_id(), logged_in.get_project_id()
 
 
 def body_of(monkeypatch: pytest.MonkeyPatch, access: str, secret: str, service: str = "ec2") -> dict[str, Any]:
@@ -77,6 +78,33 @@ def test_ec2_credentials_when_another_user_asks_then_they_are_refused(cloud: Fak
     assert own.credentials.list() == []
     with pytest.raises(exceptions.NotFound):
         own.ec2.get(user, made.access)
+
+
+def by_application_credential(cloud: FakeCloud, **members: object) -> client.Client:
+    """A client of user demo that has logged in so."""
+    made = demo(cloud)[0].application_credentials.create("one", **members)
+    return client.Client(session=session.Session(v3.ApplicationCredential(
+        f"{cloud.identity_url}/v3", application_credential_id=made.id, application_credential_secret=made.secret)))
+
+
+def test_ec2_credentials_when_the_token_is_of_a_restricted_credential_then_it_makes_and_reads_none(
+        cloud: FakeCloud, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They would have all roles of the user, and live on (CVE-2020-12689, CVE-2026-33551)."""
+    own, user, project = demo(cloud)
+    made, typed = own.ec2.create(user, project), own.credentials.list()[0].id
+    token = requests.post(f"{cloud.identity_url}/v3/ec2tokens", json=body_of(monkeypatch, made.access, made.secret),
+                          headers={"X-Auth-Token": cloud.session("nova", "service").get_token()}, timeout=10)
+    by_key = session.Session(token_endpoint.Token(f"{cloud.identity_url}/v3", token.headers["X-Subject-Token"]))
+    for by_it in (by_application_credential(cloud, roles=[{"name": "reader"}]), client.Client(session=by_key)):
+        for refused in (lambda by=by_it: by.ec2.create(user, project),
+                        lambda by=by_it: by.credentials.create(user, "ec2", '{"access": "a", "secret": "b"}', project),
+                        lambda by=by_it: by.ec2.list(user), lambda by=by_it: by.ec2.get(user, made.access),
+                        lambda by=by_it: by.credentials.list(), lambda by=by_it: by.credentials.get(typed)):
+            with pytest.raises(exceptions.Forbidden):
+                refused()
+    own.application_credentials.delete(own.application_credentials.find(name="one"))
+    assert [one.access for one in own.ec2.list(user)] == [made.access]
+    assert by_application_credential(cloud, unrestricted=True).ec2.create(user, project).access
 
 
 @pytest.mark.parametrize("service", ["ec2", "s3"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import json
 import logging
 import time
@@ -17,8 +18,9 @@ from keystoneclient.v3 import client
 from oslo_config import cfg
 
 from nova import conf, errors
-from nova.clients.session import Credentials
+from nova.clients.session import Caller, Credentials
 from nova.clients.signed_tokens import SignedToken, SignedTokens
+from nova.context import RequestContext, entered
 from nova.signatures.request import SignatureFault, SignatureRefused, SignedRequest
 from nova.web import signers
 from tests.fakes import aws_signers
@@ -85,6 +87,48 @@ def test_ec2_when_it_is_signed_by_either_version_then_keystone_says_who_and_the_
         fields = found.ec2(request, time.time())
         check_demo(fields, cloud)
         assert cloud.keystone.identify(fields["token"]).project_id == fields["project_id"]
+
+
+def test_signer_when_a_role_is_given_or_taken_then_the_next_request_has_what_there_is_now(cloud: FakeCloud, key: Any
+                                                                                         ) -> None:
+    """Not what the credential had when it was made (CVE-2020-12691)."""
+    found, admin = signers.KeystoneSigners(tokens(cloud.identity_url)), client.Client(session=cloud.session())
+    at = {"user": key.user_id, "project": key.tenant_id}
+    plain = received("GET", f"{ENDPOINT}/bucket", {})
+
+    def roles() -> list[set[str]]:
+        return [set(found.ec2(signed_ec2("SigV4Auth"), time.time())["roles"]),
+                set(found.s3(by_botocore("S3SigV4Auth", plain), time.time())["roles"])]
+    assert roles() == 2 * [{"member", "reader"}]
+    admin.roles.grant(admin.roles.find(name="manager"), **at)
+    assert roles() == 2 * [{"manager", "member", "reader"}]
+    for name in ("manager", "member"):
+        admin.roles.revoke(admin.roles.find(name=name), **at)
+    admin.roles.grant(admin.roles.find(name="reader"), **at)
+    assert roles() == 2 * [{"reader"}]
+
+
+def test_signature_when_it_is_checked_then_by_the_services_credential_and_for_its_own_request_alone(
+        cloud: FakeCloud, key: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked, whole = [], Caller.call
+
+    def call(caller: Caller, method: str, path: str, **how: Any) -> Any:
+        answer = whole(caller, method, path, **how)
+        if path.endswith("tokens"):
+            asked.append(answer.request.headers["X-Auth-Token"])
+        return answer
+    monkeypatch.setattr(Caller, "call", call)
+    found = signers.KeystoneSigners(tokens(cloud.identity_url))
+    with entered(RequestContext(request_id="req-1", token=cloud.session("demo", "demo").get_token())):
+        request = signed_ec2("SigV4Auth")
+        found.ec2(request, time.time())
+        found.s3(by_botocore("S3SigV4Auth", received("GET", f"{ENDPOINT}/bucket", {})), time.time())
+    nova = cloud.session("nova", "service").get_user_id()
+    assert [cloud.keystone.identify(token).user_id for token in asked] == [nova, nova]
+    body = b"Action=DescribeInstances"
+    with pytest.raises(SignatureRefused):
+        found.ec2(dataclasses.replace(request, form=(("Action", "DescribeInstances"),),
+                                      body_hash=hashlib.sha256(body).hexdigest()), time.time())
 
 
 def test_s3_when_it_is_signed_by_either_version_then_keystone_says_who(cloud: FakeCloud, key: Any) -> None:

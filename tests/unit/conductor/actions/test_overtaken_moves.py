@@ -10,6 +10,7 @@ import pytest
 
 from nova import errors
 from nova.conductor.steps import FenceLedger
+from nova.db import ledger
 from nova.db.models import cell as cell_tables
 from nova.model.orders import Outcome
 from nova.model.server_parts import StateReset
@@ -282,6 +283,16 @@ def test_delete_when_it_overtakes_a_move_then_no_host_has_anything(cloud, action
     pay(cloud)
     assert cloud.held() == {} and cloud.open_ledger() == set()
     assert all(row.status in ("cancelled", "done", "completed") for row in cloud.moves(uuid))
+
+
+def test_delete_when_it_has_begun_then_what_it_overtook_claims_nothing_more(cloud):
+    uuid, = cloud.active()
+    epoch, ours = cloud.server(uuid).epoch, []
+    cloud.on_order(lambda kind, _host: ours.append(
+        (kind, cloud.api.transact(lambda tx: ledger.raise_epochs(tx, {uuid: epoch})))))
+    cloud.delete(uuid)
+    cloud.settle(uuid)
+    assert ours == [("destroy", set())] and cloud.open_ledger() == set()
 
 
 def reset_in(cloud, action: str, host: str, kind: str) -> str:

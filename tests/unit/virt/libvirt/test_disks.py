@@ -236,7 +236,7 @@ def test_config_drive_with_too_much_in_it_is_refused(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("path", ["/etc/passwd", "../up", "a/../../up", ""])
+@pytest.mark.parametrize("path", ["/nowhere/at/all", "../up", "a/../../up", ""])
 def test_config_drive_with_a_path_that_leaves_it_is_refused(tmp_path, path):
     with pytest.raises(errors.guest.ConfigDrivePath):
         config_drive.ConfigDrive("iso9660", 1, Recorder()).write(tmp_path / "d", {path: b""})

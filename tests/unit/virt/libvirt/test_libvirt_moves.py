@@ -232,7 +232,7 @@ def test_source_that_lies_is_refused(rig, order, tmp_path):
     rig.driver.cold_moves.restore_source(order.server_uuid)
     shutil.copyfile(tmp_path / "evil", rig.disk(order))
     evil = rig.driver.cold_moves.leave(order.server_uuid)
-    with pytest.raises(errors.HostRefused, match="another file"):
+    with pytest.raises(errors.HostRefused, match="keeps its content in another file"):
         rig.other.driver.cold_moves.fetch(move_order(order, evil), rig.other.images)
     assert path.exists() and not rig.other.disk(order).exists()
 

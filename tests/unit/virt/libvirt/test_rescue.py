@@ -109,6 +109,20 @@ class Killed(BaseException):
     """In place of a kill: nothing may catch it."""
 
 
+def test_rescue_that_dies_while_its_disk_is_made_is_written_down_and_leaves_nothing(rig, order, tmp_path, monkeypatch):
+    rescue_images(rig, tmp_path)
+    rig.driver.lifecycle.shut_down(order.server_uuid, 0)
+
+    def die(folder, disk, base):
+        folder.file(disk.name).touch()
+        raise Killed
+    monkeypatch.setattr(rig.driver.rescuing.disks, "make_root", die)
+    with pytest.raises(Killed):
+        rig.driver.rescuing.rescue(rescue_order(order), rig.images, None)
+    assert rig.driver.rescuing.unrescue(order) == RUNNING
+    assert not list(folder(rig, order).glob("*rescue*"))
+
+
 @pytest.mark.parametrize("call", ["define", "start"])
 def test_rescue_that_dies_on_its_way_is_cleaned_by_unrescue_and_goes_on_when_repeated(rig, order, tmp_path, call):
     rescue_images(rig, tmp_path)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import threading
+import time
 import uuid
 
 import pytest
@@ -120,8 +121,17 @@ def test_choose_when_ports_are_reserved_for_one_that_comes_then_they_are_its_own
     assert folder.reserved_ports() == () and host.define(uuids(1)[0], 5) == (13, 14, 15, 10, 11)
 
 
+class AskedSlowly(set):
+    """Lets other threads go on between the look at a port and the choice of it."""
+
+    def __contains__(self, port: object) -> bool:
+        time.sleep(0.001)
+        return super().__contains__(port)
+
+
 def test_choose_when_many_are_defined_at_once_then_no_two_have_the_same(tmp_path):
     host, found = Host(tmp_path, first=100, last=139), []
+    host.busy = AskedSlowly()
     threads = [threading.Thread(target=lambda one=one: found.extend(host.define(one, 2))) for one in uuids(20)]
     for thread in threads:
         thread.start()
