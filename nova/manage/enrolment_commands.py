@@ -6,7 +6,6 @@ import argparse
 import functools
 import json
 import os
-import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -19,6 +18,7 @@ from nova.manage.database_commands import synced
 from nova.manage.output import write_json
 from nova.model import room
 from nova.model.services import EnrolledHost, ServiceQuery
+from nova.privileged.runner import CommandRunner, SystemRunner
 from nova.rpc import host_rights
 from nova.rpc.contracts.conductor import ConductorRPC
 
@@ -68,27 +68,23 @@ def _say_what_to_do(hosts: Sequence[str], runs: Sequence[str]) -> None:
             f"The token is good once. The host's broker user needs: nova-manage host rights {host}\n")
 
 
-def expel(conductor: ConductorRPC, given: argparse.Namespace, say: Say) -> int:
+def expel(conductor: ConductorRPC, given: argparse.Namespace, say: Say, runner: CommandRunner) -> int:
     """NotFound: the host was never enrolled."""
     conductor.expel_host(given.host)
     say(f"Within seconds nothing that {given.host} says is believed, and no order goes there. Its servers can be "
         f"evacuated: nova host-evacuate {given.host}")
-    say(_close_connections(f"host-{given.host}"))
+    say(_close_connections(f"host-{given.host}", runner))
     return 0
 
 
-def _close_connections(user: str) -> str:
+def _close_connections(user: str, runner: CommandRunner) -> str:
     """Delete a broker user, which closes its connections. What was done, or what is left to do."""
-    command = ["rabbitmqctl", "--quiet", "delete_user", user]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=BROKER_S)
-        problem = "" if done.returncode == 0 else " ".join((done.stderr or done.stdout).split())[:200]
-    except (OSError, subprocess.TimeoutExpired) as error:
-        problem = getattr(error, "strerror", None) or f"no answer within {BROKER_S} s"
-    if not problem:
-        return f"The broker user {user} is deleted, and its connections are closed."
-    return (f"The broker user {user} is still there ({problem}). On a machine of the broker, as root, run: rabbitmqctl "
-            f"delete_user {user}. Until then it can send messages, which no conductor reads.")
+        runner.run(["rabbitmqctl", "--quiet", "delete_user", user])
+    except errors.NovaError as error:
+        return (f"The broker user {user} is still there ({error.message}). On a machine of the broker, as root, run: "
+                f"rabbitmqctl delete_user {user}. Until then it can send messages, which no conductor reads.")
+    return f"The broker user {user} is deleted, and its connections are closed."
 
 
 def accept(conductor: ConductorRPC, given: argparse.Namespace, say: Say) -> int:
@@ -212,7 +208,7 @@ def actions(conductor: ConductorOf, say: Say, table: Table) -> dict[str, Command
         "accept": Command(lambda options, given: accept(conductor(options), given, say),
                           "use all the room of a host that reports more than twice its first size",
                           (host,)),
-        "expel": Command(lambda options, given: expel(conductor(options), given, say),
+        "expel": Command(lambda options, given: expel(conductor(options), given, say, SystemRunner(BROKER_S)),
                          "shut a host out, within seconds: all its messages are refused, and its "
                          "broker user is deleted where rabbitmqctl can be run", (host,)),
         "rights": Command(lambda options, given: rights(given, say),

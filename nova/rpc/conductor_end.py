@@ -76,6 +76,7 @@ class HostCall(IncomingCall):
         concurrency.spawn(self._pause, name="pause")
 
     def leave_unanswered(self) -> None:
+        """Send no answer, whatever :meth:`reply` is given."""
         self.orig_msg_id = None
 
     def _pause(self) -> None:
@@ -168,6 +169,7 @@ class ConductorDispatcher(oslo_dispatcher.RPCDispatcher):
         self._receiver, self._unproven = receiver, PerSecond(clock)
 
     def dispatch(self, incoming: HostCall) -> object:
+        """The answer; None where nobody is to have one."""
         name, envelope = incoming.message.get("method"), incoming.message.get("args")
         if name == ECHO.name:
             incoming.settle_later()

@@ -108,6 +108,7 @@ class CallsConsumer(RawConsumer):
         self._orders = _exchange(HOST + host, passive=False)
 
     def declare(self, conn: HostsConnection) -> None:
+        """Make the host's queue of calls, and the exchange of what is sent to the host."""
         self._orders(conn.channel).declare(nowait=True)
         self.queue = kombu.Queue(self.queue_name, self.exchange, self.routing_key, channel=conn.channel, durable=True,
                                  auto_delete=False, queue_arguments=self.queue_arguments)

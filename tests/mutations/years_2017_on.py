@@ -32,8 +32,8 @@ MUTATIONS: dict[str, Mutation] = {
         "nova/console/masking.py", '_SECRETS.sub("***", text)', "text"),
     "OSSA-2020-003": Mutation(
         "nova/signatures/ec2_query.py",
-        '        check_age(iso_time(needed(parameters, "Timestamp"), "Timestamp"), now, "Timestamp", skew_s)\n',
-        '        iso_time(needed(parameters, "Timestamp"), "Timestamp")\n'),
+        'return check_age(iso_time(needed(parameters, "Timestamp"), "Timestamp"), now, "Timestamp", skew_s)',
+        'return iso_time(needed(parameters, "Timestamp"), "Timestamp")'),
     "OSSA-2020-004": Mutation(
         "nova/web/signers.py",
         '"roles": tuple(role["name"] for role in roles), "token": found.token}',
