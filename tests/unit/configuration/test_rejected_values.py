@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 from oslo_config import cfg
+from oslo_messaging import TransportURL
 
 from nova import conf, errors, service
 from nova.configuration import check_again, check_libraries
@@ -163,3 +164,22 @@ def test_files_when_they_are_gone_as_they_are_read_again_then_nothing_changes(
     path.unlink()
     service.reload_levels(options)
     assert any("nothing was changed" in record.getMessage() for record in caplog.records) and options.debug is True
+
+
+@pytest.mark.parametrize("name", ["transport_url", "hosts_transport_url"])
+@pytest.mark.parametrize("special", "/#?[]@:")
+def test_broker_url_when_a_password_has_a_special_character_then_the_library_reads_it_or_it_is_refused_in_words(
+        tmp_path: Path, name: str, special: str) -> None:
+    """What oslo.messaging would stumble over is found first, and no part of the password is said."""
+    value = f"rabbit://nova:{CANARY}{special}{CANARY}@broker:5672/nova"
+    given = sources(tmp_path / "nova.conf", written("DEFAULT", name, value))
+    try:
+        check_again(given)
+        check_libraries(given, thorough=True)
+    except errors.config.Wrong as error:
+        assert CANARY not in error.message and "%" in error.message
+    else:
+        options = conf.register(cfg.ConfigOpts())
+        options([], default_config_files=given.config_file)
+        [host] = TransportURL.parse(options, value).hosts
+        assert host.password == f"{CANARY}{special}{CANARY}" and (host.hostname, host.port) == ("broker", 5672)
