@@ -33,7 +33,8 @@ def insert_ignoring(tx: Connection, table: sa.Table, rows: Sequence[Mapping[str,
     if name == "postgresql":
         from sqlalchemy.dialects.postgresql import insert
 
-        return tx.execute(insert(table).values(list(rows)).on_conflict_do_nothing()).rowcount
+        made = insert(table).values(list(rows)).on_conflict_do_nothing()
+        return len(tx.execute(made.returning(sa.literal(1))).all())  # its rowcount is -1
     from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 
     return tx.execute(sqlite_insert(table).values(list(rows)).on_conflict_do_nothing()).rowcount

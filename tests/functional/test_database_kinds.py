@@ -5,15 +5,27 @@ from __future__ import annotations
 import datetime
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import sqlalchemy as sa
 
 from nova import errors
-from nova.db import migrations, networks, server_limits, server_lists, servers, services, states, strangers, timeouts
+from nova.db import (
+    migrations,
+    networks,
+    server_limits,
+    server_lists,
+    servers,
+    services,
+    states,
+    strangers,
+    taken_messages,
+    timeouts,
+)
 from nova.db.engine import Database, DatabaseBusy
 from nova.db.models import cell as tables
-from nova.db.statements import insert_all
+from nova.db.statements import insert_all, insert_ignoring
 from nova.db.types import later
 from nova.model.base import Scope, utcnow
 from nova.model.migrations import NewMigration
@@ -277,3 +289,17 @@ def test_walk_when_several_ask_for_a_turn_then_one_has_it_until_it_is_over(cell:
     with cell.reading() as tx:
         row = tx.execute(sa.select(tables.audit_walks)).one()
     assert row.after == "" and row.passed_at is not None
+
+
+def test_insert_when_some_rows_are_there_then_those_that_came_are_counted(cell: Database) -> None:
+    def insert(*digests: str) -> int:
+        rows = [{"digest": digest, "taken_at": later(0)} for digest in digests]
+        return cell.transact(lambda tx: insert_ignoring(tx, tables.taken_messages, rows))
+    assert [insert("a"), insert("a"), insert("a", "b", "c"), insert("b", "c")] == [1, 0, 2, 0]
+
+
+def test_message_of_a_host_when_conductors_take_it_at_once_then_one_has_it(cell: Database) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        taken = list(pool.map(lambda _number: cell.transact(
+            lambda tx: taken_messages.take(tx, "host1", "message")), range(40)))
+    assert taken.count(True) == 1
