@@ -160,9 +160,11 @@ class Proofs:
     def _check_new(self, spoken: Spoken, envelope: Envelope) -> None:
         """The proof holds: what it says of time and id is the sender's own word."""
         try:
-            late_s = self._clock() - float(str(envelope["at"]))
+            late_s = self._clock() - float(str(envelope.get("at")))
         except ValueError:
             raise errors.daemon.RpcMalformed(reason="the time in its proof") from None
+        if "id" not in envelope:
+            raise errors.daemon.RpcMalformed(reason="it has no id")
         if not abs(late_s) <= WINDOW_S:
             raise errors.daemon.RpcWrongTime(host=spoken.host, seconds=late_s)
         if not self._memory(spoken.contract.topic).add(_id_of(envelope)):

@@ -390,3 +390,17 @@ def test_file_when_it_can_not_be_written_then_that_is_said_once_and_orders_are_t
     for _number in range(3):
         check(proofs, order(clock))
     assert len([one for one in caplog.records if "can not be written" in one.getMessage()]) == 1
+
+
+@pytest.mark.parametrize("name", ["id", "at"])
+def test_message_when_its_own_sender_leaves_a_part_out_then_it_is_malformed_without_a_traceback(
+        wire: Wire, clock: Clock, name: str, caplog: pytest.LogCaptureFixture) -> None:
+    """A thief proves what it likes with its own secret."""
+    def proven(envelope: dict[str, Any]) -> dict[str, Any]:
+        left = {key: value for key, value in envelope.items() if key not in (name, "proof")}
+        said = [str(left.get(key)) for key in ("sender", "contract", "reply_to", "id", "at", "body")]
+        return {**left, "proof": codec.proof("s1", "message", CellarRPC.topic, "knock", *said)}
+    wire.change = proven
+    host(wire, clock).knock("h1")
+    assert wire.cellar.seen == [] and "does not keep the contract" in caplog.text
+    assert not [one for one in caplog.records if one.exc_info]
