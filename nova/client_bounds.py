@@ -1,4 +1,4 @@
-"""What clients of each HTTP server of ours may take: connections, time, and bytes that wait.
+"""Bounds of clients, for each HTTP server of ours: connections, time, and bytes that wait.
 
 Every server has a row here, and no other place makes bounds: one tenant's slow heads, slow bodies or slow readers are
 not to keep others out. ``tests/unit/test_client_bounds.py`` attacks each row.
@@ -26,7 +26,7 @@ class ServerBounds(NamedTuple):
 
 
 def largest_body(options: Options) -> int:
-    """Bytes that a request's body may have: known where an application has the middleware that looks at it."""
+    """Size in bytes of the largest body of a request, from the middleware that looks at it, if there is one."""
     known = "oslo_middleware" in options and "max_request_body_size" in options.oslo_middleware
     return options.oslo_middleware.max_request_body_size if known else BODY_BYTES
 
@@ -60,5 +60,5 @@ BOUNDS = {
 
 
 def bounds(server: str, options: Options) -> ClientBounds:
-    """Of the server with this name in :data:`BOUNDS`."""
+    """Look up the bounds of the server with this name in :data:`BOUNDS`."""
     return BOUNDS[server].of(options)
