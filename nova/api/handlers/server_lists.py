@@ -129,7 +129,7 @@ class _Usable:
         return self._query.all(name) if name in self._names else []
 
     def words(self, name: str) -> tuple[str, ...]:
-        """Split a list of tags with commas; each is there once. server.ServersBadFilter: more than a server can have."""
+        """Split a list of tags at its commas; each is there once. server.ServersBadFilter: more than a server has."""
         found = tuple(dict.fromkeys(filter(None, (self.one(name) or "").split(","))))
         if len(found) > MOST_TAGS:
             raise errors.server.ServersBadFilter(name=name, value=f"{found[0]},...",
