@@ -32,7 +32,7 @@ def networking(options: Options, deps: Library) -> Library:
     back_end = NeutronBackEnd(deps, client, detach_at_once(deps), options.neutron.ovs_bridge)
 
     def changed(server_uuid: str) -> None:
-        back_end.healer.refresh([server_uuid])
+        back_end.events.late.add(back_end.healer.refresh([server_uuid]))
     of_all = options.api.neutron_default_tenant_id if options.api.use_neutron_default_nets else None
     back_end.networks = neutron_proxies.NetworksByNeutron(client, of_all)
     back_end.floating = neutron_proxies.FloatingByNeutron(deps, client, options.neutron.default_floating_pool, changed)

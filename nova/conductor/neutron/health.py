@@ -184,14 +184,14 @@ class Healer:
             return []
         with self._world.cell.reading() as tx:
             rows = interface_cache.read(tx, uuids)
-        resting = [row for row in rows.values() if row.task_state is None]
+        resting = [row for row in rows.values() if not row.busy]
         try:
             if resting:
                 self.correct(resting)
         except errors.NovaError as error:
             LOG.warning("interfaces of %d servers could not be looked at yet: %s", len(resting), error.message)
             return list(rows)
-        return [uuid for uuid, row in rows.items() if row.task_state is not None]
+        return [uuid for uuid, row in rows.items() if row.busy]
 
 
 def _ids(interfaces: Iterable[Interface]) -> set[str]:
@@ -204,7 +204,7 @@ def _made_late(port: Port, row: AnyRow | None) -> bool:
         return False  # we name none
     if row is None:
         return True
-    return row.task_state is None and belongs(port, row.uuid, row.project_id) and port.id not in {
+    return not row.busy and belongs(port, row.uuid, row.project_id) and port.id not in {
         one.id for one in row.interfaces or ()}
 
 

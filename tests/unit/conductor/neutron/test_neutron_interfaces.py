@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from nova import context, errors
+from nova.conductor.actions.interfaces import InterfaceActions
 from nova.conductor.registry import ATTACH_INTERFACE
 from nova.model.base import utcnow
 from nova.model.networks import RequestedNetwork
@@ -93,6 +94,47 @@ def test_delete_when_a_given_port_was_attached_late_then_it_is_its_users_again(c
     cloud.settle(uuid)
     cloud.delete(uuid)
     assert list(cloud.neutron.ports) == [port] and cloud.neutron.ports[port]["device_id"] == ""
+
+
+@pytest.mark.parametrize("refresh", ["refresh", "turn", "clear_doubts"])
+def test_attach_when_done_again_after_its_server_was_looked_at_then_it_is_one_port(cloud, monkeypatch, refresh):
+    """Whoever looks at Neutron between the two tries sees a port that the row does not have."""
+    [uuid] = cloud.active()
+    networking, made = cloud.deps.networking, []
+    whole = networking.make_interface
+
+    def make(op: Any, requested: Any) -> Any:
+        interface = whole(op, requested)
+        made.append(interface.id)
+        if len(made) > 1:
+            return interface
+        networking.known.doubt([uuid] if refresh == "clear_doubts" else [])
+        getattr(networking.healer, refresh)(*([[uuid]] if refresh == "refresh" else []))
+        raise errors.daemon.WorkflowNotYet(what="its conductor died")
+    monkeypatch.setattr(networking, "make_interface", make)
+    with context.entered(DEMO), pytest.raises(errors.Unavailable):
+        InterfaceActions(cloud.deps, wait_s=0.1).attach_interface(uuid, RequestedNetwork(network_id=cloud.net))
+    cloud.idle()
+    cloud.expire_leases()
+    cloud.runner().sweep()
+    cloud.settle(uuid)
+    assert len(made) == 2 and made[0] == made[1]
+    assert {one["id"] for one in cloud.neutron.of(uuid)} == {one.id for one in cloud.server(uuid).interfaces}
+    assert len(cloud.neutron.of(uuid)) == 2
+
+
+def test_refresh_when_an_attach_is_under_way_then_it_is_done_later(cloud, monkeypatch):
+    [uuid] = cloud.active()
+    networking, answers = cloud.deps.networking, []
+    whole = networking.make_interface
+
+    def make(op: Any, requested: Any) -> Any:
+        answers.append(networking.healer.refresh([uuid]))
+        return whole(op, requested)
+    monkeypatch.setattr(networking, "make_interface", make)
+    attach(cloud, uuid, network_id=cloud.net)
+    cloud.settle(uuid)
+    assert answers == [[uuid]] and networking.healer.refresh([uuid]) == []
 
 
 # -- answers that never came
