@@ -188,6 +188,11 @@ class Broker:
             sock.sendall(b"AMQP\x00\x00\x09\x01")
             return sock.recv(1) == b"\x01"  # connection.start: it takes clients
 
+    def control(self, *words: str) -> None:
+        """A command of rabbitmqctl."""
+        subprocess.run(["/usr/lib/rabbitmq/bin/rabbitmqctl", "--quiet", *words], env=self.environment(), check=True,
+                       stdout=subprocess.DEVNULL)
+
     def stop(self) -> None:
         """As an operator stops it: its queues, which are not durable, are gone with it."""
         assert self.node
@@ -203,6 +208,11 @@ class Broker:
         assert self._used < VHOSTS, "raise VHOSTS"
         self._used += 1
         return f"rabbit://nova:nova@127.0.0.1:{self.port}/cloud{self._used - 1}"
+
+
+def hosts_vhost(url: str) -> str:
+    """Beside the vhost of a cloud's control daemons."""
+    return url.rsplit("/", 1)[1].replace("cloud", "hosts")
 
 
 def user_of(host: str) -> str:

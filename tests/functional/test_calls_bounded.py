@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,7 +14,7 @@ from nova import errors
 from nova.rpc.host_rights import LARGEST_MESSAGE, LIMITS
 from nova.rpc.hosts_driver import BOUNDS
 from nova.rpc.proofs import Proofs, Spoken
-from tests.functional.backends import hosts_url, wait_until
+from tests.functional.backends import hosts_url, hosts_vhost, wait_until
 from tests.functional.test_hosts_driver import SECRETS, DeskRPC, Place, Raw, body_of
 
 pytestmark = pytest.mark.in_turn(2, 5)
@@ -101,15 +100,13 @@ def _returned(place: Place, key: str) -> bool:
 
 def test_broker_user_when_it_is_deleted_then_its_connections_are_closed(backends: Any, place: Place) -> None:
     """What `nova-manage host expel` relies on."""
-    ctl = ["/usr/lib/rabbitmq/bin/rabbitmqctl", "--quiet"]
-    environment = backends.broker.environment()
-    subprocess.run([*ctl, "add_user", "host-thief", "nova"], env=environment, check=True)
-    subprocess.run([*ctl, "set_permissions", "-p", place.url.rsplit("/", 1)[1].replace("cloud", "hosts"), "host-thief",
-                    "", "", ""], env=environment, check=True)
+    control = backends.broker.control
+    control("add_user", "host-thief", "nova")
+    control("set_permissions", "-p", hosts_vhost(place.url), "host-thief", "", "", "")
     url = hosts_url(place.url).replace("rabbit://nova:", "amqp://host-thief:", 1)
     connection = kombu.Connection(url)
     connection.connect()
-    subprocess.run([*ctl, "delete_user", "host-thief"], env=environment, check=True)
+    control("delete_user", "host-thief")
 
     def closed() -> bool:
         try:
