@@ -87,7 +87,7 @@ PACKAGES = (
         name="nova-compute", summary="Nova's compute service: the guests of one host, by libvirt", binary=True,
         programs=("nova-compute",),
         depends=("qemu-system-x86", "qemu-utils", "libvirt-daemon-system", "libvirt-clients", "genisoimage",
-                 "dosfstools", "bubblewrap", "iptables", "iproute2", "conntrack"),
+                 "dosfstools", "e2fsprogs", "bubblewrap", "iptables", "iproute2", "conntrack"),
         suggests=("nfs-common", "openvswitch-switch", "ovmf", "swtpm", "swtpm-tools"),
         files={"etc/modules-load.d/nova-compute.conf": "usr/lib/modules-load.d/nova-compute.conf"}),
     _daemon("nova-network", "Nova's own networks: bridges, DHCP, floating addresses", "nova-dhcpbridge",

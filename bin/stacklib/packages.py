@@ -49,8 +49,10 @@ PACKAGES: dict[str, tuple[str, ...]] = {
         "genisoimage",
         "mtools",
         "dosfstools",
+        "e2fsprogs",
         "openssh-client",
     ),
+    "guest": ("e2fsprogs", "qemu-utils"),
     "nova": (
         "python3-venv",
         "python3-dev",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from tests.fresh import debs, layers, nova_all, readme, stories, trees, upgrades
@@ -35,6 +36,8 @@ def one_process(story: stories.Story, tree: Callable[[], layers.Made] = trees.ba
                 always=always, bare=True)
 
 
+DEBIAN_13 = partial(trees.nothing, layers.TRIXIE)
+BARE_13 = partial(trees.bare, layers.TRIXIE)
 LOST = "127.0.0.1 localhost\n"  # a machine's own name is not in it
 NOBODY = "nameserver 192.0.2.9"  # never answers
 PLAIN_C = {"LANG": "C", "LC_ALL": "C"}
@@ -96,5 +99,14 @@ CASES = {
     "readme-dashboard": Case(story=readme.with_options("bin/stack up --dashboard")),
     "readme-nfs": Case(story=readme.with_options("bin/stack up --sandbox --volumes nfs")),
     "readme-ceph": Case(story=readme.with_options("bin/stack up --sandbox --volumes ceph")),
+    "offline": Case(story=stories.without_network, tree=trees.nothing),
+    "debian13": Case(story=stories.whole, tree=DEBIAN_13, plan=Plan(systemd=True)),
+    "debian13-offline": Case(story=stories.without_network, tree=DEBIAN_13),
+    "debian13-sandbox": Case(story=readme.with_options(readme.SANDBOX), tree=DEBIAN_13),
+    "debian13-power-cut": Case(story=stories.by_units, tree=DEBIAN_13, plan=Plan(systemd=True)),
+    "debian13-debs": Case(story=debs.packages, tree=DEBIAN_13, plan=Plan(systemd=True, pip_cache=True)),
+    "debian13-check-unit": Case(story=stories.check_and_unit_tests, tree=DEBIAN_13),
+    "debian13-nova-all": one_process(nova_all.first_start, BARE_13),
+    "debian13-nova-all-libvirt": one_process(nova_all.real_guests, BARE_13),
     "check-unit": Case(story=stories.check_and_unit_tests, tree=trees.nothing),
 }
