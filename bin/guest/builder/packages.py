@@ -48,7 +48,7 @@ class Packages:
                 return found[1]
             if not self.index_is_fresh:
                 self.update_index()
-        raise BuildError(f"apt knows no {KERNEL_PACKAGE}: is this Debian 12 or 13 on amd64, with the main component enabled?")
+        raise BuildError(f"apt knows no {KERNEL_PACKAGE}: is this Debian 12 or 13 on amd64, with main enabled?")
 
     @staticmethod
     def _apt_cache(*words: str) -> str:

@@ -83,7 +83,7 @@ def test_shipped_compute_unit_then_it_leaves_what_the_sandbox_of_image_tools_tak
     filters = [value for name, value in settings if name == "SystemCallFilter"]
     assert filters and all(value.startswith("~") and not {"@mount", "@privileged"} & set(value[1:].split())
                            for value in filters)
-    assert "RestrictNamespaces" not in dict(settings) and "User" not in dict(settings)
+    assert not {"RestrictNamespaces", "RestrictSUIDSGID", "User"} & set(dict(settings))
 
 
 @pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="systemd is not installed")
