@@ -110,7 +110,7 @@ CASES = {
     "debian13-offline": on_13(stories.without_network),
     "debian13-sandbox": on_13(readme.with_options(readme.SANDBOX)),
     "debian13-power-cut": on_13(stories.by_units, in_turn=True, systemd=True),
-    "debian13-debs": on_13(debs.packages, in_turn=True, systemd=True, pip_cache=True),
+    "debian13-debs": on_13(debs.packages, systemd=True, pip_cache=True),
     "debian13-check-unit": on_13(stories.tests("check unit")),
     "debian13-functional": on_13(stories.tests("functional")),
     "debian13-machine": on_13(stories.tests("machine")),
