@@ -88,6 +88,7 @@ PACKAGES = (
         programs=("nova-compute",),
         depends=("qemu-system-x86", "qemu-utils", "libvirt-daemon-system", "libvirt-clients", "genisoimage",
                  "dosfstools", "e2fsprogs", "bubblewrap", "iptables", "iproute2", "conntrack"),
+        recommends=("qemu-system-modules-spice | qemu-system-x86 (<< 1:9)",),
         suggests=("nfs-common", "openvswitch-switch", "ovmf", "swtpm", "swtpm-tools"),
         files={"etc/modules-load.d/nova-compute.conf": "usr/lib/modules-load.d/nova-compute.conf"}),
     _daemon("nova-network", "Nova's own networks: bridges, DHCP, floating addresses", "nova-dhcpbridge",
