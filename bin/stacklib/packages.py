@@ -81,7 +81,7 @@ PACKAGES: dict[str, tuple[str, ...]] = {
     "monitoring": ("prometheus",),
     "gophercloud": ("golang-go", "golang-github-gophercloud-gophercloud-dev"),
     "fresh": ("debootstrap", "systemd-container", "slirp4netns", "iproute2", "procps"),
-    "tests": ("bubblewrap", "curl", "dosfstools", "git", "iputils-ping", "libxml2-utils", "lvm2", "mtools",
+    "tests": ("bubblewrap", "curl", "dosfstools", "e2fsprogs", "git", "iputils-ping", "libxml2-utils", "lvm2", "mtools",
               "qemu-system-common", "udhcpc", "xorriso"),
 }
 # What Debian 13 has in packages of its own, and Debian 12 within others of the part.
