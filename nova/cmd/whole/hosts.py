@@ -27,8 +27,9 @@ class Need(NamedTuple):
     package: str
 
 
-NEEDS = (Need(("bwrap",), "bubblewrap"), Need(("qemu-img",), "qemu-utils"), Need(("mkfs.ext4",), "e2fsprogs"),
-         Need(ISO_MAKERS, "genisoimage"))
+NEEDS = (Need(("libvirtd", "virtqemud"), "libvirt-daemon"),
+         Need(("qemu-system-x86_64", "qemu-system-aarch64"), "qemu-system-x86"), Need(("bwrap",), "bubblewrap"),
+         Need(("qemu-img",), "qemu-utils"), Need(("mkfs.ext4",), "e2fsprogs"), Need(ISO_MAKERS, "genisoimage"))
 
 
 def check_programs() -> None:
