@@ -36,4 +36,4 @@ def test_programs_when_several_are_missing_then_one_command_installs_all(program
         path.unlink()
     with pytest.raises(errors.service.CanNotStart) as caught:
         hosts.check_programs()
-    assert caught.value.message.endswith("apt install libvirt-daemon qemu-system-x86 bubblewrap qemu-utils e2fsprogs genisoimage")
+    assert caught.value.message.endswith(f"apt install {' '.join(need.package for need in NEEDS)}")
