@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import lzma
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,15 +17,14 @@ from guest.builder.trees import Kernel
 VERSION = "6.12.1-cloud-amd64"
 #: Debian 12's and Debian 13's: /lib became /usr/lib.
 TOPS = ("", "usr")
-Policy = Callable[..., str]
-
-
-def policy(*known: str) -> Policy:
-    """`apt-cache policy` where these packages can be installed, and others are names that something provides."""
-    def answer(*words: str) -> str:
-        return "".join(f"{name}:\n  Installed: (none)\n  Candidate: {'1.0' if name in known else '(none)'}\n"
-                       f"  Version table:\n" for name in words[1:])
-    return answer
+#: `apt-cache policy` where the packages of the file beside it can be installed, and others are names that they provide.
+APT_CACHE = """#!/bin/sh
+shift
+for name; do
+  echo "$name:"; echo "  Installed: (none)"
+  if grep -qx "$name" "$(dirname "$0")/known"; then echo "  Candidate: 1.0"; else echo "  Candidate: (none)"; fi
+done
+"""
 
 
 @pytest.fixture
@@ -88,9 +88,12 @@ def test_file_when_directories_are_merged_or_not_then_found(packages, place):
 @pytest.mark.parametrize(("known", "library"), [
     (("libglib2.0-0", "libc6"), "libglib2.0-0"), (("libglib2.0-0t64", "libc6"), "libglib2.0-0t64"),
     ((), "libglib2.0-0")], ids=["Debian 12", "Debian 13", "no lists"])
-def test_library_when_its_time_grew_then_fetched_by_its_new_name(packages, monkeypatch, known, library):
+def test_library_when_its_time_grew_then_fetched_by_its_new_name(packages, monkeypatch, tmp_path, known, library):
     asked = []
-    monkeypatch.setattr(packages, "_apt_cache", policy(*known))
+    (tmp_path / "known").write_text("".join(f"{name}\n" for name in known))
+    (tmp_path / "apt-cache").write_text(APT_CACHE)
+    (tmp_path / "apt-cache").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     monkeypatch.setattr(guest_packages, "run", lambda command, **options: asked.append(command[-2:]))
     packages.download(["libglib2.0-0", "libc6"], packages.directory)
     assert asked == [[library, "libc6"]]
