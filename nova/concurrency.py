@@ -84,6 +84,21 @@ def spawn(function: Callable[..., object], *args: object, name: str | None = Non
     return thread
 
 
+def join(thread: threading.Thread, seconds: float) -> bool:
+    """Wait for a thread's end for at most so long; whether it has ended. ``Thread.join`` itself raises eventlet's
+    Timeout from Python 3.13 on."""
+    if _mode != "eventlet":
+        thread.join(seconds)
+        return not thread.is_alive()
+    from eventlet import Timeout
+
+    try:
+        thread.join(seconds)
+    except Timeout:
+        return False
+    return not thread.is_alive()
+
+
 def run_in_thread(function: Callable[..., T], *args: object) -> T:
     """Run a blocking call of a C library without stopping the other green threads; its result or exception."""
     if _mode == "eventlet":

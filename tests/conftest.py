@@ -22,9 +22,10 @@ from tests import sampling, turns, turns_told  # noqa: E402
 
 concurrency.patch(prefer="threads")  # ahead of all that is imported from here on
 
-from tests.fakes import pools  # noqa: E402
+from tests.fakes import old_boto, pools  # noqa: E402
 
 pools.watch()
+old_boto.make_importable()
 
 
 @pytest.fixture(autouse=True)

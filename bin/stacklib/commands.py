@@ -123,29 +123,33 @@ def daemons(layout: Layout, verb: str, pattern: str | None, number: int = signal
         )
     for name in reversed(chosen) if verb == "stop" else chosen:
         begin = time.monotonic()
-        _ACTIONS[verb](control, name, number)
-        print(f"{verb} {name}: done ({time.monotonic() - begin:.1f} s)")
+        words = _ACTIONS[verb](control, name, number)
+        print(f"{verb} {name}: {words} ({time.monotonic() - begin:.1f} s)")
     return 0
 
 
-def _start(control: Control, name: str, _: int) -> None:
+def _start(control: Control, name: str, _: int) -> str:
     if next(d["phase"] for d in control.status()["daemons"] if d["name"] == name) not in ("ready", "starting"):
         control.ask(do="restart", name=name)
     control.wait_ready(name, READY_SECONDS)
+    return "done"
 
 
-def _stop(control: Control, name: str, _: int) -> None:
+def _stop(control: Control, name: str, _: int) -> str:
     control.ask(do="stop", name=name)
     while next(d["pid"] for d in control.status()["daemons"] if d["name"] == name):
         time.sleep(0.05)
+    return "done"
 
 
-def _restart(control: Control, name: str, _: int) -> None:
+def _restart(control: Control, name: str, _: int) -> str:
     control.restart(name, READY_SECONDS)
+    return "done"
 
 
-def _kill(control: Control, name: str, number: int) -> None:
-    control.ask(do="kill", name=name, signal=number)
+def _kill(control: Control, name: str, number: int) -> str:
+    pid = control.ask(do="kill", name=name, signal=number)["pid"]
+    return f"process {pid} has it" if pid else "it has no process now"
 
 
 _ACTIONS = {"start": _start, "stop": _stop, "restart": _restart, "kill": _kill}

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from . import glance as image_service
-from . import identity, venvs
+from . import identity, packages, venvs
 from .credentials import PROJECTS
 from .errors import StackError
 from .httpjson import Service
@@ -51,24 +51,49 @@ def image_file(layout: Layout) -> Path:
     return layout.images / f"{IMAGE}.qcow2"
 
 
+def fetch_guest(layout: Layout, log: Path) -> str:
+    """What the image is built from, so that `up` needs no network for it."""
+    if image_file(layout).exists() or _is_whole(_built_image(layout)):
+        return "unchanged"
+    begin = log.stat().st_size if log.exists() else 0
+    with log.open("ab") as output:
+        failed = packages.run([str(_builder()), "--fetch"], output)
+    if failed:
+        raise packages.not_installed(log.read_bytes()[begin:].decode(errors="replace"), log)
+    return "fetched"
+
+
 def build_image(stack: Stack) -> str:
     """Built once for all stacks of this machine, as long as its sources stay the same."""
-    target, builder = image_file(stack.layout), CHECKOUT / "bin" / "build-guest"
+    target, built = image_file(stack.layout), _built_image(stack.layout)
     if target.exists():
         return "unchanged"
-    if not builder.exists():
-        raise StackError(f"there is no {builder}", "run bin/stack from a whole checkout, or say --no-demo")
-    built = stack.layout.venvs / "images" / f"{venvs.digest(builder.parent, ('build-guest', 'guest'))}.qcow2"
     words = "copied"
-    if not built.with_name(f".{built.name}.built").exists():  # which build-guest writes when the image is whole
+    if not _is_whole(built):
         built.parent.mkdir(exist_ok=True)
-        stack.machine_command("image", [str(builder), "--output", str(built)], seconds=900)
+        stack.machine_command("image", [str(_builder()), "--output", str(built)], seconds=900)
         words = "built"
     target.parent.mkdir(parents=True, exist_ok=True)
     unfinished = target.with_name(f".{target.name}.new")
     shutil.copy(built, unfinished)
     unfinished.rename(target)
     return f"{words}, {target.stat().st_size / 1e6:.0f} MB"
+
+
+def _builder() -> Path:
+    builder = CHECKOUT / "bin" / "build-guest"
+    if not builder.exists():
+        raise StackError(f"there is no {builder}", "run bin/stack from a whole checkout, or say --no-demo")
+    return builder
+
+
+def _built_image(layout: Layout) -> Path:
+    return layout.venvs / "images" / f"{venvs.digest(_builder().parent, ('build-guest', 'guest'))}.qcow2"
+
+
+def _is_whole(image: Path) -> bool:
+    """Which build-guest says by a file beside it."""
+    return image.with_name(f".{image.name}.built").exists()
 
 
 def upload_image(stack: Stack) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import platform
 import re
 import subprocess
 import time
@@ -49,8 +50,10 @@ PACKAGES: dict[str, tuple[str, ...]] = {
         "genisoimage",
         "mtools",
         "dosfstools",
+        "e2fsprogs",
         "openssh-client",
     ),
+    "guest": ("e2fsprogs", "qemu-utils"),
     "nova": (
         "python3-venv",
         "python3-dev",
@@ -78,9 +81,11 @@ PACKAGES: dict[str, tuple[str, ...]] = {
     "monitoring": ("prometheus",),
     "gophercloud": ("golang-go", "golang-github-gophercloud-gophercloud-dev"),
     "fresh": ("debootstrap", "systemd-container", "slirp4netns", "iproute2", "procps"),
-    "tests": ("bubblewrap", "curl", "dosfstools", "git", "iputils-ping", "libxml2-utils", "lvm2", "mtools",
+    "tests": ("bubblewrap", "curl", "dosfstools", "e2fsprogs", "git", "iputils-ping", "libxml2-utils", "lvm2", "mtools",
               "qemu-system-common", "udhcpc", "xorriso"),
 }
+# What Debian 13 has in packages of its own, and Debian 12 within others of the part.
+SINCE_DEBIAN_13: dict[str, tuple[str, ...]] = {"hypervisor": ("qemu-system-modules-spice",)}
 # What a stack is made of; the tests' own tools are `bin/test`'s to ask for.
 OPTIONAL = ("ceph", "horizon")  # installed when it is asked for
 PARTS = tuple(
@@ -108,7 +113,15 @@ UNKNOWN = re.compile(r"Unable to locate package|has no installation candidate") 
 
 
 def missing(parts: tuple[str, ...]) -> list[str]:
-    return not_installed_of(sorted({name for part in parts for name in PACKAGES[part]}))
+    return not_installed_of(sorted({name for part in parts for name in of_part(part)}))
+
+
+def of_part(part: str) -> tuple[str, ...]:
+    """The packages of a part in this machine's release of Debian. One without a number is newer than all that have."""
+    release = platform.freedesktop_os_release().get("VERSION_ID", "")
+    if release.isdecimal() and int(release) < 13:
+        return PACKAGES[part]
+    return PACKAGES[part] + SINCE_DEBIAN_13.get(part, ())
 
 
 def not_installed_of(wanted: Sequence[str]) -> list[str]:

@@ -116,7 +116,7 @@ class Supervisor:
         for order in orders:
             if order is Order.SPAWN:
                 self._spawn(entry)
-            elif entry.pid:
+            else:
                 self._signal(entry, signal.SIGKILL if order is Order.KILL else entry.daemon.stop_signal)
 
     def _spawn(self, entry: Entry) -> None:
@@ -141,12 +141,15 @@ class Supervisor:
             entry.probe = fork_probe(daemon.probe, room, daemon.start_seconds * 10)
 
     def _signal(self, entry: Entry, number: int) -> None:
-        """The stop signal to the daemon alone, so that it ends its workers in order; SIGKILL to its whole session."""
+        """The stop signal to the daemon alone, so that it ends its workers in order; SIGKILL to its whole session.
+        Nothing while it has no process: 0 would be our own session."""
+        if entry.pid is None:
+            return
         with contextlib.suppress(ProcessLookupError):
             if number == signal.SIGKILL:
-                os.killpg(entry.pid or 0, number)
+                os.killpg(entry.pid, number)
             else:
-                os.kill(entry.pid or 0, number)
+                os.kill(entry.pid, number)
 
     def _notified(self, entry: Entry) -> None:
         if entry.notify and entry.notify.says_ready(entry.pid):

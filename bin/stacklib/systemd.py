@@ -50,14 +50,24 @@ class Units:
             # "start" would wait out the pause of a unit that ended, or be refused after many ends
             verb = "restart" if daemon.name in changed or not self._is_active(daemon.name) else "start"
             self._systemctl("reset-failed", f"{daemon.name}.service", check=False)
-            result = self._systemctl(verb, f"{daemon.name}.service", check=False)
-            if result.returncode:
-                raise StackError(
-                    f"{daemon.name} does not start:\n{self._journal(daemon.name)}",
-                    f"see `systemctl status {daemon.name}`; then run `bin/stack up` again",
-                )
+            self._start(verb, daemon)
             self.stack.mark_done(f"unit-{daemon.name}", daemon.fingerprint)
         return f"started {', '.join(changed)}" if changed else "running"
+
+    def _start(self, verb: str, daemon: Daemon) -> None:
+        """A daemon that waits for something, such as its hypervisor, lets systemd wait with it for as long as that
+        takes: who waits here is told what its log says."""
+        try:
+            unit = f"{daemon.name}.service"
+            failed = self._systemctl(verb, unit, check=False, seconds=daemon.start_seconds).returncode
+            what = "does not start"
+        except subprocess.TimeoutExpired:
+            failed, what = True, f"is not ready after {daemon.start_seconds} s"
+        if failed:
+            raise StackError(
+                f"{daemon.name} {what}; the end of its log:\n{self._journal(daemon.name)}",
+                f"see `systemctl status {daemon.name}`; then run `bin/stack up` again",
+            )
 
     def _install(self, daemon: Daemon) -> bool:
         """The unit as shipped, and beside it what differs in this stack; False when nothing has changed."""
@@ -112,8 +122,12 @@ class Units:
             shutil.rmtree(self.units / f"{name}.service.d", ignore_errors=True)
         self._systemctl("daemon-reload", check=False)
 
-    def _systemctl(self, *arguments: str, check: bool = True) -> subprocess.CompletedProcess:
-        result = subprocess.run(["systemctl", *arguments], capture_output=True, text=True, check=False)
+    def _systemctl(
+        self, *arguments: str, check: bool = True, seconds: float | None = None
+    ) -> subprocess.CompletedProcess:
+        """subprocess.TimeoutExpired after so many seconds."""
+        command = ["systemctl", *arguments]
+        result = subprocess.run(command, capture_output=True, text=True, check=False, timeout=seconds)
         if check and result.returncode:
             raise StackError(f"systemctl {' '.join(arguments)}: {result.stderr.strip()}")
         return result

@@ -87,11 +87,13 @@ def parts_of(layout: Layout, neighbours_only: bool = False) -> tuple[str, ...]:
     parts += ["ceph"] if layout.choices.volumes == cinder.CEPH else []
     parts += ["horizon"] if layout.choices.dashboard else []
     parts += ["hypervisor"] if layout.choices.driver == "libvirt" or layout.choices.demo else []
+    parts += ["guest"] if layout.choices.demo and not neighbours_only else []
     return tuple(parts if neighbours_only else [*parts, "nova"])
 
 
 def install(layout: Layout, parts: tuple[str, ...], progress: Progress) -> None:
-    """Packages, then environments; one installation at a time on a machine."""
+    """All that `up` needs of a network: packages, then environments, then what the guest image is built from. One
+    installation at a time on a machine."""
     layout.venvs.mkdir(parents=True, exist_ok=True)
     log = layout.venvs / "install.log"
     with alone(layout.venvs / INSTALL_LOCK, "", patient=True):
@@ -103,6 +105,8 @@ def install(layout: Layout, parts: tuple[str, ...], progress: Progress) -> None:
         for name in VENV_PARTS:
             if name in parts:
                 progress.timed(Stage(f"venv {name}", getattr(builder, name), at=at))
+        if "guest" in parts:
+            progress.timed(Stage("guest packages", lambda: demo.fetch_guest(layout, log)))
 
 
 def _stages(stack: Stack, neighbours_only: bool) -> list[Stage]:

@@ -44,7 +44,7 @@ def main() -> int:
 
 def _run(wanted: plan.Plan, home: Home) -> int:
     from nova import service
-    from nova.cmd.whole import cloud
+    from nova.cmd.whole import cloud, hosts
     from nova.conf import proxies
 
     try:
@@ -55,6 +55,8 @@ def _run(wanted: plan.Plan, home: Home) -> int:
         seeds.plant(f"{wanted.seed} {home.count_start()}")
     home.secret("password", wanted.password)
     try:
+        if wanted.driver == plan.LIBVIRT:
+            hosts.check_programs()
         doors = cloud.open_doors(wanted)
     except errors.NovaError as error:
         configuration.fail(error.message)
@@ -69,9 +71,13 @@ def _run(wanted: plan.Plan, home: Home) -> int:
     common.begin(options, BINARY, "threads")
     if wanted.end_with_stdin:
         concurrency.spawn(_end_with_stdin, name="stdin")
-    _show_lines(logging.INFO if wanted.verbose or wanted.debug else logging.ERROR)
-    return service.run(options, BINARY, lambda _index: cloud.WholeCloud(
-        wanted, home, doors, options, lambda whole: summary.tell(whole, pages, time.monotonic() - STARTED_AT)),
+    level = logging.INFO if wanted.verbose or wanted.debug else logging.ERROR
+    shown = _show_lines(min(level, logging.WARNING))  # what a start waits for is a warning
+
+    def ready(whole: cloud.WholeCloud) -> None:
+        shown.setLevel(level)
+        summary.tell(whole, pages, time.monotonic() - STARTED_AT)
+    return service.run(options, BINARY, lambda _index: cloud.WholeCloud(wanted, home, doors, options, ready),
                        at_end=home.leave)
 
 
@@ -88,12 +94,13 @@ def _end_with_stdin() -> None:
     os.kill(os.getpid(), signal.SIGTERM)
 
 
-def _show_lines(level: int) -> None:
+def _show_lines(level: int) -> logging.Handler:
     """Of the log, which is a file, what the user shall see where the program was started."""
     shown = logging.StreamHandler()
     shown.setLevel(level)
     shown.setFormatter(logs.OneLine())
     logging.getLogger().addHandler(shown)
+    return shown
 
 
 if __name__ == "__main__":

@@ -95,7 +95,7 @@ class AnyBus(abc.ABC):
         ending = [concurrency.spawn(_end, server, name="drain") for server in servers]
         until = time.monotonic() + seconds
         for thread in ending:
-            thread.join(max(0.0, until - time.monotonic()))
+            concurrency.join(thread, max(0.0, until - time.monotonic()))
 
     @abc.abstractmethod
     def close(self) -> None:

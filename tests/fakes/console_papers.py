@@ -44,8 +44,11 @@ class Authority:
 
     def _builder(self, subject: x509.Name, key: ec.EllipticCurvePrivateKey) -> x509.CertificateBuilder:
         now = datetime.datetime.now(datetime.UTC)
+        ours = x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key())
         return (x509.CertificateBuilder().subject_name(subject).issuer_name(self._name).public_key(key.public_key())
-                .serial_number(x509.random_serial_number()).not_valid_before(now - DAY).not_valid_after(now + DAY))
+                .serial_number(x509.random_serial_number()).not_valid_before(now - DAY).not_valid_after(now + DAY)
+                .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), False)
+                .add_extension(ours, False))  # which Python asks for from 3.13 on
 
     def issue(self, name: str, server: bool = False) -> Files:
         """``<name>-cert.pem`` and ``<name>-key.pem``."""

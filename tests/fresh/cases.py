@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from tests.fresh import debs, layers, nova_all, readme, stories, trees, upgrades
@@ -17,7 +18,8 @@ ROWS: list[tuple[str, float, str]] = []
 class Case:
     """``quick``: one of those that CI draws from, and tries on a borrowed tree: without systemd and power cuts.
 
-    ``always``: CI has it in each run. ``bare``: its tree is made from nothing in CI, too.
+    ``always``: CI has it in each run. ``in_turn``: CI has one of these in each run. ``bare``: its tree is made from
+    nothing in CI, too.
     """
 
     story: stories.Story
@@ -25,16 +27,23 @@ class Case:
     tree: Callable[[], layers.Made] = trees.installed
     quick: bool = False
     always: bool = False
+    in_turn: bool = False
     bare: bool = False
 
 
+def on_13(story: stories.Story, in_turn: bool = False, **plan: Any) -> Case:
+    """A case of Debian 13, with nothing in it."""
+    return Case(story=story, tree=partial(trees.nothing, layers.TRIXIE), plan=Plan(**plan), in_turn=in_turn, bare=True)
+
+
 def one_process(story: stories.Story, tree: Callable[[], layers.Made] = trees.bare, always: bool = False,
-                **plan: Any) -> Case:
+                in_turn: bool = False, **plan: Any) -> Case:
     """A case of bin/nova-all, as an ordinary user."""
     return Case(story=story, tree=tree, plan=replace(trees.ORDINARY, **plan), quick=tree is trees.with_nova_all,
-                always=always, bare=True)
+                always=always, in_turn=in_turn, bare=True)
 
 
+BARE_13 = partial(trees.bare, layers.TRIXIE)
 LOST = "127.0.0.1 localhost\n"  # a machine's own name is not in it
 NOBODY = "nameserver 192.0.2.9"  # never answers
 PLAIN_C = {"LANG": "C", "LC_ALL": "C"}
@@ -96,5 +105,16 @@ CASES = {
     "readme-dashboard": Case(story=readme.with_options("bin/stack up --dashboard")),
     "readme-nfs": Case(story=readme.with_options("bin/stack up --sandbox --volumes nfs")),
     "readme-ceph": Case(story=readme.with_options("bin/stack up --sandbox --volumes ceph")),
-    "check-unit": Case(story=stories.check_and_unit_tests, tree=trees.nothing),
+    "offline": Case(story=stories.without_network, tree=trees.nothing),
+    "debian13": on_13(stories.whole, in_turn=True, systemd=True),
+    "debian13-offline": on_13(stories.without_network),
+    "debian13-sandbox": on_13(readme.with_options(readme.SANDBOX)),
+    "debian13-power-cut": on_13(stories.by_units, in_turn=True, systemd=True),
+    "debian13-debs": on_13(debs.packages, systemd=True, pip_cache=True),
+    "debian13-check-unit": on_13(stories.tests("check unit")),
+    "debian13-functional": on_13(stories.tests("functional")),
+    "debian13-machine": on_13(stories.tests("machine")),
+    "debian13-nova-all": one_process(nova_all.first_start, BARE_13, in_turn=True),
+    "debian13-nova-all-libvirt": one_process(nova_all.real_guests, BARE_13),
+    "check-unit": Case(story=stories.tests("check unit"), tree=trees.nothing),
 }

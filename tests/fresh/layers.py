@@ -12,6 +12,7 @@ import fcntl
 import functools
 import hashlib
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -28,7 +29,7 @@ TOP = Path("/var/tmp/nova-fresh")
 MADE_BY = "2"  # to be changed with `_bootstrap`: trees that were made otherwise are made anew
 UNUSED_S = 2 * 3600  # longer than a case takes
 MIRROR = "http://deb.debian.org/debian"
-PARTS = ("broker", "databases", "nextdoor", "clients", "hypervisor", "nova")
+PARTS = ("broker", "databases", "nextdoor", "clients", "hypervisor", "guest", "nova")
 BEFORE = "root/nova-before"  # and the release before
 HOME = "root/nova"  # where the checkout lies in a machine: in a directory that root alone may enter
 FOR_ALL = "srv/nova"  # where it lies for ordinary users, who may read it and no more
@@ -38,6 +39,7 @@ CERTIFICATES = Path("etc/ssl/certs/ca-certificates.crt")  # by which this machin
 COPIED = ("etc/apt/sources.list", "etc/apt/sources.list.d", "etc/apt/apt.conf.d", "etc/apt/preferences.d",
           "etc/apt/keyrings", "etc/apt/trusted.gpg.d", "etc/pip.conf", "root/.config/pip", "root/.config/uv", "etc/uv",
           "usr/local/share/ca-certificates")
+SOURCES = Path("/etc/apt")
 CLEANERS = "docker-"  # apt.conf.d of images of containers: they throw away each package that was fetched
 PASSED = re.compile(r"(?i)(uv|pip)_.*|.*_proxy|(ssl|curl|requests)_.*(cert|ca).*")
 #: layers, from the top down
@@ -48,14 +50,14 @@ class Debian(NamedTuple):
     """A Debian made by debootstrap: its smallest, and ``included``."""
 
     name: str
-    suite: str
     included: tuple[str, ...]
 
 
+BOOKWORM, TRIXIE = "bookworm", "trixie"  # Debian 12 and 13
 #: With what a small installation has, besides: bin/stack itself is Python.
-SMALL = Debian("debian", "bookworm", ("systemd-sysv", "dbus", "python3", "ca-certificates"))
+SMALL = Debian("debian", ("systemd-sysv", "dbus", "python3", "ca-certificates"))
 #: With what the README asks an ordinary user for, and nothing else.
-BARE = Debian("bare", "bookworm", ("python3", "python3-venv"))
+BARE = Debian("bare", ("python3", "python3-venv"))
 
 
 def environment() -> dict[str, str]:
@@ -78,10 +80,15 @@ def local_indexes() -> list[Path]:
     return sorted(path for path in found if path.is_dir())
 
 
-def base(debian: Debian = SMALL) -> Made:
+def base(debian: Debian = SMALL, suite: str = BOOKWORM) -> Made:
     files = (path.read_bytes().hex() for path in _copied_files())
-    key = _digest(MADE_BY, debian.suite, *debian.included, *USERS, *files)
-    return (_once(debian.name, key, functools.partial(_bootstrap, debian)),)
+    key = _digest(MADE_BY, suite, *debian.included, *USERS, *files)
+    return (_once(of_suite(debian.name, suite), key, functools.partial(_bootstrap, debian, suite)),)
+
+
+def of_suite(name: str, suite: str) -> str:
+    """A layer's name: of each, the trees that nobody used of late are removed."""
+    return name if suite == BOOKWORM else f"{suite}-{name}"
 
 
 def checkout(home: str = HOME) -> Made:
@@ -144,11 +151,11 @@ def shared(name: str, mode: int = 0o755) -> Path:
     return path
 
 
-def _bootstrap(debian: Debian, target: Path) -> None:
+def _bootstrap(debian: Debian, suite: str, target: Path) -> None:
     log = target.with_suffix(".log")
     with log.open("wb") as output:
         code = subprocess.run(["debootstrap", "--variant=minbase", f"--include={','.join(debian.included)}",
-                               f"--cache-dir={shared('debs')}", debian.suite, str(target), MIRROR],
+                               f"--cache-dir={shared('debs')}", suite, str(target), MIRROR],
                               stdout=output, stderr=output, env=_ours(), check=False).returncode
     if code:
         raise RuntimeError(f"debootstrap failed with {code}; see {log}")
@@ -156,6 +163,8 @@ def _bootstrap(debian: Debian, target: Path) -> None:
         copy = target / path.relative_to("/")
         copy.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(path, copy)
+        if SOURCES in path.parents:
+            copy.write_text(re.sub(rf"\b{_own_suite()}\b", suite, copy.read_text()))
     if "ca-certificates" in debian.included:
         subprocess.run(["chroot", str(target), "update-ca-certificates"], env=_ours(),
                        capture_output=True, check=True)
@@ -168,6 +177,11 @@ def _bootstrap(debian: Debian, target: Path) -> None:
     (target / "etc/hosts").write_text("127.0.0.1 localhost\n")
     # a machine's first boot is not what is tried here
     (target / "etc/machine-id").write_text(hashlib.md5(b"fresh").hexdigest() + "\n")  # noqa: S324
+
+
+def _own_suite() -> str:
+    """Of this machine, as its sources have it."""
+    return platform.freedesktop_os_release()["VERSION_CODENAME"]
 
 
 def _copied_files() -> list[Path]:

@@ -69,7 +69,7 @@ def whole(machine: Machine) -> str:
     assert machine.ok(EXECUTE, 90).count("demo") and machine.ok(AS_DEMO, 90).count("ACTIVE")
     assert "/vnc_auto.html?" in machine.ok(CONSOLE, 90)
     assert machine.ok(f"bin/stack exec {SCHEMA} | head -c 100", 90).startswith("{")
-    for words in ("status", "logs api", "restart api", "down"):
+    for words in ("status", "logs nova-api", "restart nova-api", "down"):
         machine.ok(f"bin/stack {words}", 120)
     return f"{said}; {cleaned(machine)}"
 

@@ -14,10 +14,11 @@ from tests.fresh import machine, readme, trees
 from tests.fresh.cases import CASES, ROWS
 
 BORROWED_MB = 4000  # a limit: what is not written takes no memory
-FEW = 2  # of those that CI draws from; a run with the next seed has the next ones
+FEW = 1  # of those that CI draws from; a run with the next seed has the next ones
 ALWAYS = [name for name in CASES if CASES[name].always]
 QUICK = sampling.drawn([name for name in CASES if CASES[name].quick], FEW)  # drawn in a long run, too: it has all turns
-CHOSEN = list(CASES) if sampling.LONG else ALWAYS + QUICK
+IN_TURN = sampling.drawn([name for name in CASES if CASES[name].in_turn], 1)
+CHOSEN = list(CASES) if sampling.LONG else ALWAYS + QUICK + IN_TURN
 
 
 @pytest.mark.parametrize("name", CHOSEN)

@@ -18,9 +18,9 @@ print(packages.install({parts}, Path('/var/log/fresh-packages.log')))
 " """
 
 
-def bare() -> layers.Made:
+def bare(suite: str = layers.BOOKWORM) -> layers.Made:
     """A Debian with what the README asks an ordinary user for, and a checkout that users may read."""
-    return (*layers.checkout(layers.FOR_ALL), *layers.base(layers.BARE))
+    return (*layers.checkout(layers.FOR_ALL), *layers.base(layers.BARE, suite))
 
 
 def with_nova_all() -> layers.Made:
@@ -39,23 +39,23 @@ def borrowed() -> layers.Made:
     return (*layers.checkout(), Path("/"))
 
 
-def nothing() -> layers.Made:
+def nothing(suite: str = layers.BOOKWORM) -> layers.Made:
     """Debian, and a checkout."""
-    return (*layers.checkout(), *layers.base())
+    return (*layers.checkout(), *layers.base(suite=suite))
 
 
-def with_packages() -> layers.Made:
+def with_packages(suite: str = layers.BOOKWORM) -> layers.Made:
     command = PACKAGES.format(parts=repr(layers.PARTS))
-    return (*layers.checkout(), *_made("packages", layers.packages_key(), layers.base(), command))
+    return (*layers.checkout(), *_made("packages", suite, layers.packages_key(), layers.base(suite=suite), command))
 
 
 INSTALL = f"bin/stack install --parts {','.join(layers.PARTS)}"
 
 
-def environments() -> layers.Made:
+def environments(suite: str = layers.BOOKWORM) -> layers.Made:
     """All of Python's environments; our own package in one of them may be of an older checkout."""
-    below = _made("packages", layers.packages_key(), layers.base(), PACKAGES.format(parts=repr(layers.PARTS)))
-    return (*layers.checkout(), *_made("environments", layers.environments_key(), below, INSTALL))
+    below = with_packages(suite)[1:]
+    return (*layers.checkout(), *_made("environments", suite, layers.environments_key(), below, INSTALL))
 
 
 def beside_the_release_before() -> layers.Made:
@@ -63,14 +63,14 @@ def beside_the_release_before() -> layers.Made:
     return (*layers.release_before(), *environments())
 
 
-def installed() -> layers.Made:
+def installed(suite: str = layers.BOOKWORM) -> layers.Made:
     """The same, our own package as the checkout has it: ``up`` fetches nothing."""
-    return (*layers.checkout(), *_made("current", layers.sources_key(), environments()[1:], INSTALL))
+    return (*layers.checkout(), *_made("current", suite, layers.sources_key(), environments(suite)[1:], INSTALL))
 
 
-def _made(name: str, key: str, below: layers.Made, command: str) -> layers.Made:
+def _made(name: str, suite: str, key: str, below: layers.Made, command: str) -> layers.Made:
     def write(target: Path) -> None:
         with Machine((*layers.checkout(), *below), Plan(), upper=target) as machine:
             machine.ok(command, INSTALL_S)
 
-    return layers.written(name, key, below, write)
+    return layers.written(layers.of_suite(name, suite), key, below, write)

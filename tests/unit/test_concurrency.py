@@ -34,6 +34,27 @@ except KeyError as error:
 """
 
 
+JOINS = """
+import time
+from nova import concurrency
+
+concurrency.patch()
+slow = concurrency.spawn(time.sleep, 5)
+began = time.monotonic()
+assert concurrency.join(slow, 0.05) is False and time.monotonic() - began < 2
+assert concurrency.join(concurrency.spawn(time.sleep, 0), 5) is True
+assert concurrency.join(slow, 0.0) is False
+print(concurrency.mode())
+"""
+
+
+@pytest.mark.parametrize("mode", ["eventlet", "threads"])
+def test_join_when_the_thread_lasts_longer_then_it_returns_and_says_so(mode: str) -> None:
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", JOINS], capture_output=True, text=True, timeout=60,
+                          check=False, env={"NOVA_CONCURRENCY": mode, "PYTHONPATH": ":".join(sys.path)})
+    assert done.stdout == f"{mode}\n", done.stderr
+
+
 def test_call_when_many_that_last_are_under_way_then_it_does_not_wait_for_them():
     done = subprocess.run([sys.executable, "-W", "ignore", "-c", MANY_THAT_LAST], capture_output=True, text=True,
                           timeout=60, check=False,

@@ -14,6 +14,8 @@ from guest.builder.shared import BuildError, run, say
 
 KERNEL_PACKAGE = "linux-image-cloud-amd64"
 HOST_TOOLS = {"qemu-img": "qemu-utils", "mke2fs": "e2fsprogs"}
+TIME64 = "t64"  # Debian 13 names a library so whose time_t has 64 bits since
+CANDIDATE = re.compile(r"^(\S+):\n  Installed: .*\n  Candidate: (?!\(none\))", re.MULTILINE)
 
 
 class Packages:
@@ -40,20 +42,31 @@ class Packages:
         if kept:
             return kept[-1].name
         for _ in range(2):
-            command = ["apt-cache", "depends", KERNEL_PACKAGE]
-            listed = subprocess.run(command, capture_output=True, text=True, check=False).stdout
+            listed = self._apt_cache("depends", KERNEL_PACKAGE)
             found = re.search(r"Depends: (linux-image-\S+-cloud-amd64)$", listed, re.MULTILINE)
             if found:
                 return found[1]
             if not self.index_is_fresh:
                 self.update_index()
-        raise BuildError(f"apt knows no {KERNEL_PACKAGE}: is this Debian 12 on amd64, with the main component enabled?")
+        raise BuildError(f"apt knows no {KERNEL_PACKAGE}: is this Debian 12 or 13 on amd64, with main enabled?")
+
+    @staticmethod
+    def _apt_cache(*words: str) -> str:
+        """What it prints, in English; nothing where it fails."""
+        environment = {**os.environ, "LC_ALL": "C"}
+        return subprocess.run(["apt-cache", *words], capture_output=True, text=True, check=False,
+                              env=environment).stdout  # fmt: skip
 
     def unpacked(self, name: str) -> Path:
         """Directory with the package's files, downloaded if need be."""
         if not (self.directory / name).is_dir():
             self.fetch([name])
         return self.directory / name
+
+    def file(self, name: str, path: str) -> Path:
+        """A file of the package, by its path before Debian 13 moved /bin, /sbin and /lib below /usr."""
+        top = self.unpacked(name)
+        return top / path if (top / path).exists() else top / "usr" / path
 
     def fetch(self, names: Sequence[str]) -> None:
         missing = [name for name in names if not (self.directory / name).is_dir()]
@@ -63,19 +76,25 @@ class Packages:
         with tempfile.TemporaryDirectory(dir=self.directory, prefix=".new-") as scratch:
             self.download(missing, Path(scratch))
             for deb in sorted(Path(scratch).glob("*.deb")):
-                name = deb.name.split("_")[0]
+                name = deb.name.split("_")[0].removesuffix(TIME64)
                 run(["dpkg", "-x", deb, Path(scratch) / name])
                 (Path(scratch) / name).rename(self.directory / name)
 
     def download(self, names: Sequence[str], directory: Path) -> None:
-        command = ["apt-get", *self.APT, "download", *names]
+        command = ["apt-get", *self.APT, "download"]
         try:
-            run(command, cwd=directory)
+            run([*command, *self._named_here(names)], cwd=directory)
         except BuildError:  # lists absent, or older than what the mirror still has
             if self.index_is_fresh:
                 raise
             self.update_index()
-            run(command, cwd=directory)
+            run([*command, *self._named_here(names)], cwd=directory)
+
+    def _named_here(self, names: Sequence[str]) -> list[str]:
+        """As this release of Debian names them."""
+        renamed = {name: f"{name}{TIME64}" for name in names}
+        known = set(CANDIDATE.findall(self._apt_cache("policy", *names, *renamed.values())))
+        return [new if new in known and name not in known else name for name, new in renamed.items()]
 
 
 def install_host_tools() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import lzma
 import shutil
 import struct
 import subprocess
@@ -16,6 +17,7 @@ GUEST_PACKAGES = (
     "busybox-static", "dropbear-bin", "libc6", "libcrypt1", "libtomcrypt1", "libtommath1", "libgmp10", "zlib1g",
     "e2fsprogs", "libext2fs2", "libcom-err2",
     "bsdutils", "qemu-guest-agent", "libglib2.0-0", "libpcre2-8-0", "libudev1", "libnuma1", "liburing2",
+    "libatomic1", "libcap2",
 )  # fmt: skip
 GUEST_FILES = (  # (package, path in it, path in the guest's root)
     ("busybox-static", "bin/busybox", "bin/busybox"),
@@ -28,6 +30,7 @@ GUEST_FILES = (  # (package, path in it, path in the guest's root)
 LIBRARY_PACKAGES = {  # what else those programs load: file name -> package
     "libc.so.6": "libc6",
     "ld-linux-x86-64.so.2": "libc6",
+    "libatomic.so.1": "libatomic1",
     "libcrypt.so.1": "libcrypt1",
     "libtomcrypt.so.1": "libtomcrypt1",
     "libtommath.so.1": "libtommath1",
@@ -35,6 +38,7 @@ LIBRARY_PACKAGES = {  # what else those programs load: file name -> package
     "libz.so.1": "zlib1g",
     "libext2fs.so.2": "libext2fs2",
     "libe2p.so.2": "libext2fs2",
+    "libcap.so.2": "libcap2",
     "libcom_err.so.2": "libcom-err2",
     "libm.so.6": "libc6",
     "libglib-2.0.so.0": "libglib2.0-0",
@@ -52,23 +56,33 @@ def wanted_modules() -> dict[str, bool]:
     return {words[0].replace("-", "_"): "ramdisk" in words[1:] for words in lines if words}
 
 
+def module_name(path: str) -> str:
+    """As modprobe knows it."""
+    return Path(path).stem.replace("-", "_")
+
+
 class Kernel:
-    """A kernel package: its image, its modules and what these depend on (busybox's depmod finds it)."""
+    """A kernel package: its image, its modules, uncompressed, and what these depend on (busybox's depmod finds it)."""
 
     def __init__(self, package: Path, busybox: Path) -> None:
         self.busybox = busybox
         self.image = next((package / "boot").glob("vmlinuz-*"))
         self.version = self.image.name.removeprefix("vmlinuz-")
-        self.modules = package / "lib/modules" / self.version
-        run([busybox, "depmod", "-b", package, self.version])
+        top = package / "usr" if (package / "usr/lib/modules").is_dir() else package
+        self.modules = top / "lib/modules" / self.version
+        decompress(self.modules)
+        run([busybox, "depmod", "-b", top, self.version])
         self.needs: dict[str, list[str]] = {}
         for line in (self.modules / "modules.dep").read_text().splitlines():
             path, _, needed = line.partition(":")
             self.needs[path] = needed.split()
+        self.built_in = {module_name(path) for path in (self.modules / "modules.builtin").read_text().splitlines()}
 
     def paths(self, names: Sequence[str]) -> set[str]:
-        """Paths below lib/modules/VERSION of these modules and all they need; BuildError for one that is not there."""
-        by_name = {Path(path).stem.replace("-", "_"): path for path in self.needs}
+        """Paths below lib/modules/VERSION of these modules and all they need, but for what is built in; BuildError for
+        one that is not there."""
+        by_name = {module_name(path): path for path in self.needs}
+        names = [name for name in names if name not in self.built_in]
         unknown = sorted(set(names) - set(by_name))
         if unknown:
             raise BuildError(f"kernel {self.version} has no module {', '.join(unknown)}")
@@ -87,6 +101,16 @@ class Kernel:
             (target / path).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(self.modules / path, target / path)
         run([self.busybox, "depmod", "-b", root, self.version])
+
+
+def decompress(modules: Path) -> None:
+    """Debian 13 compresses them. Busybox's modprobe can not be relied on to load them so, and the disk is compressed
+    as a whole."""
+    for packed in modules.rglob("*.ko.xz"):
+        new = packed.with_suffix(".new")
+        new.write_bytes(lzma.decompress(packed.read_bytes()))
+        new.rename(packed.with_suffix(""))
+        packed.unlink()
 
 
 def make_ramdisk(kernel: Kernel, tree: Path, archive: Path) -> None:
@@ -149,7 +173,7 @@ def make_root(packages: Packages, kernel: Kernel, root: Path) -> None:
     (root / "etc/shadow").chmod(0o600)
     (root / "root").mkdir(mode=0o700)
     for package, source, target in GUEST_FILES:
-        shutil.copy2(packages.unpacked(package) / source, root / target)
+        shutil.copy2(packages.file(package, source), root / target)
     install_libraries(packages, root, [root / target for _, _, target in GUEST_FILES])
     run(["chroot", root, "/bin/busybox", "--install", "-s", "/bin"])
     for name in ("init", "getty", "poweroff", "reboot", "halt", "modprobe"):

@@ -190,7 +190,7 @@ class WholeCloud:
         ends = [concurrency.spawn(part.stop, GRACE_S) for part in (self.server, *self.hosts.values(),
                                                                     *reversed(self.parts[1:]))]
         for end in ends:
-            end.join(max(0.0, until - time.monotonic()))
+            concurrency.join(end, max(0.0, until - time.monotonic()))
         if self.parts:
             self.parts[0].stop(GRACE_S)
 

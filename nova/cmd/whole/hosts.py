@@ -2,17 +2,44 @@
 
 from __future__ import annotations
 
+import shutil
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
+from nova import errors
 from nova.cmd.compute import Compute
 from nova.cmd.conductor import databases, secret_wrap
 from nova.conf.base import Options
 from nova.db import enrolments, services
 from nova.db.engine import Connection
 from nova.model.base import Library
+from nova.privileged.runner import SYSTEM_PATH
 from nova.rpc.host_secret import HostSecret
+from nova.virt.libvirt.disks.config_drive import ISO_MAKERS
+
+
+class Need(NamedTuple):
+    """What a host of libvirt calls: one of these programs, which Debian's package has."""
+
+    programs: tuple[str, ...]
+    package: str
+
+
+NEEDS = (Need(("libvirtd", "virtqemud"), "libvirt-daemon"),
+         Need(("qemu-system-x86_64", "qemu-system-aarch64"), "qemu-system-x86"), Need(("bwrap",), "bubblewrap"),
+         Need(("qemu-img",), "qemu-utils"), Need(("mkfs.ext4",), "e2fsprogs"), Need(ISO_MAKERS, "genisoimage"))
+
+
+def check_programs() -> None:
+    """Refuse a host of libvirt that would wait for ever: nobody installs here what it waits for. service.CanNotStart
+    names the packages."""
+    missing = [need for need in NEEDS if not any(shutil.which(one, path=SYSTEM_PATH) for one in need.programs)]
+    if missing:
+        raise errors.service.CanNotStart(
+            reason=f"--driver libvirt needs {', '.join(need.programs[0] for need in missing)}: apt install "
+                   f"{' '.join(need.package for need in missing)}")
 
 
 class HostOptions:

@@ -82,7 +82,7 @@ class LiveProgress:
         self._ended.set()
         self._wake.set()
         if self._thread is not None:
-            self._thread.join(LAST_WORD_S)
+            concurrency.join(self._thread, LAST_WORD_S)
 
     def _loop(self) -> None:
         looked = time.monotonic()

@@ -25,6 +25,10 @@ def load(text: str) -> x509.Certificate:
     return x509.load_pem_x509_certificate(text.encode())
 
 
+#: How OpenSSL writes names by default, until 3.2 changed that.
+AS_ONE_LINE = ("-nameopt", "oneline")
+
+
 def openssl(*words: str | Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(["openssl", *map(str, words)], capture_output=True, text=True, timeout=30)
 
@@ -44,7 +48,7 @@ def test_certificate_when_made_then_it_is_what_openssl_prints_and_believes(tmp_p
     made = certs.generate_x509_cert("joe", "demo")
     file = tmp_path / "CA/newcerts/10.pem"
     assert file.read_text() == made.certificate
-    printed = openssl("x509", "-text", "-in", file).stdout
+    printed = openssl("x509", "-text", *AS_ONE_LINE, "-in", file).stdout
     same = re.sub(r"(?m)^(\s+(?:Issuer|Subject): .*)$", lambda line: line[1].replace(" = ", "="), printed)
     assert made.certificate == same
     at = str(int(clock.now.timestamp()) + 60)
@@ -68,7 +72,7 @@ def test_certificate_when_the_subject_has_other_signs_then_it_is_still_what_open
         tmp_path, service, subject, names):
     certs = service(user_cert_subject=subject)
     made = certs.generate_x509_cert("j", "d").certificate
-    printed = openssl("x509", "-text", "-in", tmp_path / "CA/newcerts/10.pem").stdout
+    printed = openssl("x509", "-text", *AS_ONE_LINE, "-in", tmp_path / "CA/newcerts/10.pem").stdout
     assert names in made
     assert made == re.sub(r"(?m)^(\s+(?:Issuer|Subject): .*)$", lambda line: line[1].replace(" = ", "="), printed)
 

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from nova import errors
+from nova import concurrency, errors
 from nova.errors import Conflict, Unavailable
 from nova.model.networks import NetworkOnHost
 from nova.network import service as network_service
@@ -265,10 +265,10 @@ def test_many_orders_at_once_cost_few_turns(tmp_path):
     while not turns:
         pass
     for thread in threads[1:]:
-        thread.join(0.01)
+        concurrency.join(thread, 0.01)
     gate.set()
     for thread in threads:
-        thread.join(5)
+        concurrency.join(thread, 5)
     assert len(turns) <= 3 and turns[-1] == 20
 
 

@@ -32,13 +32,34 @@ def test_machine_command_when_run_then_it_has_the_machines_network_and_our_envir
         stack.machine_command("said", ["sh", "-c", "exit 3"])
 
 
-def test_image_when_missing_then_it_is_built_once_for_all_stacks(stack, tmp_path, monkeypatch):
-    builder = tmp_path / "checkout" / "bin" / "build-guest"
-    builder.parent.mkdir(parents=True)
-    builder.write_text('#!/bin/sh\necho image > "$2"\ntouch "$(dirname "$2")/.$(basename "$2").built"\n')
-    builder.chmod(0o755)
-    monkeypatch.setattr(demo, "CHECKOUT", builder.parents[1])
+@pytest.fixture
+def builder(stack: Stack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A checkout's bin/build-guest, which says what it was asked for in a file."""
+    program = tmp_path / "checkout" / "bin" / "build-guest"
+    program.parent.mkdir(parents=True)
+    program.write_text(f'#!/bin/sh\necho "$1" >> {tmp_path}/asked\ntest "$1" = --output || exit 0\n'
+                       'echo image > "$2"\ntouch "$(dirname "$2")/.$(basename "$2").built"\n')
+    program.chmod(0o755)
+    monkeypatch.setattr(demo, "CHECKOUT", program.parents[1])
     stack.layout.venvs.mkdir()
+    return program
+
+
+def test_guest_packages_when_the_image_is_not_built_then_fetched_before_up(stack, builder, tmp_path):
+    log = tmp_path / "install.log"
+    assert demo.fetch_guest(stack.layout, log) == "fetched"
+    demo.build_image(stack)
+    assert demo.fetch_guest(stack.layout, log) == "unchanged"
+    assert (tmp_path / "asked").read_text().split() == ["--fetch", "--output"]
+
+
+def test_guest_packages_when_the_mirror_is_away_then_one_line_says_so(stack, builder, tmp_path):
+    builder.write_text("#!/bin/sh\necho 'E: Failed to fetch http://mirror.example/busybox.deb  Timeout'\nexit 1\n")
+    with pytest.raises(StackError, match="the package mirror does not answer"):
+        demo.fetch_guest(stack.layout, tmp_path / "install.log")
+
+
+def test_image_when_missing_then_it_is_built_once_for_all_stacks(stack, builder):
     assert demo.build_image(stack).startswith("built")
     assert demo.image_file(stack.layout).read_text() == "image\n"
     assert demo.build_image(stack) == "unchanged"

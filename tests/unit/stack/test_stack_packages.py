@@ -45,6 +45,15 @@ def test_install_when_a_needless_source_is_away_too_then_the_real_fault_is_said(
     assert error.message == "apt-get failed: dpkg returned an error"
 
 
+@pytest.mark.parametrize(("release", "has_module"), [
+    ({"VERSION_ID": "12"}, False), ({"VERSION_ID": "13"}, True), ({}, True), ({"VERSION_ID": "24.04"}, True)], ids=str)
+def test_part_when_a_release_splits_a_package_then_it_has_both_halves(monkeypatch, release, has_module):
+    monkeypatch.setattr(packages.platform, "freedesktop_os_release", lambda: release)
+    found = packages.of_part("hypervisor")
+    assert "qemu-system-x86" in found and ("qemu-system-modules-spice" in found) == has_module
+    assert packages.of_part("broker") == packages.PACKAGES["broker"]
+
+
 def test_install_when_apt_ends_without_a_word_then_its_log_is_named():
     assert str(LOG) in packages.not_installed("", LOG).hint
 

@@ -45,7 +45,7 @@ def layout(short_path):
 def start_supervisor(layout: Layout) -> subprocess.Popen:
     process = subprocess.Popen(
         [sys.executable, "-S", "-m", "stacklib.supervisor", str(layout.run), str(layout.logs)],
-        cwd=Path(sys.modules["stacklib"].__file__).parents[1],
+        cwd=Path(sys.modules["stacklib"].__file__).parents[1], start_new_session=True,
     )
     wait_for(Control(layout).running)
     return process
@@ -106,6 +106,15 @@ def test_start_when_it_ends_at_once_then_refused_with_the_end_of_its_log(control
 def test_start_when_the_program_is_missing_then_refused_and_said(control):
     with pytest.raises(StackError, match="cannot start none"):
         control.start(Daemon(name="none", argv=("/nowhere/none",), probe=Probe("alive")))
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_kill_when_the_daemon_has_no_process_then_nobody_else_gets_the_signal(control, number):
+    control.ask(do="start", daemon=daemon("brief", "pass").to_json())
+    wait_for(lambda: [one["pid"] for one in control.status()["daemons"]] == [None])
+    assert control.ask(do="kill", name="brief", signal=number)["pid"] is None
+    time.sleep(0.1)
+    assert control.running()
 
 
 def test_stop_when_sigterm_is_ignored_then_killed_within_the_bound(control):

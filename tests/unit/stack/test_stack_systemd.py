@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -22,7 +23,7 @@ echo "$@" >> "$CALLS"
 case "$1" in
   is-active) test ! -e "$INACTIVE" ;;
   show) printf 'ActiveState=active\\nMainPID=7\\nNRestarts=2\\nActiveEnterTimestampMonotonic=0\\n' ;;
-  start|restart) test ! -e "$FAIL" ;;
+  start|restart) test ! -e "$HANG" || exec sleep 60; test ! -e "$FAIL" ;;
 esac
 """
 
@@ -83,7 +84,7 @@ def test_shipped_compute_unit_then_it_leaves_what_the_sandbox_of_image_tools_tak
     filters = [value for name, value in settings if name == "SystemCallFilter"]
     assert filters and all(value.startswith("~") and not {"@mount", "@privileged"} & set(value[1:].split())
                            for value in filters)
-    assert "RestrictNamespaces" not in dict(settings) and "User" not in dict(settings)
+    assert not {"RestrictNamespaces", "RestrictSUIDSGID", "User"} & set(dict(settings))
 
 
 @pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="systemd is not installed")
@@ -106,6 +107,7 @@ def calls(tmp_path, monkeypatch):
     monkeypatch.setenv("CALLS", str(tmp_path / "calls"))
     monkeypatch.setenv("FAIL", str(tmp_path / "fail"))
     monkeypatch.setenv("INACTIVE", str(tmp_path / "inactive"))
+    monkeypatch.setenv("HANG", str(tmp_path / "hang"))
     return lambda: (tmp_path / "calls").read_text().splitlines()
 
 
@@ -166,6 +168,15 @@ def test_units_when_one_does_not_start_then_the_error_names_it_and_it_is_tried_a
         units.start(daemon())
     (tmp_path / "fail").unlink()
     assert units.start(daemon()) == "started nova-scheduler"
+
+
+def test_units_when_one_is_not_ready_in_time_then_the_error_says_so_and_it_is_tried_again(units, calls, tmp_path):
+    (tmp_path / "hang").touch()
+    slow = replace(daemon(), start_seconds=1)
+    with pytest.raises(StackError, match="nova-scheduler is not ready after 1 s; the end of its log"):
+        units.start(slow)
+    (tmp_path / "hang").unlink()
+    assert units.start(slow) == "started nova-scheduler"
 
 
 def test_unit_files_then_one_for_each_control_daemon_and_compute():

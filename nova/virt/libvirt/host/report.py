@@ -66,7 +66,8 @@ class LibvirtHost:
             raise errors.config.Libvirt(option="[libvirt]cpu_models",
                                         reason="this host's processor can be none of them")
         if self._settings.consoles.spice is not None and can.screens and "spice" not in can.screens:
-            raise errors.config.Libvirt(option="[spice]enabled", reason="this host's QEMU has no SPICE")
+            raise errors.config.Libvirt(option="[spice]enabled", reason="this host's QEMU has no SPICE: install "
+                                        "qemu-system-modules-spice (Debian 13), or switch it off")
         machines = frozenset(machine for kind in self._kinds for machine in kind.machines)
         self._layout = self._resources.look(text, self._kinds_of_machines(machines))
         self._facts = HypervisorFacts(

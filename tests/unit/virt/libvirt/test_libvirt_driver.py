@@ -31,8 +31,10 @@ from tests.fakes.clocks import QuickClock
 from tests.fakes.hypervisor import FakeHypervisor
 from tests.unit.virt.libvirt.orders import settings
 
-pytestmark = pytest.mark.skipif(not all(map(shutil.which, ("qemu-img", "xorrisofs", "qemu-storage-daemon"))),
-                                reason="needs qemu-img, qemu-storage-daemon and xorrisofs")
+pytestmark = [
+    pytest.mark.one_in(2),  # programs of QEMU for each case
+    pytest.mark.skipif(not all(map(shutil.which, ("qemu-img", "xorrisofs", "qemu-storage-daemon"))),
+                       reason="needs qemu-img, qemu-storage-daemon and xorrisofs")]
 
 
 def sparse(path: Path, size_bytes: int) -> None:
