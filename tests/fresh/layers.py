@@ -136,6 +136,10 @@ def environments_key() -> str:
     return venvs.dependencies(CHECKOUT) + venvs.digest(CHECKOUT, ("bin/stacklib/pins",))
 
 
+def containers_key() -> str:
+    return _digest(*packages.PACKAGES["containers"], *(path.name for path in base(SLIM)))
+
+
 def nova_all_key() -> str:
     return venvs.digest(CHECKOUT, ("setup.cfg", "bin/nova-all"))
 
