@@ -48,7 +48,7 @@ podman run --detach --name database --network host --volume /etc/nova/database.s
 SIZES = {"nova": 600, "nova-all": 500}
 #: Programs that no image of nova's has.
 UNWANTED = ("gcc", "cc", "node", "nodejs", "pip", "make")
-CONSOLES = {"novnc": "screen.js", "serial": "terminal.js"}
+CONSOLES = {"novnc": "noVNC", "serial": "terminal.js"}
 #: Services of compose.yaml that end by themselves.
 ONCE = ("cloud_enroll_1",)
 
