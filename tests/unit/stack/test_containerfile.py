@@ -232,8 +232,13 @@ def test_broker_then_hosts_have_the_rights_that_the_command_prints(preparing: Mo
 
 # -- the page
 
-def test_page_then_its_table_of_users_is_that_of_units() -> None:
-    assert "``--user nova-conductor``" in PAGE and "``--stop-timeout``" in PAGE
-    for unit in (TOP / "etc" / "systemd").glob("*.service"):
-        assert "TimeoutStopSec=90" in unit.read_text()
-    assert "--stop-timeout 90" in PAGE
+def test_page_then_a_container_has_the_grace_of_its_unit() -> None:
+    (seconds,) = {number for unit in (TOP / "etc" / "systemd").glob("*.service")
+                  for number in re.findall(r"^TimeoutStopSec=(\d+)$", unit.read_text(), re.M)}
+    assert set(re.findall(r"(?:--stop-timeout|--timeout) (\d+)", PAGE)) == {seconds}
+    assert {one["stop_grace_period"] for one in compose().values() if "stop_grace_period" in one} == {f"{seconds}s"}
+
+
+def test_page_then_its_images_are_those_that_compose_names() -> None:
+    tags = set(re.findall(r"--tag (\S+)", PAGE))
+    assert {one["image"] for one in compose().values()} <= {f"localhost/{tag}" for tag in tags}
