@@ -32,10 +32,11 @@ mount -t tmpfs -o size={STORE_MB}m none /var/lib/containers
 printf '[network]\\nnetwork_backend = "netavark"\\n[engine]\\nruntime = "runc"\\n' > /etc/containers/containers.conf
 apt-get -q update
 """
-#: The neighbours of daemons that run by hand, by the names in their files.
-PLAN = Plan(env={"BUILDAH_ISOLATION": "chroot"},
-            hosts="127.0.0.1 localhost fresh broker database images imageproxy\n::1 localhost\n")
+PLAN = Plan(env={"BUILDAH_ISOLATION": "chroot"})
+#: The neighbours of daemons that run by hand, by the names in their files. podman hands the machine's names to all
+#: containers, so they go again.
 NEIGHBOURS = """
+echo '127.0.0.1 broker database images imageproxy' >> /etc/hosts
 mkdir /etc/nova
 podman run --rm --network none --user root --volume ./etc/container/cloud:/files:ro --volume /etc/nova:/etc/nova-cloud \
     nova python /files/prepare.py /etc/nova-cloud
@@ -138,6 +139,7 @@ def by_hand(machine: Machine) -> None:
     machine.ok(stop, STEP_S)
     ended_well(machine, "nova-conductor", "nova-scheduler")
     machine.ok("podman rm --force broker database nova-conductor nova-scheduler; rm -r /etc/nova", STEP_S)
+    machine.ok("sed -i '/ broker /d' /etc/hosts")
 
 
 def composed(machine: Machine, commands: list[str]) -> float:
