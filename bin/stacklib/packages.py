@@ -81,6 +81,7 @@ PACKAGES: dict[str, tuple[str, ...]] = {
     "monitoring": ("prometheus",),
     "gophercloud": ("golang-go", "golang-github-gophercloud-gophercloud-dev"),
     "fresh": ("debootstrap", "systemd-container", "slirp4netns", "iproute2", "procps"),
+    "containers": ("podman", "podman-compose", "netavark", "aardvark-dns", "iptables", "runc", "curl"),
     "tests": ("bubblewrap", "curl", "dosfstools", "e2fsprogs", "git", "iputils-ping", "libxml2-utils", "lvm2", "mtools",
               "qemu-system-common", "udhcpc", "xorriso"),
 }
@@ -91,7 +92,7 @@ OPTIONAL = ("ceph", "horizon")  # installed when it is asked for
 PARTS = tuple(
     name
     for name in PACKAGES
-    if name not in ("browser", "switch", "monitoring", "gophercloud", "fresh", "tests", *OPTIONAL)
+    if name not in ("browser", "switch", "monitoring", "gophercloud", "fresh", "containers", "tests", *OPTIONAL)
 )
 POLICY = Path("/usr/sbin/policy-rc.d")
 POLICY_TEXT = "#!/bin/sh\n# made by `bin/stack install`, which removes it again: no service may start\nexit 101\n"

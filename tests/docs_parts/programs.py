@@ -48,8 +48,9 @@ EXIT = {
                     "3": "There was nothing to do (`db purge`, `cleanup drop`, `x509 revoke`)."},
     "nova-policy": {"0": "All rules that were named pass, or none was named.", "1": "Some of them do not pass.",
                     "2": "The command line, the configuration or the policy file is wrong."},
-    "nova-status": {"0": "All is well.", "1": "There is a warning.", "2": "There is a failure.",
-                    "255": "It could not look."},
+    "nova-status": {"0": "All is well; the daemon is healthy (`health`).",
+                    "1": "There is a warning; the daemon is not healthy, and one line says why (`health`).",
+                    "2": "There is a failure, or the configuration is wrong.", "255": "It could not look."},
 }
 _BUS = "It knows no database: it asks `nova-conductor` over the broker (`[DEFAULT]transport_url`)."
 _HOSTS_BUS = "It knows no database and no password of the cloud's: it speaks with `nova-conductor` over the broker " \
@@ -108,8 +109,9 @@ ABOUT: dict[str, tuple[str, ...]] = {
                        "these is the best. It knows all hosts from what they report. Several may run.", _BUS),
     "nova-serialproxy": _PROXY,
     "nova-spicehtml5proxy": _PROXY,
-    "nova-status": ("It looks at the databases and the configuration, and changes nothing. Run it where "
-                    "`nova-conductor.conf` is.",),
+    "nova-status": ("It looks, and changes nothing. `upgrade check` looks at the databases and the configuration: run "
+                    "it where `nova-conductor.conf` is. `health` asks one daemon of this machine: it is for the health "
+                    "checks of containers.",),
     "nova-xvpvncproxy": _PROXY,
 }
 _CONSOLES = ("nova-consoleauth", "nova-manage")

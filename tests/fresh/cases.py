@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from tests.fresh import debs, layers, nova_all, readme, stories, trees, upgrades
+from tests.fresh import containers, debs, layers, nova_all, readme, stories, trees, upgrades
 from tests.fresh.machine import Plan
 
 #: For the table at the end of a run: name of a case, its seconds, how it ended.
@@ -81,6 +81,7 @@ CASES = {
     "nothing": Case(story=stories.small, tree=trees.nothing),
     "upgrade": Case(story=upgrades.upgraded, plan=Plan(systemd=True), tree=trees.beside_the_release_before),
     "debs": Case(story=debs.packages, tree=trees.nothing, plan=Plan(systemd=True, pip_cache=True)),
+    "containers": Case(story=containers.page, tree=trees.with_podman, plan=containers.PLAN),
     "nova-all": one_process(nova_all.first_start, always=True),
     "nova-all-without-network": one_process(nova_all.without_network),
     "nova-all-two-users": one_process(nova_all.two_users),

@@ -58,6 +58,8 @@ BOOKWORM, TRIXIE = "bookworm", "trixie"  # Debian 12 and 13
 SMALL = Debian("debian", ("systemd-sysv", "dbus", "python3", "ca-certificates"))
 #: With what the README asks an ordinary user for, and nothing else.
 BARE = Debian("bare", ("python3", "python3-venv"))
+#: What images of containers begin with: the same as the ``debian:bookworm-slim`` of registries.
+SLIM = Debian("slim", ())
 
 
 def environment() -> dict[str, str]:
@@ -134,6 +136,10 @@ def environments_key() -> str:
     return venvs.dependencies(CHECKOUT) + venvs.digest(CHECKOUT, ("bin/stacklib/pins",))
 
 
+def containers_key() -> str:
+    return _digest(*packages.PACKAGES["containers"], *(path.name for path in base(SLIM)))
+
+
 def nova_all_key() -> str:
     return venvs.digest(CHECKOUT, ("setup.cfg", "bin/nova-all"))
 
@@ -153,9 +159,10 @@ def shared(name: str, mode: int = 0o755) -> Path:
 
 def _bootstrap(debian: Debian, suite: str, target: Path) -> None:
     log = target.with_suffix(".log")
+    include = [f"--include={','.join(debian.included)}"] if debian.included else []
     with log.open("wb") as output:
-        code = subprocess.run(["debootstrap", "--variant=minbase", f"--include={','.join(debian.included)}",
-                               f"--cache-dir={shared('debs')}", suite, str(target), MIRROR],
+        code = subprocess.run(["debootstrap", "--variant=minbase", *include, f"--cache-dir={shared('debs')}", suite,
+                               str(target), MIRROR],
                               stdout=output, stderr=output, env=_ours(), check=False).returncode
     if code:
         raise RuntimeError(f"debootstrap failed with {code}; see {log}")

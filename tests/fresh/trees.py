@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 from tests.fresh import layers
@@ -9,6 +10,7 @@ from tests.fresh.machine import Machine, Plan
 
 INSTALL_S = 1500
 NOVA_ALL = "bin/nova-all"
+SLIM_TREE = "srv/bookworm"  # where doc/containers.rst has it
 ORDINARY = Plan(home=layers.FOR_ALL, user=layers.USERS[0], pip_cache=True)  # as an ordinary user
 PACKAGES = """python3 -c "
 import sys; sys.path.insert(0, 'bin'); sys.dont_write_bytecode = True
@@ -32,6 +34,18 @@ def with_nova_all() -> layers.Made:
 
     written = layers.written("nova-all", layers.nova_all_key(), layers.base(layers.BARE), write)
     return (*layers.checkout(layers.FOR_ALL), *written)
+
+
+def with_podman() -> layers.Made:
+    """Debian with podman, a checkout, and the tree that an image of Debian is made of."""
+    def write(target: Path) -> None:
+        with Machine(nothing(), Plan(), upper=target) as machine:
+            machine.ok(PACKAGES.format(parts=repr(("containers",))), INSTALL_S)
+        (target / SLIM_TREE).parent.mkdir(exist_ok=True)
+        for slim in layers.base(layers.SLIM):
+            subprocess.run(["cp", "-a", str(slim), str(target / SLIM_TREE)], check=True)
+
+    return (*layers.checkout(), *layers.written("containers", layers.containers_key(), layers.base(), write))
 
 
 def borrowed() -> layers.Made:

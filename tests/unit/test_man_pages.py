@@ -106,7 +106,7 @@ def test_page_of_nova_manage_then_it_has_all_commands_and_arguments() -> None:
 
 
 @pytest.mark.parametrize(("name", "command"), [("nova-policy", "policy check"), ("nova-policy", "sample"),
-                                               ("nova-status", "upgrade check")])
+                                               ("nova-status", "upgrade check"), ("nova-status", "health")])
 def test_page_of_few_commands_then_the_synopsis_has_each(name: str, command: str) -> None:
     synopsis = plain(name).partition(".SH SYNOPSIS\n")[2].partition(".SH")[0]
     assert f"\\fB{command}\\fR" in synopsis

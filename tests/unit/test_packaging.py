@@ -99,7 +99,8 @@ def place(path: Path) -> str:
 
 def shipped() -> list[Path]:
     """The files of ``etc`` that are installed: all but what is used in a checkout."""
-    return [path for path in (TOP / "etc").rglob("*") if path.is_file() and path.parent.name != "container"]
+    return [path for path in (TOP / "etc").rglob("*")
+            if path.is_file() and "container" not in path.relative_to(TOP).parts]
 
 
 def migrations() -> list[Path]:

@@ -70,7 +70,7 @@ class Doors(NamedTuple):
 def open_doors(plan: Plan) -> Doors:
     """Bind all sockets. service.CanNotStart names the port and its option."""
     apis = _bound(plan.listen, plan.port, "--port")
-    consoles = {kinds.SERIAL.binary: _bound(plan.listen, 0),
+    consoles = {kinds.SERIAL.binary: _bound(plan.listen, plan.serial_port, "--serial-port"),
                 kinds.NOVNC.binary: _bound(plan.listen, plan.console_port, "--console-port")}
     return Doors(apis, _bound("127.0.0.1", 0), _bound("127.0.0.1", 0), consoles,
                  _bound(plan.listen, plan.s3_port, "--s3-port"))

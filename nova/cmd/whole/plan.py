@@ -44,6 +44,7 @@ class Plan:
     listen: str
     port: int
     console_port: int
+    serial_port: int
     s3_port: int
     state: Path | None
     clouds_file: Path | None
@@ -79,6 +80,7 @@ def parser() -> argparse.ArgumentParser:
         help="port of all APIs: compute at /, /identity, /image, /placement, /network (default: 8774; 0: a "
              "free one)")
     add("--console-port", type=_port, default=0, metavar="N", help="port of noVNC (default: a free one)")
+    add("--serial-port", type=_port, default=0, metavar="N", help="port of serial consoles (default: a free one)")
     add("--s3-port", type=_port, default=0, metavar="N", help="port of the object store, S3 (default: a free one)")
     add("--state", type=Path, metavar="DIR", help="keep the cloud here; without it nothing is left at the end")
     add("--clouds-file", type=_new_file, metavar="FILE",

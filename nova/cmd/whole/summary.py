@@ -29,7 +29,7 @@ def tell(cloud: WholeCloud, pages: ConsolePages, seconds: float) -> None:
 def text(cloud: WholeCloud, pages: ConsolePages, seconds: float) -> str:
     """The whole of it."""
     addresses, plan = cloud.addresses, cloud.plan
-    places = {**addresses.catalog, "consoles": addresses.consoles,
+    places = {**addresses.catalog, "consoles": addresses.consoles, "serial": addresses.serial,
               "metadata": f"http://127.0.0.1:{addresses.metadata_port}"}
     lines = [f"The cloud is ready, after {seconds:.1f} s: {plan.hosts} compute host{'s' if plan.hosts > 1 else ''} "
              f"({plan.driver}).", "", "Endpoints", *(f"  {name:10} {place}" for name, place in places.items()), ""]

@@ -24,7 +24,7 @@ def test_refusal_when_a_program_fails_then_it_is_one_line_and_status_2(capsys, m
     assert ended.value.code == 2 and capsys.readouterr().err == "nova-api: the port is in use\n"
 
 
-@pytest.mark.parametrize("option", ["--port", "--console-port", "--s3-port"])
+@pytest.mark.parametrize("option", ["--port", "--console-port", "--serial-port", "--s3-port"])
 def test_doors_when_a_port_is_in_use_then_the_words_name_it_and_its_option(option: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]

@@ -1,4 +1,4 @@
-"""nova-status: what stands in an upgrade's way."""
+"""nova-status upgrade check: what stands in an upgrade's way."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from nova.db import hosts, migrate
 from nova.db.engine import Database
 from nova.db.models.cell import nodes
 from nova.db.services import RunningRelease
-from nova.manage import status
+from nova.manage import status, upgrade_checks
 from nova.manage.doctor.finding import BAD, OK, Finding
-from nova.manage.status import Result, UpgradeFinding
+from nova.manage.upgrade_checks import Result, UpgradeFinding
 from nova.model.images import Image
 from tests.fakes.rows import add_servers, server_row
 from tests.fakes.small_cloud import SmallCloud
@@ -30,7 +30,7 @@ SECTIONS = {"api_database": "api", "database": "cell"}
 
 def test_table_when_upstreams_tools_read_it_then_it_has_their_form() -> None:
     found = [("Cells v2", WELL), ("Older than N-1 computes", UpgradeFinding(Result.FAILURE, "one two " * 20))]
-    lines = status.table(found).split("\n")
+    lines = upgrade_checks.table(found).split("\n")
     assert len({len(line) for line in lines}) == 1 and lines[0].startswith("+--") and lines[0].endswith("--+")
     assert lines[1].strip("| ") == "Upgrade Check Results"
     assert [line.strip("| ") for line in lines[3:6]] == ["Check: Cells v2", "Result: Success", "Details: None"]
@@ -38,7 +38,7 @@ def test_table_when_upstreams_tools_read_it_then_it_has_their_form() -> None:
 
 
 def test_json_then_each_result_is_a_number() -> None:
-    said = json.loads(status.as_json([("Cells v2", WELL), ("Options", UpgradeFinding(Result.WARNING, "x"))]))
+    said = json.loads(upgrade_checks.as_json([("Cells v2", WELL), ("Options", UpgradeFinding(Result.WARNING, "x"))]))
     assert said == {"name": "Upgrade Check Results", "checks": [
         {"check": "Cells v2", "result": 0, "details": None}, {"check": "Options", "result": 1, "details": "x"}]}
 
@@ -46,7 +46,7 @@ def test_json_then_each_result_is_a_number() -> None:
 @pytest.mark.parametrize(("results", "code"), [((0, 0), 0), ((0, 1), 1), ((1, 2, 0), 2)])
 def test_end_then_it_is_the_worst_result(monkeypatch, capsys, results: tuple[int, ...], code: int) -> None:
     found = [(f"check {number}", UpgradeFinding(Result(one))) for number, one in enumerate(results)]
-    monkeypatch.setattr(status, "check", lambda options: found)
+    monkeypatch.setattr(upgrade_checks, "check", lambda options: found)
     monkeypatch.setattr(configuration, "load", lambda *_: None)
     assert status.main(["upgrade", "check"]) == code
     assert "Check: check 1" in capsys.readouterr().out
@@ -55,7 +55,7 @@ def test_end_then_it_is_the_worst_result(monkeypatch, capsys, results: tuple[int
 def test_end_when_the_database_is_away_then_255_and_why(monkeypatch, capsys) -> None:
     def away(options: object) -> None:
         raise errors.Unavailable("The database does not answer.")
-    monkeypatch.setattr(status, "check", away)
+    monkeypatch.setattr(upgrade_checks, "check", away)
     monkeypatch.setattr(configuration, "load", lambda *_: None)
     assert status.main(["upgrade", "check", "--json"]) == 255
     assert capsys.readouterr() == ("", "nova-status: The database does not answer.\n")
@@ -65,7 +65,7 @@ def test_end_when_the_database_is_away_then_255_and_why(monkeypatch, capsys) -> 
     ("1.4.0", 0), ("1.3.0", 0), ("1.3.2", 0), ("1.2.9", 2), ("0.9.0", 2), ("1.5.0", 0), ("", 0), ("odd", 2)])
 def test_computes_when_a_daemon_is_older_then_only_those_that_work_beside_are_fine(monkeypatch, theirs, result) -> None:
     monkeypatch.setattr(version, "OLDEST_BESIDE", "1.3.0")
-    found = status.too_old([RunningRelease("cn1", "nova-compute", theirs)])
+    found = upgrade_checks.too_old([RunningRelease("cn1", "nova-compute", theirs)])
     assert found.result == result and ("nova-compute on cn1" in (found.details or "")) == (result == 2)
 
 
@@ -82,8 +82,8 @@ def test_check_when_the_tables_are_new_then_each_check_looks(tmp_path, text: str
     path.write_text(text + "".join(f"[{section}]\nconnection = {url}\n" for section, url in urls.items()))
     options = conf.register(cfg.ConfigOpts())
     options([], default_config_files=[str(path)])
-    found = dict(status.check(options))
-    assert list(found) == [name for name, _check in status.CHECKS]
+    found = dict(upgrade_checks.check(options))
+    assert list(found) == [name for name, _check in upgrade_checks.CHECKS]
     assert found["Service User Token Configuration"].result == token and found["Schemas"].result == Result.SUCCESS
 
 
@@ -95,14 +95,14 @@ def test_machine_types_when_a_server_of_libvirt_has_none_then_it_is_counted(
         cloud: SmallCloud, monkeypatch: pytest.MonkeyPatch, hypervisor: str, properties: dict[str, str],
         result: Result) -> None:
     cell = cloud.deps.cell
-    monkeypatch.setattr(status, "database_of", lambda _options, _schema: cell)
+    monkeypatch.setattr(upgrade_checks, "database_of", lambda _options, _schema: cell)
     with cell.reading() as tx:
         row = hosts.node_rows(tx)[0]
     facts = msgspec.structs.replace(row.facts, hypervisor_type=hypervisor)
     cell.transact(lambda tx: tx.execute(sa.update(nodes).where(nodes.c.id == row.id).values(facts=facts)))
     add_servers(cell, server_row(host=row.host, image=Image(id="i", properties=properties)),
                 server_row(host=None, image=Image(id="i")), server_row(host=row.host, image=None, deleted=7))
-    found = status.machine_types(None)
+    found = upgrade_checks.machine_types(None)
     assert found.result == result
     assert result == Result.SUCCESS or (found.details or "").startswith("1 servers have no hw_machine_type")
 
@@ -117,12 +117,12 @@ def test_cinder_when_there_are_credentials_then_it_is_asked(
         monkeypatch: pytest.MonkeyPatch, auth: str | None, answer: Finding | None, result: int, words: str | None
         ) -> None:
     monkeypatch.setattr(session, "load", lambda _options, _section: Credentials(None, auth))
-    monkeypatch.setattr(status.doctor_services, "cinder", lambda _options: answer)
-    found = status.cinder(None)
+    monkeypatch.setattr(upgrade_checks.doctor_services, "cinder", lambda _options: answer)
+    found = upgrade_checks.cinder(None)
     assert found.result == result and (found.details or "").startswith(words or "")
 
 
 def test_options_when_some_are_not_read_then_they_are_told_and_no_warning(monkeypatch: pytest.MonkeyPatch) -> None:
     found = Finding(BAD, "[DEFAULT]bindir is not read", "take it out")
-    monkeypatch.setattr(status.written, "unread", lambda _options: found)
-    assert status.unread(None) == UpgradeFinding(Result.SUCCESS, "[DEFAULT]bindir is not read. Take it out.")
+    monkeypatch.setattr(upgrade_checks.written, "unread", lambda _options: found)
+    assert upgrade_checks.unread(None) == UpgradeFinding(Result.SUCCESS, "[DEFAULT]bindir is not read. Take it out.")
