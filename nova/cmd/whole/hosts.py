@@ -29,7 +29,7 @@ class Need(NamedTuple):
 
 NEEDS = (Need(("libvirtd", "virtqemud"), "libvirt-daemon libvirt-daemon-driver-qemu"),
          Need(("qemu-system-x86_64", "qemu-system-aarch64"), "qemu-system-x86"), Need(("bwrap",), "bubblewrap"),
-         Need(("qemu-img",), "qemu-utils"), Need(("mkfs.ext4",), "e2fsprogs"), Need(ISO_MAKERS, "genisoimage"))
+         Need(("qemu-io",), "qemu-utils"), Need(("mkfs.ext4",), "e2fsprogs"), Need(ISO_MAKERS, "genisoimage"))
 
 
 def check_programs() -> None:
