@@ -195,7 +195,9 @@ class Bench:
         if not self.cycles:
             return shares
         others = [one for one in shares if not one.turns] if {*self.cycles} != {GREEN_NATIVE_IN} else []
-        return others + [one for one in shares if {place.of for place in one.turns} & {*self.cycles}]
+        chosen = others + [one for one in shares if {place.of for place in one.turns} & {*self.cycles}]
+        self.covered.complete &= len(chosen) == len(shares)  # turns that the others have are not gone
+        return chosen
 
     def _counted(self, module: str, words: list[str]) -> Count:
         """Of a module that runs others' tests, and writes how many to ``--counts``."""

@@ -58,7 +58,7 @@ CASES = {
     "kvm-fails": Case(story=stories.whole, plan=Plan(kvm="fails")),
     "kvm-works": Case(story=stories.whole, plan=Plan(kvm="works")),
     "no-ipv6": Case(story=stories.small, plan=Plan(ipv6=False, hosts=f"{LOST}127.0.1.1 fresh\n"), quick=True),
-    "no-name": Case(story=stories.small, plan=Plan(hosts=LOST, resolver=NOBODY), quick=True),
+    "no-name": Case(story=stories.small, plan=Plan(hosts=LOST, resolver=NOBODY)),
     "no-name-systemd": Case(story=stories.small, plan=Plan(systemd=True, hosts=LOST, resolver=NOBODY)),
     "umask-077": Case(story=stories.small, plan=Plan(umask="077", env=PLAIN_C), tree=trees.with_packages),
     "ports": Case(story=stories.ports),

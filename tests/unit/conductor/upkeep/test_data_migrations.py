@@ -16,7 +16,7 @@ from nova.db import data_migrations as rows
 from nova.db.engine import Database
 from nova.db.models import api, cell
 from nova.db.types import later
-from nova.manage import database_commands, main, status
+from nova.manage import database_commands, main, upgrade_checks
 from nova.version import RELEASE
 from tests.fakes.databases import as_if_synced
 from tests.fakes.rows import add_ledger, add_servers, new_uuid, server_row
@@ -144,10 +144,11 @@ def test_command_when_a_page_fails_then_it_says_so_and_a_repetition_goes_on(stor
 
 def test_status_when_rows_are_old_then_it_warns_until_they_are_changed(stores: Stores, manage: Any, monkeypatch: Any
                                                                        ) -> None:
-    monkeypatch.setattr(status, "database_of", lambda options, schema: stores.api if schema == "api" else stores.cell)
-    assert status.data_migrations(Options()) == status.WELL
+    monkeypatch.setattr(upgrade_checks, "database_of",
+                        lambda options, schema: stores.api if schema == "api" else stores.cell)
+    assert upgrade_checks.data_migrations(Options()) == upgrade_checks.WELL
     add_old(stores)
-    found = status.data_migrations(Options())
-    assert found.result is status.Result.WARNING and "ledger_facts" in str(found.details)
+    found = upgrade_checks.data_migrations(Options())
+    assert found.result is upgrade_checks.Result.WARNING and "ledger_facts" in str(found.details)
     manage()
-    assert status.data_migrations(Options()) == status.WELL
+    assert upgrade_checks.data_migrations(Options()) == upgrade_checks.WELL
