@@ -59,8 +59,17 @@ def fetch_guest(layout: Layout, log: Path) -> str:
     with log.open("ab") as output:
         failed = packages.run([str(_builder()), "--fetch"], output)
     if failed:
-        raise packages.not_installed(log.read_bytes()[begin:].decode(errors="replace"), log)
+        raise _not_fetched(log.read_bytes()[begin:].decode(errors="replace"), log)
     return "fetched"
+
+
+def _not_fetched(words: str, log: Path) -> StackError:
+    """The error of build-guest: apt's own words where it has some, else its last line."""
+    lines = words.splitlines()
+    said = [line for line in lines if line.startswith("build-guest: ")]
+    if said and not any(line.startswith("E:") for line in lines):
+        return StackError(said[-1], f"mend the cause, or say --no-demo to have no guest image; {log} has all")
+    return packages.not_installed(words, log)
 
 
 def build_image(stack: Stack) -> str:

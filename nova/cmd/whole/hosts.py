@@ -21,21 +21,25 @@ from nova.virt.libvirt.disks.config_drive import ISO_MAKERS
 
 
 class Need(NamedTuple):
-    """What a host of libvirt calls: one of these programs, which Debian's package has."""
+    """Programs of which a host of libvirt calls one, and the Debian packages that have the first of them."""
 
     programs: tuple[str, ...]
     package: str
 
 
+#: Where other distributions than Debian have QEMU.
+LIBEXEC = "/usr/libexec"
 NEEDS = (Need(("libvirtd", "virtqemud"), "libvirt-daemon libvirt-daemon-driver-qemu"),
-         Need(("qemu-system-x86_64", "qemu-system-aarch64"), "qemu-system-x86"), Need(("bwrap",), "bubblewrap"),
-         Need(("qemu-io",), "qemu-utils"), Need(("mkfs.ext4",), "e2fsprogs"), Need(ISO_MAKERS, "genisoimage"))
+         Need(("qemu-system-x86_64", "qemu-system-aarch64", "qemu-kvm"), "qemu-system-x86"),
+         Need(("bwrap",), "bubblewrap"), Need(("qemu-io",), "qemu-utils"),
+         Need(("mkfs.ext4",), "e2fsprogs"), Need(ISO_MAKERS, "genisoimage"))
 
 
 def check_programs() -> None:
-    """Refuse a host of libvirt that would wait for ever: nobody installs here what it waits for. service.CanNotStart
-    names the packages."""
-    missing = [need for need in NEEDS if not any(shutil.which(one, path=SYSTEM_PATH) for one in need.programs)]
+    """Check that the programs of a libvirt host are installed, for which nova-compute would wait without an end.
+    service.CanNotStart names the packages."""
+    path = f"{SYSTEM_PATH}:{LIBEXEC}"
+    missing = [need for need in NEEDS if not any(shutil.which(one, path=path) for one in need.programs)]
     if missing:
         raise errors.service.CanNotStart(
             reason=f"--driver libvirt needs {', '.join(need.programs[0] for need in missing)}: apt install "

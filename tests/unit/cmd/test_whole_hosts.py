@@ -15,6 +15,7 @@ from nova.cmd.whole.hosts import NEEDS
 def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with all of them."""
     monkeypatch.setattr(hosts, "SYSTEM_PATH", str(tmp_path))
+    monkeypatch.setattr(hosts, "LIBEXEC", str(tmp_path))
     for need in NEEDS:
         (tmp_path / need.programs[-1]).touch(0o755)
     return tmp_path

@@ -59,6 +59,13 @@ def test_guest_packages_when_the_mirror_is_away_then_one_line_says_so(stack, bui
         demo.fetch_guest(stack.layout, tmp_path / "install.log")
 
 
+def test_guest_packages_when_the_archive_has_none_of_them_then_the_error_says_so(stack, builder, tmp_path):
+    builder.write_text("#!/bin/sh\necho 'build-guest: apt knows no linux-image-cloud-amd64: what is this?'\nexit 1\n")
+    with pytest.raises(StackError, match="apt knows no linux-image-cloud-amd64") as caught:
+        demo.fetch_guest(stack.layout, tmp_path / "install.log")
+    assert "--no-demo" in caught.value.hint
+
+
 def test_image_when_missing_then_it_is_built_once_for_all_stacks(stack, builder):
     assert demo.build_image(stack).startswith("built")
     assert demo.image_file(stack.layout).read_text() == "image\n"
