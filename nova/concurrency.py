@@ -85,7 +85,7 @@ def spawn(function: Callable[..., object], *args: object, name: str | None = Non
 
 
 def join(thread: threading.Thread, seconds: float) -> bool:
-    """Wait for a thread's end for at most so long; whether it has ended. ``Thread.join`` itself raises eventlet's
+    """Wait at most ``seconds`` for the thread; returns whether it has ended. ``Thread.join`` itself raises eventlet's
     Timeout from Python 3.13 on."""
     if _mode != "eventlet":
         thread.join(seconds)

@@ -1,4 +1,4 @@
-"""What a conductor's nova.conf says of those beside nova: whose the networks are, and who is told of events."""
+"""Services beside nova that a conductor's nova.conf names: the network service, the receiver of notifications."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ NOTIFICATIONS = "oslo_messaging_notifications"
 
 
 def networking(options: Options, deps: Library) -> Library:
-    """Whose the networks are. config.Credentials, config.Missing: those for Neutron cannot be used."""
+    """Make the network back end: Neutron's or nova-network's. config.Credentials, config.Missing: Neutron's options
+    cannot be used."""
     from nova.clients import neutron, session
     from nova.conductor.actions.interfaces import detach_at_once
     from nova.conductor.neutron import proxies as neutron_proxies
@@ -60,8 +61,8 @@ def check_networking(back_end: Library) -> None:
 
 
 def notifier(options: Options) -> Library:
-    """What tells events to others. In a cloud of one process there is no broker to tell them to: oslo.messaging, which
-    takes its time to import, is not asked where nova.conf does not name it."""
+    """Make the sender of notifications. A cloud of one process has no broker to send them to: oslo.messaging, which is
+    slow to import, is left out where nova.conf does not name it."""
     from nova.notifications.notifier import Silent
     from nova.rpc.buses import is_in_process
 

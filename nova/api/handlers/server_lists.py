@@ -1,4 +1,4 @@
-"""What a list of servers is asked for: filters, who may use which, sorting, pages."""
+"""Queries of lists of servers: filters, who may use which, sorting, pages."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ DELETED = "DELETED"  # the status
 
 @dataclass(frozen=True)
 class ListFilter:
-    """One filter: the column it compares and how. ``everybody``: since when non-admins may use it; None: never."""
+    """A filter: the column that it compares, and how. ``everybody``: the version since which non-admins may use it;
+    None: never."""
 
     name: str
     column: str
@@ -104,8 +105,9 @@ def query_of(req: Request, detail: bool) -> ServerListQuery:
 
 
 def _silent_cells(req: Request, query: ServerListQuery) -> str:
-    """What comes of servers whose cell does not answer. They can be shown where nothing is asked of them that only
-    the cell knows: filters, order, pages. A filter for what is listed anyway (``deleted=false``) asks nothing."""
+    """Decide on servers whose cell does not answer: show, skip or fail. They can be shown where nothing is asked of
+    them that only the cell knows: filters, order, pages. A filter for what is listed anyway (``deleted=false``) asks
+    nothing."""
     plain = ServerListQuery(scope=query.scope, detail=query.detail, page=query.page)
     if (versions.silent_cells_are_shown(req.version) and query == plain
             and "limit" not in req.query and "marker" not in req.query):
@@ -183,7 +185,7 @@ def _statuses(req: Request, usable: _Usable) -> tuple[str, ...]:
 
 
 def _deleted(usable: _Usable, statuses: tuple[str, ...], by_change: bool) -> str:
-    """Which side of deletion is asked for: by ``deleted``, by the statuses, or (a list of changes) both."""
+    """Choose live servers, deleted ones, or both: by ``deleted``, by the statuses, or (a list of changes) both."""
     asked = usable.boolean("deleted")
     if asked is not None:
         return "deleted" if asked else "live"

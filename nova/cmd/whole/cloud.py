@@ -55,7 +55,7 @@ class Doors(NamedTuple):
     s3: socket.socket
 
     def addresses(self, plan: Plan) -> CloudAddresses:
-        """As clients reach them: whoever listens everywhere is reached on this machine."""
+        """The addresses for clients: those of a server that listens everywhere are this machine's."""
         host = "127.0.0.1" if plan.listen in ("0.0.0.0", "::") else plan.listen
         host = f"[{host}]" if ":" in host else host
 
@@ -173,7 +173,7 @@ class WholeCloud:
         hosts.enroll(self.options, (CONTROLLER, *self.hosts), self.home.path)
 
     def _prepare_host(self, compute: Compute) -> None:
-        """What a host's driver does is told to fail by the cloud's faults."""
+        """Let the cloud's faults make the operations of the host's driver fail."""
         if self.plan.driver == FAKE:
             driver: Any = compute.driver
             driver.hypervisor.knobs = driver.knobs = FaultKnobs(Path(compute.options.state_path), self.faults,
