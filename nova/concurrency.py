@@ -11,6 +11,7 @@ from __future__ import annotations
 import concurrent.futures
 import contextlib
 import os
+import sys
 import threading
 import time
 import warnings
@@ -26,6 +27,9 @@ warnings.filterwarnings("ignore", message=r"\s*Eventlet is deprecated")
 
 SWITCH = "NOVA_CONCURRENCY"
 MODES = ("eventlet", "threads")
+#: How long a thread may keep the interpreter while another one waits for it. A request passes through several threads,
+#: and waits this long for each of them behind whoever computes; Python's own 5 ms would be most of its time.
+SWITCH_S = 0.001
 
 _mode = "threads"
 
@@ -41,6 +45,8 @@ def patch(prefer: str = "eventlet") -> str:
         import eventlet
 
         eventlet.monkey_patch()
+    if mode == "threads":
+        sys.setswitchinterval(SWITCH_S)
     _mode = mode
     return mode
 

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 
 from nova import errors
 
-SHARED, COUNTS_S = 3, 0.25  # requests of one project that are at work while others ask; for so long a request counts
+SHARED, COUNTS_S = 2, 0.25  # requests of one project that are at work while others ask; for so long a request counts
 STRANGER_S = 0.05  # likewise, of a token that is to be checked by Keystone
 ALONE_S = 2.0  # for so long no other project has asked
 MOST_WAITING = 200  # requests of one project

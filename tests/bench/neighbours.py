@@ -147,6 +147,7 @@ ATTACKS: dict[str, Attack] = {
     "slow heads at the console proxy": holding("GET / HTTP/1.1\r\nHost:", 1500, b"x", "console"),
     "lists with 300 tags": asking("GET", f"/servers?tags-any={TAGS}&not-tags={TAGS}"),
     "lists with a hard pattern": asking("GET", "/servers/detail?name=(a%2B)%2B%24"),
+    "lists of nothing": asking("GET", "/servers/detail?status=ERROR"),
     "lists of everything": asking("GET", "/servers/detail?limit=1000"),
     "bodies with 400 metadata": asking("POST", "/servers", {"server": {
         **SERVER, "metadata": {f"key{number}": "x" * 200 for number in range(400)}}}),

@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from tests.fakes.keystone import FakeKeystone
 from tests.functional.cloud import Cloud
@@ -94,9 +96,11 @@ class User:
 
 
 def public_key(folder: Path) -> Path:
-    """A new SSH key's public half, in a file."""
-    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / "key")], check=True)
-    return folder / "key.pub"
+    """A new SSH key's public half, in a file; the machine need not have ssh-keygen."""
+    public = Ed25519PrivateKey.generate().public_key()
+    path = folder / "key.pub"
+    path.write_bytes(public.public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH) + b" made@here\n")
+    return path
 
 
 @contextlib.contextmanager

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
 import pytest
 from boto.exception import EC2ResponseError
 from botocore.exceptions import ClientError
 
+from tests.functional.clients import public_key
 from tests.functional.ec2_cloud import Amazon, judges
 
 
@@ -103,8 +103,7 @@ def test_images_when_filtered_and_paged_then_each_filter_holds(amazon: Amazon) -
 def test_key_pairs_when_made_and_imported_then_instances_have_them(amazon: Amazon, tmp_path: Path) -> None:
     made = amazon.aws("create-key-pair", "--key-name", "made")
     assert "PRIVATE KEY" in made["KeyMaterial"] and made["KeyPairId"].startswith("key-")
-    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(tmp_path / "key")], check=True)
-    public = (tmp_path / "key.pub").read_bytes()
+    public = public_key(tmp_path).read_bytes()
     assert amazon.ec2.import_key_pair(KeyName="imported", PublicKeyMaterial=public)["KeyName"] == "imported"
     assert amazon.boto2().import_key_pair("by boto 2", public).name == "by boto 2"
     amazon.wait("key_pair_exists", KeyNames=["made", "imported"])

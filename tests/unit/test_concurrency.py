@@ -55,6 +55,21 @@ def test_join_when_the_thread_lasts_longer_then_it_returns_and_says_so(mode: str
     assert done.stdout == f"{mode}\n", done.stderr
 
 
+SWITCHES = """
+import sys
+from nova import concurrency
+
+concurrency.patch("threads")
+print(sys.getswitchinterval() == concurrency.SWITCH_S < 0.005)
+"""
+
+
+def test_thread_when_another_computes_then_it_has_the_interpreter_sooner_than_python_gives_it() -> None:
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", SWITCHES], capture_output=True, text=True, timeout=60,
+                          check=False, env={"PYTHONPATH": ":".join(sys.path)})
+    assert done.stdout == "True\n", done.stderr
+
+
 def test_call_when_many_that_last_are_under_way_then_it_does_not_wait_for_them():
     done = subprocess.run([sys.executable, "-W", "ignore", "-c", MANY_THAT_LAST], capture_output=True, text=True,
                           timeout=60, check=False,
