@@ -38,7 +38,8 @@ from nova.manage import (
 from nova.manage import doctor as checks
 from nova.manage.arguments import add_common, files_of
 from nova.manage.command import JSON, Command, Run, argument
-from nova.manage.database_commands import archive, online_data_migrations, purge, sync, synced, version
+from nova.manage.database_commands import archive, online_data_migrations, purge, sync, version
+from nova.manage.databases import synced
 from nova.manage.doctor.finding import described
 from nova.manage.output import framed, say, say_now, table, write_json
 from nova.model.services import Debt
@@ -191,13 +192,15 @@ _PURGE = (argument("--before", metavar="DATE", help="only servers deleted before
           argument("--all", action="store_true", help="all deleted servers"),
           argument("--verbose", action="store_true", help="say how far it is"),
           argument("--all-cells", action="store_true", help="accepted; there is one cell"))
-_ARCHIVE = tuple(argument(flag, **options) for flag, options in (
-    ("--max_rows", {"type": int, "default": 1000, "help": "accepted; there is nothing to archive"}),
-    ("--before", {"help": "accepted"}), ("--verbose", {"action": "store_true", "help": "accepted"}),
-    ("--until-complete", {"action": "store_true", "help": "accepted"}),
-    ("--purge", {"action": "store_true", "help": "accepted"}),
-    ("--all-cells", {"action": "store_true", "help": "accepted"}),
-    ("--task-log", {"action": "store_true", "help": "accepted"}), ("--sleep", {"type": int, "help": "accepted"})))
+_ARCHIVE = (
+    argument("--max_rows", type=int, default=1000, metavar="N", help="servers to archive at most (1000)"),
+    argument("--before", metavar="DATE", help="only servers deleted before this date (UTC)"),
+    argument("--verbose", action="store_true", help="print a table of what was archived"),
+    argument("--until-complete", action="store_true", help="archive all, --max_rows at a time"),
+    argument("--sleep", type=int, metavar="SECONDS", help="wait so long after each time"),
+    argument("--purge", action="store_true", help="remove what is archived for good"),
+    argument("--all-cells", action="store_true", help="accepted; there is one cell"),
+    argument("--task-log", action="store_true", help="accepted; conductors remove old usage records themselves"))
 _HOST = argument("host", help="as nova-manage host list shows it")
 _DRAIN = (
     _HOST, argument("--parallel", type=int, default=4, metavar="N", help="servers that move at a time (4)"),
@@ -246,7 +249,7 @@ COMMANDS: dict[str, dict[str, Command]] = {
             argument("--local_cell", action="store_true", help="accepted; there is one cell"), _VERSION)),
         "version": Command(version("cell"), "print its schema revision"),
         "purge": Command(purge, "remove the rows of deleted servers", _PURGE),
-        "archive_deleted_rows": Command(archive, "nothing to do here: says so", _ARCHIVE),
+        "archive_deleted_rows": Command(archive, "take deleted servers out of lists, until they are purged", _ARCHIVE),
         "online_data_migrations": Command(
             online_data_migrations, "bring rows of an older release up to date, as conductors do in the background", (
                 argument("--max-count", type=int, metavar="N", help="change N rows, or a few more, and stop"),)),

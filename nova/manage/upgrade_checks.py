@@ -15,7 +15,7 @@ from nova.conf.base import Options
 from nova.conf.network import neutron_in_use
 from nova.db import enrolments, hosts, migrate, servers
 from nova.db.services import COMPUTE, RunningRelease, releases
-from nova.manage.database_commands import database_of
+from nova.manage.databases import serving
 from nova.manage.doctor import services as doctor_services
 from nova.manage.doctor import written
 from nova.manage.doctor.finding import OK, Finding
@@ -46,7 +46,7 @@ def schemas(options: Options) -> UpgradeFinding:
     """Whether both databases have this release's tables."""
     behind = []
     for schema, command in (("api", "api_db"), ("cell", "db")):
-        have, want = (look(schema, database_of(options, schema)) for look in (migrate.current, migrate.newest))
+        have, want = (look(schema, serving(options, schema)) for look in (migrate.current, migrate.newest))
         if have != want:
             behind.append(f"the {schema} database is at {have or 'nothing'} and this release has {want}: run "
                           f"'nova-manage {command} sync'")
@@ -76,7 +76,7 @@ def too_old(rows: Sequence[RunningRelease]) -> UpgradeFinding:
 
 
 def _known(options: Options) -> list[RunningRelease]:
-    with database_of(options, "cell").reading() as tx:
+    with serving(options, "cell").reading() as tx:
         return releases(tx)
 
 
@@ -87,7 +87,7 @@ def _computes(rows: Sequence[RunningRelease]) -> set[str]:
 def enrolled(options: Options) -> UpgradeFinding:
     """Hosts that no conductor of this release will believe; secrets that an older release left in clear."""
     hosts = _computes(_known(options))
-    with database_of(options, "cell").reading() as tx:
+    with serving(options, "cell").reading() as tx:
         missing = sorted(hosts - set(enrolments.names(tx)))
         clear = enrolments.in_clear(tx)
     if missing:
@@ -104,7 +104,7 @@ def data_migrations(options: Options) -> UpgradeFinding:
     from nova.conductor.upkeep.allocation_audit import Stores
     from nova.conductor.upkeep.data_migrations import pending
 
-    left = pending(Stores(database_of(options, "api"), database_of(options, "cell")))
+    left = pending(Stores(serving(options, "api"), serving(options, "cell")))
     if left:
         return UpgradeFinding(Result.WARNING, f"Not done yet: {_some([one.name for one in left])}. Conductors do them "
                               "while they run; 'nova-manage db online_data_migrations' does them now.")
@@ -134,7 +134,7 @@ def service_token(options: Options) -> UpgradeFinding:
 def machine_types(options: Options) -> UpgradeFinding:
     """Servers on libvirt's hosts whose machine may change with a host's default, which an upgrade of QEMU or of
     ``[libvirt]hw_machine_type`` brings along."""
-    with database_of(options, "cell").reading() as tx:
+    with serving(options, "cell").reading() as tx:
         pretended = {row.host for row in hosts.node_rows(tx) if row.facts.hypervisor_type == PRETENDED}
         found = [one.uuid for one in servers.properties_of_images(tx)
                  if one.host not in (None, *pretended) and MACHINE not in one.properties]

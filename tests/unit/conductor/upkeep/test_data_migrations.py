@@ -35,7 +35,7 @@ def stores(tmp_path: Path) -> Iterator[Stores]:
 
 @pytest.fixture
 def manage(stores: Stores, monkeypatch: Any, capsys: Any) -> Any:
-    monkeypatch.setattr(database_commands, "database_of",
+    monkeypatch.setattr(database_commands, "synced",
                         lambda options, schema: stores.api if schema == "api" else stores.cell)
 
     def run(*words: str) -> tuple[int, str]:
@@ -144,7 +144,7 @@ def test_command_when_a_page_fails_then_it_says_so_and_a_repetition_goes_on(stor
 
 def test_status_when_rows_are_old_then_it_warns_until_they_are_changed(stores: Stores, manage: Any, monkeypatch: Any
                                                                        ) -> None:
-    monkeypatch.setattr(upgrade_checks, "database_of",
+    monkeypatch.setattr(upgrade_checks, "serving",
                         lambda options, schema: stores.api if schema == "api" else stores.cell)
     assert upgrade_checks.data_migrations(Options()) == upgrade_checks.WELL
     add_old(stores)
