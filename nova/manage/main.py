@@ -8,26 +8,25 @@ Tables of commands: (category, action) -> what runs, its help, its arguments. Ex
 from __future__ import annotations
 
 import argparse
-import os
-import sys
+import logging
 from collections.abc import Sequence
 
-from oslo_config import cfg
-
-from nova import concurrency, configuration, context, errors
-from nova.cmd import common
+from nova import concurrency, configuration, context
 from nova.conf.base import Options
 from nova.manage import (
     api_rebuild,
     backup_commands,
     cell_commands,
+    ending,
     enrolment_commands,
     firewall_commands,
     floating_commands,
+    host_commands,
     image_property_commands,
     limits_commands,
     network_commands,
     nothing_commands,
+    program_log,
     server_commands,
     service_commands,
     stranger_commands,
@@ -36,16 +35,17 @@ from nova.manage import (
     x509_commands,
 )
 from nova.manage import doctor as checks
-from nova.manage.arguments import add_common, files_of
+from nova.manage.arguments import add_common, words_with_databases
 from nova.manage.command import JSON, Command, Run, argument
 from nova.manage.database_commands import archive, online_data_migrations, purge, sync, version
 from nova.manage.databases import synced
-from nova.manage.doctor.finding import described
 from nova.manage.output import framed, say, say_now, table, write_json
 from nova.model.services import Debt
 from nova.rpc.contracts.cert import CertRPC
 from nova.rpc.contracts.conductor import ConductorRPC
 from nova.version import RELEASE
+
+LOG = logging.getLogger(__name__)
 
 BINARY = "nova-manage"
 
@@ -71,15 +71,11 @@ def _certs(options: Options) -> CertRPC:
 
 def host_show(options: Options, given: argparse.Namespace) -> int:
     """0; 1: no nova-compute is registered for that host."""
-    from nova.manage import host_commands
-
     return host_commands.show(_conductor(options), given.host, say, table)
 
 
 def host_drain(options: Options, given: argparse.Namespace) -> int:
     """Moves all that can move, so many at a time, and says why the rest stays."""
-    from nova.manage import host_commands
-
     try:
         request = host_commands.drain_request(given)
     except host_commands.BadSkipFile as error:
@@ -91,8 +87,6 @@ def host_drain(options: Options, given: argparse.Namespace) -> int:
 
 def host_undrain(options: Options, given: argparse.Namespace) -> int:
     """Enables what a drain disabled: 0. 3: it was enabled. 1: another reason stands."""
-    from nova.manage import host_commands
-
     return host_commands.undrain(_conductor(options), given.host, say)
 
 
@@ -344,39 +338,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         getattr(given, "print_help", top.print_help)()
         return 2
     concurrency.patch("threads")
-    named = files_of(given)
-    files = configuration.beside(named, "nova-conductor") if named else configuration.own_files()
-    options = configuration.load(BINARY, [*files, *given.log_words])
-    _log(options, given.log_words)
-    try:
+    options = configuration.load(BINARY, words_with_databases(given))
+    program_log.set_up(options, BINARY, given.log_words, keeps_one=True)
+
+    def work() -> int:
         with context.entered(context.internal()):
             return given.command.run(options, given)
-    except errors.config.Wrong as error:
-        configuration.fail(configuration.sentence(options, error))
-    except errors.NovaError as error:
-        sys.stderr.write(f"{BINARY}: {described(error)}\n")
-        return 1
-    except (cfg.Error, ValueError) as error:
-        if (wrong := configuration.explained(options, error)) is None:
-            raise
-        configuration.fail(wrong.message)
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # at its end Python would write once more
-        return 1
-
-
-def _log(options: Options, words: Sequence[str]) -> None:
-    """To a file where the command line, and not nova.conf of the daemons, asks for one. Warnings of libraries are not
-    what an operator asked for; --debug shows them."""
-    import logging
-    import warnings
-
-    if any(word.startswith("--log") for word in words):
-        common.open_log(options, BINARY)
-        return
-    if not options.debug:
-        warnings.simplefilter("ignore")
-        logging.basicConfig(level=logging.ERROR, format="%(message)s")
+    code = ending.status(options, BINARY, work, post_mortem=given.post_mortem)
+    LOG.info("%s, run by %s, ended with %d", " ".join((given.category, getattr(given, "action", ""))).strip(),
+             host_commands.who(), code)
+    return code
 
 
 if __name__ == "__main__":
