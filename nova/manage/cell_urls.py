@@ -32,8 +32,8 @@ def configured(options: Options) -> CellUrls:
     """Those that the daemons connect to."""
     from nova.rpc import transport
 
-    transport.has_broker(options)  # it declares transport_url
-    return CellUrls(options.transport_url or "", options.database.connection or "")
+    broker = transport.has_broker(options)  # it declares transport_url, too, which the library gives a default
+    return CellUrls(options.transport_url if broker else "", options.database.connection or "")
 
 
 def filled(recorded: str | None, url: str) -> str:
