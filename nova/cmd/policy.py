@@ -16,9 +16,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from nova import concurrency, configuration, context, errors
+from nova.cmd import tool_ending, tool_log
 from nova.conf.base import Options
-from nova.manage import ending, program_log
-from nova.manage.arguments import add_common, words_of
+from nova.configuration.tool_arguments import add_common, words_of
 from nova.policies import Policy, list_rules
 from nova.policies.sample import sample
 
@@ -143,8 +143,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return show_sample(None, given)
     concurrency.patch("threads")
     options = configuration.load(BINARY, words_of(given))
-    program_log.set_up(options, BINARY, given.log_words)
-    return ending.status(options, BINARY, lambda: int(given.run(options, given)), failed=2,
+    tool_log.set_up(options, BINARY, given.log_words)
+    return tool_ending.status(options, BINARY, lambda: int(given.run(options, given)), failed=2,
                          post_mortem=given.post_mortem)
 
 

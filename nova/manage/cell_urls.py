@@ -43,7 +43,8 @@ def filled(recorded: str | None, url: str) -> str:
     if recorded is None:
         return url
     try:
-        return recorded.format_map({**_parts(url), CELL0_NAME: with_suffix(url)}) if BRACE.search(recorded) else recorded
+        parts = {**_parts(url), CELL0_NAME: with_suffix(url)}
+        return recorded.format_map(parts) if BRACE.search(recorded) else recorded
     except (KeyError, ValueError, IndexError, AttributeError):
         return recorded
 

@@ -8,12 +8,12 @@ import time
 from collections.abc import Callable, Iterator
 
 from nova import errors
+from nova.cmd.tool_ending import described
 from nova.conf.base import Options
 from nova.db.engine import Database
 from nova.manage.command import Run
 from nova.manage.databases import database_of, synced
 from nova.manage.dates import date_of
-from nova.manage.doctor.finding import described
 from nova.manage.output import framed, say
 
 REVISION_DIGITS = 4  # of an alembic revision's name
@@ -106,8 +106,8 @@ def archive(options: Options, given: argparse.Namespace) -> int:
     if given.verbose and total:
         framed(("Table", "Number of Rows Archived"), [("cell.servers", total)])
     if given.purge:
-        say(f"{_purged(cell, age_s, True, None)} archived servers were removed for good.")
-    say(f"{total} deleted servers are archived: no list shows them. 'nova-manage db purge' removes them for good, as "
+        say(f"{_purged(cell, age_s, True, None)} archived servers were removed.")
+    say(f"{total} deleted servers are archived: no list shows them. 'nova-manage db purge' removes them, as "
         "nova-conductor does after [DEFAULT]deleted_retention." if total else "Nothing was archived.")
     return SOME_ARCHIVED if total else 0
 

@@ -11,14 +11,16 @@ import contextlib
 import datetime
 import re
 import time
+from collections.abc import Sequence
 from typing import NamedTuple
 
-TIME = re.compile(r"(?<!\d)(?P<hour>\d{1,2}):(?P<minute>\d\d)(?::(?P<second>\d\d)(?:[.,]\d+)?)?\s*(?P<half>[ap]\.?m\b\.?)?",
-                  re.IGNORECASE)
+TIME = re.compile(r"(?<!\d)(?P<hour>\d{1,2}):(?P<minute>\d\d)(?::(?P<second>\d\d)(?:[.,]\d+)?)?"
+                  r"\s*(?P<half>[ap]\.?m\b\.?)?", re.IGNORECASE)
 OFFSET = re.compile(r"(?<=[\sA-Za-z\d])(?P<sign>[+-])(?P<hours>0\d|1[0-4]):?(?P<minutes>\d\d)$")
 WORD = re.compile(r"[A-Za-z]+|\d+")
 ORDINAL = re.compile(r"(?<=\d)(?:st|nd|rd|th)\b", re.IGNORECASE)
-MONTHS = {name[:length].lower(): number for length in (3, 9) for number, name in enumerate(calendar.month_name) if number}
+MONTHS = {name[:length].lower(): number
+          for length in (3, 9) for number, name in enumerate(calendar.month_name) if number}
 MONTHS["sept"] = 9
 DAYS = {name[:length].lower() for length in (2, 3, 4, 9) for name in calendar.day_name}
 FILLERS = {"at", "of", "on", "t", "the"}
@@ -100,11 +102,12 @@ def _day(text: str) -> datetime.date | None:
     if months:
         day, year = reversed(numbers) if len(numbers[0]) == 4 else numbers
         return datetime.date(_year(year), months[0], int(day))
-    return _numbers(*numbers, dotted="." in text)
+    return _numbers(numbers, dotted="." in text)
 
 
-def _numbers(one: str, two: str, three: str, dotted: bool) -> datetime.date | None:
+def _numbers(numbers: Sequence[str], dotted: bool) -> datetime.date | None:
     """A year of four digits first, or a year last. A day before a month: where it can be no month."""
+    one, two, three = numbers
     if len(one) == 4:
         return datetime.date(int(one), int(two), int(three))
     if int(one) > 12:

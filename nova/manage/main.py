@@ -12,12 +12,13 @@ import logging
 from collections.abc import Sequence
 
 from nova import concurrency, configuration, context
+from nova.cmd import tool_ending, tool_log
 from nova.conf.base import Options
+from nova.configuration.tool_arguments import add_common, words_with_databases
 from nova.manage import (
     api_rebuild,
     backup_commands,
     cell_commands,
-    ending,
     enrolment_commands,
     firewall_commands,
     floating_commands,
@@ -26,7 +27,6 @@ from nova.manage import (
     limits_commands,
     network_commands,
     nothing_commands,
-    program_log,
     server_commands,
     service_commands,
     stranger_commands,
@@ -35,7 +35,6 @@ from nova.manage import (
     x509_commands,
 )
 from nova.manage import doctor as checks
-from nova.manage.arguments import add_common, words_with_databases
 from nova.manage.command import JSON, Command, Run, argument
 from nova.manage.database_commands import archive, online_data_migrations, purge, sync, version
 from nova.manage.databases import synced
@@ -192,7 +191,7 @@ _ARCHIVE = (
     argument("--verbose", action="store_true", help="print a table of what was archived"),
     argument("--until-complete", action="store_true", help="archive all, --max_rows at a time"),
     argument("--sleep", type=int, metavar="SECONDS", help="wait so long after each time"),
-    argument("--purge", action="store_true", help="remove what is archived for good"),
+    argument("--purge", action="store_true", help="remove from the database what is archived"),
     argument("--all-cells", action="store_true", help="accepted; there is one cell"),
     argument("--task-log", action="store_true", help="accepted; conductors remove old usage records themselves"))
 _HOST = argument("host", help="as nova-manage host list shows it")
@@ -339,12 +338,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
     concurrency.patch("threads")
     options = configuration.load(BINARY, words_with_databases(given))
-    program_log.set_up(options, BINARY, given.log_words, keeps_one=True)
+    tool_log.set_up(options, BINARY, given.log_words, keeps_one=True)
 
     def work() -> int:
         with context.entered(context.internal()):
             return given.command.run(options, given)
-    code = ending.status(options, BINARY, work, post_mortem=given.post_mortem)
+    code = tool_ending.status(options, BINARY, work, post_mortem=given.post_mortem)
     LOG.info("%s, run by %s, ended with %d", " ".join((given.category, getattr(given, "action", ""))).strip(),
              host_commands.who(), code)
     return code

@@ -15,8 +15,8 @@ from collections.abc import Sequence
 
 from nova import concurrency, configuration
 from nova.conf.monitoring import PORTS
+from nova.configuration.tool_arguments import add_common, named, words_with_databases
 from nova.manage import health
-from nova.manage.arguments import add_common, named, words_with_databases
 
 BINARY = "nova-status"
 COULD_NOT_LOOK = 255
@@ -66,16 +66,18 @@ def _health(given: argparse.Namespace) -> int:
 def _upgrade_check(given: argparse.Namespace) -> int:
     concurrency.patch("threads")
     # here: a health check, which runs all the time, needs no library of databases
-    from nova.manage import ending, program_log, upgrade_checks
+    from nova.cmd import tool_ending, tool_log
+    from nova.manage import upgrade_checks
+
 
     options = configuration.load("nova-manage", words_with_databases(given))
-    program_log.set_up(options, BINARY, given.log_words)
+    tool_log.set_up(options, BINARY, given.log_words)
 
     def work() -> int:
         found = upgrade_checks.check(options)
         sys.stdout.write((upgrade_checks.as_json(found) if given.json else upgrade_checks.table(found)) + "\n")
         return max(int(one.result) for _name, one in found)
-    return ending.status(options, BINARY, work, failed=COULD_NOT_LOOK, post_mortem=given.post_mortem)
+    return tool_ending.status(options, BINARY, work, failed=COULD_NOT_LOOK, post_mortem=given.post_mortem)
 
 
 if __name__ == "__main__":

@@ -91,13 +91,14 @@ def test_archived_server_when_it_is_asked_for_then_there_is_none(cloud: Cloud) -
         with cloud.cell.reading() as tx, pytest.raises(errors.server.NotFound):
             look(tx)
     with cloud.cell.reading() as tx:
-        assert uuid in servers.rows_of(tx, [uuid], with_deleted=True), "whoever finds its disk still learns whose it was"
+        assert uuid in servers.rows_of(tx, [uuid], with_deleted=True), "who finds its disk still learns whose it was"
         page = ServerListQuery(deleted="any", page=Page(marker=cloud.live))
         assert server_lists.select(tx, page, 10) == []
 
 
 @pytest.mark.parametrize(("words", "code"), [
     ("--max_rows 0", 2), ("--max_rows -5", 2), ("--before soon", 4), ("--max_rows 0 --before soon", 2)])
-def test_archive_when_an_argument_is_wrong_then_the_exit_status_tells_which(cloud: Cloud, words: str, code: int) -> None:
+def test_archive_when_an_argument_is_wrong_then_the_exit_status_tells_which(cloud: Cloud, words: str, code: int
+                                                                           ) -> None:
     found = cloud.call(f"{ARCHIVE} {words}")
     assert found[0] == code and found[1].count("\n") == 1 and cloud.listed("deleted") == set(cloud.deleted)

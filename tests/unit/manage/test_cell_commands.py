@@ -172,7 +172,8 @@ def test_url_when_it_has_passwords_then_none_is_shown(url: str, expected: str) -
 
 
 @pytest.mark.parametrize(("recorded", "url", "expected"), [
-    ("mysql://u:{password}@h/d}}", "rabbit://x:a}b@y", "mysql://u:a}b@h/d}"), (None, DATABASE, DATABASE), ("mysql://u@h/d", DATABASE, "mysql://u@h/d"),
+    ("mysql://u:{password}@h/d}}", "rabbit://x:a}b@y", "mysql://u:a}b@h/d}"),
+    (None, DATABASE, DATABASE), ("mysql://u@h/d", DATABASE, "mysql://u@h/d"),
     ("{scheme}://{username}:{password}@{hostname}:{port}/{path}?{query}", DATABASE, DATABASE),
     ("{scheme}://{username0}:{password0}@{hostname0}:{port0},{username1}:{password1}@{hostname1}:{port1}/{path}",
      BROKER, BROKER),

@@ -11,9 +11,10 @@ from collections.abc import Iterator
 import pytest
 import sqlalchemy as sa
 
+from nova.cmd import tool_ending
 from nova.db.engine import Database
 from nova.db.models import cell as tables
-from nova.manage import databases, ending
+from nova.manage import databases, main
 from tests.unit.manage.tool_scene import Tool, tool
 
 __all__ = ["tool"]
@@ -40,20 +41,19 @@ def refusing(number: int, text: bytes) -> Iterator[int]:
 
 def run(url: str, section: str, words: str, tool: Tool, capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
     """The exit status, and what stands on standard error."""
-    from nova.manage import main
-
     (tool.folder / "away.conf").write_text(f"[{section}]\nconnection = {url}\n")
     options = tool.options("away.conf")
     given = main.parser().parse_args(words.split())
-    code = ending.status(options, main.BINARY, lambda: given.command.run(options, given))
+    code = tool_ending.status(options, main.BINARY, lambda: given.command.run(options, given))
     return code, capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("section", "words"), [
     ("api_database", "api_db sync"), ("database", "db sync --local_cell"), ("api_database", "cell_v2 list_cells"),
     ("database", "db version")])
-@pytest.mark.parametrize(("number", "text", "said"), [(1045, DENIED, "Access denied"), (1040, b"#08004Too many", "many"),
-                                                     (1049, b"#42000Unknown database 'nova'", "Unknown database")])
+@pytest.mark.parametrize(("number", "text", "said"), [
+    (1045, DENIED, "Access denied"), (1040, b"#08004Too many", "many"),
+    (1049, b"#42000Unknown database 'nova'", "Unknown database")])
 def test_command_when_the_database_refuses_then_one_line_and_1(
         tool: Tool, capsys: pytest.CaptureFixture[str], section: str, words: str, number: int, text: bytes, said: str
         ) -> None:
@@ -70,8 +70,8 @@ def test_command_when_the_database_is_away_then_one_line_and_1(tool: Tool, capsy
     assert code == 1 and err.count("\n") == 1 and "Traceback" not in err and "pass-word" not in err
 
 
-def test_command_when_the_database_refuses_a_statement_then_one_line_and_1(tool: Tool, capsys: pytest.CaptureFixture[str]
-                                                                          ) -> None:
+def test_command_when_the_database_refuses_a_statement_then_one_line_and_1(
+        tool: Tool, capsys: pytest.CaptureFixture[str]) -> None:
     database = Database(tool.url("nova"))
     with database.engine.begin() as tx:  # what db sync is about to make
         tx.execute(sa.text("create view servers as select 1 as id"))

@@ -13,12 +13,13 @@ from oslo_config import cfg
 from nova import conf, configuration, errors, version
 from nova.clients import session
 from nova.clients.session import Credentials
+from nova.cmd import tool_log
 from nova.db import hosts, migrate
 from nova.db.engine import Database
 from nova.db.models.cell import nodes, services
 from nova.db.services import RunningRelease
 from nova.db.types import utc_now
-from nova.manage import program_log, status, upgrade_checks
+from nova.manage import status, upgrade_checks
 from nova.manage.doctor.finding import BAD, OK, Finding
 from nova.manage.upgrade_checks import Result, UpgradeFinding
 from nova.model.images import Image
@@ -36,7 +37,7 @@ SECTIONS = {"api_database": "api", "database": "cell"}
 def configured(monkeypatch: pytest.MonkeyPatch) -> None:
     """The program reads no file, and leaves this process's logging alone."""
     monkeypatch.setattr(configuration, "load", lambda *_: options())
-    monkeypatch.setattr(program_log, "set_up", lambda *_: None)
+    monkeypatch.setattr(tool_log, "set_up", lambda *_: None)
 
 
 def test_table_when_upstreams_tools_read_it_then_it_has_their_form() -> None:

@@ -10,11 +10,12 @@ import sqlalchemy as sa
 from oslo_config import cfg
 
 from nova import conf
+from nova.cmd import tool_ending
 from nova.conf.base import Options
 from nova.db.engine import Database
 from nova.db.models.cell import services
 from nova.db.types import utc_now
-from nova.manage import ending, main, upgrade_checks
+from nova.manage import main, upgrade_checks
 from nova.rpc import transport
 from tests.fakes.rows import new_uuid
 
@@ -47,7 +48,7 @@ class Tool(NamedTuple):
         """The exit status, and what stands on standard output; nothing is on standard error but one line."""
         given = main.parser().parse_args(words.split())
         options = self.options(*files.split())
-        code = ending.status(options, main.BINARY, lambda: given.command.run(options, given))
+        code = tool_ending.status(options, main.BINARY, lambda: given.command.run(options, given))
         said = self.capsys.readouterr()
         assert said.err.count("\n") <= 1
         return code, said.out

@@ -12,7 +12,6 @@ from oslo_config import cfg
 
 from nova import configuration, errors
 from nova.conf.base import Options
-from nova.manage.doctor.finding import described
 
 LOG = logging.getLogger(__name__)
 
@@ -25,20 +24,27 @@ def status(options: Options, binary: str, work: Callable[[], int], failed: int =
     try:
         return work()
     except errors.config.Wrong as error:
-        return _told(binary, configuration.sentence(options, error), CONFIGURATION)
+        return _say(binary, configuration.sentence(options, error), CONFIGURATION)
     except errors.NovaError as error:
-        return _told(binary, described(error), failed)
+        return _say(binary, described(error), failed)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # at its end Python would write once more
         return 1
     except Exception as error:
         if isinstance(error, cfg.Error | ValueError) and (wrong := configuration.explained(options, error)) is not None:
-            return _told(binary, wrong.message, CONFIGURATION)
+            return _say(binary, wrong.message, CONFIGURATION)
         if (refused := _refused(error)) is not None:
-            return _told(binary, f"The database refuses what was asked of it: {refused}", failed)
+            return _say(binary, f"The database refuses what was asked of it: {refused}", failed)
         if post_mortem:
             pdb.post_mortem(error.__traceback__)
         raise
+
+
+def described(error: errors.NovaError) -> str:
+    """The message, with the reason that operators alone may read."""
+    from nova.db.engine import DatabaseAway
+
+    return f"{error.message} ({error.reason})" if isinstance(error, DatabaseAway) and error.reason else error.message
 
 
 def _refused(error: Exception) -> str | None:
@@ -47,7 +53,7 @@ def _refused(error: Exception) -> str | None:
     return refusal(error)
 
 
-def _told(binary: str, sentence: str, code: int) -> int:
+def _say(binary: str, sentence: str, code: int) -> int:
     sys.stderr.write(f"{binary}: {sentence}\n")
     LOG.debug("the error", exc_info=True)
     return code

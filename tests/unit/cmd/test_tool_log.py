@@ -16,7 +16,8 @@ TOP = Path(__file__).parents[3]
 SECRET = "db-word-7"
 
 
-def manage(tmp_path: Path, text: str, *words: str, module: str = "nova.manage.main") -> subprocess.CompletedProcess[str]:
+def manage(tmp_path: Path, text: str, *words: str, module: str = "nova.manage.main"
+           ) -> subprocess.CompletedProcess[str]:
     (tmp_path / "nova.conf").write_text(f"[DEFAULT]\n{text}[api_database]\nconnection = sqlite:///{tmp_path}/api\n")
     return subprocess.run([sys.executable, "-m", module, "--config-file", str(tmp_path / "nova.conf"), *words],
                           cwd=TOP, capture_output=True, text=True, timeout=120, check=False)
