@@ -20,7 +20,7 @@ from tests.functional.client import Refused
 from tests.machine.server import Server
 from tests.machine.stack import TINY, Live, Sandbox, demo, novaconf
 
-pytestmark = pytest.mark.in_turn(4, 5)
+pytestmark = pytest.mark.in_turn(4, 10)
 
 ROOMY = {**TINY, "name": "t1.life", "OS-FLV-EXT-DATA:ephemeral": 1}
 LARGER = {**ROOMY, "name": "t1.life-larger", "ram": 160}
