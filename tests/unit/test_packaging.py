@@ -19,10 +19,13 @@ from nova import version
 
 TOP = Path(__file__).resolve().parents[2]
 SOURCES = ("nova", "alembic", "etc", "setup.cfg", "pyproject.toml", "README.rst", "LICENSE")
+OTHER_NAME = "etc/packaging/nova.cfg"
 BUILD = "import sys, setuptools.build_meta as backend; backend.build_wheel(sys.argv[1])"
 DATA = f"nova_iaas-{version.RELEASE}.data/data"
 #: Folders of the checkout -> where their files are below the prefix; the others of ``etc`` are in ``share/nova/etc``.
 PLACES = {"etc/completion": "share/bash-completion/completions", "etc/man": "share/man/man{section}"}
+
+IN_A_CHECKOUT = {"container", "packaging"}  # folders of ``etc`` from which things are built
 
 #: Runs in a process that sees the unpacked wheel instead of the checkout.
 SYNC = """
@@ -63,7 +66,11 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
         pytest.skip("setuptools is not installed here, so no wheel can be built")
     if importlib.util.find_spec("wheel") is None and importlib.util.find_spec("setuptools.command.bdist_wheel") is None:
         pytest.skip("neither wheel nor a setuptools of 70.1 or newer is installed here, so no wheel can be built")
-    copy, out = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("wheel")
+    return built(tmp_path_factory)
+
+
+def built(folders: pytest.TempPathFactory, **environment: str) -> Path:
+    copy, out = folders.mktemp("source"), folders.mktemp("wheel")
     for name in SOURCES:
         path = TOP / name
         if path.is_dir():
@@ -71,7 +78,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
         else:
             shutil.copy(path, copy / name)
     result = subprocess.run([sys.executable, "-c", BUILD, str(out)], cwd=copy, capture_output=True, text=True,
-                            env={**os.environ, "PYTHONPATH": ""}, timeout=120, check=False)
+                            env={**os.environ, "PYTHONPATH": "", **environment}, timeout=120, check=False)
     assert result.returncode == 0, result.stdout[-2000:] + result.stderr[-2000:]
     (made,) = out.glob("*.whl")
     return made
@@ -100,7 +107,7 @@ def place(path: Path) -> str:
 def shipped() -> list[Path]:
     """The files of ``etc`` that are installed: all but what is used in a checkout."""
     return [path for path in (TOP / "etc").rglob("*")
-            if path.is_file() and "container" not in path.relative_to(TOP).parts]
+            if path.is_file() and IN_A_CHECKOUT.isdisjoint(path.relative_to(TOP).parts)]
 
 
 def migrations() -> list[Path]:
@@ -177,3 +184,12 @@ def test_every_daemon_has_a_console_script_and_a_unit() -> None:
 def test_release_then_setup_cfg_takes_it_from_the_package_and_the_notes_tell_of_it() -> None:
     assert settings()["metadata"]["version"] == "attr: nova.version.RELEASE"
     assert f"\n{version.RELEASE}\n=====" in (TOP / "doc" / "releases.rst").read_text()
+
+
+def test_wheel_when_the_other_name_is_asked_for_then_it_is_the_same_under_that_name(
+        tmp_path_factory: pytest.TempPathFactory, wheel: Path, names: set[str]) -> None:
+    """For tools that install or require a distribution called nova."""
+    other = built(tmp_path_factory, DIST_EXTRA_CONFIG=OTHER_NAME)
+    assert other.name == wheel.name.replace("nova_iaas-", "nova-", 1)
+    with zipfile.ZipFile(other) as archive:
+        assert {name.replace("nova-", "nova_iaas-", 1) for name in archive.namelist()} == names
