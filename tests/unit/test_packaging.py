@@ -7,6 +7,7 @@ import importlib
 import importlib.metadata
 import importlib.util
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -23,7 +24,10 @@ OTHER_NAME = "etc/packaging/nova.cfg"
 BUILD = "import sys, setuptools.build_meta as backend; backend.build_wheel(sys.argv[1])"
 DATA = f"nova_iaas-{version.RELEASE}.data/data"
 #: Folders of the checkout -> where their files are below the prefix; the others of ``etc`` are in ``share/nova/etc``.
-PLACES = {"etc/completion": "share/bash-completion/completions", "etc/man": "share/man/man{section}"}
+PLACES = {"etc/completion": "share/bash-completion/completions", "etc/man": "share/man/man{section}",
+          "etc/nova/rootwrap.d": "etc/nova/rootwrap.d"}
+#: Files that tools copy out of ``etc/nova`` below the prefix, as upstream's distribution has them.
+COPIED = ("api-paste.ini", "rootwrap.conf")
 
 IN_A_CHECKOUT = {"container", "packaging"}  # folders of ``etc`` from which things are built
 
@@ -97,7 +101,7 @@ def data(path: Path) -> str:
 
 def place(path: Path) -> str:
     """The same for a file of ``etc``."""
-    known = PLACES.get(str(path.parent.relative_to(TOP)))
+    known = "etc/nova" if path.name in COPIED else PLACES.get(str(path.parent.relative_to(TOP)))
     if known is None:
         return data(path)
     prefix = DATA
@@ -192,4 +196,56 @@ def test_wheel_when_the_other_name_is_asked_for_then_it_is_the_same_under_that_n
     other = built(tmp_path_factory, DIST_EXTRA_CONFIG=OTHER_NAME)
     assert other.name == wheel.name.replace("nova_iaas-", "nova-", 1)
     with zipfile.ZipFile(other) as archive:
-        assert {name.replace("nova-", "nova_iaas-", 1) for name in archive.namelist()} == names
+        assert {re.sub(r"^nova-(?=\d)", "nova_iaas-", name) for name in archive.namelist()} == names
+
+
+@pytest.fixture(scope="module")
+def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the wheel's modules and entry points are."""
+    site = tmp_path_factory.mktemp("site")
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(site)
+    return site
+
+
+def oslo(site: Path, program: str, *words: str) -> subprocess.CompletedProcess[str]:
+    """One of oslo's programs for packagers, which find us by our entry points."""
+    return subprocess.run([str(Path(sys.executable).with_name(program)), *words], cwd=site, capture_output=True,
+                          text=True, env={**os.environ, "PYTHONPATH": str(site)}, timeout=120, check=False)
+
+
+def test_config_generator_when_given_our_file_then_the_sample_has_our_options_and_the_libraries(
+        installed: Path, tmp_path: Path) -> None:
+    sample = tmp_path / "nova.conf.sample"
+    done = oslo(installed, "oslo-config-generator", "--config-file", str(TOP / "etc/nova/nova-config-generator.conf"),
+                "--output-file", str(sample))
+    assert done.returncode == 0, done.stderr[-2000:]
+    lines = set(sample.read_text().splitlines())
+    assert {"[libvirt]", "#my_ip = <host_ipv4>", "[keystone_authtoken]", "[oslo_messaging_rabbit]"} <= lines
+
+
+def test_policy_generator_when_given_our_file_then_the_sample_has_our_rules(installed: Path, tmp_path: Path) -> None:
+    sample = tmp_path / "policy.yaml.sample"
+    done = oslo(installed, "oslopolicy-sample-generator", "--config-file",
+                str(TOP / "etc/nova/nova-policy-generator.conf"), "--output-file", str(sample))
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert '#"os_compute_api:servers:index":' in sample.read_text()
+
+
+@pytest.mark.parametrize(("line", "status"), [("my_ip = 192.0.2.1", 0), ("my_ipp = 192.0.2.1", 1)])
+def test_config_validator_when_given_our_file_then_it_finds_a_wrong_name_and_no_other(
+        installed: Path, tmp_path: Path, line: str, status: int) -> None:
+    """As kolla-ansible's validate-config has it."""
+    conf = tmp_path / "nova.conf"
+    conf.write_text(f"[DEFAULT]\n{line}\n[database]\nconnection = mysql+pymysql://nova:x@db/nova\n"
+                    "[libvirt]\nvirt_type = qemu\n[oslo_messaging_rabbit]\nrabbit_quorum_queue = true\n")
+    done = oslo(installed, "oslo-config-validator", "--config-file",
+                str(TOP / "etc/nova/nova-config-generator.conf"), "--input-file", str(conf))
+    assert done.returncode == status, done.stdout[-2000:] + done.stderr[-2000:]
+
+
+def test_completion_when_a_tool_takes_it_from_tools_then_it_is_the_one_of_etc() -> None:
+    """devstack installs it from there; the only exception to the checkout's layout."""
+    link = TOP / "tools/nova-manage.bash_completion"
+    assert [path.name for path in link.parent.iterdir()] == [link.name]
+    assert link.resolve() == TOP / "etc/completion/nova-manage"
