@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-#: The first number changes with a contract step (what an older release needs goes away), the second with each other
-#: release, the third with one that changes neither tables nor what daemons say to each other.
-RELEASE = "0.2.0"
+#: The first number is that of the upstream release whose APIs, options, commands and files this one serves: deployment
+#: tools compare it. The second changes with each release, the third with one that changes neither tables nor what
+#: daemons say to each other.
+RELEASE = "34.0.0"
 #: The oldest release whose daemons work beside those of this one.
-OLDEST_BESIDE = "0.1.0"
+OLDEST_BESIDE = "0.2.0"
 
 
 def is_too_old(release: str) -> bool:

@@ -96,6 +96,7 @@ def control(package: Package, release: Release, kilobytes: int) -> str:
         "Depends": ", ".join(depends(package, release)),
         "Recommends": ", ".join(package.recommends),
         "Suggests": ", ".join(package.suggests),
+        "Provides": ", ".join(package.provides),
         "Section": "net",
         "Priority": "optional",
         "Description": package.summary,

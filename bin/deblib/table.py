@@ -26,7 +26,8 @@ class Package:
     """One package. ``programs`` are links in /usr/bin to the environment's, each with a man page if it has one.
 
     ``files``: in the checkout -> in the package. A file of /etc is a conffile. ``unit``: whether it is a daemon with a
-    unit of its name. ``binary``: whether it has compiled files, and so is for one architecture.
+    unit of its name. ``provides``: what other distributions call it. ``binary``: whether it has compiled files,
+    and so is for one architecture.
     """
 
     name: str
@@ -37,6 +38,7 @@ class Package:
     suggests: tuple[str, ...] = ()
     config: Config | None = None
     files: Mapping[str, str] = field(default_factory=dict)
+    provides: tuple[str, ...] = ()
     unit: bool = True
     binary: bool = False
 
@@ -57,13 +59,16 @@ def _users(name: str) -> dict[str, str]:
 
 _EXAMPLES = {f"etc/{name}": f"usr/share/doc/{COMMON}/examples/{Path(name).name}" for name in (
     "nova/nova.conf.sample", "nova/policy.yaml.sample", "monitoring/nova-alerts.yml", "monitoring/nova-dashboard.json",
-    "monitoring/prometheus.yml")}
+    "monitoring/prometheus.yml", "nova/nova-config-generator.conf", "nova/nova-policy-generator.conf")}
+#: What deployment tools edit, at the place where they look for it.
+_EDITED = {f"etc/nova/{name}": f"etc/nova/{name}" for name in ("api-paste.ini", "rootwrap.conf",
+                                                               "rootwrap.d/compute.filters")}
 
 
 def _daemon(name: str, summary: str, *programs: str, depends: tuple[str, ...] = (), config: Config | None = None,
-            recommends: tuple[str, ...] = ()) -> Package:
+            recommends: tuple[str, ...] = (), provides: tuple[str, ...] = ()) -> Package:
     return Package(name=name, summary=summary, programs=(name, *programs), depends=depends, recommends=recommends,
-                   config=config)
+                   config=config, provides=provides)
 
 
 PACKAGES = (
@@ -72,7 +77,8 @@ PACKAGES = (
         binary=True, programs=("nova-manage", "nova-status", "nova-policy", "nova-all"), depends=("systemd",),
         suggests=("bash-completion", "logrotate"), config=Config("nova.conf", 0o640, "root", "nova"),
         files={**_users("nova"), "etc/logrotate.d/nova": "etc/logrotate.d/nova",
-               "etc/completion/nova-manage": "usr/share/bash-completion/completions/nova-manage", **_EXAMPLES}),
+               "etc/completion/nova-manage": "usr/share/bash-completion/completions/nova-manage",
+               **_EDITED, **_EXAMPLES}),
     _daemon("nova-api", "Nova's compute API and metadata service", "nova-api-wsgi"),
     _daemon("nova-api-os-compute", "Nova's compute API, without the metadata service"),
     _daemon("nova-api-ec2", "Nova's EC2 API"),
@@ -99,8 +105,10 @@ PACKAGES = (
     _daemon("nova-imageproxy", "Nova's image proxy: images for compute hosts, by tickets",
             config=Config("nova-imageproxy.conf", 0o600, "nova", "root")),
     _daemon("nova-objectstore", "Nova's object store: S3 on files, for bundled images"),
-    _daemon("nova-novncproxy", "Nova's console proxy: VNC in the browser", depends=("novnc",)),
-    _daemon("nova-spicehtml5proxy", "Nova's console proxy: SPICE in the browser", depends=("spice-html5",)),
+    _daemon("nova-novncproxy", "Nova's console proxy: VNC in the browser", depends=("novnc",),
+            provides=("nova-consoleproxy",)),
+    _daemon("nova-spicehtml5proxy", "Nova's console proxy: SPICE in the browser", depends=("spice-html5",),
+            provides=("nova-spiceproxy",)),
     _daemon("nova-serialproxy", "Nova's console proxy: serial lines", depends=("libjs-xterm", "node-xterm")),
     _daemon("nova-xvpvncproxy", "Nova's console proxy: VNC for the Java viewer"),
 )

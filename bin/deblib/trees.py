@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -16,6 +17,7 @@ from .scripts import scripts
 from .table import COMMON, Package
 
 ENVIRONMENT = Path("usr/lib/nova")
+ALIAS = re.compile(r"^Alias=(.+)$", re.MULTILINE)
 UNITS = Path("usr/lib/systemd/system")
 DOCUMENTS = Path("usr/share/doc")
 #: A quarter larger than by xz's best, in a tenth of the time.
@@ -50,7 +52,10 @@ def _lay_out(package: Package, tree: Path) -> None:
     for source, target in package.files.items():
         _copy(CHECKOUT / source, tree / target)
     if package.unit:
-        _copy(CHECKOUT / f"etc/systemd/{package.name}.service", tree / UNITS / f"{package.name}.service")
+        unit = CHECKOUT / f"etc/systemd/{package.name}.service"
+        _copy(unit, tree / UNITS / unit.name)
+        for alias in ALIAS.findall(unit.read_text()):  # enabled or not, it has the names of other distributions
+            _link(tree / UNITS / alias, unit.name)
     if package.config:
         _copy(CHECKOUT / "etc/nova" / package.config.name, tree / "etc/nova" / package.config.name)
     if package.name != COMMON:

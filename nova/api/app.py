@@ -21,12 +21,14 @@ from nova.rpc.contracts.conductor import ConductorRPC
 from nova.rpc.contracts.console_auth import ConsoleAuthRPC
 from nova.web import microversions
 from nova.web.access_log import AccessLog
+from nova.web.api_paste import Surroundings, surroundings
 from nova.web.dispatch import Beside
 from nova.web.errors import Errors
 from nova.web.layers import Application, Middleware, authentication, library_middleware, stacked
 from nova.web.request_id import HEADER, RequestId
 from nova.web.routing import Router
 
+API = "osapi_compute"  # as api-paste.ini names it
 ACCESS_LOG = "nova.api.access"
 REQUEST_ID_HEADERS = (HEADER, "x-compute-request-id")
 
@@ -46,15 +48,19 @@ def router(networks: str) -> Router[Route]:
 
 
 def build(site: ComputeSite, authenticate: Middleware, outer: tuple[Middleware, ...] = (),
-          beside: dict[str, Application] | None = None) -> Application:
+          beside: dict[str, Application] | None = None, own: Surroundings | None = None) -> Application:
     """The whole API. ``authenticate`` sets ``environ["nova.context"]``; ``outer``: the first sees a request first.
 
-    ``beside`` is served beside the versions: first part of the path -> application.
+    ``beside`` is served beside the versions: first part of the path -> application. ``own``: what the operator has
+    around them.
     """
-    routes = router(site.networks)
-    legacy = authenticate(Representations(routes, site))
-    mounted = {"v2.1": authenticate(ComputeAPI(routes, site)), "v2": legacy, "v1.1": legacy}
-    application = Errors(Beside(ComputeRoot(mounted, site.options), beside or {}), faults.SPEECH)
+    routes, own = router(site.networks), own or Surroundings()
+    legacy = own.of("v2").around(Representations(routes, site), authenticate)
+    mounted = {"v2.1": own.of("v2.1").around(ComputeAPI(routes, site), authenticate), "v2": legacy, "v1.1": legacy}
+    root = ComputeRoot(mounted, site.options)
+    documents = stacked(root, own.of("").outside)
+    application = Errors(Beside(documents, {**dict.fromkeys(mounted, root), **(beside or {}), **own.beside}),
+                         faults.SPEECH)
     return stacked(application, (lambda inner: RequestId(inner, REQUEST_ID_HEADERS),
                                  lambda inner: AccessLog(inner, "compute", ACCESS_LOG), *outer))
 
@@ -75,4 +81,4 @@ def from_conf(conductor: ConductorRPC, consoles: ConsoleAuthRPC, certs: CertRPC,
     networks = "neutron" if neutron_in_use(conf) else legacy_networks.BACK_END
     return build(ComputeSite(conductor, policy, consoles, certs, options, networks), authentication(conf, policy),
                  library_middleware(conf, (versions.OLD_HEADER, microversions.HEADER)),
-                 {"healthcheck": health})
+                 {"healthcheck": health}, surroundings(conf, API))

@@ -132,6 +132,14 @@ def check_rules(options: Options, names: Collection[str]) -> None:
         Policy(options)
 
 
+def check_own_filters(options: Options, names: Collection[str]) -> None:
+    """The operator's api-paste.ini, once, and not in each worker. errors.config.Unusable."""
+    from nova.web.api_paste import surroundings
+
+    for name in {OSAPI, METADATA} & set(names):
+        surroundings(options, name)
+
+
 def check_ec2(options: Options) -> None:
     """Once, and not in each worker. errors.config.RegionList, errors.config.Ec2Url, errors.config.Credentials."""
     from nova.ec2 import app
@@ -263,6 +271,7 @@ def serve(binary: str, names: list[str] | None = None) -> int:
     chosen = names or list(options.enabled_apis)
     with common.preparing(options, binary):
         check_rules(options, chosen)
+        check_own_filters(options, chosen)
         if EC2 in chosen:
             check_ec2(options)
         sockets = bind(options, chosen, ALL if names else APIS)

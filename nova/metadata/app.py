@@ -25,9 +25,13 @@ from nova.model.base import HostName
 from nova.model.guest_tree import VendorData
 from nova.model.guests import GuestFacts, GuestPassword, GuestQuery
 from nova.model.vendor_source import NoVendorData, VendorSource
+from nova.web.api_paste import surroundings
+from nova.web.dispatch import Beside
+from nova.web.layers import Application, stacked
 
 LOG = logging.getLogger(__name__)
 
+API = "metadata"  # as api-paste.ini names it
 KNOWN = ("GET", "HEAD", "POST")  # a guest that makes up methods makes no metrics
 LONGEST_PASSWORD = 1020  # bytes, encrypted: four database columns of 255 once
 TEXT, JSON = "text/plain; charset=UTF-8", "application/json"
@@ -189,6 +193,9 @@ def build(source: FactsSource, host: HostName, options: MetadataOptions, vendor:
     return MetadataApp(source, host, options, vendor)
 
 
-def from_conf(source: FactsSource, conf: Options, vendor: VendorSource | None = None) -> MetadataApp:
-    """The same, as nova.conf says (for ``nova.cmd``). metadata.NoSecret is the sentence to stop with."""
-    return build(source, conf.host, options_from_conf(conf), vendor)
+def from_conf(source: FactsSource, conf: Options, vendor: VendorSource | None = None) -> Application:
+    """The same, as nova.conf says (for ``nova.cmd``), with what the operator has around it. metadata.NoSecret is the
+    sentence to stop with."""
+    own = surroundings(conf, API)
+    application = build(source, conf.host, options_from_conf(conf), vendor)
+    return Beside(stacked(application, own.of("").outside), own.beside)

@@ -25,11 +25,16 @@ class ControlDriver(impl_rabbit.RabbitDriver):
         self.late = LateAnswers()
 
     def listen(self, target: oslo_messaging.Target, batch_size: int, batch_timeout: float | None) -> Library:
-        """A server's three queues: its topic's, its own, and that of all servers of the topic."""
+        """A server's three queues: its topic's, its own, and that of all servers of the topic.
+
+        The first two are also bound to the exchange of ``control_exchange``: health probes of deployment tools send
+        there.
+        """
         connection = self._get_connection(common.PURPOSE_LISTEN)
-        listener, exchange = ControlListener(self, connection), self._get_exchange(target)
+        listener = ControlListener(self, connection)
         for topic in (target.topic, f"{target.topic}.{target.server}"):
-            connection.declare_topic_consumer(exchange_name=exchange, topic=topic, callback=listener)
+            for exchange in (self._get_exchange(target), self._default_exchange):
+                connection.declare_topic_consumer(exchange_name=exchange, topic=topic, callback=listener)
         connection.declare_fanout_consumer(target.topic, listener)
         return base.PollStyleListenerAdapter(listener, batch_size, batch_timeout)
 

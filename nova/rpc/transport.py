@@ -113,9 +113,9 @@ class Bus(AnyBus):
     def _serving(self, contract: type[Contract], receiver: Receiver, pool_size: int) -> Serving:
         target = oslo_messaging.Target(exchange=exchange_of(contract, self.host), topic=contract.topic,
                                        server=self.host)
-        endpoint = _Endpoint(contract, receiver, self.hearing)
+        endpoints = [_Endpoint(contract, receiver, self.hearing), Probed(contract.topic)]
         metrics.RPC_SLOTS.labels(contract.__name__).inc(pool_size)
-        server: Serving = oslo_messaging.get_rpc_server(self.transport, target, [endpoint], executor=None,
+        server: Serving = oslo_messaging.get_rpc_server(self.transport, target, endpoints, executor=None,
                                                         access_policy=oslo_dispatcher.DefaultRPCAccessPolicy)
         server.conf.set_override("executor_thread_pool_size", pool_size)  # type: ignore[attr-defined]
         return server
@@ -281,6 +281,19 @@ class _Endpoint:
 
     def _answer(self, _ctxt: dict[str, object], name: str, envelope: dict[str, object]) -> str:
         return self._receiver.handle(name, envelope)
+
+
+class Probed:
+    """The method that health probes of deployment tools call, as upstream's daemons have it: namespace baseapi 1.1."""
+
+    target = oslo_messaging.Target(namespace="baseapi", version="1.1")
+
+    def __init__(self, topic: str) -> None:
+        self._topic = topic
+
+    def ping(self, _ctxt: dict[str, object], arg: object = None) -> dict[str, object]:
+        """The topic that answers, and what was sent. It needs no proof, since it says nothing and does nothing."""
+        return {"service": self._topic, "arg": arg}
 
 
 class _ProvenEndpoint(_Endpoint):

@@ -13,6 +13,7 @@ import contextlib
 import functools
 import logging
 import os
+import sys
 import threading
 from collections.abc import Callable, Iterable
 from wsgiref.types import StartResponse, WSGIEnvironment
@@ -20,7 +21,7 @@ from wsgiref.types import StartResponse, WSGIEnvironment
 from nova import configuration, errors, http_server
 from nova.client_bounds import bounds
 from nova.cmd import common
-from nova.cmd.api import ALL, Api, check_rules
+from nova.cmd.api import ALL, Api, check_own_filters, check_rules
 from nova.conf.base import Options
 from nova.model.base import Json
 
@@ -28,7 +29,7 @@ LOG = logging.getLogger(__name__)
 
 FOLDER, FILES = "OS_NOVA_CONFIG_DIR", "OS_NOVA_CONFIG_FILES"
 DEFAULT_FILES = "nova.conf"
-AWAY = b'{"serviceUnavailable": {"code": 503, "message": "The API can not start here; its log says why."}}'
+AWAY = b'{"serviceUnavailable": {"code": 503, "message": "The API cannot start here; its log says why."}}'
 
 Application = Callable[..., Iterable[bytes]]
 _loading = threading.Lock()
@@ -49,9 +50,7 @@ class PerProcess:
             except Exception as error:  # the next request tries again
                 LOG.error("the application %s can not start: %s", self.name, getattr(error, "message", error),
                           exc_info=not isinstance(error, errors.NovaError))
-                start_response("503 Service Unavailable", [("Content-Type", "application/json"),
-                                                           ("Content-Length", str(len(AWAY)))])
-                return [AWAY]
+                return _refuse(environ, start_response)
         assert self._application is not None
         return self._application(environ, start_response)
 
@@ -74,22 +73,41 @@ def _end(api: Api, pid: int) -> None:
             api.close()
 
 
-def made(name: str, binary: str) -> PerProcess:
-    """The application, its configuration read and checked. SystemExit(2), with a sentence, when that is wrong."""
+def made(name: str, binary: str) -> Application:
+    """The application, its configuration read and checked.
+
+    When that is wrong, the sentence is in the server's log, and each request is answered with 503: the server serves
+    other applications, too, and an import must not end its process.
+    """
+    try:
+        return _made(name, binary)
+    except SystemExit:  # configuration.fail has said why
+        return _refuse
+
+
+def _made(name: str, binary: str) -> PerProcess:
     _need_threads()
     with _loading:  # servers may import two applications at once; logs are set up once
         options = _options(binary)
     try:
         check_rules(options, (name,))
+        check_own_filters(options, (name,))
     except errors.config.Wrong as error:
         configuration.fail(configuration.sentence(options, error))
     common.preload(("nova.rpc.transport", ALL[name].module))
     return PerProcess(name, lambda: Api(options, {name: None}))
 
 
+def _refuse(_environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+    start_response("503 Service Unavailable", [("Content-Type", "application/json"),
+                                               ("Content-Length", str(len(AWAY)))])
+    return [AWAY]
+
+
 @functools.cache
 def _options(binary: str) -> Options:
-    options = configuration.load(binary, configuration.beside(arguments(os.environ), binary))
+    words = [*arguments(os.environ), *_server_words()]
+    options = configuration.load(binary, configuration.beside(words, binary))
     common.open_log(options, binary)
     return options
 
@@ -108,13 +126,25 @@ def arguments(environ: Json) -> list[str]:
     return [word for name in kept for word in ("--config-file", os.path.join(folder, name))]
 
 
-def _need_threads() -> None:
-    """Under uWSGI: threads of ours must run, or no answer of the broker would ever be read."""
+def _server_words() -> list[str]:
+    """What uWSGI's ``pyargv`` says, which Debian's packages use; other servers' arguments are their own."""
+    return sys.argv[1:] if _uwsgi_options() is not None else []
+
+
+def _uwsgi_options() -> set[str] | None:
+    """The names of what is set in uWSGI's configuration; None under another server."""
     try:
         import uwsgi  # a module that only that server's processes have
     except ImportError:
+        return None
+    return {name.decode() if isinstance(name, bytes) else name for name in uwsgi.opt}
+
+
+def _need_threads() -> None:
+    """Under uWSGI: threads of ours must run, or no answer of the broker would ever be read."""
+    said = _uwsgi_options()
+    if said is None:
         return
-    said = {name.decode() if isinstance(name, bytes) else name for name in uwsgi.opt}
     if said.isdisjoint({"enable-threads", "threads", "gevent"}):
         configuration.fail("uWSGI runs us without threads: say enable-threads = true in its configuration")
 

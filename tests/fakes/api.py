@@ -11,7 +11,7 @@ from oslo_config import cfg
 
 from nova.api import app
 from nova.conf import api as api_section
-from nova.conf import floating, network, osapi
+from nova.conf import floating, network, osapi, wsgi
 from nova.policies import Policy
 from nova.rpc.contracts.cert import CertRPC
 from tests.fakes.conductor import FakeConductor
@@ -28,6 +28,7 @@ def configuration(use_neutron: bool = True, **api: Any) -> cfg.ConfigOpts:
     conf.register_opts(api_section.OPTS, group=api_section.GROUP)
     conf.register_opts(network.OPTS)
     conf.register_opts(floating.OPTS)
+    conf.register_opts(wsgi.OPTS, group=wsgi.GROUP)
     conf([], project="nova", default_config_files=[], default_config_dirs=[])
     conf.set_override("use_neutron", use_neutron)
     for name, value in {"auth_strategy": "noauth2", **api}.items():

@@ -6,7 +6,9 @@ import re
 import time
 
 from deblib.table import BUILDING
+from nova.version import RELEASE
 from stacklib.layout import CHECKOUT
+from tests.fresh import layers
 from tests.fresh.machine import Machine
 
 DAEMONS = ("nova-conductor", "nova-scheduler", "nova-imageproxy", "nova-api", "nova-compute")
@@ -94,7 +96,7 @@ DATA = ("/var/lib/nova", "/var/lib/nova-conductor", "/var/lib/rabbitmq", "/var/l
 def packages(machine: Machine) -> str:
     """The whole life of the packages, in order."""
     machine.ok(f"{APT} update && {APT} install --no-install-recommends {' '.join(BUILDING)} {AROUND}", APT_S)
-    machine.ok("bin/build-debs --output /root/first", BUILD_S)
+    machine.ok(f"cd /{layers.BEFORE} && bin/build-debs --output /root/first", BUILD_S)
     installed(machine)
     in_use(machine)
     upgraded(machine)
@@ -133,15 +135,15 @@ def in_use(machine: Machine) -> None:
 
 
 def upgraded(machine: Machine) -> None:
-    """A build of the next revision: each daemon that runs is another process afterwards, and goes on as before."""
-    machine.ok("bin/build-debs --output /root/second --revision 2 "
+    """From the release before: each daemon that runs is another process afterwards, and goes on as before."""
+    machine.ok("bin/build-debs --output /root/second "
                "--constraints /usr/share/doc/nova-common/dependencies", BUILD_S)
     machine.ok("systemctl disable --now nova-scheduler")
     before = main_pids(machine)
     (names,) = ALL_THAT_ARE_HERE.findall((CHECKOUT / "doc/install.rst").read_text())
     said = apt_install(machine, names.replace("./", "/root/second/"))
     assert not re.search("not (re)?started|does not start", said), said[-2000:]
-    assert machine.ok("dpkg-query -W -f '${Version}' nova-api").endswith("-2")
+    assert machine.ok("dpkg-query -W -f '${Version}' nova-api")== f"10:{RELEASE}-1"
     after = main_pids(machine)
     assert (before.pop("nova-scheduler"), after.pop("nova-scheduler")) == ("0", "0")
     assert all(pid not in ("0", before[name]) for name, pid in after.items()), (before, after)

@@ -31,6 +31,7 @@ UNUSED_S = 2 * 3600  # longer than a case takes
 MIRROR = "http://deb.debian.org/debian"
 PARTS = ("broker", "databases", "nextdoor", "clients", "hypervisor", "guest", "nova")
 BEFORE = "root/nova-before"  # and the release before
+BEFORE_FOR_ALL = "srv/nova-before"
 HOME = "root/nova"  # where the checkout lies in a machine: in a directory that root alone may enter
 FOR_ALL = "srv/nova"  # where it lies for ordinary users, who may read it and no more
 USERS = ("alice", "bob")  # ordinary ones
@@ -112,15 +113,18 @@ def checkout(home: str = HOME) -> Made:
     return (_once("checkout" if home == HOME else "checkout-for-all", key, copy),)
 
 
-def release_before() -> Made:
-    """The release before this one, out of the history, beside the checkout."""
+def release_before(home: str = BEFORE) -> Made:
+    """The release before this one, out of the history, beside the checkout: in root's own directory, or for all to
+    read."""
     _release, commit = releases.previous()
 
     def write(target: Path) -> None:
-        releases.unpack(commit, target / BEFORE)
-        (target / "root").chmod(0o700)
+        (target / home).parent.mkdir(parents=True)
+        releases.unpack(commit, target / home)
+        if home == BEFORE:
+            (target / "root").chmod(0o700)
 
-    return (_once("before", commit[:12], write),)
+    return (_once("before" if home == BEFORE else "before-for-all", commit[:12], write),)
 
 
 def written(name: str, key: str, below: Made, write: Callable[[Path], None]) -> Made:

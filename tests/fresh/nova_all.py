@@ -12,10 +12,12 @@ import signal
 import time
 from collections.abc import Iterator
 
+from nova.version import RELEASE
 from tests import sampling
 from tests.fresh import layers
 from tests.fresh.machine import Machine, Said, kill
 from tests.fresh.trees import NOVA_ALL
+from tests.functional.releases import previous
 
 FIRST_S, NEXT_S = 400, 60  # on a machine that others use, too
 INSTALL = "apt-get -q -y install --no-install-recommends"
@@ -226,6 +228,19 @@ def from_wheel(machine: Machine) -> str:
     machine.ok("cd ~/nova && ~/builds/bin/pip wheel --no-deps --wheel-dir ~/dist .", FIRST_S)
     machine.ok("rm -r ~/nova && ~/venv/bin/pip install ~/dist/nova_iaas-*.whl", FIRST_S)
     return _installed(machine)
+
+
+def upgraded_by_pip(machine: Machine) -> str:
+    """The release before, then this one into the same environment: the cloud goes on with its servers."""
+    machine.ok(f"cp -r /srv/nova ~/nova && cp -r /{layers.BEFORE_FOR_ALL} ~/before && python3 -m venv ~/venv")
+    for checkout, release in (("before", previous()[0]), ("nova", RELEASE)):
+        machine.ok(f"cd ~/{checkout} && ~/venv/bin/pip install .", FIRST_S)
+        assert machine.ok("~/venv/bin/nova-all --version").strip() == release
+        with running(machine, "--state ~/cloud", NEXT_S, command="cd; ~/venv/bin/nova-all") as cloud:
+            if checkout == "before":
+                cloud.boots()
+            assert "ACTIVE" in cloud.client("show vm1")
+    return "the server of the release before is there"
 
 
 def _installed(machine: Machine) -> str:

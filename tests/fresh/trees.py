@@ -58,6 +58,16 @@ def nothing(suite: str = layers.BOOKWORM) -> layers.Made:
     return (*layers.checkout(), *layers.base(suite=suite))
 
 
+def with_release_before(suite: str = layers.BOOKWORM, home: str = layers.BEFORE) -> layers.Made:
+    """Debian, a checkout, and the release before in a checkout of its own at ``home``."""
+    return (*layers.release_before(home), *nothing(suite))
+
+
+def bare_with_release_before() -> layers.Made:
+    """The same, as :func:`bare` has it."""
+    return (*layers.release_before(layers.BEFORE_FOR_ALL), *bare())
+
+
 def with_packages(suite: str = layers.BOOKWORM) -> layers.Made:
     command = PACKAGES.format(parts=repr(layers.PARTS))
     return (*layers.checkout(), *_made("packages", suite, layers.packages_key(), layers.base(suite=suite), command))

@@ -20,7 +20,7 @@ from tests.fakes.rows import SMALL, add_ledger, add_provider, add_servers, new_u
 from tests.functional.backends import KINDS, Absent
 from tests.functional.test_databases import WRITERS
 
-pytestmark = pytest.mark.in_turn(0, 5)
+pytestmark = pytest.mark.in_turn(0, 10)
 
 ALLOCATIONS = api_models.allocations
 

@@ -14,7 +14,7 @@ from tests.functional.client import Refused
 from tests.functional.cloud import Cloud, Plan
 from tests.functional.links import Link
 
-pytestmark = pytest.mark.in_turn(4, 5)
+pytestmark = pytest.mark.in_turn(9, 10)
 
 SHARE, PAUSE_S = 0.3, (0.2, 2.0)
 RECOVERY_S = 20.0

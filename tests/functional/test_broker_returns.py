@@ -10,7 +10,7 @@ from tests.functional.backends import Backends, wait_until
 from tests.functional.cloud import Cloud, Plan
 from tests.functional.links import Link
 
-pytestmark = pytest.mark.in_turn(1, 5)
+pytestmark = pytest.mark.in_turn(6, 10)
 
 AWAY_S = 6.0  # longer than the longest pause between two tries
 BUCKET_S = 0.1

@@ -25,7 +25,7 @@ from tests.functional.backends import free_port, wait_until
 from tests.functional.cloud import Cloud, Plan
 from tests.functional.daemons import Daemon
 
-pytestmark = pytest.mark.in_turn(1, 5)
+pytestmark = pytest.mark.in_turn(6, 10)
 
 PROJECT, BUCKET = "demo", "bundles"
 DATA = os.urandom(3 * 2 ** 20) + bytes(2 ** 20)

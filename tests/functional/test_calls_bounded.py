@@ -17,7 +17,7 @@ from nova.rpc.proofs import Proofs, Spoken
 from tests.functional.backends import hosts_url, hosts_vhost, wait_until
 from tests.functional.test_hosts_driver import SECRETS, DeskRPC, Place, Raw, body_of
 
-pytestmark = pytest.mark.in_turn(2, 5)
+pytestmark = pytest.mark.in_turn(2, 10)
 
 
 @pytest.fixture

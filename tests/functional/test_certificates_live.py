@@ -16,7 +16,7 @@ from nova.rpc.contracts.cert import CertRPC
 from tests.functional.cloud import Cloud, Plan
 from tests.functional.test_control_driver import make_bus
 
-pytestmark = pytest.mark.in_turn(2, 5)
+pytestmark = pytest.mark.in_turn(2, 10)
 USER, PROJECT = "joe", "demo"
 
 

@@ -12,7 +12,7 @@ from tests.functional.backends import wait_until
 from tests.functional.clients import Failed, User, Worker
 from tests.functional.cloud import Cloud, Plan
 
-pytestmark = pytest.mark.in_turn(1, 5)
+pytestmark = pytest.mark.in_turn(6, 10)
 
 TOKEN = "[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 NOVNC = rf"http://127.0.0.1:6080/vnc_auto.html\?path=%3Ftoken%3D{TOKEN}"

@@ -15,7 +15,7 @@ from tests.functional.clients import VENV, Failed, User, Worker, public_key
 from tests.functional.cloud import Cloud, Plan
 from tests.functional.whole import usually
 
-pytestmark = pytest.mark.in_turn(1, 5)
+pytestmark = pytest.mark.in_turn(6, 10)
 
 BOOT = f"boot --flavor m1.tiny --image {IMAGE} --nic auto --poll"
 

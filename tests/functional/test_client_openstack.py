@@ -17,7 +17,7 @@ from tests.functional.clients import ACCOUNTS, VENV, Failed, User, Worker, publi
 from tests.functional.cloud import Cloud, Plan
 from tests.functional.whole import usually
 
-pytestmark = pytest.mark.in_turn(2, 5)
+pytestmark = pytest.mark.in_turn(2, 10)
 
 #: commands of the compute API that need volumes or shares
 LATER = re.compile(r"server (add |remove )?(volume|share)\b")

@@ -13,7 +13,7 @@ from tests.functional.clients import Failed, User, Worker, public_key
 from tests.functional.cloud import Cloud, Plan
 from tests.functional.whole import usually
 
-pytestmark = pytest.mark.in_turn(3, 5)
+pytestmark = pytest.mark.in_turn(3, 10)
 
 SERVER = {"flavor_id": "1", "image_id": IMAGE, "networks": "auto"}
 NOWHERE = "6d41cba0-7a6b-4bd4-8f7a-5f8d4a5a0000"

@@ -48,7 +48,7 @@ SHOW = """([text, cut]) => {
     return lines; }"""
 HERE = target.Reach(local_hosts=frozenset(["here"]))
 
-pytestmark = [pytest.mark.in_turn(2, 5),
+pytestmark = [pytest.mark.in_turn(7, 10),
               pytest.mark.skipif(CHROMIUM is None, reason="needs the Debian package chromium")]
 
 

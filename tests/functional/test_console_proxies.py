@@ -16,7 +16,7 @@ from tests.functional.clients import User, Worker
 from tests.functional.cloud import Cloud, Plan
 from tests.functional.daemons import Daemon
 
-pytestmark = pytest.mark.in_turn(0, 5)
+pytestmark = pytest.mark.in_turn(5, 10)
 
 #: proxy -> (its section, option and the console's flag of `openstack console url show`)
 PROXIES = {"novncproxy": ("vnc", "novncproxy", "--novnc"), "serialproxy": ("serial_console", "serialproxy", "--serial"),

@@ -10,6 +10,7 @@ from typing import Any
 
 import kombu
 import msgspec
+import oslo_messaging
 import pytest
 from oslo_config import cfg
 from oslo_messaging._drivers import common
@@ -38,12 +39,17 @@ class Desk:
         return number
 
 
-def make_bus(url: str, host: str, quorum: bool = False) -> Bus:
+def settings() -> cfg.ConfigOpts:
     conf = cfg.ConfigOpts()
     conf([])
-    conf.register_opts(base.OPTS)
     conf.register_opts(oslo_messaging_metrics, group="oslo_messaging_metrics")  # else on the global object alone
     conf.register_opts(oslo_messaging_tracing, group="oslo_messaging_tracing")
+    return conf
+
+
+def make_bus(url: str, host: str, quorum: bool = False) -> Bus:
+    conf = settings()
+    conf.register_opts(base.OPTS)
     open_transport(conf)  # declares the next one
     conf.set_override("transport_url", url)
     for option in ("rabbit_quorum_queue", "rabbit_transient_quorum_queue"):
@@ -106,6 +112,29 @@ def test_queues_when_the_broker_is_a_cluster_then_each_is_a_quorum_queue(backend
         serving.stop([server], 5)
         for bus in (serving, asking):
             bus.close()
+
+
+def probe(url: str) -> oslo_messaging.RPCClient:
+    """As openstack-helm's health probe makes its client: by transport_url alone, and the exchange of all of nova."""
+    conf = settings()
+    transport = oslo_messaging.get_rpc_transport(conf, url=url)
+    target = oslo_messaging.Target(exchange="nova", topic=DeskRPC.topic, server="stays")
+    client = oslo_messaging.get_rpc_client(transport, target, timeout=20)
+    return client.prepare(namespace="baseapi", version="1.1")
+
+
+def test_ping_when_a_probe_sends_it_then_the_servers_that_it_names_answer_and_calls_go_on(buses: list[Bus]) -> None:
+    server = buses[0].server(DeskRPC, Desk(), 4)
+    server.start()
+    try:
+        asked = probe(buses[0].conf.transport_url)
+        assert asked.call({}, "ping", arg="health") == {"service": DeskRPC.topic, "arg": "health"}
+        assert asked.prepare(server=None).call({}, "ping", arg=1)["arg"] == 1
+        with pytest.raises(oslo_messaging.MessagingTimeout):
+            asked.prepare(server="another", timeout=2).call({}, "ping", arg="health")
+        assert [buses[2].client(DeskRPC).ask(number) for number in range(20)] == list(range(20))
+    finally:
+        buses[0].stop([server], 10)
 
 
 class Caller:

@@ -11,7 +11,7 @@ from tests.functional.backends import wait_until
 from tests.functional.client import IMAGE, Refused
 from tests.functional.cloud import ADMIN, Cloud, Plan
 
-pytestmark = pytest.mark.in_turn(0, 5)
+pytestmark = pytest.mark.in_turn(5, 10)
 
 NOTICED_S, BACK_S = 5.0, 40.0
 PARTIAL = {"id", "status", "tenant_id", "created", "links"}

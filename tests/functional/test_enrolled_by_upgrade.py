@@ -14,7 +14,7 @@ from nova.db.models import cell
 from nova.model.secret_wrap import SecretWrap, new_key
 from tests.functional.backends import KINDS, Absent
 
-pytestmark = pytest.mark.in_turn(4, 5)
+pytestmark = pytest.mark.in_turn(4, 10)
 
 NOW = datetime.datetime(2026, 1, 2, 3, 4, 5)
 

@@ -25,7 +25,7 @@ from tests.functional.client import IMAGE, Client, Refused
 from tests.functional.cloud import Cloud, Plan
 from tests.functional.whole import usually
 
-pytestmark = pytest.mark.in_turn(2, 5)
+pytestmark = pytest.mark.in_turn(7, 10)
 
 schemathesis = pytest.importorskip("schemathesis")
 GenerationMode = pytest.importorskip("schemathesis.generation").GenerationMode

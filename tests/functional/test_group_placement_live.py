@@ -12,7 +12,7 @@ import pytest
 from tests.functional.client import IMAGE, Client, Refused
 from tests.functional.cloud import Cloud, Plan
 
-pytestmark = pytest.mark.in_turn(4, 5)
+pytestmark = pytest.mark.in_turn(4, 10)
 
 HOST = "OS-EXT-SRV-ATTR:host"
 NOWHERE = "11111111-2222-4333-8444-555555555555"

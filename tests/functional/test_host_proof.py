@@ -16,7 +16,7 @@ from tests.functional.backends import free_port, wait_until
 from tests.functional.cloud import Cloud, Plan
 from tests.functional.daemons import Daemon
 
-pytestmark = pytest.mark.in_turn(1, 5)
+pytestmark = pytest.mark.in_turn(6, 10)
 
 PORT, SHARED = free_port(), "between proxy and service"
 OPTIONS = {"DEFAULT": {"enabled_apis": "osapi_compute,metadata",

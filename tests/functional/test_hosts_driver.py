@@ -27,7 +27,7 @@ from nova.rpc.proofs import Proofs, Spoken
 from nova.rpc.transport import HostsBus
 from tests.functional.backends import hosts_url, wait_until
 
-pytestmark = pytest.mark.in_turn(2, 5)
+pytestmark = pytest.mark.in_turn(7, 10)
 
 SECRETS = {"host1": "1" * 64, "host2": "2" * 64}
 

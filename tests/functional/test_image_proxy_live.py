@@ -21,7 +21,7 @@ from tests.functional.backends import wait_until
 from tests.functional.client import IMAGE
 from tests.functional.cloud import TICKET_KEY, Cloud, Plan
 
-pytestmark = pytest.mark.in_turn(3, 5)
+pytestmark = pytest.mark.in_turn(8, 10)
 
 MIB = 1 << 20
 

@@ -15,7 +15,7 @@ from tests.functional.live.caller import published, shown, turning_points
 from tests.functional.live.old_networks import OLD_SCENARIOS, OPTIONS
 from tests.functional.live.world import World
 
-pytestmark = pytest.mark.in_turn(4, 5)
+pytestmark = pytest.mark.in_turn(9, 10)
 
 if not rows.SHARED.is_dir():
     pytest.skip("the contract's files are not beside the checkout", allow_module_level=True)

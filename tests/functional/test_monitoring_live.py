@@ -21,7 +21,7 @@ from tests.functional.backends import free_port, wait_until
 from tests.functional.cloud import Cloud, Plan
 from tests.functional.daemons import TOP
 
-pytestmark = pytest.mark.in_turn(1, 5)
+pytestmark = pytest.mark.in_turn(1, 10)
 
 DAEMONS = {"nova-conductor": "ctl", "nova-scheduler": "ctl", "nova-api": "ctl", "nova-network": "ctl",
            "nova-imageproxy": "ctl", "nova-consoleauth": "ctl", "nova-compute": "host1"}

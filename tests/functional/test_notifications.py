@@ -16,7 +16,7 @@ import pytest
 from tests.functional.backends import free_port, wait_until
 from tests.functional.cloud import ADMIN, Cloud, Plan
 
-pytestmark = pytest.mark.in_turn(2, 5)
+pytestmark = pytest.mark.in_turn(2, 10)
 
 VERSIONED, UNVERSIONED = "versioned_notifications", "notifications"
 SELECT = ["scheduler.select_destinations.start", "scheduler.select_destinations.end"]

@@ -24,7 +24,7 @@ from tests.bench import growth
 from tests.functional.backends import wait_until
 from tests.functional.counted_nova_all import COUNTS
 
-pytestmark = pytest.mark.in_turn(1, 4)
+pytestmark = pytest.mark.in_turn(9, 10)
 
 SERVERS = sampling.examples(240, 20_000)
 LINES = sampling.examples(4, 40)

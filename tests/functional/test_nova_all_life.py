@@ -18,7 +18,7 @@ from nova.testing.running import NotReady, RunningCloud
 from tests.functional.backends import wait_until
 from tests.functional.nova_all import TOP, Compute, refusing
 
-pytestmark = pytest.mark.in_turn(3, 5)
+pytestmark = pytest.mark.in_turn(8, 10)
 
 def test_cloud_when_it_is_killed_and_started_again_then_all_is_there(tmp_path: Path) -> None:
     kept = ("--state", str(tmp_path))

@@ -18,7 +18,7 @@ from tests.functional.cloud import ADMIN, Plan
 from tests.functional.scene import Truth
 from tests.functional.whole import WholeCloud
 
-pytestmark = pytest.mark.in_turn(4, 5)
+pytestmark = pytest.mark.in_turn(4, 10)
 
 HOSTS, SERVERS, STEPS, ALL_STEPS = 3, 8, 60, 600
 SETTLED_S, RIGHT_S = 60.0, 40.0

@@ -27,7 +27,7 @@ from tests.functional.cloud import render
 from tests.functional.daemons import Daemon
 from tests.functional.s3_tools import MIB, S3Keys, S3User, done, from_elsewhere
 
-pytestmark = pytest.mark.in_turn(2, 5)
+pytestmark = pytest.mark.in_turn(7, 10)
 
 LARGE = 3 * MIB
 

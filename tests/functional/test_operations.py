@@ -22,7 +22,7 @@ from tests.functional.client import Client
 from tests.functional.cloud import HOST_SECRET_KEY, TICKET_KEY, Cloud, Plan, render
 from tests.functional.daemons import Daemon
 
-pytestmark = pytest.mark.in_turn(1, 5)
+pytestmark = pytest.mark.in_turn(6, 10)
 
 START_S = 20.0
 

@@ -11,7 +11,7 @@ import pytest
 from tests.functional.backends import wait_until
 from tests.functional.cloud import Cloud, Plan
 
-pytestmark = pytest.mark.in_turn(2, 5)
+pytestmark = pytest.mark.in_turn(2, 10)
 
 SERVERS, HOSTS = 100, 2
 BOOT_S = 8.0  # of a guest: much more than what the control plane does for a hundred on two processors

@@ -14,7 +14,7 @@ import pytest
 from tests.functional.clients import VENV, Failed, User
 from tests.functional.cloud import Cloud, Plan
 
-pytestmark = pytest.mark.in_turn(4, 5)
+pytestmark = pytest.mark.in_turn(9, 10)
 
 COMMANDS = ("import importlib.metadata as m; print(*[e.name.replace('_', ' ') for e in "
             "m.distribution('osc-placement').entry_points if e.group == 'openstack.placement.v1'], sep='\\n')")

@@ -14,7 +14,7 @@ from tests.functional.client import Refused
 from tests.functional.cloud import Cloud, Plan
 from tests.functional.daemons import TOP, environment
 
-pytestmark = pytest.mark.in_turn(2, 5)
+pytestmark = pytest.mark.in_turn(7, 10)
 
 START = "os_compute_api:servers:start"
 

@@ -16,7 +16,7 @@ from tests.fakes.walking_networks import KINDS, NovaNetworks, WalkingNetworks
 from tests.fakes.walking_neutron import NeutronNetworks
 from tests.fakes.walking_volumes import WalkingVolumes
 
-pytestmark = [pytest.mark.in_turn(2, 5),
+pytestmark = [pytest.mark.in_turn(7, 10),
               pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")]
 
 HOSTS = ("host1", "host2", "host3", "host4", "host5")

@@ -14,7 +14,7 @@ from tests.functional.backends import wait_until
 from tests.functional.cloud import Cloud, Plan
 from tests.functional.test_backups import configure_restored, new_databases
 
-pytestmark = pytest.mark.in_turn(3, 5)
+pytestmark = pytest.mark.in_turn(3, 10)
 
 
 @pytest.fixture(scope="module", params=["mariadb", "postgresql"])

@@ -21,7 +21,7 @@ from keystoneclient.v3 import client
 from nova.testing.running import RunningCloud
 from tests.functional.s3_tools import MIB, S3Keys, S3User, done, from_elsewhere, refused
 
-pytestmark = pytest.mark.in_turn(1, 5)
+pytestmark = pytest.mark.in_turn(1, 10)
 
 ODD = "a dir/ü +key%20?&#.txt"
 

@@ -15,7 +15,7 @@ from nova.db.models import api, cell
 from tests.functional.backends import KINDS, Absent
 from tests.unit.db.test_migrated_schema import described
 
-pytestmark = pytest.mark.in_turn(1, 5)
+pytestmark = pytest.mark.in_turn(1, 10)
 
 SCHEMAS = {"api": api, "cell": cell}
 DDL = ("CREATE", "ALTER", "DROP")

@@ -40,7 +40,7 @@ from tests.functional.backends import hosts_url, wait_until
 from tests.functional.cloud import Cloud, Plan
 from tests.functional.test_hosts_driver import body_of
 
-pytestmark = pytest.mark.in_turn(3, 5)
+pytestmark = pytest.mark.in_turn(8, 10)
 
 THIEF, OTHER = "host1", "host2"
 COUNT = itertools.count()

@@ -14,7 +14,7 @@ from tests.functional.backends import wait_until
 from tests.functional.client import IMAGE
 from tests.functional.cloud import Cloud, Plan
 
-pytestmark = pytest.mark.in_turn(0, 5)
+pytestmark = pytest.mark.in_turn(0, 10)
 
 CALLERS = "4bf92f3577b34da6a3ce929d0e0e4736"
 

@@ -23,7 +23,7 @@ from tests.fakes.databases import as_if_synced
 from tests.functional.backends import Process, free_port, listening, wait_until
 from tests.functional.daemons import TOP, environment
 
-pytestmark = pytest.mark.in_turn(3, 5)
+pytestmark = pytest.mark.in_turn(8, 10)
 
 #: Where bin/stack installs what runs next door.
 PROGRAMS = Path(os.environ.get("NOVA_STACK_VENVS", "/opt/nova-stack")) / "nextdoor" / "bin"

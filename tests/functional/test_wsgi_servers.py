@@ -19,7 +19,7 @@ from tests.functional.client import Client
 from tests.functional.cloud import Cloud, Plan
 from tests.functional.daemons import TOP, environment
 
-pytestmark = pytest.mark.in_turn(3, 5)
+pytestmark = pytest.mark.in_turn(3, 10)
 
 WORKERS = 2
 START_S = 60.0

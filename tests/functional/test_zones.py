@@ -10,7 +10,7 @@ from tests.functional.backends import wait_until
 from tests.functional.client import IMAGE, Client, Refused
 from tests.functional.cloud import Cloud, Plan
 
-pytestmark = pytest.mark.in_turn(0, 5)
+pytestmark = pytest.mark.in_turn(5, 10)
 
 
 @pytest.fixture(scope="module")

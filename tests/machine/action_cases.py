@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import crypt
 import os
 import shutil
 import subprocess
@@ -20,6 +19,7 @@ from nova.virt.libvirt import LibvirtDriver, LibvirtSettings
 from nova.virt.libvirt.xml import running
 from tests import sampling
 from tests.contract.driver_conformance import IMAGE_ID, build, eventually, make_order, unbuild
+from tests.machine import hashes
 from tests.machine.libvirt_cases import BRIDGE, GUEST, Cached, LibvirtRig, booting
 from tests.machine.serial_line import Serial
 
@@ -253,7 +253,7 @@ def test_suspended_guest_goes_on_with_its_memory(rig, living, serial):
 def test_password_is_set_by_the_agent(rig, living, serial):
     rig.driver.agent.set_password(living.server_uuid, "root", "pa:ss wörd'\"$x")
     kept = serial.run("sed -n 's/^root:\\([^:]*\\):.*/\\1/p' /etc/shadow")
-    assert crypt.crypt("pa:ss wörd'\"$x", kept) == kept
+    assert hashes.crypt("pa:ss wörd'\"$x", kept) == kept
     with pytest.raises(errors.Conflict, match="could not set the password"):
         rig.driver.agent.set_password(living.server_uuid, "nobody-here", "secret")
 

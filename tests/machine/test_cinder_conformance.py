@@ -22,7 +22,7 @@ from tests.machine.live import adapter
 if TYPE_CHECKING:
     from tests.machine.stack import Sandbox
 
-pytestmark = pytest.mark.in_turn(4, 5)
+pytestmark = pytest.mark.in_turn(4, 10)
 
 #: What is next door alone: nova itself is not asked for anything.
 VOLUMES = ("--driver", "fake", "--no-demo", "--volumes", "nfs", "--neighbours-only")

@@ -21,7 +21,7 @@ from tests.machine import cases
 from tests.machine.guest_machine import Machine, overlay
 from tests.machine.test_guest_image import CONDITIONS, make_key, public
 
-pytestmark = [pytest.mark.in_turn(1, 5), *CONDITIONS]
+pytestmark = [pytest.mark.in_turn(6, 10), *CONDITIONS]
 
 if TYPE_CHECKING:
     from tests.machine.live import Live

@@ -23,7 +23,7 @@ from tests.functional.backends import free_port, listening, wait_until
 QEMU = "qemu-system-x86_64"
 PATIENCE_S = 30.0
 
-pytestmark = [pytest.mark.in_turn(0, 5),
+pytestmark = [pytest.mark.in_turn(0, 10),
               pytest.mark.skipif(shutil.which(QEMU) is None, reason=f"{QEMU} is not installed")]
 
 

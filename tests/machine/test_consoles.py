@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 import pytest
 import sqlalchemy as sa
 
-pytestmark = pytest.mark.in_turn(0, 5)
+pytestmark = pytest.mark.in_turn(0, 10)
 
 pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 

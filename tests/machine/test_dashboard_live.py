@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-pytestmark = pytest.mark.in_turn(3, 5)
+pytestmark = pytest.mark.in_turn(8, 10)
 
 pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 

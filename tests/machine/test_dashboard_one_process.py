@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import requests
 
-pytestmark = [pytest.mark.in_turn(2, 5),
+pytestmark = [pytest.mark.in_turn(2, 10),
               pytest.mark.skipif(os.geteuid() != 0, reason="installs Horizon, for which it needs root")]
 
 pytest.importorskip("playwright.sync_api", reason="playwright is not installed")

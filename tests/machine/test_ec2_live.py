@@ -23,7 +23,7 @@ from tests.machine.conftest import made_sandbox
 from tests.machine.live import Live
 from tests.machine.stack import Sandbox
 
-pytestmark = pytest.mark.in_turn(4, 5)
+pytestmark = pytest.mark.in_turn(9, 10)
 
 OPTIONS = ("--hosts", "1", "--ec2", "--volumes", "nfs")
 AWS = str(Path(sys.executable).with_name("aws"))

@@ -20,7 +20,7 @@ from tests.functional.backends import wait_until
 from tests.functional.client import Refused
 from tests.machine.stack import Live, Sandbox
 
-pytestmark = pytest.mark.in_turn(2, 5)
+pytestmark = pytest.mark.in_turn(7, 10)
 
 SOON = 15.0  # seconds in which daemons are back after their broker, and power states after their guests
 SETTLED = 120.0  # a killed peer is noticed by its heartbeats

@@ -21,7 +21,7 @@ from tests.machine import test_host_firewall as compute
 from tests.machine.network_cases import CHECKOUT, Cloud, Namespace, eventually, obstacle
 
 _WHY = obstacle() or compute._obstacle()
-pytestmark = [pytest.mark.in_turn(3, 5), pytest.mark.skipif(_WHY is not None, reason=str(_WHY))]
+pytestmark = [pytest.mark.in_turn(8, 10), pytest.mark.skipif(_WHY is not None, reason=str(_WHY))]
 
 PORT = 8080
 OWN = RangeSetting()  # what the host works out by itself

@@ -12,7 +12,7 @@ import pytest
 from tests.machine.network_cases import CHECKOUT, obstacle
 
 _WHY = obstacle()
-pytestmark = [pytest.mark.in_turn(2, 5),
+pytestmark = [pytest.mark.in_turn(7, 10),
               pytest.mark.skipif(_WHY is not None, reason=str(_WHY))]
 
 #: Ends with what a namespace of its own has of IPv6 on br1.

@@ -29,7 +29,7 @@ CONDITIONS = [
     pytest.mark.skipif(os.geteuid() != 0, reason="building the image needs root"),
     pytest.mark.skipif(bool(MISSING), reason=f"not installed: {', '.join(MISSING)}"),
 ]
-pytestmark = [pytest.mark.in_turn(0, 5), *CONDITIONS]
+pytestmark = [pytest.mark.in_turn(5, 10), *CONDITIONS]
 
 
 def build(*arguments: str | Path) -> subprocess.CompletedProcess[str]:

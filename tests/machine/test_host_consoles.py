@@ -6,7 +6,7 @@ import pytest
 
 from tests.machine import cases
 
-pytestmark = pytest.mark.in_turn(1, 5)
+pytestmark = pytest.mark.in_turn(6, 10)
 
 CASES = "tests/machine/console_cases.py"
 

@@ -45,7 +45,7 @@ def _obstacle() -> str | None:
     return None if probe.returncode == 0 else "this kernel has no bridges that call iptables"
 
 
-pytestmark = [pytest.mark.in_turn(4, 5),
+pytestmark = [pytest.mark.in_turn(9, 10),
               pytest.mark.skipif(_obstacle() is not None, reason=str(_obstacle()))]
 
 

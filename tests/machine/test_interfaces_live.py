@@ -6,7 +6,7 @@ import pytest
 
 from tests.machine import cases
 
-pytestmark = pytest.mark.in_turn(4, 5)
+pytestmark = pytest.mark.in_turn(9, 10)
 
 CASES = "tests/machine/interface_cases.py"
 

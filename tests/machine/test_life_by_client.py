@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import concurrent.futures
 import contextlib
-import crypt
 import os
 import signal
 import time
@@ -17,10 +16,11 @@ import pytest
 
 from tests.functional.backends import wait_until
 from tests.functional.client import Refused
+from tests.machine import hashes
 from tests.machine.server import Server
 from tests.machine.stack import TINY, Live, Sandbox, demo, novaconf
 
-pytestmark = pytest.mark.in_turn(4, 5)
+pytestmark = pytest.mark.in_turn(4, 10)
 
 ROOMY = {**TINY, "name": "t1.life", "OS-FLV-EXT-DATA:ephemeral": 1}
 LARGER = {**ROOMY, "name": "t1.life-larger", "ram": 160}
@@ -133,7 +133,7 @@ def test_password_when_changed_then_the_agent_has_set_it(life: Server) -> None:
 
     wait_until("the agent is there", changed, 60, 2)
     kept = life.ssh("sed -n 's/^root:\\([^:]*\\):.*/\\1/p' /etc/shadow").strip()
-    assert crypt.crypt(PASSWORD, kept) == kept
+    assert hashes.crypt(PASSWORD, kept) == kept
 
 
 def test_crash_dump_when_triggered_then_the_interrupt_arrives(sandbox: Sandbox, life: Server) -> None:

@@ -24,7 +24,7 @@ from tests.machine.stack import TOP, Sandbox
 from tests.machine.storages import mobile
 from tests.machine.talk import longest_silence_s, talk
 
-pytestmark = pytest.mark.in_turn(2, 5)
+pytestmark = pytest.mark.in_turn(2, 10)
 
 __all__ = ["mobile"]  # a fixture
 FENCE = Fence(operation_id=1, epoch=1)

@@ -12,7 +12,7 @@ from tests.machine.stack import TINY, Sandbox
 from tests.machine.storages import mobile
 from tests.machine.talk import longest_silence_s, talk
 
-pytestmark = pytest.mark.in_turn(0, 5)
+pytestmark = pytest.mark.in_turn(5, 10)
 
 __all__ = ["mobile"]  # a fixture
 LARGER = {**TINY, "name": "t1.larger", "ram": 160, "disk": 2, "swap": 16}

@@ -16,7 +16,7 @@ from nova.model.networks import NetworkOnHost
 from tests.fakes.network import guest, network
 from tests.machine.network_cases import Cloud, eventually, obstacle
 
-pytestmark = [pytest.mark.in_turn(4, 5),
+pytestmark = [pytest.mark.in_turn(4, 10),
               pytest.mark.skipif(obstacle() is not None, reason=str(obstacle()))]
 SEARCHED = "/usr/sbin:/sbin:" + os.environ.get("PATH", "")
 

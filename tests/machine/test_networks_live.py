@@ -21,7 +21,7 @@ if _unable():
 
 from tests.machine.stack import SSH, TOP, Live, Sandbox
 
-pytestmark = pytest.mark.in_turn(4, 5)
+pytestmark = pytest.mark.in_turn(9, 10)
 
 GATEWAY, OUTSIDE = "10.11.12.1", "10.200.0.0/24"
 GROUP = "inside"

@@ -21,7 +21,7 @@ if _unable():
 from tests.machine.neutron import Neutron, Requests
 from tests.machine.stack import Live, Sandbox
 
-pytestmark = pytest.mark.in_turn(1, 5)
+pytestmark = pytest.mark.in_turn(1, 10)
 
 PRIVATE = "private"
 BINDING, KIND = "binding:host_id", "binding:vif_type"

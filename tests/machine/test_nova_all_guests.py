@@ -20,7 +20,7 @@ from tests.functional.backends import wait_until
 from tests.machine.browser import Browser
 from tests.machine.cases import build_guest
 
-pytestmark = [pytest.mark.in_turn(0, 5),
+pytestmark = [pytest.mark.in_turn(5, 10),
               pytest.mark.skipif(os.geteuid() != 0, reason="becomes an ordinary user, for which it needs root"),
               pytest.mark.skipif(shutil.which("libvirtd") is None, reason="needs libvirt")]
 

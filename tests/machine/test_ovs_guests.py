@@ -8,7 +8,7 @@ import pytest
 
 from tests.machine import cases, open_vswitch
 
-pytestmark = pytest.mark.in_turn(3, 5)
+pytestmark = pytest.mark.in_turn(8, 10)
 
 CASES = "tests/machine/ovs_cases.py"
 MODES = ("eventlet", "threads")

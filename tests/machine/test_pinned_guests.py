@@ -13,7 +13,7 @@ from tests.machine import cases
 from tests.machine.server import Server
 from tests.machine.stack import Sandbox
 
-pytestmark = pytest.mark.in_turn(2, 5)
+pytestmark = pytest.mark.in_turn(7, 10)
 
 CASES = "tests/machine/topology_cases.py"
 

@@ -17,7 +17,7 @@ from tests.contract import answers, rows
 from tests.machine.shapes import differences
 from tests.machine.stack import Live, Sandbox
 
-pytestmark = [pytest.mark.in_turn(4, 5),
+pytestmark = [pytest.mark.in_turn(9, 10),
               rows.needs_contract]
 
 SAMPLED = 8  # versions of an operation, beside its first and last

@@ -20,7 +20,7 @@ PATIENCE_S = 280  # 25 alone, much more beside others
 CHECKS = 9
 
 pytestmark = [
-    pytest.mark.in_turn(0, 5),
+    pytest.mark.in_turn(5, 10),
     pytest.mark.skipif(os.geteuid() != 0, reason="unpacking the kernel needs root"),
     pytest.mark.skipif(bool(MISSING), reason=f"not installed: {', '.join(MISSING)}"),
 ]

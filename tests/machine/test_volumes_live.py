@@ -13,7 +13,7 @@ from tests.machine.server import Server
 from tests.machine.stack import Sandbox
 from tests.machine.volume_storm import storm
 
-pytestmark = pytest.mark.in_turn(3, 5)
+pytestmark = pytest.mark.in_turn(3, 10)
 
 VOLUMES = ("--hosts", "2", "--volumes", "nfs")
 

@@ -7,6 +7,7 @@ import importlib
 import importlib.metadata
 import importlib.util
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -19,10 +20,16 @@ from nova import version
 
 TOP = Path(__file__).resolve().parents[2]
 SOURCES = ("nova", "alembic", "etc", "setup.cfg", "pyproject.toml", "README.rst", "LICENSE")
+OTHER_NAME = "etc/packaging/nova.cfg"
 BUILD = "import sys, setuptools.build_meta as backend; backend.build_wheel(sys.argv[1])"
 DATA = f"nova_iaas-{version.RELEASE}.data/data"
 #: Folders of the checkout -> where their files are below the prefix; the others of ``etc`` are in ``share/nova/etc``.
-PLACES = {"etc/completion": "share/bash-completion/completions", "etc/man": "share/man/man{section}"}
+PLACES = {"etc/completion": "share/bash-completion/completions", "etc/man": "share/man/man{section}",
+          "etc/nova/rootwrap.d": "etc/nova/rootwrap.d"}
+#: Files that tools copy out of ``etc/nova`` below the prefix, as upstream's distribution has them.
+COPIED = ("api-paste.ini", "rootwrap.conf")
+
+IN_A_CHECKOUT = {"container", "packaging"}  # folders of ``etc`` from which things are built
 
 #: Runs in a process that sees the unpacked wheel instead of the checkout.
 SYNC = """
@@ -63,7 +70,11 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
         pytest.skip("setuptools is not installed here, so no wheel can be built")
     if importlib.util.find_spec("wheel") is None and importlib.util.find_spec("setuptools.command.bdist_wheel") is None:
         pytest.skip("neither wheel nor a setuptools of 70.1 or newer is installed here, so no wheel can be built")
-    copy, out = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("wheel")
+    return built(tmp_path_factory)
+
+
+def built(folders: pytest.TempPathFactory, **environment: str) -> Path:
+    copy, out = folders.mktemp("source"), folders.mktemp("wheel")
     for name in SOURCES:
         path = TOP / name
         if path.is_dir():
@@ -71,7 +82,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
         else:
             shutil.copy(path, copy / name)
     result = subprocess.run([sys.executable, "-c", BUILD, str(out)], cwd=copy, capture_output=True, text=True,
-                            env={**os.environ, "PYTHONPATH": ""}, timeout=120, check=False)
+                            env={**os.environ, "PYTHONPATH": "", **environment}, timeout=120, check=False)
     assert result.returncode == 0, result.stdout[-2000:] + result.stderr[-2000:]
     (made,) = out.glob("*.whl")
     return made
@@ -90,7 +101,7 @@ def data(path: Path) -> str:
 
 def place(path: Path) -> str:
     """The same for a file of ``etc``."""
-    known = PLACES.get(str(path.parent.relative_to(TOP)))
+    known = "etc/nova" if path.name in COPIED else PLACES.get(str(path.parent.relative_to(TOP)))
     if known is None:
         return data(path)
     prefix = DATA
@@ -100,7 +111,7 @@ def place(path: Path) -> str:
 def shipped() -> list[Path]:
     """The files of ``etc`` that are installed: all but what is used in a checkout."""
     return [path for path in (TOP / "etc").rglob("*")
-            if path.is_file() and "container" not in path.relative_to(TOP).parts]
+            if path.is_file() and IN_A_CHECKOUT.isdisjoint(path.relative_to(TOP).parts)]
 
 
 def migrations() -> list[Path]:
@@ -177,3 +188,64 @@ def test_every_daemon_has_a_console_script_and_a_unit() -> None:
 def test_release_then_setup_cfg_takes_it_from_the_package_and_the_notes_tell_of_it() -> None:
     assert settings()["metadata"]["version"] == "attr: nova.version.RELEASE"
     assert f"\n{version.RELEASE}\n=====" in (TOP / "doc" / "releases.rst").read_text()
+
+
+def test_wheel_when_the_other_name_is_asked_for_then_it_is_the_same_under_that_name(
+        tmp_path_factory: pytest.TempPathFactory, wheel: Path, names: set[str]) -> None:
+    """For tools that install or require a distribution called nova."""
+    other = built(tmp_path_factory, DIST_EXTRA_CONFIG=OTHER_NAME)
+    assert other.name == wheel.name.replace("nova_iaas-", "nova-", 1)
+    with zipfile.ZipFile(other) as archive:
+        assert {re.sub(r"^nova-(?=\d)", "nova_iaas-", name) for name in archive.namelist()} == names
+
+
+@pytest.fixture(scope="module")
+def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the wheel's modules and entry points are."""
+    site = tmp_path_factory.mktemp("site")
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(site)
+    return site
+
+
+def oslo(site: Path, program: str, *words: str) -> subprocess.CompletedProcess[str]:
+    """One of oslo's programs for packagers, which find us by our entry points."""
+    return subprocess.run([str(Path(sys.executable).with_name(program)), *words], cwd=site, capture_output=True,
+                          text=True, env={**os.environ, "PYTHONPATH": str(site)}, timeout=120, check=False)
+
+
+def test_config_generator_when_given_our_file_then_the_sample_has_our_options_and_the_libraries(
+        installed: Path, tmp_path: Path) -> None:
+    sample = tmp_path / "nova.conf.sample"
+    done = oslo(installed, "oslo-config-generator", "--config-file", str(TOP / "etc/nova/nova-config-generator.conf"),
+                "--output-file", str(sample))
+    assert done.returncode == 0, done.stderr[-2000:]
+    lines = set(sample.read_text().splitlines())
+    assert {"[libvirt]", "#my_ip = <host_ipv4>", "[keystone_authtoken]", "[oslo_messaging_rabbit]"} <= lines
+
+
+def test_policy_generator_when_given_our_file_then_the_sample_has_our_rules(installed: Path, tmp_path: Path) -> None:
+    sample = tmp_path / "policy.yaml.sample"
+    done = oslo(installed, "oslopolicy-sample-generator", "--config-file",
+                str(TOP / "etc/nova/nova-policy-generator.conf"), "--output-file", str(sample))
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert '#"os_compute_api:servers:index":' in sample.read_text()
+
+
+@pytest.mark.parametrize(("line", "status"), [("my_ip = 192.0.2.1", 0), ("my_ipp = 192.0.2.1", 1)])
+def test_config_validator_when_given_our_file_then_it_finds_a_wrong_name_and_no_other(
+        installed: Path, tmp_path: Path, line: str, status: int) -> None:
+    """As kolla-ansible's validate-config has it."""
+    conf = tmp_path / "nova.conf"
+    conf.write_text(f"[DEFAULT]\n{line}\n[database]\nconnection = mysql+pymysql://nova:x@db/nova\n"
+                    "[libvirt]\nvirt_type = qemu\n[oslo_messaging_rabbit]\nrabbit_quorum_queue = true\n")
+    done = oslo(installed, "oslo-config-validator", "--config-file",
+                str(TOP / "etc/nova/nova-config-generator.conf"), "--input-file", str(conf))
+    assert done.returncode == status, done.stdout[-2000:] + done.stderr[-2000:]
+
+
+def test_completion_when_a_tool_takes_it_from_tools_then_it_is_the_one_of_etc() -> None:
+    """devstack installs it from there; the only exception to the checkout's layout."""
+    link = TOP / "tools/nova-manage.bash_completion"
+    assert [path.name for path in link.parent.iterdir()] == [link.name]
+    assert link.resolve() == TOP / "etc/completion/nova-manage"

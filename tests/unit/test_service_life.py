@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.one_in(2)  # one of two runs has each
+
 SCRIPT = """
 import logging, os, signal, sys, time
 from types import SimpleNamespace

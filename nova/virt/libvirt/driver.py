@@ -109,9 +109,10 @@ class DriverTools:
 def tools_of(settings: LibvirtSettings, hypervisor: LibvirtHypervisor, runner_of: Callable[[float], CommandRunner],
              clock: concurrency.Clock) -> DriverTools:
     """The tools that the driver's parts share. ``runner_of``: makes what runs programs, from a time-out in seconds."""
-    folders = Folders(settings.instances_path, functools.cache(lambda: node_uuid(settings.state_path)))
+    own_uuid = functools.partial(node_uuid, settings)
+    folders = Folders(settings.instances_path, functools.cache(own_uuid))
     images = image_tool(settings, runner_of=runner_of)
-    disks = DiskMaker(settings, images, runner_of(DISK_TOOL_TIMEOUT_S), lambda: node_uuid(settings.state_path), clock)
+    disks = DiskMaker(settings, images, runner_of(DISK_TOOL_TIMEOUT_S), own_uuid, clock)
     return DriverTools(
         hypervisor=hypervisor, settings=settings, folders=folders, disks=disks, images=images, clock=clock,
         runner=runner_of(30.0), mount_runner=runner_of(MOUNT_TIMEOUT_S),

@@ -112,7 +112,7 @@ def test_unit_then_the_package_of_its_name_has_it_and_its_program(made: dict[str
 
 def test_files_of_etc_then_each_is_in_one_package_as_it_stands_in_the_checkout(made: dict[str, Path]) -> None:
     ours = [path for path in (TOP / "etc").rglob("*")
-            if path.is_file() and "container" not in path.relative_to(TOP).parts]
+            if path.is_file() and {"container", "packaging"}.isdisjoint(path.relative_to(TOP).parts)]
     inside = [tree / name for tree in made.values() for name in files(tree) if not (tree / name).is_symlink()]
     known = Counter(gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
                     for path in inside)
@@ -183,15 +183,32 @@ def test_install_page_then_building_takes_what_it_says_and_each_package_is_in_it
     assert sorted(table) == sorted(NAMED)
 
 
+@pytest.mark.parametrize("unit", sorted((TOP / "etc/systemd").iterdir()), ids=lambda unit: unit.stem)
+def test_unit_when_another_distribution_calls_it_otherwise_then_its_package_has_that_name_too(
+        made: dict[str, Path], unit: Path) -> None:
+    for alias in re.findall(r"^Alias=(.*)$", unit.read_text(), re.M):
+        link = made[unit.stem] / f"usr/lib/systemd/system/{alias}"
+        assert link.is_symlink() and os.readlink(link) == unit.name
+
+
+@pytest.mark.parametrize(("name", "called"), [("nova-novncproxy", "nova-consoleproxy"),
+                                              ("nova-spicehtml5proxy", "nova-spiceproxy")])
+def test_package_when_another_distribution_calls_it_otherwise_then_it_provides_that_name(
+        name: str, called: str) -> None:
+    [package] = [one for one in PACKAGES if one.name == name]
+    assert fields(package)["Provides"] == called
+
+
 @every_package
 def test_conffiles_then_they_are_its_files_of_etc_and_passwords_are_not_for_all(made: dict[str, Path],
                                                                                 package: Package) -> None:
     tree = made[package.name]
     listed = (tree / "DEBIAN/conffiles").read_text().split() if (tree / "DEBIAN/conffiles").exists() else []
     assert listed == [f"/{path}" for path in files(tree) if path.parts[0] == "etc"]
-    assert ([name for name in listed if name.startswith("/etc/nova/")]
-            == ([f"/etc/nova/{package.config.name}"] if package.config else []))
-    for name in (name for name in listed if name.startswith("/etc/nova/")):
+    edited = {f"/{name}" for name in package.files.values()}
+    secret = [name for name in listed if name.startswith("/etc/nova/") and name not in edited]
+    assert secret == ([f"/etc/nova/{package.config.name}"] if package.config else [])
+    for name in secret:
         assert stat.S_IMODE((tree / name[1:]).stat().st_mode) in (0o600, 0o640)
         assert stat.S_IMODE((tree / "etc/nova").stat().st_mode) == 0o750
 

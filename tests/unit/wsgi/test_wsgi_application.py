@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -94,3 +97,43 @@ def test_application_that_can_not_start_is_503_and_the_next_request_tries_again(
 ])
 def test_files_of_the_environment_are_those_of_the_command_line(environ: dict[str, str], words: list[str]) -> None:
     assert arguments(environ) == words
+
+
+#: Imports the application as a server does; prints a request's status, where the log goes, and an option.
+SERVER = """
+import os, sys, types
+import webob
+if len(sys.argv) > 1:
+    sys.modules["uwsgi"] = types.SimpleNamespace(opt={b"enable-threads": b"true"})
+from nova.wsgi.osapi_compute import application
+print(webob.Request.blank("/").get_response(application).status)
+from oslo_config import cfg
+print(cfg.CONF.log_file, cfg.CONF.my_ip, flush=True)
+os._exit(0)  # its threads would look for a broker
+"""
+
+
+def imported(folder: Path, conf: str, *words: str, **environ: str) -> subprocess.CompletedProcess[str]:
+    (folder / "nova.conf").write_text(conf)
+    return subprocess.run([sys.executable, "-W", "ignore", "-c", SERVER, *words], capture_output=True, text=True,
+                          timeout=60, check=False, cwd=folder, env={"PYTHONPATH": ":".join(sys.path), **environ})
+
+
+@pytest.mark.parametrize("conf", ["[database]\nconnection = mysql+pymysql://nova:secret@db/nova\n",
+                                  "[DEFAULT]\ngraceful_shutdown_timeout = soon\n",
+                                  "[wsgi]\napi_paste_config = none.ini\n"])
+def test_import_when_the_configuration_is_wrong_then_the_log_says_why_and_requests_are_503(
+        tmp_path: Path, conf: str) -> None:
+    """An exit would end the server's process, and health checks would see no server at all."""
+    done = imported(tmp_path, conf, OS_NOVA_CONFIG_DIR=str(tmp_path), OS_NOVA_CONFIG_FILES="nova.conf")
+    assert done.returncode == 0 and done.stdout.startswith("503 Service Unavailable"), done.stderr
+    [line] = done.stderr.strip().splitlines()
+    assert conf.partition("]")[0].removeprefix("[") in line and "secret" not in done.stdout + line
+
+
+def test_words_when_uwsgi_has_some_for_the_program_then_they_are_read_as_its_command_line(tmp_path: Path) -> None:
+    """As Debian's packages have them: ``pyargv``."""
+    log = tmp_path / "api.log"
+    done = imported(tmp_path, "[DEFAULT]\nmy_ip = 192.0.2.7\n", f"--config-file={tmp_path / 'nova.conf'}",
+                    f"--log-file={log}")
+    assert done.stdout.splitlines()[-1] == f"{log} 192.0.2.7", done.stderr

@@ -27,7 +27,7 @@ from nova.virt.libvirt.properties import NO, RequestedProperties, requested_prop
 from nova.virt.libvirt.settings import LibvirtSettings
 from nova.virt.libvirt.xml import specs
 
-MANUFACTURER, PRODUCT, FAMILY = "OpenStack Foundation", "OpenStack Nova", "Virtual Machine"
+FAMILY = "Virtual Machine"
 CDROM_BUSES = {"q35": "sata", "virt": "scsi"}
 
 #: Memory that is encrypted (AMD SEV, https://libvirt.org/kbase/launch_security_sev.html).
@@ -51,7 +51,7 @@ def guest_spec(order: BuildOrder, disks: tuple[DiskRecord, ...], folder: Path, h
     if encryption is not None:  # nothing could be read back from a swap
         placement = replace(placement, locked=True)
     devices = device_spec(asked, settings, folder, machine, host, order.server_uuid)
-    kvm = host.virt_type == "kvm"
+    kvm, made = host.virt_type == "kvm", settings.distribution
     interfaces = vif_specs(order, asked, settings, kvm)
     if any(one.type == "vhostuser" for one in interfaces):
         placement = replace(placement, shared_memory=True)
@@ -59,9 +59,9 @@ def guest_spec(order: BuildOrder, disks: tuple[DiskRecord, ...], folder: Path, h
         virt_type=host.virt_type, name=order.instance_name, uuid=order.server_uuid,
         memory_mib=order.flavor.memory_mb, cpu=cpu_spec(order, asked, settings, host, host.abilities(machine)),
         boot=boot, placement=placement, host_devices=devices_of(order), encryption=encryption,
-        sysinfo=specs.SysinfoSpec(manufacturer=MANUFACTURER, product=PRODUCT, version=host.release,
+        sysinfo=specs.SysinfoSpec(manufacturer=made.vendor, product=made.product, version=made.version,
                                   serial=host.serial_of(order.server_uuid), uuid=order.server_uuid, family=FAMILY),
-        note=_note(order, host.release), devices=devices,
+        note=_note(order, made.version), devices=devices,
         platform=specs.PlatformSpec(windows=asked.os_type == "windows", kvm=kvm, hpet=asked.hpet, pmu=asked.pmu,
                                     hide_hypervisor=asked.hide_hypervisor,
                                     split_irqchip=devices.iommu == "intel"),

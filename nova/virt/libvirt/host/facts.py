@@ -22,7 +22,6 @@ class HypervisorFacts:
 
     virt_type: str
     arch: str
-    release: str
     serial_of: Callable[[str], str | None]  # from a server's uuid
     cache_mode: str = "none"
     version: int = 0

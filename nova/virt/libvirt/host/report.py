@@ -17,7 +17,6 @@ from nova.model.base import utcnow
 from nova.model.hosts import HostUptime, Node
 from nova.privileged import kvm
 from nova.privileged.runner import CommandRunner
-from nova.version import RELEASE
 from nova.virt.libvirt.disks import tpm
 from nova.virt.libvirt.disks.folders import Folders
 from nova.virt.libvirt.host import host_traits
@@ -71,7 +70,7 @@ class LibvirtHost:
         machines = frozenset(machine for kind in self._kinds for machine in kind.machines)
         self._layout = self._resources.look(text, self._kinds_of_machines(machines))
         self._facts = HypervisorFacts(
-            virt_type=self._virt, arch=self._cpu.arch, release=RELEASE, version=self._hypervisor.version(),
+            virt_type=self._virt, arch=self._cpu.arch, version=self._hypervisor.version(),
             serial_of=serial_of(self._settings.sysinfo_serial), abilities=self.abilities,
             machines=machines, floating=self._layout.floating, page_kb=page_kb(),
             tpm=self._settings.swtpm and "emulator" in can.tpm_backends and tpm.installed(),
@@ -112,7 +111,7 @@ class LibvirtHost:
         facts, size = self.facts(), self._hypervisor.size()
         assert self._cpu is not None
         total, free = self._space()
-        name, own_uuid = self._hypervisor.hostname(), node_uuid(self._settings.state_path)
+        name, own_uuid = self._hypervisor.hostname(), node_uuid(self._settings)
         devices = self._resources.devices()
         return Node(
             name=name, uuid=own_uuid, hypervisor_type=HYPERVISOR, topology=self._layout.topology(devices),
@@ -154,18 +153,24 @@ class LibvirtHost:
                 if machine is None or machine in machines]
 
 
-def node_uuid(state_path: Path) -> str:
-    """The node's own uuid, made at the first start and kept in ``state_path/compute_id``. host.ComputeId."""
-    kept = state_path / "compute_id"
-    try:
-        return str(uuid.UUID(kept.read_text().strip()))
-    except FileNotFoundError:
-        pass
-    except ValueError:
-        raise errors.host.ComputeId(path=str(kept)) from None
+COMPUTE_ID = "compute_id"  # the file's name, as deployment tools write it
+
+
+def node_uuid(settings: LibvirtSettings) -> str:
+    """The node's own uuid: of the file ``compute_id`` that a deployment tool has put beside nova.conf, else of the one
+    in ``state_path``, which is made at the first start. host.ComputeId."""
+    state_path = settings.state_path
+    kept = state_path / COMPUTE_ID
+    for path in (*(folder / COMPUTE_ID for folder in settings.config_folders), kept):
+        try:
+            return str(uuid.UUID(path.read_text().strip()))
+        except FileNotFoundError:
+            continue
+        except ValueError:
+            raise errors.host.ComputeId(path=str(path)) from None
     made = str(uuid.uuid4())
     state_path.mkdir(parents=True, exist_ok=True)
-    descriptor, fresh = tempfile.mkstemp(prefix=".compute_id.", dir=state_path)
+    descriptor, fresh = tempfile.mkstemp(prefix=f".{COMPUTE_ID}.", dir=state_path)
     with os.fdopen(descriptor, "w") as target:
         target.write(made + "\n")
         target.flush()

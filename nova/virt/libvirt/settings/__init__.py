@@ -8,6 +8,7 @@ from pathlib import Path
 
 from nova import errors
 from nova.conf.base import Options
+from nova.distribution import Distribution, distribution
 from nova.model.base import Library
 from nova.virt.libvirt.settings.bricks import BrickSettings
 from nova.virt.libvirt.settings.consoles import ConsoleSettings
@@ -23,6 +24,8 @@ class LibvirtSettings:
 
     instances_path: Path
     state_path: Path
+    config_folders: tuple[Path, ...] = ()  # of nova.conf and the like, where tools put files of this host
+    distribution: Distribution = Distribution()
     host_ip: str = ""
     uri: str = "qemu:///system"
     virt_type: str = "auto"
@@ -88,8 +91,10 @@ def settings_of(default: Library, libvirt: Options, vnc: Options, compute: Optio
                 pci: Options = None) -> LibvirtSettings:
     """From the groups ``[DEFAULT]``, ``[libvirt]``, ``[vnc]``, ``[compute]`` and ``[pci]``. Invalid names what can't
     be."""
+    folders = tuple(dict.fromkeys(Path(file).absolute().parent for file in default.config_file or ()))
     return LibvirtSettings(
         instances_path=Path(default.instances_path).absolute(), state_path=Path(default.state_path).absolute(),
+        config_folders=folders, distribution=distribution(folders),
         host_ip=str(default.my_ip or ""), uri=libvirt.connection_uri or "qemu:///system", virt_type=libvirt.virt_type,
         keepalive_s=libvirt.keepalive_interval, kvm_probe_timeout_s=libvirt.kvm_probe_timeout,
         cpu_mode=libvirt.cpu_mode, cpu_models=_cpu_models(libvirt), cpu_flags=tuple(libvirt.cpu_model_extra_flags),

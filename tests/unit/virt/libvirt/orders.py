@@ -6,6 +6,7 @@ import datetime
 from pathlib import Path
 from typing import Any
 
+from nova.distribution import Distribution
 from nova.model.flavors import Flavor
 from nova.model.images import Image
 from nova.model.networks import Interface
@@ -49,7 +50,7 @@ def order(**changes: Any) -> BuildOrder:
 
 
 def facts(**changes: Any) -> HypervisorFacts:
-    return HypervisorFacts(**{"virt_type": "qemu", "arch": "x86_64", "release": "1.0", "serial_of": lambda uuid: uuid,
+    return HypervisorFacts(**{"virt_type": "qemu", "arch": "x86_64", "serial_of": lambda uuid: uuid,
                               **changes})
 
 
@@ -74,4 +75,4 @@ def able(**changes: Any) -> HypervisorFacts:
 
 def settings(tmp_path: Path = Path("/var/lib/nova"), **changes: Any) -> LibvirtSettings:
     return LibvirtSettings(**{"instances_path": tmp_path / "instances", "state_path": tmp_path, "virt_type": "qemu",
-                              **changes})
+                              "distribution": Distribution(version="1.0"), **changes})

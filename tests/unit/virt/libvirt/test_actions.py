@@ -22,7 +22,7 @@ from tests.unit.virt.libvirt.acting import (
 )
 from tests.unit.virt.libvirt.orders import settings
 
-pytestmark = tools
+pytestmark = [pytest.mark.one_in(2), tools]
 
 
 def test_driver_when_its_disks_are_files_then_it_has_all_parts_but_those_of_ceph_and_power_over_its_host(rig):

@@ -20,7 +20,7 @@ from tests.unit.virt.libvirt.acting import FENCE, SNAPSHOT_ID, folder, tools
 from tests.unit.virt.libvirt.test_libvirt_driver import Rig
 from tests.unit.virt.libvirt.test_rescue import rescue, rescue_images
 
-pytestmark = tools
+pytestmark = [pytest.mark.one_in(2), tools]
 
 SECRET = b"a secret of the host" * 200
 MIB = 1 << 20

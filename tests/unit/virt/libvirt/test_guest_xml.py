@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from nova import errors
+from nova.distribution import Distribution
 from nova.model.images import Image
 from nova.virt.libvirt.guest.definition import guest_spec
 from nova.virt.libvirt.properties import FLAVOR, IMAGE, REFUSED
@@ -65,6 +66,13 @@ def test_serial_number_is_the_servers_uuid():
     tree = tree_of()
     assert tree.findtext("sysinfo/system/entry[@name='serial']") == tree.findtext("uuid")
     assert tree.find("os/smbios").get("mode") == "sysinfo"
+
+
+def test_guest_when_a_distribution_packaged_the_software_then_its_tables_name_it():
+    told = tree_of(settings_=settings(distribution=Distribution("The RDO Project", "Cloud", "34.0.0-1.el9")))
+    entries = {entry.get("name"): entry.text for entry in told.findall("sysinfo/system/entry")}
+    assert (entries["manufacturer"], entries["product"], entries["version"]) == (
+        "The RDO Project", "Cloud", "34.0.0-1.el9")
 
 
 # property -> (where in the XML, attribute or None for text, what is there)

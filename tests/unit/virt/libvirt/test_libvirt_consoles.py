@@ -24,9 +24,9 @@ from tests.unit.virt.libvirt.orders import settings
 from tests.unit.virt.libvirt.test_libvirt_driver import conf_of
 from tests.unit.virt.libvirt.test_libvirt_moves import MoveRig, two
 
-pytestmark = pytest.mark.skipif(
+pytestmark = [pytest.mark.one_in(2), pytest.mark.skipif(
     not all(map(shutil.which, ("qemu-img", "qemu-io", "xorrisofs", "qemu-storage-daemon"))),
-    reason="needs qemu-img, qemu-io, qemu-storage-daemon and xorrisofs")
+    reason="needs qemu-img, qemu-io, qemu-storage-daemon and xorrisofs")]
 
 T = ConsoleType
 ALL = (T.NOVNC, T.XVPVNC, T.SPICE_HTML5, T.SPICE_DIRECT, T.SERIAL)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import errno
 import json
 import shutil
@@ -32,7 +33,7 @@ from tests.fakes.hypervisor import FakeHypervisor
 from tests.unit.virt.libvirt.orders import settings
 
 pytestmark = [
-    pytest.mark.one_in(2),  # programs of QEMU for each case
+    pytest.mark.one_in(3),  # programs of QEMU for each case
     pytest.mark.skipif(not all(map(shutil.which, ("qemu-img", "xorrisofs", "qemu-storage-daemon"))),
                        reason="needs qemu-img, qemu-storage-daemon and xorrisofs")]
 
@@ -373,6 +374,17 @@ def test_node_uuid_is_the_same_after_a_restart(tmp_path, links, rig):
     again.connect()
     assert again.nodes()[0].uuid == rig.driver.nodes()[0].uuid
     again.close()
+
+
+def test_node_uuid_when_a_tool_has_put_one_beside_nova_conf_then_it_is_that_one(tmp_path, links):
+    """As devstack's NOVA_CPU_UUID does; kolla-ansible and others write it into the state folder."""
+    (tmp_path / "etc").mkdir()
+    (tmp_path / "etc/compute_id").write_text("d2d1e3f6-7f43-4f6e-8d9c-0d3ad8a4b7c1")
+    given = LibvirtDriver(dataclasses.replace(settings(tmp_path), config_folders=(tmp_path / "etc",)), FakeHypervisor())
+    given.connect()
+    assert given.nodes()[0].uuid == "d2d1e3f6-7f43-4f6e-8d9c-0d3ad8a4b7c1"
+    assert not (tmp_path / "compute_id").exists()
+    given.close()
 
 
 def test_node_uuid_that_is_damaged_is_said(tmp_path, links, rig):

@@ -35,7 +35,7 @@ from tests.unit.virt.libvirt.orders import settings
 from tests.unit.virt.libvirt.test_libvirt_driver import FakeLinks, Rig
 
 pytestmark = [
-    pytest.mark.one_in(2),  # programs of QEMU for each case
+    pytest.mark.one_in(3),  # programs of QEMU for each case
     pytest.mark.skipif(not all(map(shutil.which, ("qemu-img", "qemu-io", "xorrisofs", "qemu-storage-daemon"))),
                        reason="needs qemu-img, qemu-io, qemu-storage-daemon and xorrisofs")]
 

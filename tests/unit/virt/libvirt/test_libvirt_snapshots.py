@@ -26,7 +26,7 @@ from tests.unit.virt.libvirt.acting import (
 from tests.unit.virt.libvirt.orders import settings
 from tests.unit.virt.libvirt.test_libvirt_driver import Rig, read
 
-pytestmark = tools
+pytestmark = [pytest.mark.one_in(2), tools]
 
 
 def snapshot_order(order: BuildOrder, image_id: str = SNAPSHOT_ID, quiesce: bool = False) -> SnapshotOrder:

@@ -23,7 +23,7 @@ from tests.unit.virt.libvirt.acting import (
     tools,
 )
 
-pytestmark = tools
+pytestmark = [pytest.mark.one_in(2), tools]
 
 
 def rescue_images(rig, tmp_path) -> None:
