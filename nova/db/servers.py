@@ -257,7 +257,8 @@ def _deleted(before_s: int, limit: int) -> sa.Select[AnyColumn]:
 def archive(tx: Connection, before_s: int, limit: int) -> int:
     """Take up to ``limit`` servers deleted more than ``before_s`` seconds ago out of what users see; how many. Their
     rows stay until they are purged."""
-    keys = [row.id for row in tx.execute(_deleted(before_s, limit).where(servers.c.archived_at.is_(None)))]
+    which = _deleted(before_s, limit).where(servers.c.archived_at.is_(None)).with_for_update()
+    keys = [row.id for row in tx.execute(which)]
     if keys:
         tx.execute(sa.update(servers).where(servers.c.id.in_(keys)).values(archived_at=utc_now()))
     return len(keys)

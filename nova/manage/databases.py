@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from nova import errors
 from nova.conf.base import Options
+from nova.conf.database import DatabaseUrl
 from nova.db import cell_mappings, migrate
 from nova.db.engine import Database
 from nova.manage.cell_urls import filled, of_one_database
@@ -52,4 +53,10 @@ def _recorded(options: Options) -> str | None:
     if CELL not in cells or CELL0 not in cells:
         return None
     urls = {uuid: filled(cells[uuid].database_connection, own) for uuid in (CELL, CELL0)}
-    return urls[CELL] if of_one_database(urls[CELL0], own) and not of_one_database(urls[CELL], own) else None
+    if not of_one_database(urls[CELL0], own) or of_one_database(urls[CELL], own):
+        return None
+    try:
+        return str(DatabaseUrl()(urls[CELL]))
+    except ValueError as error:
+        raise errors.config.Unusable(option=f"The database_connection that is recorded of cell {CELL}",
+                                     reason=f"{error}. Correct it with: nova-manage cell_v2 update_cell") from None

@@ -106,6 +106,18 @@ def test_cell_when_the_file_is_an_api_tiers_then_the_recorded_database_is_it(too
     own.dispose()
 
 
+def test_cell_when_its_recorded_url_can_not_be_used_then_2_and_the_way(tool: Tool, capsys: pytest.CaptureFixture[str]
+                                                                     ) -> None:
+    tool.write("api", "nova_cell0", api=True)
+    for words in ("api_db sync", f"cell_v2 map_cell0 --database_connection {tool.url('nova_cell0')}",
+                  "cell_v2 create_cell --database_connection mysql://nova:pass-word@db:port/nova"):
+        tool.ok("api", words)
+    options = tool.options("api")
+    code = tool_ending.status(options, main.BINARY, lambda: bool(databases.serving(options, "cell")))
+    err = capsys.readouterr().err
+    assert code == 2 and err.count("\n") == 1 and "update_cell" in err and "pass-word" not in err
+
+
 def test_cell_when_the_file_is_the_cells_then_a_stale_record_does_not_matter(tool: Tool) -> None:
     tool.write("nova.conf", "nova", api=True)
     for words in ("api_db sync", "cell_v2 map_cell0",
