@@ -28,10 +28,10 @@ def run(module: str, folder: Path, text: str, *words: str) -> subprocess.Complet
                           capture_output=True, text=True, timeout=120, check=False)
 
 
-def refusal(done: subprocess.CompletedProcess[str]) -> str:
+def refusal(done: subprocess.CompletedProcess[str], status: int = 2) -> str:
     """The sentence of a program that ended as it should."""
     said = done.stdout + done.stderr
-    assert done.returncode == 2 and "Traceback" not in said and CANARY not in said and "report it" not in said, said
+    assert done.returncode == status and "Traceback" not in said and CANARY not in said and "report it" not in said, said
     lines = [line for line in said.splitlines() if line]
     assert len(lines) == 1, said
     return lines[0]
@@ -93,13 +93,13 @@ def test_workers_when_only_they_find_the_error_then_the_daemon_ends_with_2_and_n
     (f"[oslo_policy]\npolicy_file = {CANARY}\n", "[oslo_policy]policy_file names a policy file"),
     (f"[DEFAULT]\ntransport_url = {CANARY}://h\n", "[DEFAULT]transport_url in"),
     (f"[api]\nmax_limit = {CANARY}\n", "[api]max_limit in")])
-def test_wsgi_application_when_its_configuration_is_wrong_then_its_import_ends_with_2(
+def test_wsgi_application_when_its_configuration_is_wrong_then_its_import_says_so_and_goes_on(
         tmp_path: Path, name: str, module: str, text: str, said: str) -> None:
     (tmp_path / "nova.conf").write_text(text)
     done = subprocess.run([sys.executable, "-c", f"import {module}"], cwd=TOP, capture_output=True, text=True,
                           timeout=120, check=False,
                           env={**os.environ, "OS_NOVA_CONFIG_DIR": str(tmp_path), "OS_NOVA_CONFIG_FILES": "nova.conf"})
-    assert said in refusal(done)
+    assert said in refusal(done, 0)
 
 
 @pytest.mark.parametrize(("words", "status", "said"), [
