@@ -16,10 +16,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from nova import concurrency, configuration, context, errors
+from nova.cmd import tool_ending, tool_log
 from nova.conf.base import Options
+from nova.configuration.tool_arguments import add_common, words_of
 from nova.policies import Policy, list_rules
 from nova.policies.sample import sample
-from nova.version import RELEASE
 
 BINARY = "nova-policy"
 SERVER = "instance_id"
@@ -103,13 +104,15 @@ def show_sample(options: Options, given: argparse.Namespace) -> int:
 def parser() -> argparse.ArgumentParser:
     """The command line; ``run`` is what carries it out, and is missing where no command was named."""
     top = argparse.ArgumentParser(prog=BINARY, description=(__doc__ or "").split("\n\n")[0])
-    _add_common(top)
-    top.add_argument("--version", action="version", version=RELEASE)
+    add_common(top)
+    _add_credentials(top)
     categories = top.add_subparsers(metavar="COMMAND")
     policy = categories.add_parser("policy", help="ask the rules").add_subparsers(metavar="ACTION")
     about = "print the rules that the credentials pass"
     one = policy.add_parser("check", help=about, description=about)
-    _add_common(one, default=argparse.SUPPRESS)
+    one.add_argument("--config-file", action="append", default=argparse.SUPPRESS, metavar="FILE",
+                     help="default: /etc/nova/nova.conf")
+    _add_credentials(one, default=argparse.SUPPRESS)
     one.add_argument("--api-name", metavar="PART", help="only rules whose name contains this; exit code 1 when one of "
                                                         "them refuses")
     one.add_argument("--target", metavar="KEY=VALUE", nargs="+", action="append",
@@ -122,10 +125,8 @@ def parser() -> argparse.ArgumentParser:
     return top
 
 
-def _add_common(parser: argparse.ArgumentParser, default: object = None) -> None:
-    """Files and credentials, before or after the command's words."""
-    parser.add_argument("--config-file", action="append", default=default or [], metavar="FILE",
-                        help="default: /etc/nova/nova.conf")
+def _add_credentials(parser: argparse.ArgumentParser, default: object = None) -> None:
+    """Before or after the command's words."""
     for flags, (variables, words) in CREDENTIALS.items():
         fallback = next((os.environ[name] for name in variables if os.environ.get(name)), None)
         parser.add_argument(*flags, default=default or fallback, metavar="VALUE", help=f"{words}; {variables[0]}")
@@ -141,12 +142,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     if given.run is show_sample:
         return show_sample(None, given)
     concurrency.patch("threads")
-    options = configuration.load(BINARY, [word for path in given.config_file for word in ("--config-file", path)])
-    try:
-        return int(given.run(options, given))
-    except errors.NovaError as error:
-        sys.stderr.write(f"{BINARY}: {configuration.sentence(options, error)}\n")
-        return 2
+    options = configuration.load(BINARY, words_of(given))
+    tool_log.set_up(options, BINARY, given.log_words)
+    return tool_ending.status(options, BINARY, lambda: int(given.run(options, given)), failed=2,
+                         post_mortem=given.post_mortem)
 
 
 if __name__ == "__main__":

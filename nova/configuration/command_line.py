@@ -20,10 +20,15 @@ def spelt(words: Sequence[str], options: Sequence[cfg.Opt]) -> list[str]:
     return made
 
 
+def names(option: cfg.Opt) -> list[str]:
+    """Today's name and the old ones, as they are declared."""
+    return [option.name, *(old.name for old in option.deprecated_opts if old.name)]
+
+
 def _spellings(options: Sequence[cfg.Opt]) -> Iterator[tuple[str, str]]:
     """(``--some-name`` with dashes, the word as it is declared), of old names and of ``--no...`` too."""
     for option in options:
-        for name in (option.name, *(old.name for old in option.deprecated_opts if old.name)):
+        for name in names(option):
             yield _plain(f"--{name}"), f"--{name}"
             if isinstance(option, cfg.BoolOpt):
                 yield _plain(f"--no{name}"), f"--no{name}"
@@ -37,8 +42,7 @@ def typed(words: Sequence[str], options: Sequence[cfg.Opt]) -> frozenset[str]:
     """The options that the words give a value to, by attribute. config.Unusable for a value that is none: the parser of
     command lines would repeat it."""
     by_word: Mapping[str, cfg.Opt] = {
-        f"--{name}": option for option in options
-        for name in (option.name, *(old.name for old in option.deprecated_opts if old.name))}
+        f"--{name}": option for option in options for name in names(option)}
     given = set()
     for index, word in enumerate(words):
         name, equals, value = word.partition("=")

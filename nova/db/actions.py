@@ -23,7 +23,7 @@ def _value(row: AnyRow) -> InstanceAction:
 
 
 def _check_server(tx: Connection, query: ActionQuery) -> None:
-    chosen = sa.select(servers.c.deleted).where(servers.c.uuid == query.server_uuid)
+    chosen = sa.select(servers.c.deleted).where(servers.c.uuid == query.server_uuid, servers.c.archived_at.is_(None))
     if query.project_id is not None:
         chosen = chosen.where(servers.c.project_id == query.project_id)
     deleted = tx.execute(chosen).scalar_one_or_none()

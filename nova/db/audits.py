@@ -192,6 +192,11 @@ def server_exists(tx: Connection, uuid: str) -> bool:
     return tx.execute(sa.select(servers.c.id).where(servers.c.uuid == uuid, servers.c.deleted == 0)).first() is not None
 
 
+def any_server(tx: Connection) -> bool:
+    """Whether there is a server that is not deleted."""
+    return tx.execute(sa.select(servers.c.id).where(servers.c.deleted == 0).limit(1)).first() is not None
+
+
 def placed(tx: Connection, after: int, limit: int) -> list[tuple[int, str]]:
     """A page of live servers that are on a host: (key, uuid), behind a key."""
     chosen = sa.select(servers.c.id, servers.c.uuid).where(

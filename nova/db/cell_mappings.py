@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from nova.db.models.api import cell_mappings
+from nova.db.models.api import cell_mappings, providers
 from nova.db.statements import insert_ignoring, update_where
 from nova.db.types import utc_now
 from nova.model.cells import CellMapping
@@ -17,6 +17,11 @@ def by_uuid(tx: Connection) -> dict[str, CellMapping]:
     """All of them: there are two at most."""
     found = [CellMapping(**row._mapping) for row in tx.execute(sa.select(*_COLUMNS))]
     return {one.uuid: one for one in found}
+
+
+def hosts_report(tx: Connection) -> bool:
+    """Whether a host has reported what it has, as each does that serves servers."""
+    return tx.execute(sa.select(providers.c.id).limit(1)).first() is not None
 
 
 def add(tx: Connection, mapping: CellMapping) -> bool:

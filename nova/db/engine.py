@@ -138,7 +138,7 @@ class Database:
         except (exc.OperationalError, exc.InterfaceError) as error:
             if _lost_race(error) or not (error.connection_invalidated or _can_not_connect(error)):
                 raise
-            reason = str(error.orig)[:200]
+            reason = _one_line(error)
         except exc.TimeoutError as error:
             reason = f"no free connection in the pool ({error})"
         else:
@@ -203,7 +203,19 @@ def _away(reason: str) -> DatabaseAway:
     return DatabaseAway(reason)
 
 
+def _one_line(error: exc.DBAPIError) -> str:
+    return " ".join(str(error.orig).split())[:200]
+
+
+def refusal(error: Exception) -> str | None:
+    """What the database said to a statement that it does not carry out, such as one that the user has no right to.
+    None: the error is another's."""
+    return _one_line(error) if isinstance(error, exc.DBAPIError) else None
+
+
 def _can_not_connect(error: exc.DBAPIError) -> bool:
+    if error.statement is None:  # nothing was asked yet
+        return True
     code = error.orig.args[0] if error.orig is not None and error.orig.args else None
     return code in (2002, 2003, 2006, 2013, 1040, 1053) or "connection" in str(error.orig).lower()
 

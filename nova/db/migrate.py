@@ -85,6 +85,7 @@ _LOCKS["mariadb"] = _LOCKS["mysql"]
 @contextlib.contextmanager
 def _alone(schema: str, database: Database) -> Iterator[None]:
     if database.dialect == "sqlite":
+        database.check()  # its file can be opened
         with _alone_with_file(database.engine.url.database or ""):
             yield
         return

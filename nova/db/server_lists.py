@@ -92,15 +92,18 @@ def _clauses(query: ServerListQuery) -> list[AnyColumn]:
 
 
 def _liveness(query: ServerListQuery) -> list[object]:
-    """Gone or not; a server that can still be restored is in the list of those alone who name its state."""
+    """Gone or not, and never archived; a server that can still be restored is in the list of those alone who name its
+    state."""
     soft = servers.c.vm_state == states.VmState.SOFT_DELETED.value
     named = (query.soft_deleted or any(name.upper() == "SOFT_DELETED" for name in query.statuses)
              or any(condition.column == "vm_state" for condition in query.conditions))
     if query.deleted == "live":
         return [servers.c.deleted == 0] if named else [servers.c.deleted == 0, sa.not_(soft)]
+    kept = servers.c.archived_at.is_(None)
     if query.deleted == "deleted":
-        return [sa.or_(servers.c.deleted != 0, soft) if query.soft_deleted else servers.c.deleted != 0]
-    return []
+        gone = servers.c.deleted != 0
+        return [kept, sa.or_(gone, soft) if query.soft_deleted else gone]
+    return [kept]
 
 
 def _change_clauses(query: ServerListQuery) -> list[AnyColumn]:

@@ -99,7 +99,7 @@ def _one(shape: _One) -> sa.Select[AnyColumn]:
         query = query.where(servers.c.project_id == sa.bindparam("of_project"))
     if shape.of_user:
         query = query.where(servers.c.user_id == sa.bindparam("of_user"))
-    return query if shape.with_deleted else query.where(servers.c.deleted == 0)
+    return query.where(servers.c.archived_at.is_(None) if shape.with_deleted else servers.c.deleted == 0)
 
 
 def _read(tx: Connection, what: str, uuid: str, scope: Scope, with_deleted: bool = False) -> AnyRow:
@@ -246,13 +246,29 @@ def properties_of_images(tx: Connection) -> Iterator[KeptImage]:
         yield KeptImage(row.uuid, row.host, row.image.properties if row.image else {})
 
 
-def purge(tx: Connection, before_s: int, limit: int) -> int:
-    """Remove for good up to ``limit`` servers deleted more than ``before_s`` seconds ago, and all that is theirs; how
-    many."""
+def _deleted(before_s: int, limit: int) -> sa.Select[AnyColumn]:
+    """Up to ``limit`` servers deleted more than ``before_s`` seconds ago, the oldest first."""
     # as a function's result: by an index that begins with it, MariaDB reads all deleted servers to find one that is old
     deleted = sa.func.coalesce(servers.c.deleted, 0)
-    old = tx.execute(sa.select(servers.c.id, servers.c.uuid).where(
-        deleted != 0, servers.c.deleted_at < later(-before_s)).order_by(servers.c.deleted_at).limit(limit)).all()
+    return sa.select(servers.c.id, servers.c.uuid).where(
+        deleted != 0, servers.c.deleted_at < later(-before_s)).order_by(servers.c.deleted_at).limit(limit)
+
+
+def archive(tx: Connection, before_s: int, limit: int) -> int:
+    """Take up to ``limit`` servers deleted more than ``before_s`` seconds ago out of what users see; how many. Their
+    rows stay until they are purged."""
+    which = _deleted(before_s, limit).where(servers.c.archived_at.is_(None)).with_for_update()
+    keys = [row.id for row in tx.execute(which)]
+    if keys:
+        tx.execute(sa.update(servers).where(servers.c.id.in_(keys)).values(archived_at=utc_now()))
+    return len(keys)
+
+
+def purge(tx: Connection, before_s: int, limit: int, archived: bool = False) -> int:
+    """Remove for good up to ``limit`` servers deleted more than ``before_s`` seconds ago, and all that is theirs; how
+    many. ``archived``: of those alone that were archived."""
+    which = _deleted(before_s, limit)
+    old = tx.execute(which.where(servers.c.archived_at.is_not(None)) if archived else which).all()
     if not old:
         return 0
     uuids = [row.uuid for row in old]
@@ -262,5 +278,5 @@ def purge(tx: Connection, before_s: int, limit: int) -> int:
     return delete_keys(tx, servers, [row.id for row in old])
 
 
-__all__ = ["AttachedVolume", "change_metadata", "children", "detail", "details", "insert", "instance_name",
+__all__ = ["AttachedVolume", "archive", "change_metadata", "children", "detail", "details", "insert", "instance_name",
            "lock_row", "password", "places", "purge", "rows_of", "target", "update", "within"]

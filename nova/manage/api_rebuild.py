@@ -14,7 +14,7 @@ from nova.db import keypairs, lost_api
 from nova.db.engine import Database
 from nova.db.types import AnyRow
 from nova.manage.command import Command, argument
-from nova.manage.database_commands import synced
+from nova.manage.databases import synced
 from nova.manage.output import say_now
 from nova.model.flavors import Flavor
 from nova.model.keypairs import NewKeypair

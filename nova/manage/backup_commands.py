@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from nova.conf.base import Options
 from nova.manage.command import Command, argument
-from nova.manage.database_commands import database_of
+from nova.manage.databases import serving
 from nova.manage.output import say, say_now
 from nova.version import RELEASE
 
@@ -27,7 +27,7 @@ The page 'Backup and restore' says what to do about each."""
 def _databases(options: Options) -> Databases:
     from nova.db.backup import Databases
 
-    return Databases(database_of(options, "api"), database_of(options, "cell"))
+    return Databases(serving(options, "api"), serving(options, "cell"))
 
 
 def backup(options: Options, given: argparse.Namespace) -> int:

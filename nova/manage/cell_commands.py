@@ -1,8 +1,8 @@
 """``nova-manage cell_v2``: for deployment tools and operators' scripts, which call it on every cloud.
 
-This release has one cell, whose database is the conductors', and hosts are in it by registering. What tools record of
-it (its name, its URLs) and of cell0 is kept for them, and shown to them; no daemon reads it. Tables and exit codes are
-upstream's (nova-manage(1)): tools parse them.
+This release has one cell, and hosts are in it by registering. What tools record of it (its name, its URLs) and of cell0
+is kept for them, and shown to them. Daemons do not read it; nova-manage and nova-status do where ``[database]`` is
+cell0's (:mod:`nova.manage.databases`). Tables and exit codes are upstream's (nova-manage(1)): tools parse them.
 """
 
 from __future__ import annotations
@@ -19,6 +19,9 @@ from nova.manage.cell_urls import CellUrls, filled
 from nova.manage.command import Argument, Command, Run, argument
 from nova.model.cells import CELL, CELL0, NAME, CellMapping
 
+#: The one cell of a cloud where nobody recorded it.
+THE_CELL = CellMapping(uuid=CELL, name=NAME)
+
 Say = Callable[[str], None]
 Table = Callable[[Sequence[str], Sequence[Sequence[Any]]], None]
 #: (the configuration, a schema) -> its database.
@@ -26,37 +29,38 @@ DatabaseOf = Callable[[Options, str], Database]
 
 BAD_URL, EXISTS = 1, 2  # create_cell
 NO_SECOND = 1
-UNKNOWN, HAS_HOSTS = 1, 2  # delete_cell; update_cell: UNKNOWN
+UNKNOWN, HAS_HOSTS, HAS_SERVERS = 1, 2, 3  # delete_cell; update_cell: UNKNOWN
 BAD_CHANGE = 3  # update_cell
 NOT_MAPPED = 1  # verify_instance
-NO_CELL, NO_HOST, HAS_SERVERS = 1, 2, 4  # delete_host
-
-#: What there is nothing to do for -> why.
-NOTHING = {
-    "map_instances": "Nothing to map: all servers are in the one cell.",
-    "discover_hosts": "Nothing to discover: hosts join the one cell by registering.",
-}
+NO_CELL, NO_HOST, HOST_STAYS = 1, 2, 4  # delete_host, list_hosts
+BAD_COUNT, NO_CELL_TO_MAP = 127, 255  # map_instances: 1 would mean that the call must be repeated
+NO_CELL_TO_SEARCH = 1  # discover_hosts
 
 
 # -- what is recorded
 
 def known(api: Database) -> dict[str, CellMapping]:
-    """By uuid. The one cell is among them, recorded or not: hosts are in it."""
+    """By uuid. The one cell is among them as soon as it is recorded or has hosts: in a cloud that was made without
+    ``create_cell`` it has a name all the same."""
     with api.reading() as tx:
-        return {CELL: CellMapping(uuid=CELL, name=NAME), **cell_mappings.by_uuid(tx)}
+        found = cell_mappings.by_uuid(tx)
+        return {CELL: THE_CELL, **found} if CELL not in found and cell_mappings.hosts_report(tx) else found
 
 
 def _record_cell0(api: Database, urls: CellUrls, connection: str | None = None) -> bool:
     """False: it was recorded before."""
-    own = _own(connection, cell_urls.with_suffix(urls.database_connection))
-    cell0 = CellMapping(uuid=CELL0, name="cell0", transport_url=cell_urls.NO_TRANSPORT,
-                        database_connection=own or cell_urls.CELL0_DATABASE)
+    cell0 = CellMapping(uuid=CELL0, name="cell0", transport_url=cell_urls.NO_TRANSPORT, database_connection=_kept(
+        connection or cell_urls.with_suffix(urls.database_connection), urls.database_connection))
     return api.transact(lambda tx: cell_mappings.add(tx, cell0))
 
 
-def _own(given: str | None, url: str) -> str | None:
-    """What is kept of a URL: none that the configuration has as well, for it may hold a password."""
-    return given if given and given != url else None
+def _kept(url: str | None, configured: str) -> str | None:
+    """What a row has of a URL, the configuration's when none is given. None: what nova.conf says when it is read."""
+    own = not url or url == configured
+    if own and "{" in configured:  # it would be taken for a template
+        return None
+    made = cell_urls.as_template(url or configured, configured)
+    return url if made is None and not own else made
 
 
 # -- commands that record
@@ -80,8 +84,8 @@ def create_cell(api: Database, urls: CellUrls, given: argparse.Namespace, say: S
     if given.disabled:
         say("The one cell can not be disabled: disable hosts (openstack compute service set --disable).")
         return BAD_URL
-    wanted = CellMapping(uuid=CELL, name=given.name or "", transport_url=_own(given.transport_url, urls.transport_url),
-                         database_connection=_own(given.database_connection, urls.database_connection))
+    wanted = CellMapping(uuid=CELL, name=given.name or "", transport_url=_kept(given.transport_url, urls.transport_url),
+                         database_connection=_kept(given.database_connection, urls.database_connection))
     if not api.transact(lambda tx: cell_mappings.add(tx, wanted)):
         return _refuse_second(known(api)[CELL], wanted, say)
     say(CELL if given.verbose else f"Cell {_called(wanted)} is recorded ({CELL}). Hosts join it by registering.")
@@ -102,7 +106,8 @@ def _called(mapping: CellMapping) -> str:
 
 
 def update_cell(api: Database, urls: CellUrls, given: argparse.Namespace, say: Say) -> int:
-    """0. 1: no such cell. 3: it can not be disabled. A URL that is not given becomes the configuration's."""
+    """0. 1: no such cell. 3: it can not be disabled. A URL that is not given becomes the configuration's, where it has
+    one; cell0, which has no broker, keeps its transport."""
     have = known(api).get(given.cell_uuid)
     if have is None:
         say(f"There is no cell {given.cell_uuid or 'without a uuid'}: see nova-manage cell_v2 list_cells.")
@@ -110,9 +115,11 @@ def update_cell(api: Database, urls: CellUrls, given: argparse.Namespace, say: S
     if given.disable:
         say("A cell can not be disabled here: disable hosts (openstack compute service set --disable).")
         return BAD_CHANGE
-    changed = CellMapping(uuid=have.uuid, name=have.name if given.name is None else given.name,
-                          transport_url=_own(given.transport_url, urls.transport_url),
-                          database_connection=_own(given.database_connection, urls.database_connection))
+    changed = have._replace(name=have.name if given.name is None else given.name)
+    if given.transport_url or (urls.transport_url and have.uuid != CELL0):
+        changed = changed._replace(transport_url=_kept(given.transport_url, urls.transport_url))
+    if given.database_connection or urls.database_connection:
+        changed = changed._replace(database_connection=_kept(given.database_connection, urls.database_connection))
     api.transact(lambda tx: cell_mappings.put(tx, changed))
     say(f"Cell {_called(changed)} ({have.uuid}) is recorded so. Daemons connect to what nova.conf and "
         "nova-conductor.conf say.")
@@ -123,7 +130,8 @@ def record_all(api: Database, urls: CellUrls, given: argparse.Namespace, say: Sa
     """Both cells, where they are not recorded: 0 always."""
     _record_cell0(api, urls)
     cell = CellMapping(uuid=CELL, name=getattr(given, "name", None) or "",
-                       transport_url=_own(given.transport_url, urls.transport_url))
+                       transport_url=_kept(given.transport_url, urls.transport_url),
+                       database_connection=_kept(None, urls.database_connection))
     made = api.transact(lambda tx: cell_mappings.add(tx, cell))
     say("Both cells are recorded; hosts join the one cell by registering." if made
         else "Nothing to map: both cells are recorded, and hosts join the one cell by registering.")
@@ -131,13 +139,18 @@ def record_all(api: Database, urls: CellUrls, given: argparse.Namespace, say: Sa
 
 
 def delete_cell(api: Database, cell: Database, given: argparse.Namespace, say: Say) -> int:
-    """0: what was recorded of it is forgotten. 1: no such cell. 2: it has hosts, and stays."""
+    """0: what was recorded of it is forgotten. 1: no such cell. 2: it has hosts, 3: it has servers, and stays."""
     if given.cell_uuid not in known(api):
         say(f"There is no cell {given.cell_uuid or 'without a uuid'}: see nova-manage cell_v2 list_cells.")
         return UNKNOWN
-    if given.cell_uuid == CELL and (hosts := _hosts(cell)):
-        say(f"The one cell has {len(hosts)} compute hosts, and stays.")
-        return HAS_HOSTS
+    if given.cell_uuid == CELL:
+        if hosts := _hosts(cell):
+            say(f"The one cell has {len(hosts)} compute hosts, and stays.")
+            return HAS_HOSTS
+        with cell.reading() as tx:
+            if audits.any_server(tx):
+                say("The one cell has servers, and stays.")
+                return HAS_SERVERS
     api.transact(lambda tx: cell_mappings.delete(tx, given.cell_uuid))
     say(f"What was recorded of cell {given.cell_uuid} is forgotten.")
     return 0
@@ -159,12 +172,43 @@ def list_cells(api: Database, urls: CellUrls, given: argparse.Namespace, table: 
 
 def list_hosts(api: Database, cell: Database, given: argparse.Namespace, say: Say, table: Table) -> int:
     """Hosts that have a nova-compute service, by name: 0; 1 when ``--cell_uuid`` names no cell."""
-    cells = known(api)
-    if given.cell_uuid not in (None, *cells):
-        say(f"There is no cell {given.cell_uuid}: see nova-manage cell_v2 list_cells.")
+    if _is_unknown(api, given.cell_uuid, say):
         return NO_CELL
     hosts = [] if given.cell_uuid == CELL0 else _hosts(cell)
-    table(("Cell Name", "Cell UUID", "Hostname"), [(cells[CELL].name, CELL, host) for host in hosts])
+    table(("Cell Name", "Cell UUID", "Hostname"), [(_the_cell(api).name, CELL, host) for host in hosts])
+    return 0
+
+
+def _is_unknown(api: Database, uuid: str | None, say: Say) -> bool:
+    """Whether ``--cell_uuid`` names no cell; it says so."""
+    unknown = uuid not in (None, CELL, *known(api))
+    if unknown:
+        say(f"There is no cell {uuid or 'without a uuid'}: see nova-manage cell_v2 list_cells.")
+    return unknown
+
+
+def _the_cell(api: Database) -> CellMapping:
+    return known(api).get(CELL, THE_CELL)
+
+
+def discover_hosts(api: Database, cell: Database, given: argparse.Namespace, say: Say) -> int:
+    """0; 1 when ``--cell_uuid`` names no cell. ``--verbose`` names the hosts, each of which came by itself."""
+    if _is_unknown(api, given.cell_uuid, say):
+        return NO_CELL_TO_SEARCH
+    for host in _hosts(cell) if given.verbose and given.cell_uuid != CELL0 else ():
+        say(f"Host {host} is in cell {_called(_the_cell(api))} ({CELL}).")
+    say("Nothing to discover: hosts join the one cell by registering.")
+    return 0
+
+
+def map_instances(api: Database, given: argparse.Namespace, say: Say) -> int:
+    """0: all are mapped. 127: a wrong ``--max-count``; 255: no such cell."""
+    if given.max_count is not None and given.max_count < 1:
+        say(f"--max-count {given.max_count}: must be a number above 0.")
+        return BAD_COUNT
+    if _is_unknown(api, given.cell_uuid, say):
+        return NO_CELL_TO_MAP
+    say("Nothing to map: all servers are in the one cell.")
     return 0
 
 
@@ -173,7 +217,7 @@ def verify_instance(api: Database, cell: Database, given: argparse.Namespace, sa
     with cell.reading() as tx:
         found = audits.server_exists(tx, given.uuid)
     if not given.quiet:
-        say(f"Instance {given.uuid} is in cell {_called(known(api)[CELL])} ({CELL})." if found
+        say(f"Instance {given.uuid} is in cell {_called(_the_cell(api))} ({CELL})." if found
             else f"Instance {given.uuid} is in no cell: there is no such server.")
     return 0 if found else NOT_MAPPED
 
@@ -189,7 +233,7 @@ def delete_host(cell: Database, given: argparse.Namespace, say: Say) -> int:
         return NO_HOST
     say(f"Host {given.host} leaves the cell with its service: drain it (nova-manage host drain {given.host}), then "
         "openstack compute service delete ID.")
-    return HAS_SERVERS
+    return HOST_STAYS
 
 
 def _hosts(cell: Database) -> list[str]:
@@ -207,23 +251,24 @@ def actions(database_of: DatabaseOf, say: Say, table: Table) -> dict[str, Comman
     def both(work: Callable[..., int], *ways: Say | Table) -> Run:
         return lambda options, given: work(database_of(options, "api"), database_of(options, "cell"), given, *ways)
 
-    def nothing(options: Options, given: argparse.Namespace) -> int:
-        say(NOTHING[given.action])
-        return 0
+    def in_api(work: Callable[..., int]) -> Run:
+        return lambda options, given: work(database_of(options, "api"), given, say)
     return {
         "simple_cell_setup": Command(api_with_urls(record_all), "record both cells", (_TRANSPORT,)),
         "map_cell0": Command(api_with_urls(map_cell0), "record cell0", (_CONNECTION,)),
         "map_cell_and_hosts": Command(api_with_urls(record_all), "record both cells", (_TRANSPORT, _NAME, _VERBOSE)),
-        "map_instances": Command(nothing, "nothing to do here: says so", (
-            _cell("accepted"), argument("--max-count", help="accepted"), _accepted("--reset"))),
-        "discover_hosts": Command(nothing, "nothing to do here: says so", (
-            _cell("accepted"), _accepted("--verbose"), _accepted("--strict"), _accepted("--by-service"))),
+        "map_instances": Command(in_api(map_instances), "nothing to do here: says so", (
+            _cell("as list_cells shows it"), argument("--max-count", type=int, metavar="N", help="accepted"),
+            _accepted("--reset"))),
+        "discover_hosts": Command(both(discover_hosts, say), "nothing to do here: says so", (
+            _cell("as list_cells shows it"), argument("--verbose", action="store_true", help="name the hosts"),
+            _accepted("--strict"), _accepted("--by-service"))),
         "create_cell": Command(api_with_urls(create_cell), "record the one cell's name and URLs", (
             _NAME, _CONNECTION, _TRANSPORT, _VERBOSE, argument("--disabled", action="store_true", help="refused"))),
         "update_cell": Command(api_with_urls(update_cell), "record another name or other URLs of a cell", (
             _cell("as list_cells shows it"), argument("--name", help="the new one"), _TRANSPORT, _CONNECTION,
             argument("--disable", action="store_true", help="refused"), _accepted("--enable"))),
-        "list_cells": Command(api_with_urls(list_cells, table), "the one cell, and cell0 once it is recorded", (
+        "list_cells": Command(api_with_urls(list_cells, table), "the one cell and cell0, once they are recorded", (
             argument("--verbose", action="store_true", help="show passwords in URLs"),)),
         "list_hosts": Command(both(list_hosts, say, table), "the compute hosts of the one cell", (
             _cell("only this one's"),)),

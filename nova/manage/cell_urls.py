@@ -10,10 +10,13 @@ from nova.conf.base import Options
 
 #: The database of cell0 as deployment tools expect it: the configuration's, with this behind its name.
 SUFFIX = "_cell0"
-CELL0_DATABASE = "{cell0}"
+CELL0_NAME = "cell0"  # of a template: what rows of older releases have for that URL
 NO_TRANSPORT = "none:///"
 #: A user's, for each of several hosts; up to the last @, which a password may have unescaped.
 PASSWORD = re.compile(r"(//|,)([^:@/,]*):[^,]*@")
+BRACE = re.compile(r"[{}]")
+#: Where a database server listens whose URL does not say.
+PORTS = {"mysql": "3306", "postgres": "5432"}
 _USER = r"(?:(?P<username>[^:@]*)(?::(?P<password>.*))?@)?"
 _HOST = re.compile(_USER + r"(?P<hostname>\[[^\]]*\]|[^:@]*)(?::(?P<port>\d+))?")
 
@@ -29,8 +32,8 @@ def configured(options: Options) -> CellUrls:
     """Those that the daemons connect to."""
     from nova.rpc import transport
 
-    transport.has_broker(options)  # it declares transport_url
-    return CellUrls(options.transport_url or "", options.database.connection or "")
+    broker = transport.has_broker(options)  # it declares transport_url, too, which the library gives a default
+    return CellUrls(options.transport_url if broker else "", options.database.connection or "")
 
 
 def filled(recorded: str | None, url: str) -> str:
@@ -40,9 +43,44 @@ def filled(recorded: str | None, url: str) -> str:
     if recorded is None:
         return url
     try:
-        return recorded.format_map({**_parts(url), "cell0": with_suffix(url)}) if "{" in recorded else recorded
+        parts = {**_parts(url), CELL0_NAME: with_suffix(url)}
+        return recorded.format_map(parts) if BRACE.search(recorded) else recorded
     except (KeyError, ValueError, IndexError, AttributeError):
         return recorded
+
+
+def as_template(url: str, configured: str) -> str | None:
+    """``url`` with ``{password}`` (``{password1}`` and so on) where it has a password of ``configured``: no row keeps
+    what nova.conf has, and another password there needs no other row. What is a template already stays. None: it is not
+    plain what of the URL is a password."""
+    if "{" in url:
+        return url
+    parts, names = _parts(configured), dict[str, str]()
+    for name in sorted(name for name in parts if name.startswith("password")):
+        names.setdefault(parts[name].replace("}", "}}"), name)
+    scheme, mark, rest = url.replace("}", "}}").partition("://")
+    authority, slash, tail = rest.partition("/")
+    hosts = []
+    for host in authority.split(","):
+        match = _HOST.fullmatch(host)
+        if match is None:
+            return None
+        password = match["password"]
+        hosts.append(f"{match['username']}:{{{names[password]}}}{host[match.end('password'):]}"
+                     if password and password in names else host)
+    made = f"{scheme}{mark}{','.join(hosts)}{slash}{tail}"
+    return made if "{" in made else url
+
+
+def of_one_database(one: str, other: str) -> bool:
+    """Whether both URLs lead to the same database, whatever the driver, the user and the parameters."""
+    return bool(one) and _address(one) == _address(other)
+
+
+def _address(url: str) -> tuple[str, str, str]:
+    parts = _parts(url)
+    kind = parts["scheme"].partition("+")[0].replace("mariadb", "mysql").replace("postgresql", "postgres")
+    return kind, f"{parts.get('hostname', '').lower()}:{parts.get('port') or PORTS.get(kind, '')}", parts["path"]
 
 
 def with_suffix(url: str) -> str:

@@ -3,39 +3,24 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import datetime
+import time
+from collections.abc import Callable, Iterator
 
 from nova import errors
+from nova.cmd.tool_ending import described
 from nova.conf.base import Options
 from nova.db.engine import Database
 from nova.manage.command import Run
-from nova.manage.doctor.finding import described
-from nova.manage.output import say
+from nova.manage.databases import database_of, synced
+from nova.manage.dates import date_of
+from nova.manage.output import framed, say
 
 REVISION_DIGITS = 4  # of an alembic revision's name
 BAD_ROWS, BAD_BEFORE = 2, 4  # archive_deleted_rows
 NO_DATE = "--before {}: not a date. Write it as 2026-11-21 or 2026-11-21T10:00:00."
-_DAYS = ("%m/%d/%y", "%m/%d/%Y", "%Y/%m/%d", "%b %d %Y", "%B %d %Y", "%b %d, %Y", "%B %d, %Y", "%d %b %Y", "%d %B %Y")
-#: What is no ISO 8601; a day before a month that is a number is nowhere taken.
-DATES = (*_DAYS, *(f"{day} {time}" for day in _DAYS for time in ("%H:%M", "%H:%M:%S")), "%Y%m%d%H%M%S",
-         "%a %b %d %H:%M:%S %Y", "%a %b %d %H:%M:%S %Z %Y", "%a, %d %b %Y %H:%M:%S %z", "%a %d %b %Y %H:%M:%S")
-
-
-def database_of(options: Options, schema: str) -> Database:
-    """The database of ``schema``: api, or else the cell's. config.Missing: its URL is not set."""
-    from nova.cmd.conductor import database
-
-    return database(options, schema)
-
-
-def synced(options: Options, schema: str) -> Database:
-    """The same, with this release's tables in it. daemon.DbSchemaBehind."""
-    from nova.db import migrate
-
-    database = database_of(options, schema)
-    migrate.check(schema, database)
-    return database
+EVERY_S = -60  # an age in seconds that every deleted server has
+BATCH = 200  # servers removed at once
 
 
 def sync(schema: str) -> Run:
@@ -63,58 +48,79 @@ def version(schema: str) -> Run:
     return run
 
 
-def date_of(words: str) -> datetime.datetime | None:
-    """A date, with or without a time, in ISO 8601 or as date(1) and cron jobs write it; UTC where no zone is named.
-    None: it is no date."""
-    plain = " ".join(words.removesuffix("UTC").split())
-    found = None
-    with contextlib.suppress(ValueError):
-        found = datetime.datetime.fromisoformat(plain)
-    for form in DATES if found is None else ():
-        with contextlib.suppress(ValueError):
-            found = datetime.datetime.strptime(plain, form)
-            break
-    return found.replace(tzinfo=datetime.UTC) if found is not None and found.tzinfo is None else found
-
-
 def purge(options: Options, given: argparse.Namespace) -> int:
-    """Removes servers deleted before the date (all deleted ones for --all), in small batches."""
+    """Removes servers deleted before the date (all deleted ones for --all), archived or not, in small batches."""
     if not given.all and not given.before:
         say("One of --before DATE and --all is needed.")
         return 1
-    age_s = -60
-    if given.before:
-        at = date_of(given.before)
-        if at is None:
-            say(NO_DATE.format(given.before))
-            return 2
-        age_s = int((datetime.datetime.now(datetime.UTC) - at).total_seconds())
-    from nova.db import ledger, servers
+    age_s = _age_s(given.before)
+    if age_s is None:
+        say(NO_DATE.format(given.before))
+        return 2
+    from nova.db import ledger
 
     api, cell = synced(options, "api"), synced(options, "cell")
-    total = 0
-    while count := cell.transact(lambda tx: servers.purge(tx, age_s, 200)):
-        total += count
-        if given.verbose:
-            say(f"{total} servers removed")
+    total = _purged(cell, age_s, False, say if given.verbose else None)
     while api.transact(lambda tx: ledger.purge(tx, age_s, 1000)):
         pass
     say(f"{total} deleted servers were removed for good." if total else "Nothing to remove.")
     return 0 if total else 3
 
 
+def _age_s(before: str | None) -> int | None:
+    """Seconds since that date; an age that all have where none is given. None: it is no date."""
+    if not before:
+        return EVERY_S
+    at = date_of(before)
+    return None if at is None else int((datetime.datetime.now(datetime.UTC) - at).total_seconds())
+
+
+def _purged(cell: Database, age_s: int, archived: bool, tell: Callable[[str], None] | None) -> int:
+    """How many servers of that age were removed, a batch after the other; ``archived``: of those that are."""
+    from nova.db import servers
+
+    total = 0
+    while count := cell.transact(lambda tx: servers.purge(tx, age_s, BATCH, archived)):
+        total += count
+        if tell is not None:
+            tell(f"{total} servers removed")
+    return total
+
+
+SOME_ARCHIVED = 1
+
+
 def archive(options: Options, given: argparse.Namespace) -> int:
-    """Nothing to do: says so, and 0. Upstream's arguments are checked as upstream does: 2, a wrong ``--max_rows``; 4, a
-    wrong ``--before``."""
+    """Takes deleted servers out of what users see, ``--max_rows`` of them, or all (``--until-complete``) so many at a
+    time. 0: there was none; 1: some are archived, and there may be more; 2: a wrong ``--max_rows``; 4: a wrong
+    ``--before``."""
     if given.max_rows < 1:
         say(f"--max_rows {given.max_rows}: must be a number above 0.")
         return BAD_ROWS
-    if given.before and date_of(given.before) is None:
+    age_s = _age_s(given.before)
+    if age_s is None:
         say(NO_DATE.format(given.before))
         return BAD_BEFORE
-    say("Nothing to archive: deleted servers stay in their own tables for [DEFAULT]deleted_retention and are "
-        "then removed by nova-conductor itself. 'nova-manage db purge' removes them at once.")
-    return 0
+    cell = synced(options, "cell")
+    total = sum(_archived(cell, age_s, given))
+    if given.verbose and total:
+        framed(("Table", "Number of Rows Archived"), [("cell.servers", total)])
+    if given.purge:
+        say(f"{_purged(cell, age_s, True, None)} archived servers were removed.")
+    say(f"{total} deleted servers are archived: no list shows them. 'nova-manage db purge' removes them, as "
+        "nova-conductor does after [DEFAULT]deleted_retention." if total else "Nothing was archived.")
+    return SOME_ARCHIVED if total else 0
+
+
+def _archived(cell: Database, age_s: int, given: argparse.Namespace) -> Iterator[int]:
+    """How many servers each batch archived."""
+    from nova.db import servers
+
+    while count := cell.transact(lambda tx: servers.archive(tx, age_s, given.max_rows)):
+        yield count
+        if not given.until_complete:
+            return
+        time.sleep(given.sleep or 0)
 
 
 #: Upstream's exit status: all is done; rows were changed, and there may be more (``--max-count``); a page failed; bad
@@ -132,18 +138,23 @@ def online_data_migrations(options: Options, given: argparse.Namespace) -> int:
         say(f"--max-count {given.max_count}: must be a number above 0.")
         return BAD_COUNT
     try:
-        stores, total = Stores(synced(options, "api"), synced(options, "cell")), 0
+        stores = Stores(synced(options, "api"), synced(options, "cell"))
     except errors.daemon.DbSchemaBehind as error:
         say(error.message)
         return MIGRATION_FAILED
+    code, trouble = MIGRATED, ""
+    needed, changed = (dict.fromkeys([one.name for one in data_migrations.DATA_MIGRATIONS], 0) for _column in "12")
     try:
-        for changed in data_migrations.pages(stores, AGAIN_S):
-            total += changed
-            if given.max_count is not None and total >= given.max_count:
-                say(f"{total} rows are changed, and there may be more: --max-count is reached.")
-                return LIMITED
+        for page in data_migrations.pages(stores, AGAIN_S):
+            needed[page.name] += page.needed
+            changed[page.name] += page.changed
+            if given.max_count is not None and sum(changed.values()) >= given.max_count:
+                code, trouble = LIMITED, " There may be more: --max-count is reached."
+                break
     except errors.NovaError as error:
-        say(f"{total} rows are changed; then: {described(error)} Repeat the command: it goes on where it stopped.")
-        return MIGRATION_FAILED
-    say(f"{total} rows are changed." if total else "No row has to be changed.")
-    return MIGRATED
+        code = MIGRATION_FAILED
+        trouble = f" Then: {described(error)} Repeat the command: it goes on where it stopped."
+    framed(("Migration", "Total Needed", "Completed"), [(name, needed[name], changed[name]) for name in needed])
+    total = sum(changed.values())
+    say((f"{total} rows are changed." if total or code else "No row has to be changed.") + trouble)
+    return code

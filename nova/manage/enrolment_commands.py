@@ -14,7 +14,7 @@ from typing import Any
 from nova import errors
 from nova.conf.base import Options
 from nova.manage.command import JSON, Command, ConductorOf, argument
-from nova.manage.database_commands import synced
+from nova.manage.databases import synced
 from nova.manage.output import write_json
 from nova.model import room
 from nova.model.services import EnrolledHost, ServiceQuery

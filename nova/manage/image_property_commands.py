@@ -18,7 +18,7 @@ from nova.api.views.image_properties import KNOWN
 from nova.db import servers
 from nova.db.engine import Connection, Database
 from nova.manage.command import Command, argument
-from nova.manage.database_commands import synced
+from nova.manage.databases import synced
 from nova.model import image_properties
 from nova.model.images import Image
 from nova.model.states import VmState

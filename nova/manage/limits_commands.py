@@ -17,7 +17,7 @@ from nova.conf.base import Options
 from nova.db import class_usage, flavors, quotas
 from nova.db.engine import Connection, Database
 from nova.manage.command import Command, argument
-from nova.manage.database_commands import synced
+from nova.manage.databases import synced
 from nova.model import counting
 from nova.model.base import Page
 from nova.model.flavors import Flavor, FlavorQuery

@@ -8,15 +8,13 @@ Tables of commands: (category, action) -> what runs, its help, its arguments. Ex
 from __future__ import annotations
 
 import argparse
-import os
-import sys
+import logging
 from collections.abc import Sequence
 
-from oslo_config import cfg
-
-from nova import concurrency, configuration, context, errors
-from nova.cmd import common
+from nova import concurrency, configuration, context
+from nova.cmd import tool_ending, tool_log
 from nova.conf.base import Options
+from nova.configuration.tool_arguments import add_common, words_with_databases
 from nova.manage import (
     api_rebuild,
     backup_commands,
@@ -24,6 +22,7 @@ from nova.manage import (
     enrolment_commands,
     firewall_commands,
     floating_commands,
+    host_commands,
     image_property_commands,
     limits_commands,
     network_commands,
@@ -36,15 +35,16 @@ from nova.manage import (
     x509_commands,
 )
 from nova.manage import doctor as checks
-from nova.manage.arguments import add_common, files_of
 from nova.manage.command import JSON, Command, Run, argument
-from nova.manage.database_commands import archive, online_data_migrations, purge, sync, synced, version
-from nova.manage.doctor.finding import described
+from nova.manage.database_commands import archive, online_data_migrations, purge, sync, version
+from nova.manage.databases import synced
 from nova.manage.output import framed, say, say_now, table, write_json
 from nova.model.services import Debt
 from nova.rpc.contracts.cert import CertRPC
 from nova.rpc.contracts.conductor import ConductorRPC
 from nova.version import RELEASE
+
+LOG = logging.getLogger(__name__)
 
 BINARY = "nova-manage"
 
@@ -70,15 +70,11 @@ def _certs(options: Options) -> CertRPC:
 
 def host_show(options: Options, given: argparse.Namespace) -> int:
     """0; 1: no nova-compute is registered for that host."""
-    from nova.manage import host_commands
-
     return host_commands.show(_conductor(options), given.host, say, table)
 
 
 def host_drain(options: Options, given: argparse.Namespace) -> int:
     """Moves all that can move, so many at a time, and says why the rest stays."""
-    from nova.manage import host_commands
-
     try:
         request = host_commands.drain_request(given)
     except host_commands.BadSkipFile as error:
@@ -90,8 +86,6 @@ def host_drain(options: Options, given: argparse.Namespace) -> int:
 
 def host_undrain(options: Options, given: argparse.Namespace) -> int:
     """Enables what a drain disabled: 0. 3: it was enabled. 1: another reason stands."""
-    from nova.manage import host_commands
-
     return host_commands.undrain(_conductor(options), given.host, say)
 
 
@@ -191,13 +185,15 @@ _PURGE = (argument("--before", metavar="DATE", help="only servers deleted before
           argument("--all", action="store_true", help="all deleted servers"),
           argument("--verbose", action="store_true", help="say how far it is"),
           argument("--all-cells", action="store_true", help="accepted; there is one cell"))
-_ARCHIVE = tuple(argument(flag, **options) for flag, options in (
-    ("--max_rows", {"type": int, "default": 1000, "help": "accepted; there is nothing to archive"}),
-    ("--before", {"help": "accepted"}), ("--verbose", {"action": "store_true", "help": "accepted"}),
-    ("--until-complete", {"action": "store_true", "help": "accepted"}),
-    ("--purge", {"action": "store_true", "help": "accepted"}),
-    ("--all-cells", {"action": "store_true", "help": "accepted"}),
-    ("--task-log", {"action": "store_true", "help": "accepted"}), ("--sleep", {"type": int, "help": "accepted"})))
+_ARCHIVE = (
+    argument("--max_rows", type=int, default=1000, metavar="N", help="servers to archive at most (1000)"),
+    argument("--before", metavar="DATE", help="only servers deleted before this date (UTC)"),
+    argument("--verbose", action="store_true", help="print a table of what was archived"),
+    argument("--until-complete", action="store_true", help="archive all, --max_rows at a time"),
+    argument("--sleep", type=int, metavar="SECONDS", help="wait so long after each time"),
+    argument("--purge", action="store_true", help="remove from the database what is archived"),
+    argument("--all-cells", action="store_true", help="accepted; there is one cell"),
+    argument("--task-log", action="store_true", help="accepted; conductors remove old usage records themselves"))
 _HOST = argument("host", help="as nova-manage host list shows it")
 _DRAIN = (
     _HOST, argument("--parallel", type=int, default=4, metavar="N", help="servers that move at a time (4)"),
@@ -246,7 +242,7 @@ COMMANDS: dict[str, dict[str, Command]] = {
             argument("--local_cell", action="store_true", help="accepted; there is one cell"), _VERSION)),
         "version": Command(version("cell"), "print its schema revision"),
         "purge": Command(purge, "remove the rows of deleted servers", _PURGE),
-        "archive_deleted_rows": Command(archive, "nothing to do here: says so", _ARCHIVE),
+        "archive_deleted_rows": Command(archive, "take deleted servers out of lists, until they are purged", _ARCHIVE),
         "online_data_migrations": Command(
             online_data_migrations, "bring rows of an older release up to date, as conductors do in the background", (
                 argument("--max-count", type=int, metavar="N", help="change N rows, or a few more, and stop"),)),
@@ -341,39 +337,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         getattr(given, "print_help", top.print_help)()
         return 2
     concurrency.patch("threads")
-    named = files_of(given)
-    files = configuration.beside(named, "nova-conductor") if named else configuration.own_files()
-    options = configuration.load(BINARY, [*files, *given.log_words])
-    _log(options, given.log_words)
-    try:
+    options = configuration.load(BINARY, words_with_databases(given))
+    tool_log.set_up(options, BINARY, given.log_words, keeps_one=True)
+
+    def work() -> int:
         with context.entered(context.internal()):
             return given.command.run(options, given)
-    except errors.config.Wrong as error:
-        configuration.fail(configuration.sentence(options, error))
-    except errors.NovaError as error:
-        sys.stderr.write(f"{BINARY}: {described(error)}\n")
-        return 1
-    except (cfg.Error, ValueError) as error:
-        if (wrong := configuration.explained(options, error)) is None:
-            raise
-        configuration.fail(wrong.message)
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # at its end Python would write once more
-        return 1
-
-
-def _log(options: Options, words: Sequence[str]) -> None:
-    """To a file where the command line, and not nova.conf of the daemons, asks for one. Warnings of libraries are not
-    what an operator asked for; --debug shows them."""
-    import logging
-    import warnings
-
-    if any(word.startswith("--log") for word in words):
-        common.open_log(options, BINARY)
-        return
-    if not options.debug:
-        warnings.simplefilter("ignore")
-        logging.basicConfig(level=logging.ERROR, format="%(message)s")
+    code = tool_ending.status(options, BINARY, work, post_mortem=given.post_mortem)
+    LOG.info("%s, run by %s, ended with %d", " ".join((given.category, getattr(given, "action", ""))).strip(),
+             host_commands.who(), code)
+    return code
 
 
 if __name__ == "__main__":

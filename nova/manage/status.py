@@ -13,10 +13,10 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from nova import concurrency, configuration, errors
+from nova import concurrency, configuration
 from nova.conf.monitoring import PORTS
+from nova.configuration.tool_arguments import add_common, named, words_with_databases
 from nova.manage import health
-from nova.manage.arguments import add_common, files_of
 
 BINARY = "nova-status"
 COULD_NOT_LOOK = 255
@@ -55,7 +55,7 @@ def _health(given: argparse.Namespace) -> int:
     if daemon is None:
         sys.stderr.write(f"{BINARY}: the first process of this container is no daemon of nova: name one\n")
         return 1
-    files = configuration.beside(files_of(given) or daemon.files, daemon.binary)
+    files = configuration.beside(named(given) or daemon.files, daemon.binary)
     options = configuration.read(daemon.binary, [*files, *given.log_words])
     fault = health.fault(options, daemon.binary, health.LIVE if given.live else health.READY)
     if fault:
@@ -65,20 +65,19 @@ def _health(given: argparse.Namespace) -> int:
 
 def _upgrade_check(given: argparse.Namespace) -> int:
     concurrency.patch("threads")
-    from nova.manage import upgrade_checks  # a health check, which runs all the time, needs no library of databases
+    # here: a health check, which runs all the time, needs no library of databases
+    from nova.cmd import tool_ending, tool_log
+    from nova.manage import upgrade_checks
 
-    named = files_of(given)
-    files = configuration.beside(named, "nova-conductor") if named else configuration.own_files()
-    options = configuration.load("nova-manage", [*files, *given.log_words])
-    try:
+
+    options = configuration.load("nova-manage", words_with_databases(given))
+    tool_log.set_up(options, BINARY, given.log_words)
+
+    def work() -> int:
         found = upgrade_checks.check(options)
-    except errors.config.Wrong as error:
-        configuration.fail(configuration.sentence(options, error))
-    except errors.NovaError as error:
-        sys.stderr.write(f"{BINARY}: {error.message}\n")
-        return COULD_NOT_LOOK
-    sys.stdout.write((upgrade_checks.as_json(found) if given.json else upgrade_checks.table(found)) + "\n")
-    return max(int(one.result) for _name, one in found)
+        sys.stdout.write((upgrade_checks.as_json(found) if given.json else upgrade_checks.table(found)) + "\n")
+        return max(int(one.result) for _name, one in found)
+    return tool_ending.status(options, BINARY, work, failed=COULD_NOT_LOOK, post_mortem=given.post_mortem)
 
 
 if __name__ == "__main__":

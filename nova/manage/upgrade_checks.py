@@ -15,7 +15,7 @@ from nova.conf.base import Options
 from nova.conf.network import neutron_in_use
 from nova.db import enrolments, hosts, migrate, servers
 from nova.db.services import COMPUTE, RunningRelease, releases
-from nova.manage.database_commands import database_of
+from nova.manage.databases import serving
 from nova.manage.doctor import services as doctor_services
 from nova.manage.doctor import written
 from nova.manage.doctor.finding import OK, Finding
@@ -46,7 +46,7 @@ def schemas(options: Options) -> UpgradeFinding:
     """Whether both databases have this release's tables."""
     behind = []
     for schema, command in (("api", "api_db"), ("cell", "db")):
-        have, want = (look(schema, database_of(options, schema)) for look in (migrate.current, migrate.newest))
+        have, want = (look(schema, serving(options, schema)) for look in (migrate.current, migrate.newest))
         if have != want:
             behind.append(f"the {schema} database is at {have or 'nothing'} and this release has {want}: run "
                           f"'nova-manage {command} sync'")
@@ -54,10 +54,10 @@ def schemas(options: Options) -> UpgradeFinding:
 
 
 def cells(options: Options) -> UpgradeFinding:
-    """There is nothing to map; a cloud without a compute host can not run servers."""
+    """There is nothing to map. Tools ask before the first host is there, too."""
     if _computes(_known(options)):
         return WELL
-    return UpgradeFinding(Result.WARNING, "No compute host has registered yet. Hosts join by starting, and nothing has "
+    return UpgradeFinding(Result.SUCCESS, "No compute host has registered yet. Hosts join by starting, and nothing has "
                           "to be mapped.")
 
 
@@ -76,7 +76,7 @@ def too_old(rows: Sequence[RunningRelease]) -> UpgradeFinding:
 
 
 def _known(options: Options) -> list[RunningRelease]:
-    with database_of(options, "cell").reading() as tx:
+    with serving(options, "cell").reading() as tx:
         return releases(tx)
 
 
@@ -85,13 +85,15 @@ def _computes(rows: Sequence[RunningRelease]) -> set[str]:
 
 
 def enrolled(options: Options) -> UpgradeFinding:
-    """Hosts that no conductor of this release will believe; secrets that an older release left in clear."""
+    """Hosts that no conductor of this release will believe; secrets that an older release left in clear. A cloud that
+    was made without secrets of hosts, as deployment tools make it, has nobody who could enrol them."""
     hosts = _computes(_known(options))
-    with database_of(options, "cell").reading() as tx:
+    with serving(options, "cell").reading() as tx:
         missing = sorted(hosts - set(enrolments.names(tx)))
         clear = enrolments.in_clear(tx)
     if missing:
-        return UpgradeFinding(Result.FAILURE, f"Not enrolled, so nothing that they say is believed: {_some(missing)}. "
+        kept = Result.WARNING if options.conductor.host_secret_key else Result.SUCCESS
+        return UpgradeFinding(kept, f"Not enrolled, so that nothing they say is believed: {_some(missing)}. "
                               "Run 'nova-manage host enroll' for each.")
     if clear:
         return UpgradeFinding(Result.WARNING, f"Secrets in clear in the database: {_some(clear)}. Conductors wrap them "
@@ -104,7 +106,7 @@ def data_migrations(options: Options) -> UpgradeFinding:
     from nova.conductor.upkeep.allocation_audit import Stores
     from nova.conductor.upkeep.data_migrations import pending
 
-    left = pending(Stores(database_of(options, "api"), database_of(options, "cell")))
+    left = pending(Stores(serving(options, "api"), serving(options, "cell")))
     if left:
         return UpgradeFinding(Result.WARNING, f"Not done yet: {_some([one.name for one in left])}. Conductors do them "
                               "while they run; 'nova-manage db online_data_migrations' does them now.")
@@ -124,23 +126,24 @@ def policy_file(options: Options) -> UpgradeFinding:
 
 
 def service_token(options: Options) -> UpgradeFinding:
-    """Whether other services are told that it is a service that asks in a user's name."""
+    """Whether other services are told that it is a service that asks in a user's name: good to know, and no matter of
+    an upgrade."""
     if neutron_in_use(options) and not options.service_user.send_service_user_token:
-        return UpgradeFinding(Result.WARNING, "[service_user]send_service_user_token is off: long operations fail "
+        return UpgradeFinding(Result.SUCCESS, "[service_user]send_service_user_token is off: long operations fail "
                               "where the user's token ends before them. Set it, and [service_user]'s credentials.")
     return WELL
 
 
 def machine_types(options: Options) -> UpgradeFinding:
-    """Servers on libvirt's hosts whose machine may change with a host's default, which an upgrade of QEMU or of
-    ``[libvirt]hw_machine_type`` brings along."""
-    with database_of(options, "cell").reading() as tx:
+    """Servers on libvirt's hosts whose machine may change with a host's default. That is a matter of QEMU's upgrade, or
+    of ``[libvirt]hw_machine_type``, and none of ours."""
+    with serving(options, "cell").reading() as tx:
         pretended = {row.host for row in hosts.node_rows(tx) if row.facts.hypervisor_type == PRETENDED}
         found = [one.uuid for one in servers.properties_of_images(tx)
                  if one.host not in (None, *pretended) and MACHINE not in one.properties]
     if not found:
         return WELL
-    return UpgradeFinding(Result.WARNING, f"{len(found)} servers have no hw_machine_type in their records, so that a "
+    return UpgradeFinding(Result.SUCCESS, f"{len(found)} servers have no hw_machine_type in their records, so that a "
                           "host's default decides: set them before you change [libvirt]hw_machine_type. "
                           "'nova-manage libvirt list_unset_machine_type' names them, and 'nova-manage libvirt "
                           "update_machine_type' sets one.")

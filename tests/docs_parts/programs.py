@@ -43,7 +43,7 @@ EXIT = {
     "nova-all": _DAEMON,
     "nova-dhcpbridge": {"0": "Always, when dnsmasq called it: a guest's address does not depend on nova-network.",
                         "2": "It was not called as dnsmasq calls it."},
-    "nova-manage": {"0": "Done.", "1": "Something is wrong.",
+    "nova-manage": {"0": "Done.", "1": "Something is wrong; `db archive_deleted_rows`: some are archived, repeat it.",
                     "2": "The command line is wrong, or no command was named.",
                     "3": "There was nothing to do (`db purge`, `cleanup drop`, `x509 revoke`)."},
     "nova-policy": {"0": "All rules that were named pass, or none was named.", "1": "Some of them do not pass.",

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from nova.conductor.engine.deps import ConductorSettings
 from nova.conductor.upkeep import purge
-from nova.db import ledger, lock_rows, old_actions
+from nova.db import ledger, lock_rows, old_actions, servers
 from nova.db.engine import Connection, Database
 from nova.db.models import api, cell
 from nova.db.old_actions import Retention
@@ -58,6 +58,27 @@ def left(deps: Any) -> dict[str, int]:
     of_cell, of_api = old_rows.deleted_servers(1)
     found = old_rows.counts(deps.cell, list(of_cell)) | old_rows.counts(deps.api, list(of_api))
     return {name: count for name, count in found.items() if count}
+
+
+def test_archive_when_two_are_at_it_side_by_side_then_each_server_is_archived_once(deps: Any) -> None:
+    rows = [server_row(deleted=number + 2, deleted_at=OLD) for number in range(SERVERS)]
+    add_servers(deps.cell, server_row(), *rows, server_row(deleted=1, deleted_at=utcnow()))
+    start, archived = threading.Barrier(2), []
+
+    def archive() -> None:
+        start.wait()
+        while count := deps.cell.transact(lambda tx: servers.archive(tx, DAY_S, 30)):
+            archived.append(count)
+    threads = [threading.Thread(target=archive) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert sum(archived) == SERVERS, "those deleted before that day"
+    while deps.cell.transact(lambda tx: servers.purge(tx, DAY_S, 100, archived=True)):
+        pass
+    assert left(deps) == {"servers": 2}
+    deps.cell.transact(lambda tx: tx.execute(sa.delete(cell.servers)))
 
 
 def test_purge_when_two_are_at_it_side_by_side_then_each_row_goes_once(deps: Any, monkeypatch) -> None:

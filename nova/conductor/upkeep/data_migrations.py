@@ -78,8 +78,11 @@ DATA_MIGRATIONS = (
 
 
 class MigrationTurn(NamedTuple):
-    """Of one turn. ``clean``: a whole pass over the table has found nothing to change."""
+    """Of one turn of the migration ``name``. ``needed``: rows that had to be changed. ``clean``: a whole pass over the
+    table has found none."""
 
+    name: str
+    needed: int = 0
     changed: int = 0
     clean: bool = False
 
@@ -89,7 +92,7 @@ def turn(stores: Stores, migration: DataMigration) -> MigrationTurn | None:
     name = walk_of(migration)
     walk = stores.cell.transact(lambda tx: rows.take_turn(tx, name, TURN_S))
     if walk is None or walk.done:
-        return MigrationTurn(clean=True) if walk else None
+        return MigrationTurn(migration.name, clean=True) if walk else None
     page = migration.page(stores, walk.after)
     found = walk.found or page.needed > 0
     clean = not page.last and not found
@@ -97,19 +100,18 @@ def turn(stores: Stores, migration: DataMigration) -> MigrationTurn | None:
     stores.cell.transact(lambda tx: rows.go_on(tx, name, following))
     if page.changed:
         LOG.info("online data migration %s: %d rows changed", migration.name, page.changed)
-    return MigrationTurn(page.changed, clean)
+    return MigrationTurn(migration.name, page.needed, page.changed, clean)
 
 
-def pages(stores: Stores, again_s: float) -> Iterator[int]:
-    """All of them, each until a pass is clean; how many rows each page changed. A turn that another process has is
-    waited for."""
+def pages(stores: Stores, again_s: float) -> Iterator[MigrationTurn]:
+    """All of them, each until a pass is clean, a page a turn. A turn that another process has is waited for."""
     for migration in DATA_MIGRATIONS:
         while True:
             outcome = turn(stores, migration)
             if outcome is None:
                 time.sleep(again_s)
                 continue
-            yield outcome.changed
+            yield outcome
             if outcome.clean:
                 break
 

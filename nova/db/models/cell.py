@@ -39,6 +39,7 @@ servers = sa.Table(
     sa.Column("launched_at", moment()),
     sa.Column("terminated_at", moment()),
     sa.Column("deleted_at", moment()),
+    sa.Column("archived_at", moment()),  # of a deleted server: no list shows it from then on
     # states: written by nova.db.states alone
     sa.Column("epoch", key(), nullable=False, default=1),
     sa.Column("console_epoch", key(), nullable=False, default=0, server_default="0"),  # consoles given out before end

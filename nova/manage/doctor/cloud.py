@@ -6,8 +6,9 @@ import collections
 import datetime
 
 from nova import errors
+from nova.cmd.tool_ending import described
 from nova.conf.base import Options
-from nova.manage.doctor.finding import BAD, NAMED, OK, WARN, Finding, asked, described, is_host, some, unanswered
+from nova.manage.doctor.finding import BAD, NAMED, OK, WARN, Finding, asked, is_host, some, unanswered
 from nova.model.volumes import LOST_AT_CINDER, UNKNOWN_HERE
 
 SKEW_S = 5.0

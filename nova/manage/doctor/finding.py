@@ -75,13 +75,6 @@ def of_database(error: errors.NovaError) -> bool:
     return error.code in (DatabaseAway.code, DatabaseBusy.code)
 
 
-def described(error: errors.NovaError) -> str:
-    """The message, with the reason that operators alone may read."""
-    from nova.db.engine import DatabaseAway
-
-    return f"{error.message} ({error.reason})" if isinstance(error, DatabaseAway) and error.reason else error.message
-
-
 def some(names: list[str]) -> str:
     """The first five names, and how many more there are."""
     more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""

@@ -11,8 +11,9 @@ import time
 from pathlib import Path
 
 from nova import errors
+from nova.cmd.tool_ending import described
 from nova.conf.base import Options
-from nova.manage.doctor.finding import BAD, OK, WARN, Finding, described, is_host, of_database
+from nova.manage.doctor.finding import BAD, OK, WARN, Finding, is_host, of_database
 from nova.model.base import Library
 
 LONGEST_PAGE = 1 << 16  # bytes

@@ -13,6 +13,7 @@ import pytest
 from oslo_config import cfg
 
 from nova import errors
+from nova.cmd import policy
 from nova.conf import logs, proxies
 from nova.configuration.command_line import spelt, typed
 from nova.manage import main, status
@@ -62,7 +63,8 @@ def test_log_option_when_it_is_given_then_daemons_and_tools_take_it(word: str, h
     daemon(spelt(words, logs.CLI_OPTS), default_config_files=[], default_config_dirs=[])
     changed = [option.dest for option in logs.CLI_OPTS if daemon.get_location(option.dest) is not None
                and daemon.get_location(option.dest).location is cfg.Locations.command_line]
-    for parser, command in ((main.parser(), ["version"]), (status.parser(), ["upgrade", "check"])):
+    for parser, command in ((main.parser(), ["version"]), (status.parser(), ["upgrade", "check"]),
+                            (policy.parser(), ["policy", "check"])):
         kept = parser.parse_args([*words, *command]).log_words
         again = cfg.ConfigOpts()
         again.register_cli_opts(logs.CLI_OPTS)

@@ -46,6 +46,12 @@ class CellScene(NamedTuple):
             for row in rows:
                 tx.execute(sa.insert(cell_tables.services).values(row))
 
+    def report(self, host: str) -> None:
+        """What a host has, as the api database knows it."""
+        with self.databases["api"].engine.begin() as tx:
+            tx.execute(sa.insert(api_tables.providers).values(uuid=new_uuid(), name=host, host=host,
+                                                              host_id=new_uuid()))
+
 
 @pytest.fixture
 def cells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[CellScene]:

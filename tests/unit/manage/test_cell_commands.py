@@ -19,17 +19,25 @@ OTHER = ("--transport-url", "rabbit://u:own-word@h9/v", "--database_connection",
 
 @pytest.mark.parametrize("words", [
     "simple_cell_setup --transport-url rabbit://x", "map_cell0 --database_connection mysql://x", "map_cell0",
-    "map_cell_and_hosts --name x --verbose", f"map_instances --cell_uuid {NOWHERE} --max-count 5 --reset",
-    "discover_hosts --verbose --strict --by-service", f"update_cell --cell_uuid {CELL} --name x --enable"])
+    "map_cell_and_hosts --name x --verbose", f"map_instances --cell_uuid {CELL} --max-count 5 --reset",
+    f"discover_hosts --verbose --strict --by-service --cell_uuid {CELL}",
+    f"update_cell --cell_uuid {CELL} --name x --enable"])
 def test_command_when_it_is_repeated_then_it_succeeds_with_a_line_each_time(cells: CellScene, words: str) -> None:
+    cells.report("compute1")
     for _again in range(3):
         code, text = cells.run(*words.split())
         assert code == 0 and text.count("\n") == 1
 
 
-def test_list_cells_when_nothing_is_recorded_then_the_one_cell_is_there_and_no_password(cells: CellScene) -> None:
+def test_list_cells_when_nothing_is_recorded_then_no_cell_is_made_up(cells: CellScene) -> None:
     text = cells.run("list_cells")[1]
-    assert CELL in text and "nova:****@db:3306/nova?charset=utf8" in text and "-word" not in text
+    assert text.count("\n") == 4 and "cell" not in text.lower().replace("cell database", "")
+
+
+def test_list_cells_when_hosts_report_then_the_one_cell_is_there_and_no_password(cells: CellScene) -> None:
+    cells.report("compute1")
+    text = cells.run("list_cells")[1]
+    assert " cell1 " in text and CELL in text and "nova:****@db:3306/nova?charset=utf8" in text and "-word" not in text
     assert DATABASE in cells.listed() and BROKER in cells.listed() and CELL0 not in cells.listed()
 
 
@@ -76,11 +84,13 @@ def test_recorded_url_when_it_is_the_configurations_then_its_password_is_in_no_r
 def test_what_can_not_be_done_when_asked_for_is_refused_with_the_way(cells: CellScene, words: str, code: int,
                                                                     said: str) -> None:
     cells.add_hosts("b", "a")
+    cells.report("b")
     found = cells.run(*words.split())
     assert found[0] == code and said in found[1]
 
 
 def test_update_cell_when_urls_are_given_then_they_are_shown_until_it_is_said_without(cells: CellScene) -> None:
+    cells.report("compute1")
     assert cells.run("update_cell", "--cell_uuid", CELL, *OTHER)[0] == 0
     assert OTHER[1] in cells.listed() and OTHER[3] in cells.listed() and " cell1 " in cells.listed()
     assert cells.run("update_cell", "--cell_uuid", CELL, "--name", "east")[0] == 0
@@ -92,7 +102,44 @@ def test_delete_cell_when_it_has_no_hosts_then_what_was_recorded_is_gone(cells: 
     cells.run("create_cell", "--name", "east")
     for uuid in (CELL, CELL0):
         assert cells.run("delete_cell", "--cell_uuid", uuid)[0] == 0
-    assert " cell1 " in cells.listed() and CELL0 not in cells.listed()
+    assert CELL not in cells.listed() and CELL0 not in cells.listed()
+
+
+def test_delete_cell_when_it_has_servers_then_it_stays(cells: CellScene) -> None:
+    cells.run("create_cell")
+    add_servers(cells.databases["cell"], server_row(deleted=7))
+    add_servers(cells.databases["cell"], server_row())
+    assert cells.run("delete_cell", "--cell_uuid", CELL) == (3, "The one cell has servers, and stays.\n")
+
+
+def test_update_cell_when_the_configuration_changed_then_it_takes_both_urls(cells: CellScene) -> None:
+    cells.run("create_cell", *OTHER)
+    cells.run("map_cell0")
+    for uuid in (CELL, CELL0):
+        assert cells.run("update_cell", "--cell_uuid", uuid)[0] == 0
+    listed = cells.listed()
+    assert listed.count(f" {DATABASE} ") == 2 and BROKER in listed and " none:/// " in listed and OTHER[1] not in listed
+
+
+def test_update_cell_when_the_configuration_has_no_broker_then_the_transport_stays(cells: CellScene) -> None:
+    cells.run("create_cell", *OTHER)
+    cells.options.clear_override("transport_url")
+    assert cells.run("update_cell", "--cell_uuid", CELL)[0] == 0
+    assert OTHER[1] in cells.listed() and DATABASE in cells.listed()
+
+
+@pytest.mark.parametrize(("words", "code"), [
+    (f"map_instances --cell_uuid {NOWHERE}", 255), (f"map_instances --cell_uuid {CELL} --max-count 0", 127),
+    (f"discover_hosts --cell_uuid {NOWHERE}", 1), ("discover_hosts --cell_uuid=", 1)])
+def test_mapping_when_an_argument_is_wrong_then_no_status_asks_for_another_call(cells: CellScene, words: str,
+                                                                               code: int) -> None:
+    assert cells.run(*words.split())[0] == code
+
+
+def test_discover_hosts_when_it_is_verbose_then_hosts_are_named(cells: CellScene) -> None:
+    cells.add_hosts("b", "a")
+    text = cells.run("discover_hosts", "--verbose")[1]
+    assert text.index("Host a ") < text.index("Host b ") < text.index("Nothing to discover")
 
 
 def test_list_hosts_when_there_are_daemons_then_compute_hosts_are_shown_in_a_frame(cells: CellScene) -> None:
@@ -125,6 +172,7 @@ def test_url_when_it_has_passwords_then_none_is_shown(url: str, expected: str) -
 
 
 @pytest.mark.parametrize(("recorded", "url", "expected"), [
+    ("mysql://u:{password}@h/d}}", "rabbit://x:a}b@y", "mysql://u:a}b@h/d}"),
     (None, DATABASE, DATABASE), ("mysql://u@h/d", DATABASE, "mysql://u@h/d"),
     ("{scheme}://{username}:{password}@{hostname}:{port}/{path}?{query}", DATABASE, DATABASE),
     ("{scheme}://{username0}:{password0}@{hostname0}:{port0},{username1}:{password1}@{hostname1}:{port1}/{path}",
@@ -135,3 +183,27 @@ def test_url_when_it_has_passwords_then_none_is_shown(url: str, expected: str) -
 def test_template_when_it_fits_the_configurations_url_then_it_is_filled(recorded: str | None, url: str,
                                                                         expected: str) -> None:
     assert cell_urls.filled(recorded, url) == expected
+
+
+@pytest.mark.parametrize(("url", "expected"), [
+    (DATABASE, "mysql+pymysql://nova:{password}@db:3306/nova?charset=utf8"),
+    ("mysql://own:db-word@other/x", "mysql://own:{password}@other/x"), ("mysql://u:own@h/d", "mysql://u:own@h/d"),
+    ("mysql://u:db-word@h/d}", "mysql://u:{password}@h/d}}"), ("none:/", "none:/"), ("sqlite:////x}", "sqlite:////x}"),
+    ("{scheme}://x:db-word@h", "{scheme}://x:db-word@h"), ("mysql://u:a,b@h/d", None)])
+def test_url_when_it_is_recorded_then_passwords_of_nova_conf_are_left_there(url: str, expected: str | None) -> None:
+    assert cell_urls.as_template(url, DATABASE) == expected
+
+
+def test_url_when_it_has_several_hosts_then_each_password_has_its_own_mark() -> None:
+    url = "rabbit://a:one@h1:5672,b:two@h2:5672,a:one@h3//v"
+    made = cell_urls.as_template(url, url)
+    assert made == "rabbit://a:{password}@h1:5672,b:{password1}@h2:5672,a:{password}@h3//v"
+    assert cell_urls.filled(made, url) == url
+
+
+@pytest.mark.parametrize(("one", "other", "same"), [
+    (DATABASE, "mysql://else@DB/nova", True), (DATABASE, DATABASE.replace("/nova?", "/nova_cell0?"), False),
+    ("postgresql+psycopg://h/d", "postgres://h:5432/d?x=1", True), ("sqlite:////a", "sqlite:////b", False),
+    ("sqlite:////a", "sqlite:////a", True), ("mysql://h1/d", "mysql://h2/d", False), ("", "", False)])
+def test_databases_when_urls_differ_in_words_then_their_places_are_compared(one: str, other: str, same: bool) -> None:
+    assert cell_urls.of_one_database(one, other) is same

@@ -12,7 +12,7 @@ import pytest
 
 from nova import errors
 from nova.db.engine import Database
-from nova.manage import database_commands
+from nova.manage import database_commands, databases
 from nova.model.base import utcnow
 from tests.fakes.databases import QuickDatabase, as_if_synced
 from tests.fakes.rows import add_servers, server_row
@@ -22,7 +22,7 @@ from tests.unit.manage.test_doctor import options
 @pytest.fixture
 def stores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Database]]:
     made = {name: as_if_synced(name, QuickDatabase(tmp_path / name)) for name in ("api", "cell")}
-    monkeypatch.setattr(database_commands, "database_of", lambda _options, schema: made[schema])
+    monkeypatch.setattr(database_commands, "synced", lambda _options, schema: made[schema])
     yield made
     for database in made.values():
         database.dispose()
@@ -56,26 +56,6 @@ def test_purge_when_there_is_nothing_to_do_then_the_exit_code_says_so(stores, gi
     assert purge(**given) == code
 
 
-@pytest.mark.parametrize("words", [
-    "11/14/26", "11/14/2026", "2026/11/14", "20261114", "2026-11-14", "2026-11-14 00:00", "2026-11-14T00:00:00Z",
-    "Nov 14 2026", "14 November 2026", "Sat Nov 14 00:00:00 2026", "Sat Nov 14 00:00:00 UTC 2026",
-    "Sat, 14 Nov 2026 01:00:00 +0100"])
-def test_date_when_a_cron_job_writes_it_its_own_way_then_it_is_read(words: str) -> None:
-    assert database_commands.date_of(words) == datetime.datetime(2026, 11, 14, tzinfo=datetime.UTC)
-
-
-@pytest.mark.parametrize("words", ["", "yesterday", "14/11/26", "2026-13-01", "11/14", "now - 1 month"])
-def test_date_when_it_is_none_then_nothing_is_guessed(words: str) -> None:
-    assert database_commands.date_of(words) is None
-
-
-@pytest.mark.parametrize(("before", "rows", "code"), [
-    (None, 1000, 0), ("11/14/26", 1, 0), ("soon", 1000, 4), (None, 0, 2), (None, -5, 2)])
-def test_archive_when_an_argument_is_wrong_then_the_exit_status_tells_which(before: str | None, rows: int,
-                                                                           code: int) -> None:
-    assert database_commands.archive(None, argparse.Namespace(before=before, max_rows=rows)) == code
-
-
 @pytest.mark.parametrize("schema", ["api", "cell"])
 def test_version_when_the_database_is_empty_or_at_a_revision_then_a_plain_number(
         tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], schema: str) -> None:
@@ -96,6 +76,6 @@ def test_version_when_the_database_is_empty_or_at_a_revision_then_a_plain_number
 def test_database_when_the_other_one_has_no_url_then_it_is_opened_all_the_same(tmp_path: Path, schema: str,
                                                                               url: str) -> None:
     configured = options(**{url: f"sqlite:///{tmp_path}/own"})
-    database_commands.database_of(configured, schema).dispose()
+    databases.database_of(configured, schema).dispose()
     with pytest.raises(errors.config.Missing):
-        database_commands.database_of(configured, "cell" if schema == "api" else "api")
+        databases.database_of(configured, "cell" if schema == "api" else "api")

@@ -23,6 +23,14 @@ from tests.fakes.rows import add_ledger, add_servers, new_uuid, server_row
 from tests.unit.manage.test_api_rebuild import Options
 
 [LEDGER_FACTS] = data_migrations.DATA_MIGRATIONS
+#: As upstream's command frames it, of so many rows.
+TABLE = """\
++--------------+--------------+-----------+
+|  Migration   | Total Needed | Completed |
++--------------+--------------+-----------+
+| ledger_facts |      {0}       |     {0}     |
++--------------+--------------+-----------+
+"""
 
 
 @pytest.fixture
@@ -35,7 +43,7 @@ def stores(tmp_path: Path) -> Iterator[Stores]:
 
 @pytest.fixture
 def manage(stores: Stores, monkeypatch: Any, capsys: Any) -> Any:
-    monkeypatch.setattr(database_commands, "database_of",
+    monkeypatch.setattr(database_commands, "synced",
                         lambda options, schema: stores.api if schema == "api" else stores.cell)
 
     def run(*words: str) -> tuple[int, str]:
@@ -68,12 +76,12 @@ def register(stores: Stores, release: str) -> None:
 
 def test_command_when_rows_are_old_then_they_say_what_their_servers_are(stores: Stores, manage: Any) -> None:
     [uuid] = add_old(stores)
-    assert manage() == (0, "1 rows are changed.\n")
+    assert manage() == (0, TABLE.format(1) + "1 rows are changed.\n")
     with stores.api.reading() as tx:
         row = tx.execute(sa.select(api.ledger).where(api.ledger.c.server_uuid == uuid)).one()
     assert (row.facts.flavor.name, row.facts.image_id) == ("m1", "image")
     assert row.classes == {"VCPU": 1, "MEMORY_MB": 512, "DISK_GB": 1}
-    assert manage() == (0, "No row has to be changed.\n") and walk(stores).done
+    assert manage() == (0, TABLE.format(0) + "No row has to be changed.\n") and walk(stores).done
 
 
 def test_turns_when_pages_are_small_then_each_goes_on_where_the_last_one_stopped(stores: Stores, monkeypatch: Any
@@ -115,7 +123,7 @@ def test_migration_when_a_daemon_of_an_older_release_is_there_then_it_is_not_ove
     register(stores, release)
     assert manage()[0] == 0 and walk(stores).done == done
     add_old(stores)
-    assert manage()[1] == ("No row has to be changed.\n" if done else "1 rows are changed.\n")
+    assert manage()[1].splitlines()[-1] == ("No row has to be changed." if done else "1 rows are changed.")
 
 
 def test_command_when_the_count_is_limited_then_it_stops_there_and_says_so(stores: Stores, manage: Any,
@@ -144,7 +152,7 @@ def test_command_when_a_page_fails_then_it_says_so_and_a_repetition_goes_on(stor
 
 def test_status_when_rows_are_old_then_it_warns_until_they_are_changed(stores: Stores, manage: Any, monkeypatch: Any
                                                                        ) -> None:
-    monkeypatch.setattr(upgrade_checks, "database_of",
+    monkeypatch.setattr(upgrade_checks, "serving",
                         lambda options, schema: stores.api if schema == "api" else stores.cell)
     assert upgrade_checks.data_migrations(Options()) == upgrade_checks.WELL
     add_old(stores)

@@ -1,4 +1,5 @@
-"""The words of a command line that all tools of operators take: files, and oslo.log's options."""
+"""The words of a command line that nova-manage, nova-status and nova-policy take before a command: files, and the
+options of logs that daemons take."""
 
 from __future__ import annotations
 
@@ -7,7 +8,9 @@ from collections.abc import Iterator
 
 from oslo_config import cfg
 
+from nova import configuration
 from nova.conf import logs
+from nova.configuration.command_line import names
 from nova.version import RELEASE
 
 LOG_WORDS = "log_words"
@@ -17,8 +20,11 @@ def add_common(parser: argparse.ArgumentParser) -> None:
     """Those before a command. What is given of logs is kept as words, which the configuration reads."""
     parser.set_defaults(**{LOG_WORDS: []})
     parser.add_argument("--config-file", action="append", default=[], metavar="FILE", help="read this file; repeatable")
-    parser.add_argument("--config-dir", metavar="DIR", help="all *.conf files in it")
+    parser.add_argument("--config-dir", action="append", default=[], metavar="DIR",
+                        help="read all *.conf files in it, after the other files; repeatable")
     parser.add_argument("--version", action="version", version=RELEASE, dest="print_release", help="print the release")
+    parser.add_argument("--post-mortem", "--post_mortem", action="store_true",
+                        help="open Python's debugger where an error is one of the program itself")
     for option in logs.CLI_OPTS:
         shown = argparse.SUPPRESS if option.name != "debug" else "log what helps developers"
         for prefix in ("", "no") if isinstance(option, cfg.BoolOpt) else ("",):
@@ -30,9 +36,8 @@ def add_common(parser: argparse.ArgumentParser) -> None:
 
 def _flags(option: cfg.Opt, prefix: str) -> Iterator[str]:
     """In both spellings, by old names too."""
-    names = [option.name, *(old.name for old in option.deprecated_opts if old.name)]
     yield from ([f"-{option.short}"] if option.short and not prefix else [])
-    spelt = {one for name in names for one in (name.replace("_", "-"), name.replace("-", "_"))}
+    spelt = {one for name in names(option) for one in (name.replace("_", "-"), name.replace("-", "_"))}
     yield from sorted(f"--{prefix}{one}" for one in spelt)
 
 
@@ -45,7 +50,20 @@ class _Keep(argparse.Action):
         setattr(namespace, LOG_WORDS, [*getattr(namespace, LOG_WORDS), word])
 
 
-def files_of(given: argparse.Namespace) -> list[str]:
-    """The named files and folder, as words for the configuration."""
-    named = [word for path in given.config_file for word in ("--config-file", path)]
-    return [*named, *(["--config-dir", given.config_dir] if given.config_dir else [])]
+def words_of(given: argparse.Namespace) -> list[str]:
+    """The named files and folders, and what was given of logs, as words for the configuration."""
+    return [*named(given), *given.log_words]
+
+
+def words_with_databases(given: argparse.Namespace) -> list[str]:
+    """The same for a program that reads the conductor's own file, too: beside the first named file, or where it
+    usually is."""
+    if given.config_file:
+        return [*configuration.beside(named(given), "nova-conductor"), *given.log_words]
+    return [*configuration.own_files(), *words_of(given)]
+
+
+def named(given: argparse.Namespace) -> list[str]:
+    """The named files and folders, as words for the configuration."""
+    return [word for flag, paths in (("--config-file", given.config_file), ("--config-dir", given.config_dir))
+            for path in paths for word in (flag, path)]

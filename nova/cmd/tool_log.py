@@ -1,0 +1,73 @@
+"""Where the log lines of a tool go: an operator at a terminal reads its output, not its log.
+
+nova-manage keeps one beside the daemons', in ``[DEFAULT]log_dir``: who ran which command, and how it ended. A log that
+can not be written keeps no command from running, unless the command line asks for it.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import stat
+import sys
+import warnings
+from collections.abc import Sequence
+
+from nova import logs
+from nova.cmd import common
+from nova.conf.base import Options
+
+MODE = 0o640
+DEBUG = {"-d", "--debug"}
+#: What of a command line asks for a log of its own.
+ASKED = ("--log", "--use-syslog", "--use_syslog", "--use-json", "--use_json")
+
+
+class _Quiet(logging.StreamHandler):  # type: ignore[type-arg, unused-ignore]
+    """Says nothing of a line that can not be written: the disk is full, and the command works."""
+
+    def handleError(self, record: logging.LogRecord) -> None:
+        """Nothing."""
+
+
+def set_up(options: Options, binary: str, words: Sequence[str], keeps_one: bool = False) -> None:
+    """``words``: those of the command line about logs. ``keeps_one``: whether the program has a file in ``log_dir``.
+    Warnings of libraries, and what daemons log, are not what an operator asked for; --debug shows them."""
+    if any(word.startswith(ASKED) for word in words):
+        common.open_log(options, binary)
+        return
+    talks = not DEBUG.isdisjoint(words)
+    if not talks:
+        warnings.simplefilter("ignore")
+    terminal = logging.StreamHandler(sys.stderr)
+    terminal.setLevel(logging.DEBUG if talks else logging.ERROR)
+    terminal.setFormatter(logs.OneLine() if talks else logging.Formatter("%(message)s"))
+    handlers: list[logging.Handler] = [terminal]
+    if keeps_one and options.log_dir and (kept := _file(options, binary)) is not None:
+        kept.setFormatter(logs.OneObject(binary, options.host) if options.use_json else logs.OneLine())
+        handlers.append(kept)
+    for handler in handlers:
+        logging.getLogger().addHandler(handler)
+    logs.set_levels(options)
+
+
+def _file(options: Options, binary: str) -> logging.Handler | None:
+    """None: it can not be written by us. A new file belongs to whom the folder does, so that root's first command does
+    not keep the others from it; no link is followed, for the folder is not root's."""
+    path = os.path.join(options.log_dir, f"{binary}.log")
+    flags = os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    try:
+        try:
+            descriptor = os.open(path, flags | os.O_CREAT | os.O_EXCL, MODE)
+            if os.geteuid() == 0:
+                folder = os.stat(options.log_dir)
+                os.fchown(descriptor, folder.st_uid, folder.st_gid)
+        except FileExistsError:
+            descriptor = os.open(path, flags)
+    except OSError:
+        return None
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        return None
+    return _Quiet(os.fdopen(descriptor, "a"))
+

@@ -1,0 +1,62 @@
+"""The databases that commands work on, each opened where it is needed.
+
+That of the cell is ``[database]``'s, but in a file of an API tier, whose ``[database]`` is cell0's: deployment tools
+that know several cells write such files. Servers are in no cell0 of this release, so that a command which reads them
+looks where the record of the one cell leads.
+"""
+
+from __future__ import annotations
+
+from nova import errors
+from nova.conf.base import Options
+from nova.conf.database import DatabaseUrl
+from nova.db import cell_mappings, migrate
+from nova.db.engine import Database
+from nova.manage.cell_urls import filled, of_one_database
+from nova.model.cells import CELL, CELL0
+
+
+def database_of(options: Options, schema: str) -> Database:
+    """The database of ``schema`` (api or cell) as the configuration says. config.Missing: its URL is not set."""
+    from nova.cmd.conductor import database
+
+    return database(options, schema)
+
+
+def serving(options: Options, schema: str) -> Database:
+    """The database of ``schema`` that servers are in. config.Missing; DatabaseAway: the records can not be read."""
+    url = _recorded(options) if schema == "cell" else None
+    return Database(url, schema=schema) if url else database_of(options, schema)
+
+
+def synced(options: Options, schema: str) -> Database:
+    """The same, with this release's tables in it. daemon.DbSchemaBehind."""
+    database = serving(options, schema)
+    migrate.check(schema, database)
+    return database
+
+
+def _recorded(options: Options) -> str | None:
+    """The URL that is recorded of the cell, where ``[database]`` is cell0's. None: it is not, or none is recorded."""
+    own = options.database.connection
+    if not own or not options.api_database.connection:
+        return None
+    api = database_of(options, "api")
+    try:
+        migrate.check("api", api)
+        with api.reading() as tx:
+            cells = cell_mappings.by_uuid(tx)
+    except errors.daemon.DbSchemaBehind:
+        return None
+    finally:
+        api.dispose()
+    if CELL not in cells or CELL0 not in cells:
+        return None
+    urls = {uuid: filled(cells[uuid].database_connection, own) for uuid in (CELL, CELL0)}
+    if not of_one_database(urls[CELL0], own) or of_one_database(urls[CELL], own):
+        return None
+    try:
+        return str(DatabaseUrl()(urls[CELL]))
+    except ValueError as error:
+        raise errors.config.Unusable(option=f"The database_connection that is recorded of cell {CELL}",
+                                     reason=f"{error}. Correct it with: nova-manage cell_v2 update_cell") from None
