@@ -119,13 +119,6 @@ _MOVES = [
     cfg.HostAddressOpt("live_migration_inbound_addr",
                        help="This host's address, or a name that other hosts know, for guests that come and for disks "
                             "that other hosts fetch. Unset: my_ip."),
-    cfg.StrOpt("live_migration_scheme", deprecated_for_removal=True,
-               help="Accepted for older files: no libvirtd is reached over the network. A guest comes through a gate "
-                    "that is there for its one migration, and is always encrypted."),
-    cfg.StrOpt("live_migration_uri", deprecated_for_removal=True,
-               help="Accepted for older files; see live_migration_scheme."),
-    cfg.BoolOpt("live_migration_with_native_tls", default=False, deprecated_for_removal=True,
-                help="Accepted for older files: memory and disks are always encrypted on the network."),
     cfg.StrOpt("live_migration_ports", default="49152-49215",
                help="TCP ports on which this host takes guests that run, one a migration (a firewall must let other "
                     "hosts in)."),
@@ -147,8 +140,6 @@ _MOVES = [
     cfg.StrOpt("live_migration_timeout_action", default="abort", choices=("abort", "force_complete"), mutable=True,
                help="What follows when that time is over. force_complete: post-copy where it may, else a pause. "
                     "Changed by SIGHUP, too: for migrations that begin after it."),
-    cfg.BoolOpt("live_migration_tunnelled", default=False, deprecated_for_removal=True,
-                help="Accepted for older files: all is encrypted; see live_migration_scheme."),
     cfg.StrOpt("disk_export_ports", default="49216-49279",
                help="TCP ports on which this host offers the disks of guests that leave it (a firewall must let other "
                     "hosts in)."),
@@ -161,11 +152,4 @@ _DEVICES = [
     cfg.IntOpt("device_detach_timeout", default=20, min=1, help="Seconds that it may take for that, each time."),
 ]
 
-_OLD = [
-    cfg.BoolOpt("inject_password", default=False, help="Accepted for older files: guests get their password by metadata.",
-                deprecated_for_removal=True),
-    cfg.IntOpt("inject_partition", default=-2, min=-2, help="Accepted for older files: nothing is injected (-2).",
-               deprecated_for_removal=True),
-]
-
-OPTS = [*_CONNECTION, *_GUEST, *_PLACING, *_DISKS, *_VOLUMES, *_BRICK, *_MOVES, *_DEVICES, *_OLD]
+OPTS = [*_CONNECTION, *_GUEST, *_PLACING, *_DISKS, *_VOLUMES, *_BRICK, *_MOVES, *_DEVICES]
