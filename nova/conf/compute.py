@@ -13,7 +13,7 @@ GROUP = "DEFAULT"
 OPTS = [
     cfg.StrOpt("compute_driver",
                help="The hypervisor driver, as module.Class below nova.virt: libvirt.LibvirtDriver for KVM and QEMU, "
-                    "fake.FakeDriver for a cloud without guests."),
+                    "fake.FakeDriver for a cloud without guests. Names of other releases are accepted."),
     cfg.StrOpt("instances_path", default="$state_path/instances",
                help="Where guests' disks and the image cache lie. Needs the space that flavors promise."),
     # What the host offers to the scheduler.

@@ -85,10 +85,13 @@ _DISKS = [
                help="unmap gives space that a guest discards back to the host."),
     cfg.StrOpt("snapshot_image_format", choices=("raw", "qcow2", "vmdk", "vdi"),
                help="Format in which snapshots are uploaded. Unset: that of the guest's disk."),
-    cfg.IntOpt("image_tool_cpu_limit", default=600, min=1,
+    cfg.IntOpt("image_tool_cpu_limit", default=600, min=1, deprecated_name="images_cpu_time_limit",
                help="Seconds of processor time that one run of qemu-img on an image may use."),
-    cfg.IntOpt("image_tool_memory_limit_mb", default=4096, min=128,
-               help="Address space that one run of qemu-img on an image may use."),
+    cfg.IntOpt("image_tool_memory_limit_mb", min=128,
+               help="MB of address space that one run of qemu-img on an image may use. Unset: "
+                    "images_address_space_limit."),
+    cfg.IntOpt("images_address_space_limit", default=4, min=1,
+               help="The same in GiB, where image_tool_memory_limit_mb is not set."),
 ]
 
 _VOLUMES = [

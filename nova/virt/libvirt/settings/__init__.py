@@ -108,8 +108,14 @@ def settings_of(default: Library, libvirt: Options, vnc: Options, compute: Optio
         detach_attempts=libvirt.device_detach_attempts, detach_timeout_s=libvirt.device_detach_timeout,
         mount_base=Path(libvirt.nfs_mount_point_base).absolute(), mount_options=libvirt.nfs_mount_options or "",
         default_volume_io=libvirt.use_default_aio_mode_for_volumes,
-        tool_cpu_s=libvirt.image_tool_cpu_limit, tool_memory_mb=libvirt.image_tool_memory_limit_mb,
+        tool_cpu_s=libvirt.image_tool_cpu_limit, tool_memory_mb=_tool_memory_mb(libvirt),
         moves=move_settings_of(default, libvirt), placing=placing_of(default, libvirt, compute, pci))
+
+
+def _tool_memory_mb(libvirt: Options) -> int:
+    """Of qemu-img: by our own option, or by upstream's, which has GiB."""
+    own = libvirt.image_tool_memory_limit_mb
+    return int(own if own is not None else libvirt.images_address_space_limit * 1024)
 
 
 def _cow(default: Library, libvirt: Options) -> bool:
