@@ -42,7 +42,7 @@ VALUES = {
     "[DEFAULT]config_drive_format": "iso9660", "[DEFAULT]network_manager": "nova.network.manager.FlatDHCPManager",
     "[DEFAULT]firewall_driver": "nova.virt.firewall.NoopFirewallDriver", "[DEFAULT]default_log_levels": "amqp=WARN",
     "[DEFAULT]compute_monitors": "cpu.virt_driver", "[quota]driver": "nova.quota.UnifiedLimitsDriver",
-    "[DEFAULT]log_config_append": "", "[key_manager]fixed_key": "00" * 32, "[serial_console]port_range": "10000:20000",
+    "[DEFAULT]log_config_append": "", "[DEFAULT]reserved_huge_pages": "node:0,size:2048,count:64", "[key_manager]fixed_key": "00" * 32, "[serial_console]port_range": "10000:20000",
     "[DEFAULT]log_rotation_type": "size", "[os_vif_ovs]ovsdb_connection": "tcp:127.0.0.1:6640",
     "[DEFAULT]novncproxy_base_url": "https://192.0.2.1:6080/vnc_lite.html", "[libvirt]num_memory_encrypted_guests": "4",
     "[console]ssl_minimum_version": "tlsv1_2", "[compute]cpu_shared_set": "0-3", "[compute]cpu_dedicated_set": "4-7",
@@ -71,6 +71,8 @@ def rendered(tool: str) -> Files:
         for name in names.split():
             key = f"[{section}]{name}"
             found.setdefault(section, {})[name] = VALUES[key] if key in VALUES else usual(section, name)
+    if {"cpu_model", "cpu_models"}.isdisjoint(found["libvirt"]):  # which need the mode custom, in upstream, too
+        found["libvirt"]["cpu_mode"] = "host-model"
     return found
 
 
