@@ -67,11 +67,11 @@ class ContextFormat(logging.Formatter):
             text += " " + formats.debug_suffix % facts
         if not record.exc_info:
             return text
-        told = self.formatException(record.exc_info)
+        traceback = self.formatException(record.exc_info)
         if formats.exception_prefix is None:
-            return f"{text} | {on_one_line(told)}"
+            return f"{text} | {on_one_line(traceback)}"
         prefix = formats.exception_prefix % facts
-        return "\n".join([text, *(prefix + on_one_line(line) for line in told.splitlines())])
+        return "\n".join([text, *(prefix + on_one_line(line) for line in traceback.splitlines())])
 
     def _facts(self, record: logging.LogRecord, who: context.RequestContext | None) -> Mapping[str, object]:
         server = getattr(record, "server", None)
@@ -90,12 +90,13 @@ def _who(who: context.RequestContext | None) -> dict[str, object]:
     """The words that oslo.log has for who asks."""
     if who is None:
         return {"request_id": "-", "global_request_id": "-"}
-    known = {"user": who.user_id, "user_id": who.user_id, "user_name": who.user_name, "project": who.project_id,
-             "project_id": who.project_id, "project_name": who.project_name, "tenant": who.project_id,
-             "domain": who.domain_id, "user_domain": who.user_domain_id, "project_domain": who.project_domain_id,
-             "system_scope": who.system_scope}
-    return {name: value or "-" for name, value in known.items()} | {
-        "request_id": who.request_id, "global_request_id": who.global_request_id or "None"}
+    known: dict[str, str | None] = {
+        "user": who.user_id, "user_id": who.user_id, "user_name": who.user_name, "project": who.project_id,
+        "project_id": who.project_id, "project_name": who.project_name, "tenant": who.project_id,
+        "domain": who.domain_id, "user_domain": who.user_domain_id, "project_domain": who.project_domain_id,
+        "system_scope": who.system_scope}
+    return {**{name: value or "-" for name, value in known.items()},
+            "request_id": who.request_id, "global_request_id": who.global_request_id or "None"}
 
 
 def check(conf: Options) -> None:

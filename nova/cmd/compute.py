@@ -39,8 +39,8 @@ def _fake(options: Options, host: str, state: Path) -> Driver:
 
 #: What makes the driver of a kind.
 DRIVERS = {LIBVIRT: _libvirt, FAKE: _fake}
-NO_BARE_METAL = ("this release has no bare metal. Keep the nova-compute of Ironic in a cloud of OpenStack Nova: see 'Bare "
-                 "metal' in doc/migrating.rst")
+NO_BARE_METAL = ("this release has no bare metal. Keep the nova-compute of Ironic in a cloud of OpenStack Nova: see "
+                 "'Bare metal' in doc/migrating.rst")
 
 
 def driver_maker(options: Options) -> Callable[[Options, str, Path], Driver]:

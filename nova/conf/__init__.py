@@ -13,7 +13,6 @@ from types import ModuleType
 
 from oslo_config import cfg
 
-
 #: What daemons read their files into: where operators' own filters and weighers look for it.
 CONF = cfg.CONF
 

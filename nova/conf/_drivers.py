@@ -8,9 +8,9 @@ _PACKAGE = "nova.virt."
 #: Name below nova.virt -> the driver. The fake ones differed in the size of their hosts, which [fake] says here.
 _KINDS = {
     "libvirt": LIBVIRT, "libvirt.LibvirtDriver": LIBVIRT, "libvirt.driver.LibvirtDriver": LIBVIRT,
-    **{name: FAKE for name in ("fake", "fake.FakeDriver", "fake.FakeDriverWithoutFakeNodes", "fake.SmallFakeDriver",
-                               "fake.MediumFakeDriver", "fake.PredictableNodeUUIDDriver")},
-    **{name: IRONIC for name in ("ironic", "ironic.IronicDriver", "ironic.driver.IronicDriver")}}
+    **dict.fromkeys(("fake", "fake.FakeDriver", "fake.FakeDriverWithoutFakeNodes", "fake.SmallFakeDriver",
+                     "fake.MediumFakeDriver", "fake.PredictableNodeUUIDDriver"), FAKE),
+    **dict.fromkeys(("ironic", "ironic.IronicDriver", "ironic.driver.IronicDriver"), IRONIC)}
 
 
 def driver_kind(compute_driver: str | None) -> str:

@@ -54,7 +54,7 @@ def _names(options: Iterable[object]) -> set[str]:
 KEYSTONEAUTH: Groups = {"(adapter)": _adapter, "(credentials)": _credentials}
 
 
-class Table:
+class WithoutEffectTable:
     """The options, by section and name."""
 
     def __init__(self, text: str, groups: Groups = KEYSTONEAUTH) -> None:
@@ -89,9 +89,9 @@ def _row(said: str | Mapping[str, str]) -> WithoutEffect:
 
 
 @functools.cache
-def table() -> Table:
+def table() -> WithoutEffectTable:
     """The one that comes with this release."""
-    return Table(resources.files(__package__).joinpath("without_effect.toml").read_text())
+    return WithoutEffectTable(resources.files(__package__).joinpath("without_effect.toml").read_text())
 
 
-__all__ = ["EVERY", "MORE", "Table", "WithoutEffect", "table"]
+__all__ = ["EVERY", "MORE", "WithoutEffect", "WithoutEffectTable", "table"]

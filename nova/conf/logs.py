@@ -11,8 +11,8 @@ LEVEL = "(?i)[^=]+=(DEBUG|INFO|WARN|WARNING|ERROR|CRITICAL)$"
 CLI_OPTS = [
     cfg.StrOpt("log-config-append", metavar="FILE", deprecated_name="log_config",
                help="A file as logging.config.fileConfig of Python reads it: it says where all lines go, in which form, "
-                    "and the levels. The other options of the log have no effect then, but for formats that its "
-                    "formatters use."),
+                    "and the levels. The other options of the log have no effect then, except the formats "
+                    "that its formatters use."),
     cfg.StrOpt("log-date-format", metavar="FORMAT",
                help="The time of a line, as strftime(3) has it. Unset: UTC, to the millisecond."),
     cfg.BoolOpt("use-journal", default=False,

@@ -15,7 +15,7 @@ ZONE = "availability_zone"  # the key of an aggregate's metadata
 
 
 @dataclasses.dataclass
-class Aggregate:
+class PluginAggregate:
     """One of a host's aggregates."""
 
     uuid: str
@@ -29,7 +29,7 @@ class Aggregate:
         return self.metadata.get(ZONE)
 
     @classmethod
-    def of(cls, members: AggregateMembers) -> Aggregate:
+    def of(cls, members: AggregateMembers) -> PluginAggregate:
         """The same aggregate."""
         return cls(members.uuid, members.name, list(members.hosts), dict(members.metadata))
 
@@ -43,7 +43,7 @@ class Metric:
 
 
 @dataclasses.dataclass
-class HostState:
+class PluginHostState:
     """A host at the time of the decision. Memory and disk are what is free or used of the host's own, before
     allocation ratios; the ratios contain what is reserved. ``limits`` is for what plug-ins write."""
 
@@ -69,7 +69,7 @@ class HostState:
     disk_allocation_ratio: float
     service: dict[str, Any]
     stats: dict[str, str]
-    aggregates: list[Aggregate]
+    aggregates: list[PluginAggregate]
     metrics: list[Metric]
     traits: frozenset[str]
     limits: dict[str, Any] = dataclasses.field(default_factory=dict)
@@ -81,7 +81,7 @@ class HostState:
         return self.nodename
 
     @classmethod
-    def of(cls, view: HostView) -> HostState:
+    def of(cls, view: HostView) -> PluginHostState:
         """The host of a view."""
         state = view.state
         vcpus_used = state.vcpus_capacity - view.free_vcpus
@@ -102,7 +102,7 @@ class HostState:
             service={"host": view.host, "binary": "nova-compute", "disabled": not state.enabled,
                      "disabled_reason": state.disabled_reason, "forced_down": state.forced_down},
             stats=dict(state.capabilities), traits=view.facts.traits,
-            aggregates=[Aggregate.of(view.known_aggregates[uuid]) for uuid in state.aggregate_uuids
+            aggregates=[PluginAggregate.of(view.known_aggregates[uuid]) for uuid in state.aggregate_uuids
                         if uuid in view.known_aggregates],
             metrics=[Metric(name, value) for name, value in state.metrics.items()])
 
@@ -112,7 +112,7 @@ def _ratio(capacity: int, total: int) -> float:
 
 
 @dataclasses.dataclass
-class Flavor:
+class PluginFlavor:
     """What is known of the flavor where a host is chosen. ``root_gb``: of all local disks together."""
 
     name: str
@@ -150,7 +150,7 @@ class RequestSpec:
     user_id: str
     instance_uuid: str
     num_instances: int
-    flavor: Flavor
+    flavor: PluginFlavor
     image: ImageMeta
     availability_zone: str | None
     scheduler_hints: dict[str, list[Any]]
@@ -199,7 +199,8 @@ class RequestSpec:
         return cls(
             project_id=request.project_id, user_id=request.user_id, instance_uuid=next(iter(request.server_uuids), ""),
             num_instances=len(request.server_uuids), availability_zone=request.availability_zone,
-            flavor=Flavor(request.flavor_name, need.vcpus, need.memory_mb, need.disk_gb, dict(request.extra_specs)),
+            flavor=PluginFlavor(request.flavor_name, need.vcpus, need.memory_mb, need.disk_gb,
+                                dict(request.extra_specs)),
             image=ImageMeta(request.image_id, request.image_disk_format, dict(request.image_properties)),
             scheduler_hints=_listed(request.hints), ignore_hosts=list(request.exclude),
             instance_group=InstanceGroup(group.uuid, group.policy, list(group.hosts)) if group else None,

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Sequence
 
 from nova.model.scheduling import PlacementRequest
-from nova.scheduler.plugin_objects import HostState, RequestSpec
+from nova.scheduler.plugin_objects import PluginHostState, RequestSpec
 from nova.scheduler.views import HostView
 from nova.scheduler.weighers import Weigher, all_weighers
 
@@ -15,7 +15,7 @@ from nova.scheduler.weighers import Weigher, all_weighers
 class WeighedHost:
     """A host and its weight."""
 
-    obj: HostState
+    obj: PluginHostState
     weight: float = 0.0
 
 
@@ -30,11 +30,11 @@ class BaseHostWeigher(Weigher):
     def __init__(self) -> None:
         super().__init__()
 
-    def weight_multiplier(self, host_state: HostState) -> float:
+    def weight_multiplier(self, host_state: PluginHostState) -> float:
         """How much the weigher counts for a host."""
         return 1.0
 
-    def _weigh_object(self, host_state: HostState, weight_properties: RequestSpec) -> float:
+    def _weigh_object(self, host_state: PluginHostState, weight_properties: RequestSpec) -> float:
         """More is better."""
         raise NotImplementedError
 
@@ -44,7 +44,7 @@ class BaseHostWeigher(Weigher):
 
     def weigh_all(self, hosts: Sequence[HostView], request: PlacementRequest) -> list[float]:
         """As the scheduler asks all its weighers."""
-        return self.weigh_objects([WeighedHost(HostState.of(host)) for host in hosts], RequestSpec.of(request))
+        return self.weigh_objects([WeighedHost(PluginHostState.of(host)) for host in hosts], RequestSpec.of(request))
 
     def bounds(self, values: Sequence[float]) -> tuple[float, float]:
         """The weights that become 0 and 1."""
@@ -53,7 +53,7 @@ class BaseHostWeigher(Weigher):
 
     def multiplier_of(self, host: HostView) -> float:
         """As the scheduler asks all its weighers."""
-        return self.weight_multiplier(HostState.of(host))
+        return self.weight_multiplier(PluginHostState.of(host))
 
 
 __all__ = ["BaseHostWeigher", "WeighedHost", "all_weighers"]

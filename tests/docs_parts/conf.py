@@ -182,9 +182,10 @@ def page() -> str:
     return "\n".join([*parts, _without_effect()])
 
 
-IDLE_INTRO = """Options of Nova, of this and of older releases, and of libraries that it used. Daemons ignore them; ``nova-manage doctor
---check options`` names those that your files have. "Fails" means that it fails, as you may rely on a protection that is
-not there.
+IDLE_INTRO = """\
+Options of Nova, of this and of older releases, and of libraries that it used. Daemons ignore them. ``nova-manage
+doctor --check options`` names the ones in your files. "Fails" means that it fails, because you may rely on a
+protection that is not there.
 """
 WORDS = {EVERY: "all", "(adapter)": "keystoneauth's options of adapters, where this section does not read them",
          "(credentials)": "keystoneauth's credentials"}

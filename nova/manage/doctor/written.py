@@ -20,7 +20,7 @@ from nova.manage.doctor.finding import BAD, OK, WARN, Detail, Finding
 
 ACCEPTED = "Accepted"  # how the help of an option begins that does nothing
 LIKE = 0.75  # how like a name must be to be a misspelling of another one
-REASONS_TOLD = 5  # in a line; there are more with --json
+MOST_REASONS = 5  # in a line; there are more with --json
 MISSPELT = "correct the names, or take the options out of the file"
 NEEDLESS = "take them out of the file when you like"
 
@@ -123,7 +123,7 @@ def _with_reasons(listed: Sequence[WrittenOption], idle: Mapping[WrittenOption, 
     by_reason: dict[str, list[str]] = {}
     for one in listed:
         by_reason.setdefault(idle[one], []).append(str(one))
-    if len(by_reason) > REASONS_TOLD:
+    if len(by_reason) > MOST_REASONS:
         return f"{', '.join(map(str, listed))} (--json has the reasons)"
     return ", ".join(f"{', '.join(names)} ({why})" for why, names in by_reason.items())
 

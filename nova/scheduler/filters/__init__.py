@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from nova.conf.base import Options
 from nova.model.scheduling import PlacementRequest
-from nova.scheduler.plugin_objects import HostState, RequestSpec
+from nova.scheduler.plugin_objects import PluginHostState, RequestSpec
 from nova.scheduler.views import HostAggregates, HostFacts, HostView
 
 #: What a request says of where; the others say which servers, and how many choices.
@@ -87,11 +87,12 @@ class BaseHostFilter(Filter):
         super().__init__()
         self.on_rebuild = self.RUN_ON_REBUILD
 
-    def host_passes(self, host_state: HostState, filter_properties: RequestSpec) -> bool:
+    def host_passes(self, host_state: PluginHostState, filter_properties: RequestSpec) -> bool:
         """Whether the host can take the request's servers."""
         raise NotImplementedError
 
-    def filter_all(self, filter_obj_list: Iterable[HostState], spec_obj: RequestSpec) -> Iterable[HostState]:
+    def filter_all(self, filter_obj_list: Iterable[PluginHostState],
+                   spec_obj: RequestSpec) -> Iterable[PluginHostState]:
         """The hosts that pass. A subclass may look at all of them together."""
         return (host for host in filter_obj_list if self.host_passes(host, spec_obj))
 
@@ -101,7 +102,7 @@ class BaseHostFilter(Filter):
 
     def passing(self, hosts: list[HostView], request: PlacementRequest) -> list[HostView]:
         """As the scheduler asks all its filters."""
-        states = [HostState.of(host) for host in hosts]
+        states = [PluginHostState.of(host) for host in hosts]
         passed = {id(state) for state in self.filter_all(states, RequestSpec.of(request))}
         return [host for host, state in zip(hosts, states, strict=True) if id(state) in passed]
 

@@ -10,7 +10,7 @@ import pytest
 from oslo_config import cfg
 
 from nova import conf
-from nova.conf._without_effect import EVERY, KEYSTONEAUTH, MORE, Table, table
+from nova.conf._without_effect import EVERY, KEYSTONEAUTH, MORE, WithoutEffectTable, table
 from nova.configuration import libraries
 from nova.manage.doctor import written
 from tests.contract.rows import SHARED, load, needs_contract
@@ -123,8 +123,9 @@ def test_value_when_it_relies_on_a_protection_that_is_not_here_then_it_is_told(
 
 
 def test_table_when_a_name_stands_for_several_then_each_is_found() -> None:
-    made = Table('["a, b"]\n"one, two" = "Because of this."\n["c_*"]\n"*" = "Nobody has it."\n[d]\n"(g)" = "No."\n',
-                 {"(g)": lambda: ["three"]})
+    made = WithoutEffectTable(
+        '["a, b"]\n"one, two" = "Because of this."\n["c_*"]\n"*" = "Nobody has it."\n[d]\n"(g)" = "No."\n',
+        {"(g)": lambda: ["three"]})
     assert all(made.find(section, name) for section in "ab" for name in ("one", "two"))
     assert made.find("c_1", "x") and made.find("d", "three") and not made.find("d", "four") and not made.find("e", "x")
     assert MORE in "c_*"

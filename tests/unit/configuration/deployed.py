@@ -20,19 +20,21 @@ Files = dict[str, dict[str, str]]
 TOOLS = ("ka", "osa", "ds", "osh", "op", "pn", "ch")
 BROKER = "rabbit://nova:s3cret@192.0.2.1:5672,nova:s3cret@192.0.2.2:5672/nova"
 DATABASE = "mysql+pymysql://nova:s3cret@192.0.2.3/nova?charset=utf8"
-CREDENTIALS = {"auth_type": "password", "auth_url": "http://192.0.2.1:5000/v3", "username": "nova", "password": "s3cret",
-               "project_name": "service", "project_domain_name": "Default", "user_domain_name": "Default",
+CREDENTIALS = {"auth_type": "password", "auth_url": "http://192.0.2.1:5000/v3", "username": "nova",
+               "password": "s3cret", "project_name": "service", "project_domain_name": "Default",
+               "user_domain_name": "Default",
                "region_name": "RegionOne", "cafile": "/etc/ssl/ca.pem", "insecure": "false"}
 #: Of ``credentials.unknown_here``: what some tools write beside these.
 MORE_CREDENTIALS = {"ka": {"service_user": {"valid_interfaces": "internal"}},
                     "ds": {name: {"interface": "public"} for name in ("neutron", "cinder", "service_user")},
-                    "osh": {"neutron": {"auth_version": "v3"}, "keystone_authtoken": {"auth_uri": "http://192.0.2.1:5000"}},
+                    "osh": {"neutron": {"auth_version": "v3"},
+                            "keystone_authtoken": {"auth_uri": "http://192.0.2.1:5000"}},
                     "ch": {"keystone_authtoken": {"auth_uri": "http://192.0.2.1:5000"}}}
 #: Values of options whose row has none that can stand in a file.
 VALUES = {
     "[DEFAULT]transport_url": BROKER, "[oslo_messaging_notifications]transport_url": BROKER,
     "[database]connection": DATABASE, "[api_database]connection": DATABASE,
-    "[DEFAULT]logging_context_format_string": "%(color)s%(levelname)s %(name)s [%(request_id)s] %(instance)s%(message)s",
+    "[DEFAULT]logging_context_format_string": "%(color)s%(levelname)s %(name)s [%(request_id)s] %(message)s",
     "[DEFAULT]logging_default_format_string": "%(color)s%(levelname)s %(name)s [-] %(instance)s%(message)s",
     "[DEFAULT]logging_debug_format_suffix": "{{%(funcName)s %(pathname)s:%(lineno)d}}",
     "[DEFAULT]logging_exception_prefix": "ERROR %(name)s ", "[pci]alias": '{"vendor_id": "8086", "product_id": "1520", '
@@ -42,7 +44,8 @@ VALUES = {
     "[DEFAULT]config_drive_format": "iso9660", "[DEFAULT]network_manager": "nova.network.manager.FlatDHCPManager",
     "[DEFAULT]firewall_driver": "nova.virt.firewall.NoopFirewallDriver", "[DEFAULT]default_log_levels": "amqp=WARN",
     "[DEFAULT]compute_monitors": "cpu.virt_driver", "[quota]driver": "nova.quota.UnifiedLimitsDriver",
-    "[DEFAULT]log_config_append": "", "[DEFAULT]reserved_huge_pages": "node:0,size:2048,count:64", "[key_manager]fixed_key": "00" * 32, "[serial_console]port_range": "10000:20000",
+    "[DEFAULT]log_config_append": "", "[DEFAULT]reserved_huge_pages": "node:0,size:2048,count:64",
+    "[key_manager]fixed_key": "00" * 32, "[serial_console]port_range": "10000:20000",
     "[DEFAULT]log_rotation_type": "size", "[os_vif_ovs]ovsdb_connection": "tcp:127.0.0.1:6640",
     "[DEFAULT]novncproxy_base_url": "https://192.0.2.1:6080/vnc_lite.html", "[libvirt]num_memory_encrypted_guests": "4",
     "[console]ssl_minimum_version": "tlsv1_2", "[compute]cpu_shared_set": "0-3", "[compute]cpu_dedicated_set": "4-7",

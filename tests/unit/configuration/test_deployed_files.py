@@ -13,10 +13,10 @@ from oslo_config import cfg
 
 from nova import conf
 from nova.conf import logs, proxies
+from nova.conf._drivers import driver_kind
 from nova.configuration import check_libraries
 from nova.configuration.sources import Sources
 from nova.configuration.trial import ours, refuse
-from nova.conf._drivers import driver_kind
 from nova.scheduler import plugins
 from nova.virt.libvirt.settings import settings_of
 from tests.contract.rows import needs_contract
@@ -29,8 +29,9 @@ OPTION_SETS = {"daemons": [*logs.CLI_OPTS], "proxies": [*logs.CLI_OPTS, *proxies
 
 
 def doctor(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-m", "nova.manage.main", "--config-file", str(folder / "nova.conf"), "doctor",
-                           "--check", "options", *words], capture_output=True, text=True, timeout=120, check=False)
+    return subprocess.run([sys.executable, "-m", "nova.manage.main", "--config-file", str(folder / "nova.conf"),
+                           "doctor", "--check", "options", *words], capture_output=True, text=True, timeout=120,
+                          check=False)
 
 
 @pytest.mark.parametrize("tool", TOOLS)
@@ -76,5 +77,6 @@ def test_doctor_when_a_value_relies_on_what_is_not_there_then_it_fails_and_says_
     (tmp_path / "nova.conf").write_text("[database]\nmax_retries = -1\n" + more)
     done = doctor(tmp_path)
     assert done.returncode == 2 and said in done.stdout and cure in done.stdout and "1 without effect" in done.stdout
-    states = {one["option"]: one["state"] for one in json.loads(doctor(tmp_path, "--json").stdout)["checks"][0]["details"]}
+    check, = json.loads(doctor(tmp_path, "--json").stdout)["checks"]
+    states = {one["option"]: one["state"] for one in check["details"]}
     assert sorted(states.values()) == ["failed", "warning"] and states["[database]max_retries"] == "warning"

@@ -38,7 +38,8 @@ def shown(*words: str, **environment: str) -> str:
 @pytest.mark.parametrize("words", [
     ["--config-file={}/nova.conf", "--config-file={}/nova-compute.conf"],
     ["--config-file", "{}/nova.conf", "--config-file", "{}/nova-compute.conf"],
-    ["--config-file={}/nova.conf", "--config-file", "{}/nova-compute.conf", "--config-file={}/../{name}/nova-compute.conf"],
+    ["--config-file={}/nova.conf", "--config-file", "{}/nova-compute.conf",
+     "--config-file={}/../{name}/nova-compute.conf"],
     ["--config-file={}/nova.conf"], []])
 def test_file_beside_when_it_is_named_too_then_a_repeatable_option_has_each_value_once(folder: Path, words: list[str]
                                                                                       ) -> None:

@@ -12,7 +12,7 @@ from nova.model.hosts import AggregateMembers, AggregateStates, HostStates
 from nova.model.scheduling import PlacementGroup
 from nova.scheduler import plugins, service
 from nova.scheduler.pipeline import Pipeline
-from nova.scheduler.plugin_objects import HostState, RequestSpec
+from nova.scheduler.plugin_objects import PluginHostState, RequestSpec
 from tests.fakes.scheduling import (
     NOW,
     Clock,
@@ -155,7 +155,7 @@ def test_host_state_then_amounts_are_the_hosts_own_before_ratios() -> None:
     view = host_view("cn1", pending=1, busy=2, instances=3, vcpus_capacity=64, vcpus_used=4, memory_mb_capacity=15872,
                      memory_mb_used=1024, disk_gb_used=10, provider_uuid="u1", capabilities={"a": "b"},
                      metrics={"cpu.percent": 0.5}, enabled=False, disabled_reason="gone")
-    made = HostState.of(view)
+    made = PluginHostState.of(view)
     assert (made.host, made.nodename, made.hypervisor_hostname, made.uuid) == ("cn1", "cn1", "cn1", "u1")
     assert (made.vcpus_total, made.vcpus_used, made.cpu_allocation_ratio) == (16, 4, 4.0)
     assert (made.total_usable_ram_mb, made.free_ram_mb) == (16384, 15360)
@@ -165,7 +165,7 @@ def test_host_state_then_amounts_are_the_hosts_own_before_ratios() -> None:
     assert made.supported_instances[0] == ["x86_64", "qemu", "hvm"] and made.stats == {"a": "b"}
     assert [(one.name, one.value) for one in made.metrics] == [("cpu.percent", 0.5)]
     made.limits["vcpu"] = 3
-    assert HostState.of(view).limits == {}
+    assert PluginHostState.of(view).limits == {}
 
 
 def test_request_spec_then_it_has_what_openstack_documents() -> None:
