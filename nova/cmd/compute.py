@@ -56,6 +56,14 @@ def driver_maker(options: Options) -> Callable[[Options, str, Path], Driver]:
     return DRIVERS[kind]
 
 
+def _tell_credentials(options: Options) -> None:
+    """Say what this host's files hold that is for control daemons."""
+    if warning := host_credentials.warning(options):
+        LOG.warning("%s", warning)
+    if notice := host_credentials.notice(options):
+        LOG.info("%s", notice)
+
+
 def image_cache(options: Options, source: Library, driver: Driver | None = None) -> Library:
     """Where this host keeps images, filled from ``source``; ``driver`` knows which of them guests use."""
     from nova.compute.guests.images import CacheSettings, ImageCache
@@ -131,8 +139,8 @@ class Compute:
 
         self.options = options
         make = driver_maker(options)
-        if not is_in_process(options) and (warning := host_credentials.warning(options)):
-            LOG.warning("%s", warning)
+        if not is_in_process(options):
+            _tell_credentials(options)
         state = Path(options.state_path)
         secret = HostSecret(state)
         self.bus = hosts_bus(options, options.host, secret)

@@ -16,6 +16,8 @@ OPTS = [
                     "fake.FakeDriver for a cloud without guests. Names of other releases are accepted."),
     cfg.StrOpt("instances_path", default="$state_path/instances",
                help="Where guests' disks and the image cache lie. Needs the space that flavors promise."),
+    cfg.HostAddressOpt("my_block_storage_ip", default="$my_ip",
+                       help="This host's address on the network of volumes: Cinder lets it reach iSCSI targets there."),
     # What the host offers to the scheduler.
     cfg.FloatOpt("cpu_allocation_ratio", min=0.0,
                  help="Virtual CPUs promised for each real one. Unset: initial_cpu_allocation_ratio."),

@@ -72,6 +72,15 @@ def test_bounds_of_qemu_img_when_they_have_upstreams_names_then_they_count_in_it
     assert (found.tool_cpu_s, found.tool_memory_mb) == (cpu_s, memory_mb)
 
 
+@pytest.mark.parametrize(("text", "told"), [
+    ("my_ip = 192.0.2.1\n", "192.0.2.1"), ("my_ip = 192.0.2.1\nmy_block_storage_ip = 198.51.100.1\n", "198.51.100.1")])
+def test_address_for_volumes_when_it_has_a_network_of_its_own_then_it_is_the_storage_address(
+        tmp_path: Path, text: str, told: str) -> None:
+    made = options(tmp_path, f"[DEFAULT]\n{text}")
+    found = settings_of(made, made.libvirt, made.vnc, made.compute)
+    assert (found.host_ip, found.storage_ip) == ("192.0.2.1", told)
+
+
 @pytest.mark.parametrize(("text", "section", "name", "value"), [
     ("[DEFAULT]\nmanager_shutdown_timeout = 160\n", None, "graceful_shutdown_timeout", 160),
     ("[neutron]\ninterface = internal\n", "neutron", "valid_interfaces", ["internal"]),

@@ -24,6 +24,7 @@ class LibvirtSettings:
     instances_path: Path
     state_path: Path
     host_ip: str = ""
+    storage_ip: str = ""  # on the network of volumes
     uri: str = "qemu:///system"
     virt_type: str = "auto"
     keepalive_s: int = 5
@@ -90,7 +91,8 @@ def settings_of(default: Library, libvirt: Options, vnc: Options, compute: Optio
     be."""
     return LibvirtSettings(
         instances_path=Path(default.instances_path).absolute(), state_path=Path(default.state_path).absolute(),
-        host_ip=str(default.my_ip or ""), uri=libvirt.connection_uri or "qemu:///system", virt_type=libvirt.virt_type,
+        host_ip=str(default.my_ip or ""), storage_ip=str(default.my_block_storage_ip or ""),
+        uri=libvirt.connection_uri or "qemu:///system", virt_type=libvirt.virt_type,
         keepalive_s=libvirt.keepalive_interval, kvm_probe_timeout_s=libvirt.kvm_probe_timeout,
         cpu_mode=libvirt.cpu_mode, cpu_models=_cpu_models(libvirt), cpu_flags=tuple(libvirt.cpu_model_extra_flags),
         machine_types=_pairs("[libvirt]hw_machine_type", libvirt.hw_machine_type or ()),
