@@ -285,9 +285,9 @@ def test_connector_when_the_host_has_initiators_then_it_says_them_and_its_own_na
 
 
 def test_connector_when_volumes_have_a_network_of_their_own_then_cinder_gets_that_address(rig):
-    rig.driver.volumes.settings = dataclasses.replace(rig.driver.volumes.settings, host_ip="192.0.2.1",
-                                                      storage_ip="198.51.100.1")
-    assert rig.driver.volumes.connector()["ip"] == "198.51.100.1"
+    volumes = rig.driver.volumes
+    apart = dataclasses.replace(volumes.settings, host_ip="192.0.2.1", storage_ip="198.51.100.1")
+    assert dataclasses.replace(volumes, settings=apart).connector()["ip"] == "198.51.100.1"
 
 
 def test_connector_when_the_library_fails_then_the_host_says_what_it_knows_without_it(rig, caplog):
