@@ -32,4 +32,4 @@ def notice(options: Options) -> str:
     """One sentence that names the passwords of services, which deployment tools write on every host; empty where there
     are none."""
     names = [name for name in found(options) if name not in _KEYS]
-    return f"This host has no need of {', '.join(names)}: see 'nova-manage doctor --check credentials'." if names else ""
+    return f"No daemon here needs {', '.join(names)}: see 'nova-manage doctor --check credentials'." if names else ""

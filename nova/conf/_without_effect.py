@@ -30,12 +30,14 @@ class WithoutEffect(NamedTuple):
 Groups = Mapping[str, Callable[[], Iterable[str]]]
 
 
+@functools.cache
 def _adapter() -> set[str]:
     from keystoneauth1 import loading
 
     return _names(loading.get_adapter_conf_options())
 
 
+@functools.cache
 def _credentials() -> set[str]:
     from keystoneauth1 import loading
 

@@ -12,6 +12,7 @@ import pytest
 from oslo_config import cfg
 
 from nova import conf
+from nova.compute.reports.monitors import monitors
 from nova.conf import logs, proxies
 from nova.conf._drivers import driver_kind
 from nova.configuration import check_libraries
@@ -65,6 +66,7 @@ def test_configuration_when_a_tool_rendered_the_file_then_every_daemon_reads_it(
     plugins.check(made)
     assert driver_kind(made.compute_driver) in ("libvirt", "fake") or "compute_driver" not in files["DEFAULT"]
     assert settings_of(made, made.libvirt, made.vnc, made.compute, made.pci)
+    assert len(monitors(made.compute_monitors)) == len(made.compute_monitors)
 
 
 @pytest.mark.parametrize(("more", "said", "cure"), [

@@ -183,7 +183,7 @@ def test_warning_at_a_hosts_start_then_it_is_one_sentence_that_names_the_section
 def test_notice_at_a_hosts_start_when_a_tool_wrote_passwords_of_services_then_it_is_no_warning(tmp_path):
     only = HOST + PASSWORDS.replace("[image_proxy]\nkey = secret3\n", "")
     said = host_credentials.notice(from_file(tmp_path, only))
-    assert said.startswith("This host has no need of [keystone_authtoken]password, [service_user]password: see")
+    assert said.startswith("No daemon here needs [keystone_authtoken]password, [service_user]password: see")
     assert "\n" not in said and "secret" not in said and host_credentials.warning(from_file(tmp_path, only)) == ""
     assert host_credentials.notice(from_file(tmp_path, HOST)) == ""
 
