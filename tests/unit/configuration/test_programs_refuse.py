@@ -63,6 +63,12 @@ def test_tool_when_a_password_has_a_dollar_then_the_same_holds(
     ("compute", "", "[DEFAULT]compute_driver is not set"),
     ("compute", f"[DEFAULT]\ncompute_driver = {CANARY}\n", "[DEFAULT]compute_driver can not be used: it must be"),
     ("compute", "[DEFAULT]\ncompute_driver = fake.FakeDriver\n", "[DEFAULT]hosts_transport_url is not set"),
+    ("compute", "[DEFAULT]\ncompute_driver = fake.FakeDriverWithoutFakeNodes\n", "[DEFAULT]hosts_transport_url is not"),
+    ("compute", "[DEFAULT]\ncompute_driver = ironic.IronicDriver\n", "this release has no bare metal. Keep the nova-"
+                                                                     "compute of Ironic in a cloud of OpenStack Nova: "
+                                                                     "see 'Bare metal' in doc/migrating.rst"),
+    ("scheduler", f"[filter_scheduler]\navailable_filters = {CANARY}.Filter\n",
+     "[filter_scheduler]available_filters, entry 1, can not be imported. Install its package for the Python that runs"),
     ("api_metadata", "", "[DEFAULT]hosts_transport_url is not set"),
     ("api", f"[DEFAULT]\nenabled_apis = {CANARY}\n", "[DEFAULT]enabled_apis can not be used: it must be one of"),
     ("api", f"[oslo_policy]\npolicy_file = /nosuch/{CANARY}\n", "[oslo_policy]policy_file names a policy file"),
