@@ -31,7 +31,8 @@ def run(module: str, folder: Path, text: str, *words: str) -> subprocess.Complet
 def refusal(done: subprocess.CompletedProcess[str], status: int = 2) -> str:
     """The sentence of a program that ended as it should."""
     said = done.stdout + done.stderr
-    assert done.returncode == status and "Traceback" not in said and CANARY not in said and "report it" not in said, said
+    assert done.returncode == status, said
+    assert "Traceback" not in said and CANARY not in said and "report it" not in said, said
     lines = [line for line in said.splitlines() if line]
     assert len(lines) == 1, said
     return lines[0]
