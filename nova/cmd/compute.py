@@ -9,7 +9,7 @@ from typing import Any
 
 from nova import concurrency, errors
 from nova.cmd import common, host_credentials
-from nova.conf._drivers import FAKE, IRONIC, LIBVIRT, driver_kind, is_libvirt
+from nova.conf._drivers import BARE_METAL, FAKE, LIBVIRT, driver_kind, is_libvirt
 from nova.conf.base import Options
 from nova.model.base import Library
 from nova.model.forbidden_ranges import RangeSetting, parsed
@@ -49,7 +49,7 @@ def driver_maker(options: Options) -> Callable[[Options, str, Path], Driver]:
         raise errors.config.Missing(option="[DEFAULT]compute_driver",
                                     cure="write libvirt.LibvirtDriver, or fake.FakeDriver for trials")
     kind = driver_kind(options.compute_driver)
-    if kind == IRONIC:
+    if kind == BARE_METAL:
         raise errors.config.Unusable(option="[DEFAULT]compute_driver", reason=NO_BARE_METAL)
     if kind not in DRIVERS:
         raise errors.config.Choice(option="[DEFAULT]compute_driver", known="libvirt.LibvirtDriver, fake.FakeDriver")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-LIBVIRT, FAKE, IRONIC = "libvirt", "fake", "ironic"
+LIBVIRT, FAKE, BARE_METAL = "libvirt", "fake", "bare metal"
 _PACKAGE = "nova.virt."
 
 #: Name below nova.virt -> the driver. The fake ones differed in the size of their hosts, which [fake] says here.
@@ -10,7 +10,7 @@ _KINDS = {
     "libvirt": LIBVIRT, "libvirt.LibvirtDriver": LIBVIRT, "libvirt.driver.LibvirtDriver": LIBVIRT,
     **dict.fromkeys(("fake", "fake.FakeDriver", "fake.FakeDriverWithoutFakeNodes", "fake.SmallFakeDriver",
                      "fake.MediumFakeDriver", "fake.PredictableNodeUUIDDriver"), FAKE),
-    **dict.fromkeys(("ironic", "ironic.IronicDriver", "ironic.driver.IronicDriver"), IRONIC)}
+    **dict.fromkeys(("ironic", "ironic.IronicDriver", "ironic.driver.IronicDriver"), BARE_METAL)}
 
 
 def driver_kind(compute_driver: str | None) -> str:
@@ -23,4 +23,4 @@ def is_libvirt(compute_driver: str | None) -> bool:
     return driver_kind(compute_driver) == LIBVIRT
 
 
-__all__ = ["FAKE", "IRONIC", "LIBVIRT", "driver_kind", "is_libvirt"]
+__all__ = ["FAKE", "BARE_METAL", "LIBVIRT", "driver_kind", "is_libvirt"]
