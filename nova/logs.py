@@ -9,9 +9,9 @@ import logging.handlers
 import os
 import sys
 
-from nova import context, log_files, tracing
-from nova.conf import logs as log_section
+from nova import context, errors, log_config, log_files, log_formats, log_journal, tracing
 from nova.conf.base import Options
+from nova.log_text import LONGEST, on_one_line, shortened
 
 LOG = logging.getLogger(__name__)
 
@@ -56,34 +56,20 @@ def _more_facts(record: logging.LogRecord) -> dict[str, object]:
     return found
 
 
-#: Characters that end a line or move the cursor for some reader, spelt out: clients choose parts of what is logged.
-_CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if chr(code) != "\t"} \
-    | {0x2028: "\\u2028", 0x2029: "\\u2029"}
-
-#: Characters of one event: what a client chose, and an accident repeats, must not fill a disk. Of what is longer the
-#: end is kept, too: that is where a traceback says what happened.
-LONGEST, END = 16384, 4096
-
-
-def shortened(text: str) -> str:
-    """The text, or its beginning and its end with how much is left out between them."""
-    left = len(text) - LONGEST
-    return text if left <= 0 else f"{text[:LONGEST - END]} [{left} characters are left out] {text[-END:]}"
-
-
 class OneLine(logging.Formatter):
     """Text for people; a traceback is folded into the line, so that no line stands alone."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """One line with the time in UTC to the millisecond; line ends and other controls are made harmless."""
-        time = datetime.datetime.fromtimestamp(record.created, datetime.UTC).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]
+        """One line with the time in UTC to the millisecond (or by ``log_date_format``); line ends and other controls
+        are made harmless."""
+        now = datetime.datetime.fromtimestamp(record.created, datetime.UTC)
+        time = now.strftime(self.datefmt) if self.datefmt else now.strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]
         facts = " ".join(f"{name}={value}" if name != "request" else str(value)
                          for name, value in _facts(record).items())
         text = record.getMessage()
         if record.exc_info:
             text += " | " + self.formatException(record.exc_info)
-        return f"{time} {record.process} {record.levelname} {record.name} [{facts or '-'}] " + \
-            shortened(text.replace("\n", " | ").translate(_CONTROLS))
+        return f"{time} {record.process} {record.levelname} {record.name} [{facts or '-'}] {on_one_line(text)}"
 
 
 class OneObject(logging.Formatter):
@@ -106,40 +92,73 @@ class OneObject(logging.Formatter):
 
 
 def set_up(conf: Options, binary: str) -> None:
-    """Send the root logger's lines where the options say."""
-    handlers: list[logging.Handler] = []
-    path = conf.log_file or (f"{binary}.log" if conf.log_dir else None)
-    if path:
-        full = os.path.join(conf.log_dir or "", path)
-        handlers.append(log_files.opened(conf, full))
-    else:
-        handlers.append(logging.StreamHandler(sys.stderr))
-    if conf.use_syslog and os.path.exists(SYSLOG):
-        syslog = logging.handlers.SysLogHandler(SYSLOG)
-        syslog.ident = f"{binary}[{os.getpid()}]: "
-        handlers.append(syslog)
+    """Send the root logger's lines where the options say. config.Wrong: they say what can not be; OSError."""
+    if conf.log_config_append:
+        log_config.load(conf, conf.log_config_append)
+        return
+    handlers = _handlers(conf, binary)
     root = logging.getLogger()
     for old in list(root.handlers):
         root.removeHandler(old)
     for handler in handlers:
-        handler.setFormatter(OneObject(binary, conf.host) if conf.use_json else OneLine())
+        handler.setFormatter(_formatter(conf, binary, handler))
         root.addHandler(handler)
     logging.getLogger("amqp").addFilter(_is_news)
     logging.captureWarnings(True)
     set_levels(conf)
-    if conf.use_syslog and not os.path.exists(SYSLOG):
-        LOG.warning("use_syslog has no effect: no syslog listens at %s", SYSLOG)
-    for option in log_section.IDLE:
-        if conf[option.dest]:
-            LOG.warning("--%s (%s) is accepted and has no effect: %s", option.name, option.dest,
-                        str(option.help).removeprefix("Accepted: "))
+    for option, path in (("use_syslog", SYSLOG), ("use_journal", log_journal.SOCKET)):
+        if conf[option] and not os.path.exists(path):
+            LOG.warning("%s has no effect: nothing listens at %s", option, path)
+
+
+def _handlers(conf: Options, binary: str) -> list[logging.Handler]:
+    """What the options name: a file, the journal, syslog; standard error where it is none of the first two, or with
+    ``use_stderr``."""
+    made: list[logging.Handler] = []
+    if path := conf.log_file or (f"{binary}.log" if conf.log_dir else None):
+        made.append(log_files.opened(conf, os.path.join(conf.log_dir or "", path)))
+    if conf.use_journal and os.path.exists(log_journal.SOCKET):
+        made.append(log_journal.JournalHandler(binary))
+    if conf.use_stderr or not made:
+        made.append(logging.StreamHandler(sys.stderr))
+    if conf.use_syslog and os.path.exists(SYSLOG):
+        made.append(_syslog(conf, binary))
+    return made
+
+
+def _syslog(conf: Options, binary: str) -> logging.Handler:
+    """config.Choice: an unknown ``syslog_log_facility``."""
+    known = logging.handlers.SysLogHandler.facility_names
+    facility = (conf.syslog_log_facility or "user").lower().removeprefix("log_")
+    if facility not in known:
+        raise errors.config.Choice(option="[DEFAULT]syslog_log_facility", known=", ".join(known))
+    made = logging.handlers.SysLogHandler(SYSLOG, known[facility])
+    made.ident = f"{binary}[{os.getpid()}]: "
+    return made
+
+
+def _formatter(conf: Options, binary: str, handler: logging.Handler) -> logging.Formatter:
+    """config.Unusable: a format string of which no line can be made."""
+    if conf.use_json:
+        return OneObject(binary, conf.host)
+    if not log_formats.wanted(conf):
+        return OneLine(datefmt=conf.log_date_format)
+    log_formats.check(conf)
+    log_formats.ContextFormat.formats = log_formats.Formats.of(conf)
+    return log_formats.ContextFormat(colored=conf.log_color and type(handler) is logging.StreamHandler)
 
 
 def set_levels(conf: Options) -> None:
-    """Levels as ``debug`` and ``default_log_levels`` say: at start and at SIGHUP."""
+    """Levels as ``debug`` and ``default_log_levels`` say: at start and at SIGHUP. With ``log_config_append`` its file
+    says them."""
+    if conf.log_config_append:
+        return
     logging.getLogger().setLevel(logging.DEBUG if conf.debug else logging.INFO)
     for name, level in QUIET.items():
         logging.getLogger(name).setLevel(max(level, logging.INFO) if conf.debug else level)
     for chosen in conf.default_log_levels:
         name, _, level_name = chosen.partition("=")
         logging.getLogger(name.strip()).setLevel(level_name.upper())
+
+
+__all__ = ["LONGEST", "OneLine", "OneObject", "set_levels", "set_up"]

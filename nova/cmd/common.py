@@ -36,6 +36,8 @@ def open_log(options: cfg.ConfigOpts, binary: str) -> None:
     """Send log lines where the options say. Exits with 2 and a sentence when that can not be."""
     try:
         logs.set_up(options, binary)
+    except errors.config.Wrong as error:
+        configuration.fail(error.message)
     except OSError as error:
         configuration.fail(f"the log can not be written: {error.strerror}. Look at [DEFAULT]log_dir and log_file: the "
                            "folder must be there, and writable for this daemon's user (install -d -m 0770 -g nova "

@@ -9,6 +9,7 @@ from typing import Any
 
 from nova import concurrency, errors
 from nova.cmd import common, host_credentials
+from nova.conf._drivers import BARE_METAL, FAKE, LIBVIRT, driver_kind, is_libvirt
 from nova.conf.base import Options
 from nova.model.base import Library
 from nova.model.forbidden_ranges import RangeSetting, parsed
@@ -36,19 +37,31 @@ def _fake(options: Options, host: str, state: Path) -> Driver:
     return FakeDriver(options.fake, host, state)
 
 
-#: ``compute_driver`` as operators write it -> what makes the driver.
-DRIVERS = {"libvirt.LibvirtDriver": _libvirt, "nova.virt.libvirt.LibvirtDriver": _libvirt, "libvirt": _libvirt,
-           "fake.FakeDriver": _fake, "nova.virt.fake.FakeDriver": _fake, "fake": _fake}
+#: What makes the driver of a kind.
+DRIVERS = {LIBVIRT: _libvirt, FAKE: _fake}
+NO_BARE_METAL = ("this release has no bare metal. Keep the nova-compute of Ironic in a cloud of OpenStack Nova: see "
+                 "'Bare metal' in doc/migrating.rst")
 
 
 def driver_maker(options: Options) -> Callable[[Options, str, Path], Driver]:
-    """What makes the driver that ``compute_driver`` names. config.Missing, config.Choice."""
+    """What makes the driver that ``compute_driver`` names. config.Missing, config.Choice; config.Unusable: Ironic's."""
     if not options.compute_driver:
         raise errors.config.Missing(option="[DEFAULT]compute_driver",
                                     cure="write libvirt.LibvirtDriver, or fake.FakeDriver for trials")
-    if options.compute_driver not in DRIVERS:
+    kind = driver_kind(options.compute_driver)
+    if kind == BARE_METAL:
+        raise errors.config.Unusable(option="[DEFAULT]compute_driver", reason=NO_BARE_METAL)
+    if kind not in DRIVERS:
         raise errors.config.Choice(option="[DEFAULT]compute_driver", known="libvirt.LibvirtDriver, fake.FakeDriver")
-    return DRIVERS[options.compute_driver]
+    return DRIVERS[kind]
+
+
+def _tell_credentials(options: Options) -> None:
+    """Say what this host's files hold that is for control daemons."""
+    if warning := host_credentials.warning(options):
+        LOG.warning("%s", warning)
+    if notice := host_credentials.notice(options):
+        LOG.info("%s", notice)
 
 
 def image_cache(options: Options, source: Library, driver: Driver | None = None) -> Library:
@@ -80,7 +93,7 @@ def packet_filters(options: Options, guests: Callable[[], tuple[str, ...]] = tup
     from nova.privileged.iptables import Foreign
     from nova.privileged.runner import SystemRunner
 
-    usual = IPTABLES if DRIVERS.get(options.compute_driver or "") is _libvirt else NOOP
+    usual = IPTABLES if is_libvirt(options.compute_driver) else NOOP
     driver = (options.firewall_driver or usual).rpartition(".")[2]
     if driver not in (IPTABLES, NOOP):
         raise errors.config.Choice(option="[DEFAULT]firewall_driver",
@@ -108,8 +121,7 @@ def hairpins(options: Options) -> Library:
     own, or None. Taps of other network services are never handed to it."""
     from nova.privileged import links
 
-    is_libvirt = DRIVERS.get(options.compute_driver or "") is _libvirt
-    return links.ensure_guest_ports if is_libvirt and not options.fake_network else None
+    return links.ensure_guest_ports if is_libvirt(options.compute_driver) and not options.fake_network else None
 
 
 class Compute:
@@ -127,8 +139,8 @@ class Compute:
 
         self.options = options
         make = driver_maker(options)
-        if not is_in_process(options) and (warning := host_credentials.warning(options)):
-            LOG.warning("%s", warning)
+        if not is_in_process(options):
+            _tell_credentials(options)
         state = Path(options.state_path)
         secret = HostSecret(state)
         self.bus = hosts_bus(options, options.host, secret)

@@ -46,7 +46,7 @@ def settings(options: Options) -> Library:
              "force_config_drive", "allow_resize_to_same_host", "instance_usage_audit", "instance_usage_audit_period",
              "reclaim_instance_interval", "resize_confirm_window", "rescue_timeout", "instance_build_timeout",
              "shelved_offload_time", "shelved_poll_interval", "instance_actions_kept", "max_local_block_devices",
-             "reimage_timeout_per_gb")
+             "reimage_timeout_per_gb", "enable_new_services")
     periods.parse(options.instance_usage_audit_period)
     networking = network_options.from_conf(options)
     floating = network_options.floating_from_conf(options)

@@ -11,6 +11,7 @@ SECRETS = ("password", "user_password", "admin_password", "token", "admin_token"
 SECTIONS = ("keystone_authtoken", "service_user", "glance", "neutron", "cinder", "placement", "oslo_limit",
             "barbican", "keystone")
 OTHERS = (("key_manager", "fixed_key"), ("image_proxy", "key"), ("conductor", "host_secret_key"))
+_KEYS = frozenset(f"[{section}]{name}" for section, name in OTHERS)
 CURE = "take it out of this host's nova.conf; a password that was there counts as known to whoever had the host"
 
 
@@ -22,6 +23,13 @@ def found(options: Options) -> tuple[str, ...]:
 
 
 def warning(options: Options) -> str:
-    """One sentence that names them and says what to do; empty where there are none."""
-    names = found(options)
+    """One sentence that names the keys of control daemons, and says what to do; empty where there are none."""
+    names = [name for name in found(options) if name in _KEYS]
     return f"A compute host must not hold {', '.join(names)}: {CURE}." if names else ""
+
+
+def notice(options: Options) -> str:
+    """One sentence that names the passwords of services, which deployment tools write on every host; empty where there
+    are none."""
+    names = [name for name in found(options) if name not in _KEYS]
+    return f"No daemon here needs {', '.join(names)}: see 'nova-manage doctor --check credentials'." if names else ""

@@ -56,7 +56,14 @@ def main() -> int:
     """The program nova-scheduler, with ``[scheduler]workers`` processes (or as many as there are processors); its exit
     code."""
     return common.run(BINARY, Scheduler, lambda options: options.scheduler.workers or common.cpus(),
-                      modules=("nova.rpc.transport", "nova.scheduler.service"))
+                      modules=("nova.rpc.transport", "nova.scheduler.service"), check=check)
+
+
+def check(options: Options) -> None:
+    """That filters and weighers are there. daemon.SchedulerUnknownPlugin."""
+    from nova.scheduler import plugins
+
+    plugins.check(options)
 
 
 if __name__ == "__main__":

@@ -13,6 +13,9 @@ from types import ModuleType
 
 from oslo_config import cfg
 
+#: What daemons read their files into: where operators' own filters and weighers look for it.
+CONF = cfg.CONF
+
 
 def sections() -> Iterator[ModuleType]:
     """Every module of this package that declares options, by name."""

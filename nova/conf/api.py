@@ -28,8 +28,6 @@ OPTS = [
                 help="While a cell's database does not answer, leave its servers out of some lists: lists below "
                      "version 2.69, and lists with filters, sorting or pages. Off: such lists fail, so that a "
                      "missing server does not look like a deleted server."),
-    cfg.StrOpt("response_validation", default="warn", choices=["error", "warn", "ignore"],
-               help="Accepted and not used: answers are made from tables that tests hold against the contract."),
     cfg.BoolOpt("use_neutron_default_nets", default=False, deprecated_group="DEFAULT",
                 help="With Neutron: show every project the networks of neutron_default_tenant_id, too, where old "
                      "versions of the API list a project's networks. Read by nova-conductor."),

@@ -39,7 +39,10 @@ OPTS = [
                     "database because conductors write them in batches, and 30 keeps 10,000 hosts quiet."),
     cfg.IntOpt("service_down_time", default=90, min=1,
                help="Seconds without a heartbeat after which a daemon counts as down (upstream: 60)."),
-    cfg.IntOpt("graceful_shutdown_timeout", default=60, min=0,
+    cfg.BoolOpt("enable_new_services", default=True,
+                help="Let a host that registers for the first time take servers. Off: its nova-compute is disabled, until "
+                     "'openstack compute service set --enable'. Read by nova-conductor."),
+    cfg.IntOpt("graceful_shutdown_timeout", default=60, min=0, deprecated_name="manager_shutdown_timeout",
                help="Seconds a daemon may take to finish what it began after SIGTERM, before it goes anyway."),
     cfg.StrOpt("default_availability_zone", default="nova", help="The zone of compute hosts in no other."),
     cfg.StrOpt("internal_service_availability_zone", default="internal", help="The zone control daemons show."),

@@ -13,9 +13,11 @@ GROUP = "DEFAULT"
 OPTS = [
     cfg.StrOpt("compute_driver",
                help="The hypervisor driver, as module.Class below nova.virt: libvirt.LibvirtDriver for KVM and QEMU, "
-                    "fake.FakeDriver for a cloud without guests."),
+                    "fake.FakeDriver for a cloud without guests. Names of other releases are accepted."),
     cfg.StrOpt("instances_path", default="$state_path/instances",
                help="Where guests' disks and the image cache lie. Needs the space that flavors promise."),
+    cfg.HostAddressOpt("my_block_storage_ip", default="$my_ip",
+                       help="This host's address on the network of volumes: Cinder lets it reach iSCSI targets there."),
     # What the host offers to the scheduler.
     cfg.FloatOpt("cpu_allocation_ratio", min=0.0,
                  help="Virtual CPUs promised for each real one. Unset: initial_cpu_allocation_ratio."),

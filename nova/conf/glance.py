@@ -16,7 +16,8 @@ OPTS = [
     cfg.Opt("endpoint_override", type=WebUrl(), help="One address of the image service; stands above the catalog."),
     cfg.StrOpt("region_name", help="Region to look in, in the catalog."),
     cfg.StrOpt("service_type", default="image", help="Type to look for, in the catalog."),
-    cfg.ListOpt("valid_interfaces", default=["internal", "public"], help="Interfaces to look for, the best one first."),
+    cfg.ListOpt("valid_interfaces", default=["internal", "public"], deprecated_name="interface",
+                help="Interfaces to look for, the best one first."),
     cfg.IntOpt("num_retries", default=3, min=0,
                help="How often a call without an answer is made again, at the next address if there are several. A "
                     "broken download goes on where it broke off."),

@@ -85,10 +85,13 @@ _DISKS = [
                help="unmap gives space that a guest discards back to the host."),
     cfg.StrOpt("snapshot_image_format", choices=("raw", "qcow2", "vmdk", "vdi"),
                help="Format in which snapshots are uploaded. Unset: that of the guest's disk."),
-    cfg.IntOpt("image_tool_cpu_limit", default=600, min=1,
+    cfg.IntOpt("image_tool_cpu_limit", default=600, min=1, deprecated_name="images_cpu_time_limit",
                help="Seconds of processor time that one run of qemu-img on an image may use."),
-    cfg.IntOpt("image_tool_memory_limit_mb", default=4096, min=128,
-               help="Address space that one run of qemu-img on an image may use."),
+    cfg.IntOpt("image_tool_memory_limit_mb", min=128,
+               help="MB of address space that one run of qemu-img on an image may use. Unset: "
+                    "images_address_space_limit."),
+    cfg.IntOpt("images_address_space_limit", default=4, min=1,
+               help="The same in GiB, where image_tool_memory_limit_mb is not set."),
 ]
 
 _VOLUMES = [
@@ -119,13 +122,6 @@ _MOVES = [
     cfg.HostAddressOpt("live_migration_inbound_addr",
                        help="This host's address, or a name that other hosts know, for guests that come and for disks "
                             "that other hosts fetch. Unset: my_ip."),
-    cfg.StrOpt("live_migration_scheme", deprecated_for_removal=True,
-               help="Accepted for older files: no libvirtd is reached over the network. A guest comes through a gate "
-                    "that is there for its one migration, and is always encrypted."),
-    cfg.StrOpt("live_migration_uri", deprecated_for_removal=True,
-               help="Accepted for older files; see live_migration_scheme."),
-    cfg.BoolOpt("live_migration_with_native_tls", default=False, deprecated_for_removal=True,
-                help="Accepted for older files: memory and disks are always encrypted on the network."),
     cfg.StrOpt("live_migration_ports", default="49152-49215",
                help="TCP ports on which this host takes guests that run, one a migration (a firewall must let other "
                     "hosts in)."),
@@ -147,8 +143,6 @@ _MOVES = [
     cfg.StrOpt("live_migration_timeout_action", default="abort", choices=("abort", "force_complete"), mutable=True,
                help="What follows when that time is over. force_complete: post-copy where it may, else a pause. "
                     "Changed by SIGHUP, too: for migrations that begin after it."),
-    cfg.BoolOpt("live_migration_tunnelled", default=False, deprecated_for_removal=True,
-                help="Accepted for older files: all is encrypted; see live_migration_scheme."),
     cfg.StrOpt("disk_export_ports", default="49216-49279",
                help="TCP ports on which this host offers the disks of guests that leave it (a firewall must let other "
                     "hosts in)."),
@@ -161,11 +155,4 @@ _DEVICES = [
     cfg.IntOpt("device_detach_timeout", default=20, min=1, help="Seconds that it may take for that, each time."),
 ]
 
-_OLD = [
-    cfg.BoolOpt("inject_password", default=False, help="Accepted for older files: guests get their password by metadata.",
-                deprecated_for_removal=True),
-    cfg.IntOpt("inject_partition", default=-2, min=-2, help="Accepted for older files: nothing is injected (-2).",
-               deprecated_for_removal=True),
-]
-
-OPTS = [*_CONNECTION, *_GUEST, *_PLACING, *_DISKS, *_VOLUMES, *_BRICK, *_MOVES, *_DEVICES, *_OLD]
+OPTS = [*_CONNECTION, *_GUEST, *_PLACING, *_DISKS, *_VOLUMES, *_BRICK, *_MOVES, *_DEVICES]

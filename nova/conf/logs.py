@@ -7,20 +7,18 @@ from oslo_config import cfg, types
 GROUP = "DEFAULT"
 LEVEL = "(?i)[^=]+=(DEBUG|INFO|WARN|WARNING|ERROR|CRITICAL)$"
 
-#: Of oslo.log, accepted for start scripts and old files, with one warning.
-IDLE = [
-    cfg.StrOpt("log-config-append", metavar="FILE", deprecated_name="log_config",
-               help="Accepted: log lines go where the other options say. Levels of single loggers: "
-                    "default_log_levels."),
-    cfg.StrOpt("log-date-format", metavar="FORMAT", help="Accepted: the time of a line is UTC, to the millisecond."),
-    cfg.BoolOpt("use-journal", default=False,
-                help="Accepted: what goes to standard error is in the journal where systemd runs the daemon."),
-    cfg.StrOpt("syslog-log-facility", metavar="FACILITY", help="Accepted: lines in syslog have the facility user."),
-]
-
 #: Taken on every daemon's command line as well.
 CLI_OPTS = [
-    *IDLE,
+    cfg.StrOpt("log-config-append", metavar="FILE", deprecated_name="log_config",
+               help="A file as logging.config.fileConfig of Python reads it: it says where all lines go, in which form, "
+                    "and the levels. The other options of the log have no effect then, except the formats "
+                    "that its formatters use."),
+    cfg.StrOpt("log-date-format", metavar="FORMAT",
+               help="The time of a line, as strftime(3) has it. Unset: UTC, to the millisecond."),
+    cfg.BoolOpt("use-journal", default=False,
+                help="Send lines to systemd's journal, with the fields that oslo.log gives them. Standard error gets "
+                     "none then."),
+    cfg.StrOpt("syslog-log-facility", metavar="FACILITY", help="Facility of lines in syslog. Unset: user."),
     cfg.BoolOpt("watch-log-file", default=True,
                 help="Accepted: a log file that was moved away is always made anew, unless the daemon turns it itself."),
     cfg.BoolOpt("debug", short="d", default=False, mutable=True,
@@ -52,4 +50,18 @@ OPTS = [
     cfg.StrOpt("log_rotate_interval_type", default="days", ignore_case=True,
                choices=("seconds", "minutes", "hours", "days", "weekday", "midnight"),
                help="The unit of log_rotate_interval."),
+    cfg.BoolOpt("use_stderr", default=False, help="Log to standard error, too, where lines go to a file or the journal."),
+    cfg.StrOpt("logging_context_format_string",
+               help="The form of a line of a request, as oslo.log has it: %(NAME)s of Python's log records and of "
+                    "request_id, global_request_id, user_identity, user_name, project_name, instance, color. If this or "
+                    "logging_default_format_string is set, all lines have oslo.log's forms. Unset: that of this "
+                    "release, where each fact has its name."),
+    cfg.StrOpt("logging_default_format_string", help="The form of other lines. See logging_context_format_string."),
+    cfg.StrOpt("logging_debug_format_suffix", help="What such a line has at its end if its level is DEBUG."),
+    cfg.StrOpt("logging_exception_prefix",
+               help="What each line of a traceback begins with. Unset: a traceback is in the line of its event."),
+    cfg.StrOpt("logging_user_identity_format", help="The form of user_identity."),
+    cfg.StrOpt("instance_uuid_format", help="The form of instance; %(uuid)s is the server."),
+    cfg.BoolOpt("log_color", default=False, help="Whether color and reset_color in such a form have an effect on "
+                                                 "standard error."),
 ]

@@ -20,7 +20,8 @@ OPTS = [
     cfg.Opt("endpoint_override", type=WebUrl(), help="Address of the network service; stands above the catalog."),
     cfg.StrOpt("region_name", help="Region to look in, in the catalog."),
     cfg.StrOpt("service_type", default="network", help="Type to look for, in the catalog."),
-    cfg.ListOpt("valid_interfaces", default=["internal", "public"], help="Interfaces to look for, the best one first."),
+    cfg.ListOpt("valid_interfaces", default=["internal", "public"], deprecated_name="interface",
+                help="Interfaces to look for, the best one first."),
     cfg.IntOpt("http_retries", default=3, min=0,
                help="How often a call without an answer is made again, if it may be repeated and while there is "
                     "time. All attempts together take one and a half read_timeout at most, and within a request no "

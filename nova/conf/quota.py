@@ -31,9 +31,6 @@ OPTS = [
     cfg.StrOpt("driver", default=WRITTEN, choices=(WRITTEN, NOOP, UNIFIED),
                help="Where limits are kept: in our database (DbQuotaDriver), nowhere (NoopQuotaDriver: nothing is "
                     "limited), or in Keystone (UnifiedLimitsDriver; see [oslo_limit])."),
-    cfg.BoolOpt("count_usage_from_placement", default=False,
-                help="Accepted for old files: every server is counted by its resources from its admission to its "
-                     "end, with any driver. So allocations never exceed the count."),
     cfg.StrOpt("unified_limits_resource_strategy", default="require", choices=("require", "ignore"),
                help="What a resource without a registered limit in Keystone is limited to. require: those of "
                     "unified_limits_resource_list to 0, others not. ignore: those of the list not, others to 0."),
@@ -43,8 +40,6 @@ OPTS = [
                  help=f"Most {what}.") for name, default, what in _DEFAULTS],
     *[cfg.IntOpt(name, default=default, min=-1, deprecated_group="DEFAULT", deprecated_name=f"quota_{name}",
                  help=f"nova-network: most {what}.") for name, default, what in _NETWORK_DEFAULTS],
-    cfg.BoolOpt("recheck_quota", default=True,
-                help="Accepted for old files: usage is counted under the project's lock, so no re-check is needed."),
 ]
 
 #: Option name -> the API's name of the resource, where they differ.

@@ -30,8 +30,6 @@ OPTS = [
     cfg.BoolOpt("query_placement_for_routed_network_aggregates", default=False,
                 help="Only hosts near the segment of a routed network. No network of this cloud has segments: it changes "
                      "nothing."),
-    cfg.IntOpt("max_placement_results", default=1000, min=1,
-               help="Accepted. Upstream looks at so many hosts at most; here a decision looks at all of them."),
     cfg.IntOpt("host_state_sweep_interval", default=60, min=1,
                help="Seconds between two questions to the conductor for what this scheduler does not know of the hosts "
                     "yet. Changes are told as they happen; this repairs what got lost on the way."),

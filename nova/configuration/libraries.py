@@ -20,6 +20,7 @@ LISTS = {
     "oslo.policy": ("oslo_policy",), "oslo.concurrency": ("oslo_concurrency",),
     "oslo.config": ("DEFAULT", "sample_remote_file_source"),
     "keystonemiddleware.auth_token": ("keystone_authtoken",),
+    "keystonemiddleware.audit": ("audit_middleware_notifications",),  # of a filter that operators may have
     "os_vif": ("os_vif_linux_bridge", "os_vif_noop", "os_vif_ovs")}
 PRIVSEP = ("vif_plug_ovs_privileged", "vif_plug_linux_bridge_privileged")
 #: Sections whose credentials are keystoneauth's to read.

@@ -55,7 +55,7 @@ def read(binary: str, args: Sequence[str] | None = None, extra_cli: Sequence[cfg
     cli = [*log_section.CLI_OPTS, *extra_cli]
     options.register_cli_opts(cli)
     conf.register(options)
-    given = spelt(sys.argv[1:] if args is None else args, cli)
+    given = each_file_once(spelt(sys.argv[1:] if args is None else args, cli))
     files = _files(binary, given)
     try:
         by_hand = typed(given, cli)
@@ -84,12 +84,27 @@ def _named(args: Sequence[str]) -> Iterator[tuple[int, str]]:
             yield index, word.split("=", 1)[1]
 
 
+def each_file_once(args: Sequence[str]) -> list[str]:
+    """The words without a ``--config-file`` for a file that an earlier one names: options that may be given several
+    times would count twice."""
+    words, named = list(args), list(_named(args))
+    for index, path in reversed(named):
+        if any(_same(path, other) for place, other in named if place < index):
+            del words[index if words[index].startswith("--") else index - 1:index + 1]
+    return words
+
+
+def _same(path: str, other: str) -> bool:
+    return os.path.realpath(path) == os.path.realpath(other)
+
+
 def _files(binary: str, given: Sequence[str]) -> list[str]:
     """Default files; a program of its own name's file is read beside an explicit --config-file too."""
     if files_of(given):
         return []  # oslo.config takes the named ones; ours is added by beside()
     folder = os.environ.get("OS_NOVA_CONFIG_DIR", "/etc/nova")
-    return [path for path in (f"{folder}/nova.conf", f"{folder}/{binary}.conf") if os.path.exists(path)]
+    found = [path for path in (f"{folder}/nova.conf", f"{folder}/{binary}.conf") if os.path.exists(path)]
+    return [path for at, path in enumerate(found) if not any(_same(path, other) for other in found[:at])]
 
 
 def beside(args: Sequence[str], binary: str) -> list[str]:
@@ -97,7 +112,7 @@ def beside(args: Sequence[str], binary: str) -> list[str]:
     given = list(args)
     for path in files_of(given)[:1]:
         own = os.path.join(os.path.dirname(path), f"{binary}.conf")
-        if os.path.exists(own) and own not in given:
+        if os.path.exists(own) and not any(_same(own, named) for named in files_of(given)):
             return [*given, "--config-file", own]
     return given
 

@@ -41,8 +41,9 @@ class RegisteredService(NamedTuple):
     new: bool
 
 
-def register(tx: Connection, registration: Registration) -> RegisteredService:
-    """Write what a daemon says of itself. Conflict when name and id don't belong together."""
+def register(tx: Connection, registration: Registration, disabled_reason: str | None = None) -> RegisteredService:
+    """Write what a daemon says of itself. Conflict when name and id don't belong together. ``disabled_reason``: a new
+    one is disabled, and this is why."""
     mine = sa.and_(services.c.host == registration.host, services.c.binary == registration.binary,
                    services.c.deleted == 0)
     known = sa.select(services.c.id, services.c.host_id).where(mine).with_for_update()
@@ -57,8 +58,8 @@ def register(tx: Connection, registration: Registration) -> RegisteredService:
         return RegisteredService(row.id, False)
     insert_ignoring(tx, services, [{
         **values, "uuid": str(uuids.uuid4()), "host": registration.host,
-        "binary": registration.binary, "disabled": False, "forced_down": False, "version": 1, "deleted": 0,
-        "last_seen_at": utc_now(), "created_at": utc_now()}])
+        "binary": registration.binary, "disabled": disabled_reason is not None, "disabled_reason": disabled_reason,
+        "forced_down": False, "version": 1, "deleted": 0, "last_seen_at": utc_now(), "created_at": utc_now()}])
     row = tx.execute(known).one()
     _check_id(registration, row)  # two machines of one name may have come at the same moment: one of them was first
     return RegisteredService(row.id, True)

@@ -141,11 +141,12 @@ class NodeStamp(Value):
 
 
 class AggregateMembers(Value):
-    """One aggregate as the scheduler needs it."""
+    """One aggregate as the scheduler needs it. ``name``: for operators' own filters and weighers."""
 
     hosts: tuple[str, ...] = ()
     metadata: Mapping[str, str] = {}
     uuid: str = ""
+    name: str = ""
 
 
 class AggregateStates(Value):

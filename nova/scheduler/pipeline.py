@@ -47,7 +47,8 @@ class Pipeline:
         self._subset = options.host_subset_size
         self._shuffle = options.shuffle_best_same_weighed_hosts
         self._rng = rng or random.Random()
-        self._ranks = ranks and all(type(one).weigh is not Weigher.weigh for one in self.weighers)
+        self._ranks = ranks and all(one.lasting for one in self.filters) and \
+            all(type(one).weigh is not Weigher.weigh for one in self.weighers)
         self._rankings = Rankings()
 
     def decide(self, snapshot: Snapshot, request: PlacementRequest) -> tuple[Selection, ...]:
@@ -183,15 +184,15 @@ class Pipeline:
                       for name in multipliers}
         totals = [0.0] * len(hosts)
         for weigher in self.weighers:
-            own = weigher.multiplier_option in overridden
+            own = weigher.own_multipliers or weigher.multiplier_option in overridden
             if not (own or weigher.multiplier) or weigher.neutral(request):
                 continue
             values = weigher.weigh_all(hosts, request)
-            low, high = min(values), max(values)
+            low, high = weigher.bounds(values)
             if low == high:
                 continue
             if own:
-                factors = _factors(weigher, hosts, high - low)
+                factors = [weigher.multiplier_of(host) / (high - low) for host in hosts]
                 totals = [total + (value - low) * factor
                           for total, value, factor in zip(totals, values, factors, strict=True)]
             else:
@@ -225,10 +226,6 @@ def _with_member(request: PlacementRequest, group: PlacementGroup, host: str) ->
     """The request for the others of its servers, once one is on its way to a host."""
     hosts = {**group.hosts, host: group.hosts.get(host, 0) + 1}
     return msgspec.structs.replace(request, group=msgspec.structs.replace(group, hosts=hosts))
-
-
-def _factors(weigher: Weigher, hosts: Sequence[HostView], span: float) -> list[float]:
-    return [host.multipliers.get(weigher.multiplier_option, weigher.multiplier) / span for host in hosts]
 
 
 def _choice(host: HostView) -> HostChoice:

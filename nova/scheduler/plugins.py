@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 from nova import errors
+from nova.conf.base import Options
 from nova.model.base import Library
-from nova.scheduler import filters, weighers
+from nova.scheduler import filters, weighers, weights
 from nova.scheduler.filters import Filter
 from nova.scheduler.weighers import Weigher
 
@@ -16,6 +17,8 @@ Plugin = TypeVar("Plugin", Filter, Weigher)
 
 #: Where upstream's configuration files look for what comes with us; the last part of a path there is its name here.
 OUR_FILTERS, OUR_WEIGHERS = "nova.scheduler.filters.", "nova.scheduler.weights."
+#: Filters of older releases, which may be enabled and do no more than what is always checked, or done by conductors.
+OLD_FILTERS = ("RetryFilter", "AggregateCoreFilter", "AggregateDiskFilter", "AggregateRamFilter")
 
 
 class PluginOptions:
@@ -33,18 +36,19 @@ def load_filters(options: PluginOptions) -> tuple[Filter, ...]:
 
     daemon.SchedulerUnknownPlugin: a name that no available filter has, or a path that leads nowhere.
     """
-    available: dict[str, type[Filter]] = {}
+    available: dict[str, type[Filter] | None] = dict.fromkeys(OLD_FILTERS)
     for number, path in enumerate(options.available_filters, 1):
         found = _classes(f"available_filters, entry {number},", path, Filter, OUR_FILTERS, filters.all_filters)
         available.update((cls.__name__, cls) for cls in found)
     enabled = []
-    for number, name in enumerate(options.enabled_filters, 1):
+    for number, path in enumerate(options.enabled_filters, 1):
+        name = path.rpartition(".")[2]  # of a class path, too
         if name not in available:
+            known = sorted(name for name, cls in available.items() if cls is not None)
             raise errors.daemon.SchedulerUnknownPlugin(option=f"enabled_filters, entry {number},",
-                                                       problem=f"is no filter; available are: "
-                                                       f"{', '.join(sorted(available))}")
+                                                       problem=f"is no filter; available are: {', '.join(known)}")
         enabled.append(available[name])
-    return tuple(cls(options) for cls in dict.fromkeys(enabled) if not cls.always_on)
+    return tuple(_made(cls, options) for cls in dict.fromkeys(enabled) if cls is not None and not cls.always_on)
 
 
 def load_weighers(options: PluginOptions) -> tuple[Weigher, ...]:
@@ -53,7 +57,23 @@ def load_weighers(options: PluginOptions) -> tuple[Weigher, ...]:
     for number, path in enumerate(options.weight_classes, 1):
         found.update(dict.fromkeys(_classes(f"weight_classes, entry {number},", path, Weigher, OUR_WEIGHERS,
                                             weighers.all_weighers)))
-    return tuple(cls(options) for cls in found)
+    return tuple(_made(cls, options) for cls in found)
+
+
+def check(options: Options) -> None:
+    """daemon.SchedulerUnknownPlugin: what :func:`load_filters` and :func:`load_weighers` cannot find."""
+    groups = PluginOptions(options.filter_scheduler, options.metrics, options.scheduler)
+    load_filters(groups)
+    load_weighers(groups)
+
+
+def _made(cls: type[Plugin], options: PluginOptions) -> Plugin:
+    """Those in OpenStack's form take no arguments."""
+    if not issubclass(cls, (filters.BaseHostFilter, weights.BaseHostWeigher)):
+        return cls(options)
+    made = cls()
+    made.options = options
+    return made
 
 
 def _classes(option: str, path: str, base: type[Plugin], ours: str,
@@ -69,8 +89,9 @@ def _classes(option: str, path: str, base: type[Plugin], ours: str,
     try:
         found = getattr(importlib.import_module(module), name)
     except (ImportError, AttributeError, ValueError) as error:
-        raise errors.daemon.SchedulerUnknownPlugin(option=option, problem=f"can not be imported{_within(path, error)}"
-                                                   ) from error
+        raise errors.daemon.SchedulerUnknownPlugin(
+            option=option, problem=f"can not be imported{_within(path, error)}. Install its package for the Python "
+            "that runs nova-scheduler, or take the entry out") from error
     classes = [found] if isinstance(found, type) else _listed(option, found)
     wrong = [cls for cls in classes if not (isinstance(cls, type) and issubclass(cls, base))]
     if wrong:

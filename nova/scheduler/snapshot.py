@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from nova.model.hosts import AggregateStates, HostState, HostStates, NodeStamp
+from nova.model.hosts import AggregateMembers, AggregateStates, HostState, HostStates, NodeStamp
 from nova.model.scheduling import HostRequirements, Resources
 from nova.scheduler import provider_fit
 from nova.scheduler.interning import Shared
@@ -113,6 +113,7 @@ class HostTable:
         self._pending: dict[str, Pending] = {}  # all rows' decisions, the oldest first
         self._busy: Mapping[str, int] = {}  # by host, as the last request told
         self._places = Places()
+        self._aggregates: dict[str, AggregateMembers] = {}  # by uuid; views share it, as it is at any time
         self._gone_at: dict[Key, float] = {}  # hosts said to be gone, by the database's clock, as all times here
         self._reported_at = self._complete_at = NEVER  # the newest message, and the newest complete one
         self._offset = (0.0, NEVER)  # database's clock minus ours, and when that was learnt
@@ -189,6 +190,8 @@ class HostTable:
         if aggregates.version <= self._places.version:
             return set()
         self._places = Places(aggregates)
+        self._aggregates.clear()
+        self._aggregates.update((one.uuid, one) for one in aggregates.aggregates)
         changed = set()
         for key, row in self._rows.items():
             before, row.state = row.state, self._places.of(row.state)
@@ -334,7 +337,8 @@ class HostTable:
                         busy=self._busy.get(key[0], 0))
             if row.seen_at >= limit:
                 self._seen_since = min(self._seen_since, row.seen_at)
-            self._views[key] = view = view_of(row.state, row.seen_at >= limit, load, self._views.get(key))
+            self._views[key] = view = view_of(row.state, row.seen_at >= limit, load, self._views.get(key),
+                                                   self._aggregates)
             self._changes.note(key, view)
 
 

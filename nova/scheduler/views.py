@@ -7,9 +7,10 @@ import logging
 import math
 import weakref
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from nova.model.hosts import HostState
+from nova.model.hosts import AggregateMembers, HostState
 from nova.model.scheduling import Resources
 
 LOG = logging.getLogger(__name__)
@@ -62,6 +63,7 @@ class HostView:
     pending: int = 0  # servers decided for it that its state does not count yet
     busy: int = 0  # servers on whose behalf it reads and writes a lot: built, moved, copied
     takings: tuple[Any, ...] = ()  # what those with requirements will claim (``provider_fit.Taking``)
+    known_aggregates: Mapping[str, AggregateMembers] = dataclasses.field(default_factory=dict, repr=False)  # by uuid
     kept: dict[str, Any] = dataclasses.field(default_factory=dict, repr=False, compare=False)  # worked out once
 
     def with_taken(self, need: Resources, taking: object = None) -> HostView:
@@ -139,9 +141,14 @@ class Load(NamedTuple):
 NO_LOAD = Load()
 
 
-def view_of(state: HostState, up: bool, load: Load = NO_LOAD, like: HostView | None = None) -> HostView:
+#: No aggregates by uuid.
+NO_AGGREGATES: Mapping[str, AggregateMembers] = MappingProxyType({})
+
+
+def view_of(state: HostState, up: bool, load: Load = NO_LOAD, like: HostView | None = None,
+            known: Mapping[str, AggregateMembers] = NO_AGGREGATES) -> HostView:
     """Make a view. ``like``: an older view of the same host, whose parts are used again where the state's did not
-    change."""
+    change. ``known``: all aggregates by uuid."""
     facts = like.facts if like is not None and like.state is state else facts_of(state)
     same = like is not None and like.state.aggregate_metadata is state.aggregate_metadata
     aggregates = like.aggregates if like is not None and same else aggregates_of(state)
@@ -152,4 +159,4 @@ def view_of(state: HostState, up: bool, load: Load = NO_LOAD, like: HostView | N
         free_memory_mb=state.memory_mb_capacity - state.memory_mb_used - load.memory_mb,
         free_disk_gb=state.disk_gb_capacity - state.disk_gb_used - load.disk_gb,
         facts=facts, aggregates=aggregates, multipliers=aggregates.multipliers, pending=load.servers,
-        takings=load.takings, busy=load.busy)
+        takings=load.takings, busy=load.busy, known_aggregates=known)

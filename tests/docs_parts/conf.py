@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import textwrap
 from collections.abc import Iterator
 from types import ModuleType
@@ -12,6 +13,7 @@ from oslo_config import cfg
 from nova import conf
 from nova.conf._span import TimeSpan
 from nova.conf._urls import Url
+from nova.conf._without_effect import EVERY, table
 from tests.docs_parts import rst
 
 KINDS: tuple[tuple[type[cfg.Opt], str], ...] = (
@@ -177,7 +179,27 @@ def page() -> str:
         parts.append(_section(group, rows))
     for group in dict.fromkeys(option.group for option in LIBRARY if option.group not in written):
         parts.append(_section(group, [_library_row(option) for option in LIBRARY if option.group == group]))
-    return "\n".join(parts)
+    return "\n".join([*parts, _without_effect()])
+
+
+IDLE_INTRO = """\
+Options of Nova, of this and of older releases, and of libraries that it used. Daemons ignore them. ``nova-manage
+doctor --check options`` names the ones in your files. "Fails" means that it fails, because you may rely on a
+protection that is not there.
+"""
+WORDS = {EVERY: "all", "(adapter)": "keystoneauth's options of adapters, where this section does not read them",
+         "(credentials)": "keystoneauth's credentials"}
+
+
+def _without_effect() -> str:
+    """What is written of them, one row a section and reason."""
+    rows = []
+    for (section, said), found in itertools.groupby(table(), key=lambda row: (row[0], row[2])):
+        names = ", ".join(WORDS.get(name) or rst.literal(name) for _section, name, _said in found)
+        fails = f" Fails with some values: {said.cure}." if said.unprotected else ""
+        rows.append((rst.literal(f"[{section}]"), names, rst.plain(said.reason + fails)))
+    return rst.heading("Options without effect", "-") + "\n" + IDLE_INTRO + "\n" + rst.table(
+        ("Section", "Options", "Why"), rows, (20, 35, 45))
 
 
 def _section(group: str, rows: list[tuple[str, ...]]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -46,10 +47,11 @@ SERVERS: dict[str, Callable[..., list[str]]] = {"uwsgi": uwsgi, "gunicorn": guni
 class Served:
     """One such server with the cloud's configuration."""
 
-    def __init__(self, cloud: Cloud, argv: list[str], port: int, log: Path) -> None:
+    def __init__(self, cloud: Cloud, argv: list[str], port: int, log: Path, named: bool = True) -> None:
+        """``named``: whether the environment names the files of the configuration."""
         self.port, self.log = port, log
         files = {"OS_NOVA_CONFIG_DIR": str(cloud.root / "etc" / "ctl"),
-                 "OS_NOVA_CONFIG_FILES": "api-paste.ini;nova.conf"}
+                 "OS_NOVA_CONFIG_FILES": "api-paste.ini;nova.conf"} if named else {}
         self.process = Process(argv, log, environment(files), cwd=TOP)
 
     def ready(self) -> Served:
@@ -135,6 +137,37 @@ def test_script_when_given_to_uwsgi_then_it_is_the_application(cloud: Cloud) -> 
         one.process.kill()
 
 
+def test_script_when_uwsgi_passes_a_command_line_to_it_then_that_names_configuration_and_log(cloud: Cloud) -> None:
+    """As Debian's packages do."""
+    port, log = free_port(), cloud.root / "log" / "pyargv-nova.log"
+    argv = uwsgi(port, "--wsgi-file", str(TOP / "nova" / "wsgi" / "nova-api-wsgi"), "--pyargv",
+                 f"--config-file={cloud.root / 'etc' / 'ctl' / 'nova.conf'} --log-file={log}")
+    one = Served(cloud, argv, port, cloud.root / "log" / "pyargv.log", named=False)
+    try:
+        assert one.ready().api().get("/flavors")["flavors"]
+        assert "osapi_compute is ready in this process" in log.read_text()
+    finally:
+        one.process.kill()
+
+
+def test_filter_when_the_operator_has_one_beside_nova_conf_then_requests_pass_it(cloud: Cloud) -> None:
+    folder, port = cloud.root / "etc" / "filtered", free_port()
+    shutil.copytree(cloud.root / "etc" / "ctl", folder)
+    text = (TOP / "etc/nova/api-paste.ini").read_text().replace("noauth2 = noauth2", "noauth2 = limit noauth2")
+    factory = "paste.filter_factory = tests.fakes.paste_filters:noting"
+    (folder / "api-paste.ini").write_text(f"{text}\n[filter:limit]\n{factory}\nname = limit\nrefuses = 429 Slower\n")
+    argv = gunicorn(port)
+    argv[-1:] = ["--env", f"OS_NOVA_CONFIG_DIR={folder}", API]
+    one = Served(cloud, argv, port, cloud.root / "log" / "filtered.log", named=False)
+    try:
+        base = f"http://127.0.0.1:{port}"
+        wait_until("it answers", lambda: _status(f"{base}/") in (200, 300), START_S)
+        answer = requests.get(f"{base}/v2.1/servers", headers={"X-Auth-Token": "demo:demo"}, timeout=10)
+        assert answer.status_code == 429
+    finally:
+        one.process.kill()
+
+
 def test_mount_point_when_behind_a_path_then_links_carry_it(cloud: Cloud) -> None:
     port = free_port()
     argv = uwsgi(port, "--mount", f"/compute={API}", "--manage-script-name")
@@ -155,19 +188,22 @@ def _status(url: str) -> int:
         return 0
 
 
-def test_uwsgi_when_threads_are_off_then_it_ends_with_the_cure(cloud: Cloud) -> None:
-    argv = [word for word in uwsgi(free_port()) if word not in ("--enable-threads", "--threads", "4")]
-    one = Served(cloud, argv, 0, cloud.root / "log" / "threadless.log")
-    wait_until("it ends", lambda: not one.process.running, START_S)
-    assert "enable-threads" in one.text()
-    assert one.process.popen.returncode != 0
+def test_uwsgi_when_threads_are_off_then_requests_are_refused_and_the_log_has_the_cure(cloud: Cloud) -> None:
+    port = free_port()
+    argv = [word for word in uwsgi(port) if word not in ("--enable-threads", "--threads", "4")]
+    one = Served(cloud, argv, port, cloud.root / "log" / "threadless.log")
+    try:
+        wait_until("it refuses", lambda: _status(f"http://127.0.0.1:{port}/") == 503, START_S)
+        assert "enable-threads" in one.text()
+    finally:
+        one.process.kill()
 
 
-def test_configuration_when_missing_then_import_fails_with_one_sentence(tmp_path: Path) -> None:
+def test_configuration_when_missing_then_import_goes_on_and_one_sentence_says_so(tmp_path: Path) -> None:
     env = environment({"OS_NOVA_CONFIG_DIR": str(tmp_path), "OS_NOVA_CONFIG_FILES": "nova.conf"})
     done = subprocess.run([sys.executable, "-c", "import nova.wsgi.osapi_compute"], env=env, cwd=TOP, timeout=60,
                           capture_output=True, text=True)
-    assert done.returncode == 2
+    assert done.returncode == 0
     assert str(tmp_path / "nova.conf") in done.stderr and "Traceback" not in done.stderr
 
 

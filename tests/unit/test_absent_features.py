@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from nova.api import absent
+from nova.conf._without_effect import table
 from nova.model import cells
 from nova.virt.libvirt import properties
 from nova.virt.libvirt.guest import definition
@@ -38,6 +39,8 @@ def claims() -> Iterator[tuple[str, str]]:
     """(where, the sentence)."""
     for path in sorted((prose.TOP / "nova").rglob("*.py")):
         yield from ((str(path.relative_to(prose.TOP)), text) for text in strings(path) if CLAIM.search(text))
+    yield from (("nova/conf/without_effect.toml", said.reason) for _section, _name, said in table()
+                if CLAIM.search(said.reason))
     for path in prose.PAGES:
         if path.parent.name != "generated" and path.name != "releases.rst":
             yield from ((str(path.relative_to(prose.TOP)), text) for text in prose.sentences(path.read_text())
@@ -75,16 +78,27 @@ TRUE: dict[str, Callable[[], bool]] = {
     "moves those in files and in Ceph": lambda: not source_info.STORES ^ {"file", "rbd"},
     "this release serves one": lambda: len({cells.CELL}) == 1,
     "there is no Cinder: servers have no volumes": always,  # of the cloud that doctor looks at
-    "this release reads keys of Barbican": lacks("nova/clients", "vault", "castellan"),
-    "this release has no accelerators": lacks("nova/clients", "cyborg", "arqs"),
+    "Vault is not supported in this release": lacks("nova/clients", "vault", "castellan"),
+    "Accelerators are not supported in this release": lacks("nova/clients", "cyborg", "arqs"),
     "database has no such revision in this release": always,
     "at a schema that this release does not know": always,
-    "this release attaches no shares": lambda: any("/shares" in id for _since, _until, ids in absent.NOT_YET
-                                                   for id in ids),
-    "this release has no mediated devices": lacks("nova/virt", "mdev"),
-    "this release has no virtual GPUs": lacks("nova/virt", "vgpu"),
-    "this release has no vSphere driver": lacks("nova/virt", "vmware"),
-    "this release has no z/VM driver": lacks("nova/virt", "zvm"),
+    "Shares are not supported in this release": lambda: any("/shares" in id for _since, _until, ids in absent.NOT_YET
+                                                            for id in ids),
+    "Mediated devices are not supported in this release": lacks("nova/virt", "mdev", "vgpu"),
+    "Hyper-V, and there is no driver for it": lambda: not (prose.TOP / "nova/virt/hyperv").exists(),
+    "Bare metal is not supported in this release": lacks("nova/virt", "ironic"),
+    "A cloud of this release has one cell.": lambda: len({cells.CELL}) == 1,
+    "Intel TDX is not supported in this release": lambda: "intel-tdx" not in definition.POLICIES,
+    "LXC is not supported in this release": lacks("nova/virt", "lxc"),
+    "Volumes of ATA over Ethernet are not supported in this release": lacks("nova/virt", "aoe"),
+    "Volumes of Quobyte, SMB and Virtuozzo are not supported in this release": lacks("nova/virt", "quobyte", "smbfs",
+                                                                                     "vzstorage"),
+    "Signatures of images are not verified in this release": lacks("nova/imageproxy", "signature"),
+    "Certificates of image signatures are not validated in this release": lacks("nova/imageproxy", "signature"),
+    "Local disks of guests are not encrypted in this release": refused("hw:ephemeral_encryption"),
+    "There is no back door for eventlet in this release": lacks("nova", "backdoor"),
+    "There are no external periodic tasks in this release": lacks("nova", "external_periodic"),
+    "There is no asyncio in this release": lacks("nova/db", "asyncio"),
     "bare metal": lacks("nova/virt", "ironic"),
     " and this release has ": always,
     "this release has amd-sev and amd-sev-es": lambda: set(definition.POLICIES) == {"amd-sev", "amd-sev-es"},

@@ -60,6 +60,7 @@ class ConductorSettings:
     default_schedule_zone: str | None = None
     instance_name_template: str = "instance-%08x"
     service_down_time: int = 90
+    enable_new_services: bool = True
     report_interval: int = 30
     max_limit: int = 1000
     max_attempts: int = 3

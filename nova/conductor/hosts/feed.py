@@ -88,7 +88,7 @@ class Feed:
         stamp = aggregate_rows.version(tx)
         return AggregateStates(
             version=stamp, default_zone=self.deps.settings.default_availability_zone,
-            aggregates=tuple(AggregateMembers(hosts=one.hosts, metadata=one.metadata, uuid=one.uuid)
+            aggregates=tuple(AggregateMembers(hosts=one.hosts, metadata=one.metadata, uuid=one.uuid, name=one.name)
                              for one in aggregate_rows.select(tx) if one.hosts))
 
     def _place(self, tx: Connection, host: str) -> PublishedPlace:

@@ -21,6 +21,8 @@ from nova.version import OLDEST_BESIDE, RELEASE, is_too_old
 
 LOG = logging.getLogger(__name__)
 
+#: Why a new nova-compute is disabled, as os-services shows it.
+NEW_IS_DISABLED = "New compute services start disabled (enable_new_services)."
 
 Times = tuple[tuple[str, Time], ...]  # (host, when it was seen)
 SLOW_S = 2.0  # a cast that takes longer waits for the broker
@@ -52,7 +54,8 @@ class Daemons:
 
         def write(tx: Connection) -> tuple[services.RegisteredService, Times]:
             excused = self._end_silence(tx, {registration.binary})
-            kept = services.register(tx, registration)
+            is_disabled = registration.binary == services.COMPUTE and not self.deps.settings.enable_new_services
+            kept = services.register(tx, registration, NEW_IS_DISABLED if is_disabled else None)
             if registration.binary == "nova-network":
                 networks.claim_unhosted(tx, registration.host)
             return kept, excused

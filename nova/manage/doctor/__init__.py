@@ -101,8 +101,8 @@ def run(options: Options, say: Callable[[str], None], manner: Manner = ALL_AS_TE
     worst = max((finding.state for _name, finding in found), key=SEVERITY.index, default=OK)
     if manner.json:
         write_json({"state": worst.lower(), "checks": [
-            {"name": name, "state": finding.state.lower(), "what": finding.what, "cure": finding.cure}
-            for name, finding in found]})
+            {"name": name, "state": finding.state.lower(), "what": finding.what, "cure": finding.cure,
+             **({"details": finding.details} if finding.details else {})} for name, finding in found]})
     return EXIT_STATUS[worst]
 
 

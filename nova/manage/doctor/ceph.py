@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 
 from nova import errors
+from nova.conf._drivers import is_libvirt
 from nova.conf.base import Options
 from nova.manage.doctor.finding import BAD, OK, Finding
 from nova.privileged.rbd import CephPool, Rbd
@@ -17,7 +18,7 @@ GIB = 1 << 30
 def ceph_pool(options: Options, runner: CommandRunner | None = None) -> Finding:
     """Whether the pool of guests' disks answers this host's user, and how much is free there."""
     libvirt = options.libvirt
-    if not (options.compute_driver or "").endswith("LibvirtDriver") or libvirt.images_type != "rbd":
+    if not is_libvirt(options.compute_driver) or libvirt.images_type != "rbd":
         return Finding(OK, "guests' disks are not in Ceph here")
     missing = [tool for tool in TOOLS if shutil.which(tool, path=SYSTEM_PATH) is None]
     if missing and runner is None:

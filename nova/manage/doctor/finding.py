@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeVar
 
 from nova import errors
@@ -15,13 +15,17 @@ LIBRARYS_URL = "rabbit://"  # where transport_url is not set
 
 T = TypeVar("T")
 
+#: One of several things that a finding is about.
+Detail = Mapping[str, str]
+
 
 class Finding(NamedTuple):
-    """``cure`` is what to do; empty when nothing is to be done."""
+    """``cure`` is what to do; empty when nothing is to be done. ``details``: for programs, where there are many."""
 
     state: str
     what: str
     cure: str = ""
+    details: tuple[Detail, ...] = ()
 
 
 Check = Callable[[Any], Finding]

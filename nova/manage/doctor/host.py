@@ -9,6 +9,7 @@ import urllib.parse
 from pathlib import Path
 
 from nova import errors
+from nova.conf._drivers import is_libvirt
 from nova.conf.base import Options
 from nova.manage.doctor.daemons import runs_network
 from nova.manage.doctor.finding import BAD, OK, WARN, Finding, asked, is_host, some
@@ -30,7 +31,7 @@ OPTIONAL_TOOLS = {"use_ipv6": ("radvd", "radvd"), "send_arp_for_ha": ("arping", 
 
 def libvirt(options: Options) -> Finding:
     """Whether libvirt answers, and with which versions; nothing where another driver is configured."""
-    if not (options.compute_driver or "").endswith("LibvirtDriver"):
+    if not is_libvirt(options.compute_driver):
         return Finding(OK, f"libvirt is not used (compute_driver = {options.compute_driver})")
     uri = options.libvirt.connection_uri or "qemu:///system"
     if shutil.which("virsh", path=SYSTEM_PATH) is None:
@@ -45,7 +46,7 @@ def libvirt(options: Options) -> Finding:
 
 def image_sandbox(options: Options) -> Finding:
     """Whether the tools that read images can be shut in on this compute host."""
-    if not (options.compute_driver or "").endswith("LibvirtDriver"):
+    if not is_libvirt(options.compute_driver):
         return Finding(OK, "no tools read images here")
     try:
         sandbox.check(SystemRunner(15))
@@ -147,7 +148,7 @@ def disk(options: Options) -> Finding:
 
 def kvm(options: Options) -> Finding:
     """As nova-compute found it, or as it would; its word is not written."""
-    if not (options.compute_driver or "").endswith("LibvirtDriver"):
+    if not is_libvirt(options.compute_driver):
         return Finding(OK, "KVM is not used")
     from nova.privileged import kvm as probe
 

@@ -6,6 +6,7 @@ import importlib.util
 from collections.abc import Callable, Collection
 from typing import NamedTuple
 
+from nova.conf._drivers import is_libvirt
 from nova.conf.base import Options
 from nova.console import installed, kinds
 from nova.manage.doctor.daemons import expected
@@ -50,7 +51,7 @@ PARTS = (
 )
 #: Wanted by nobody's word: volumes of these kinds say so when they are attached.
 BRICK = _module("os_brick", "brick", "volumes by iSCSI, Fibre Channel and NVMe-oF cannot be attached here",
-                lambda options, programs: (options.compute_driver or "").startswith("libvirt."))
+                lambda options, programs: is_libvirt(options.compute_driver))
 
 
 def optional_parts(options: Options, programs: Collection[str] | None = None) -> Finding:

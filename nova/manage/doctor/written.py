@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import difflib
-import functools
-import json
 import os
 from collections.abc import Mapping, Sequence
-from importlib import resources
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,36 +12,29 @@ from oslo_config import cfg
 
 from nova import conf
 from nova.conf import logs, proxies
+from nova.conf._without_effect import WithoutEffect, table
 from nova.conf.base import Options
 from nova.configuration import libraries
 from nova.configuration.sources import normal, paths
-from nova.manage.doctor.finding import BAD, OK, WARN, Finding
+from nova.manage.doctor.finding import BAD, OK, WARN, Detail, Finding
 
-#: Sections of Nova's that mean nothing here, and why.
-NOT_READ = {
-    "placement": "conductors claim resources in their own database",
-    "barbican_service_user": "our credentials for Barbican are those of [barbican] or [service_user]",
-    "privsep_osbrick": "os-brick runs with nova-compute's own rights", "vault": "this release reads keys of Barbican",
-    "manila": "this release attaches no shares", "vmware": "this release has no vSphere driver",
-    "zvm": "this release has no z/VM driver", "guestfs": "no file system is opened on the host",
-    "cyborg": "this release has no accelerators", "ironic": "this release has no bare metal",
-    "cache": "nothing is cached in memcached but tokens ([keystone_authtoken])",
-    "oslo_reports": "there are no reports", "profiler": "there is no profiler"}
-#: Sections whose names the operator completes, by how they begin.
-NOT_READ_FAMILIES = {"mdev_": "this release has no mediated devices", "vgpu_": "this release has no virtual GPUs",
-                     "neutron_physnet_": "ports have no affinity to NUMA cells by their network"}
-ELSEWHERE = "of Nova or of its libraries, and not used here"
 ACCEPTED = "Accepted"  # how the help of an option begins that does nothing
 LIKE = 0.75  # how like a name must be to be a misspelling of another one
+MOST_REASONS = 5  # in a line; there are more with --json
+MISSPELT = "correct the names, or take the options out of the file"
+NEEDLESS = "take them out of the file when you like"
 
 
 class WrittenOption(NamedTuple):
-    """An option in a file. ``auth_type``: its value, where the option is that: no other value is looked at."""
+    """An option in a file. ``auth_type``: its value, where the option is that. ``without_effect``: what the table says
+    of it, and ``unprotected`` whether its value relies on a protection that is not there. No other value is kept."""
 
     section: str
     name: str
     file: str
     auth_type: str = ""
+    without_effect: WithoutEffect | None = None
+    unprotected: bool = False
 
     def __str__(self) -> str:
         return f"[{self.section}]{self.name}"
@@ -65,9 +55,14 @@ def written(options: Options) -> list[WrittenOption]:
 def _of(path: Path) -> list[WrittenOption]:
     sections: dict[str, dict[str, list[str]]] = {}
     cfg.ConfigParser(os.fspath(path), sections).parse()
-    return [WrittenOption(normal(section), name.replace("-", "_"), os.fspath(path),
-                          values[-1] if name in libraries.AUTH_TYPES else "")
+    return [_option(normal(section), name.replace("-", "_"), os.fspath(path), values)
             for section, names in sections.items() for name, values in names.items()]
+
+
+def _option(section: str, name: str, file: str, values: Sequence[str]) -> WrittenOption:
+    row = table().find(section, name)
+    return WrittenOption(section, name, file, values[-1] if name in libraries.AUTH_TYPES else "", row,
+                         row is not None and row.removes_protection(values))
 
 
 def known(found: Sequence[WrittenOption]) -> Known:
@@ -83,13 +78,6 @@ def known(found: Sequence[WrittenOption]) -> Known:
     return names
 
 
-@functools.cache
-def without_effect() -> Mapping[str, frozenset[str]]:
-    """Section -> options of Nova and of its libraries, of this and of older releases, that nobody reads here."""
-    text = resources.files(__package__).joinpath("without_effect.json").read_text()
-    return {section: frozenset(names) for section, names in json.loads(text).items()}
-
-
 def _names(section: str, option: cfg.Opt) -> list[tuple[str, str]]:
     old = [(normal(one.group or section), one.name or option.name) for one in option.deprecated_opts]
     return [(place, name.replace("-", "_")) for place, name in [(section, option.name), (section, option.dest), *old]]
@@ -99,7 +87,7 @@ def _with_credentials(found: Sequence[WrittenOption]) -> Mapping[str, set[str]]:
     """Sections that have credentials, or may (``auth_section`` names others) -> the ``auth_type`` in any file."""
     sections: dict[str, set[str]] = {section: set() for section in libraries.WITH_CREDENTIALS}
     for one in found:
-        if one.auth_type:
+        if one.auth_type and one.without_effect is None:
             sections.setdefault(one.section, set()).add(one.auth_type)
     return sections
 
@@ -108,31 +96,45 @@ def unread(options: Options) -> Finding:
     """Options that nobody reads, and options that do nothing: all of them, as the list is the result."""
     found = written(options)
     names = known(found)
-    idle: dict[str, list[str]] = {}
-    for one in found:
-        if why := _idle(one, names):
-            idle.setdefault(why, []).append(str(one))
-    strange = [_described(one, names) for one in found
-               if one.name not in names.get(one.section, {}) and not _idle(one, names)]
-    said = [f"{len(strange)} that nobody reads: {', '.join(strange)}"] if strange else []
-    if idle:
-        said.append(f"{sum(map(len, idle.values()))} without effect: "
-                    + ", ".join(f"{', '.join(listed)} ({why})" for why, listed in idle.items()))
-    if not said:
+    idle = {one: why for one in found if (why := _idle(one, names))}
+    strange = {one: _described(one, names) for one in found
+               if one not in idle and one.name not in names.get(one.section, {})}
+    relied_on = [one for one in idle if one.unprotected]
+    without = [one for one in idle if not one.unprotected]
+    if not strange and not idle:
         return Finding(OK, f"all {len(found)} options in files are read")
-    cure = "correct the names, or take the options out of the file" if strange else "take them out of the file when " \
-        "you like"
-    return Finding(BAD if strange else WARN, "; ".join(said), cure)
+    said = [f"{len(strange)} that nobody reads: {', '.join(strange.values())}"] if strange else []
+    said += [f"{len(relied_on)} that protect nothing here: {_with_reasons(relied_on, idle)}"] if relied_on else []
+    said += [f"{len(without)} without effect: {_with_reasons(without, idle)}"] if without else []
+    details = (*(_detail(one, BAD, "nobody reads it") for one in strange),
+               *(_detail(one, BAD if one.unprotected else WARN, why) for one, why in idle.items()))
+    return Finding(BAD if strange or relied_on else WARN, "; ".join(said), _cure(bool(strange), relied_on), details)
 
 
 def _idle(one: WrittenOption, names: Known) -> str:
     """Why an option that operators rightly know has no effect here; empty: it has one, or nobody knows it."""
-    family = next((why for begin, why in NOT_READ_FAMILIES.items() if one.section.startswith(begin)), "")
-    if why := NOT_READ.get(one.section, family):
-        return f"this section is not read: {why}"
     if option := names.get(one.section, {}).get(one.name):
         return _first_sentence(option.help) if (option.help or "").startswith(ACCEPTED) else ""
-    return ELSEWHERE if one.name in without_effect().get(one.section, ()) else ""
+    return one.without_effect.reason.rstrip(".") if one.without_effect else ""
+
+
+def _with_reasons(listed: Sequence[WrittenOption], idle: Mapping[WrittenOption, str]) -> str:
+    """The options, each by its name, with their reasons as long as these are few."""
+    by_reason: dict[str, list[str]] = {}
+    for one in listed:
+        by_reason.setdefault(idle[one], []).append(str(one))
+    if len(by_reason) > MOST_REASONS:
+        return f"{', '.join(map(str, listed))} (--json has the reasons)"
+    return ", ".join(f"{', '.join(names)} ({why})" for why, names in by_reason.items())
+
+
+def _cure(strange: bool, relied_on: Sequence[WrittenOption]) -> str:
+    cures = dict.fromkeys(one.without_effect.cure for one in relied_on if one.without_effect)
+    return "; ".join([*([MISSPELT] if strange else []), *cures]) or NEEDLESS
+
+
+def _detail(one: WrittenOption, state: str, reason: str) -> Detail:
+    return {"option": str(one), "file": one.file, "state": state.lower(), "reason": reason}
 
 
 def _described(one: WrittenOption, names: Known) -> str:

@@ -1,15 +1,17 @@
 """Filters: each says yes, or why not. One file a filter.
 
-An operator's own filter is a subclass of :class:`Filter`; its dotted path goes into
-``[filter_scheduler]available_filters``, its class name into ``enabled_filters``.
+An operator's own filter is a subclass of :class:`Filter`, or of :class:`BaseHostFilter` in OpenStack's form; its dotted
+path goes into ``[filter_scheduler]available_filters``, its class name into ``enabled_filters``.
 """
 
 from __future__ import annotations
 
 import operator
+from collections.abc import Iterable
 
 from nova.conf.base import Options
 from nova.model.scheduling import PlacementRequest
+from nova.scheduler.plugin_objects import PluginHostState, RequestSpec
 from nova.scheduler.views import HostAggregates, HostFacts, HostView
 
 #: What a request says of where; the others say which servers, and how many choices.
@@ -25,6 +27,7 @@ class Filter:
     #: None: on any of them. Of ``group`` it may depend on the host's own count, and on whether there are members.
     reads: tuple[str, ...] | None = None
     on_rebuild = False  # asked, too, whether a server's own host suits another image
+    lasting = True  # its verdict depends on the host and the request alone, so that it is kept until these change
 
     def __init__(self, options: Options = None) -> None:
         """``options``: ``[filter_scheduler]``; as ``options.metrics`` and ``options.scheduler`` these groups, too."""
@@ -71,6 +74,37 @@ class Filter:
             if verdict:
                 passed.append(host)
         return passed
+
+
+class BaseHostFilter(Filter):
+    """The base of operators' own filters in OpenStack's form: a subclass has ``host_passes``."""
+
+    RUN_ON_REBUILD = False
+    run_filter_once_per_request = False  # here a filter is asked again whenever a host has changed
+    lasting = False  # it may ask the time, or other services
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.on_rebuild = self.RUN_ON_REBUILD
+
+    def host_passes(self, host_state: PluginHostState, filter_properties: RequestSpec) -> bool:
+        """Whether the host can take the request's servers."""
+        raise NotImplementedError
+
+    def filter_all(self, filter_obj_list: Iterable[PluginHostState],
+                   spec_obj: RequestSpec) -> Iterable[PluginHostState]:
+        """The hosts that pass. A subclass may look at all of them together."""
+        return (host for host in filter_obj_list if self.host_passes(host, spec_obj))
+
+    def refuses(self, host: HostView, request: PlacementRequest) -> str | None:
+        """Why this host is refused, as far as such a filter says it."""
+        return None if self.passing([host], request) else "it does not pass"
+
+    def passing(self, hosts: list[HostView], request: PlacementRequest) -> list[HostView]:
+        """As the scheduler asks all its filters."""
+        states = [PluginHostState.of(host) for host in hosts]
+        passed = {id(state) for state in self.filter_all(states, RequestSpec.of(request))}
+        return [host for host, state in zip(hosts, states, strict=True) if id(state) in passed]
 
 
 _FACTS, _AGGREGATES = operator.attrgetter("facts"), operator.attrgetter("aggregates")

@@ -22,6 +22,7 @@ class Weigher:
     #: Fields of the request that a host's value depends on, so that it is kept for requests that are alike in these;
     #: None: on any of them. (``resources``, ``availability_zone``, ``image_properties`` ... are a request's own.)
     reads: tuple[str, ...] | None = None
+    own_multipliers = False  # hosts' multipliers may differ even where no aggregate sets one
 
     def __init__(self, options: Options = None) -> None:
         self.options = options
@@ -43,6 +44,14 @@ class Weigher:
     def weigh_all(self, hosts: Sequence[HostView], request: PlacementRequest) -> list[float]:
         """One number a host. A subclass may do this faster."""
         return [self.weigh(host, request) for host in hosts]
+
+    def bounds(self, values: Sequence[float]) -> tuple[float, float]:
+        """The values that become 0 and 1."""
+        return min(values), max(values)
+
+    def multiplier_of(self, host: HostView) -> float:
+        """The multiplier for a host, whose aggregates may have set it."""
+        return host.multipliers.get(self.multiplier_option, self.multiplier)
 
 
 def all_weighers() -> list[type[Weigher]]:

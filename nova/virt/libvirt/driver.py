@@ -74,7 +74,7 @@ def brick_of(settings: LibvirtSettings, runner: CommandRunner) -> Brick | None:
     """None: the library is not installed."""
     own = settings.brick
     host = HostWords(lock_path=str(settings.state_path / own.lock_path), multipath=own.multipath,
-                     enforce_multipath=own.enforce_multipath, debug=own.debug, address=settings.host_ip)
+                     enforce_multipath=own.enforce_multipath, debug=own.debug, address=settings.storage_ip)
     return Brick(runner, host) if is_installed() else None
 
 

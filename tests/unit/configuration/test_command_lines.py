@@ -80,15 +80,6 @@ def test_log_folder_when_it_is_missing_then_daemons_and_tools_end_with_a_sentenc
         assert "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize("option", logs.IDLE, ids=lambda option: option.name)
-def test_log_option_when_it_has_no_effect_then_one_warning_says_so(tmp_path: Path, option) -> None:
-    (tmp_path / "nova.conf").write_text("")
-    value = [] if option.name.startswith("use-") else ["x"]
-    done = call("nova.cmd.imageproxy:main", "--config-file", str(tmp_path / "nova.conf"), f"--{option.name}", *value)
-    assert done.stderr.count(f"--{option.name} ({option.dest}) is accepted and has no effect: ") == 1
-    assert done.stderr.count("WARNING") == 1
-
-
 @pytest.mark.parametrize("option", CLI, ids=lambda option: option.name)
 def test_spelling_when_it_has_dashes_or_underscores_then_it_is_the_declared_one(option) -> None:
     for name in (option.name, option.name.replace("-", "_"), option.name.replace("_", "-")):

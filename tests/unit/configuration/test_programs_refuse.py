@@ -28,10 +28,11 @@ def run(module: str, folder: Path, text: str, *words: str) -> subprocess.Complet
                           capture_output=True, text=True, timeout=120, check=False)
 
 
-def refusal(done: subprocess.CompletedProcess[str]) -> str:
+def refusal(done: subprocess.CompletedProcess[str], status: int = 2) -> str:
     """The sentence of a program that ended as it should."""
     said = done.stdout + done.stderr
-    assert done.returncode == 2 and "Traceback" not in said and CANARY not in said and "report it" not in said, said
+    assert done.returncode == status, said
+    assert "Traceback" not in said and CANARY not in said and "report it" not in said, said
     lines = [line for line in said.splitlines() if line]
     assert len(lines) == 1, said
     return lines[0]
@@ -63,6 +64,12 @@ def test_tool_when_a_password_has_a_dollar_then_the_same_holds(
     ("compute", "", "[DEFAULT]compute_driver is not set"),
     ("compute", f"[DEFAULT]\ncompute_driver = {CANARY}\n", "[DEFAULT]compute_driver can not be used: it must be"),
     ("compute", "[DEFAULT]\ncompute_driver = fake.FakeDriver\n", "[DEFAULT]hosts_transport_url is not set"),
+    ("compute", "[DEFAULT]\ncompute_driver = fake.FakeDriverWithoutFakeNodes\n", "[DEFAULT]hosts_transport_url is not"),
+    ("compute", "[DEFAULT]\ncompute_driver = ironic.IronicDriver\n", "this release has no bare metal. Keep the nova-"
+                                                                     "compute of Ironic in a cloud of OpenStack Nova: "
+                                                                     "see 'Bare metal' in doc/migrating.rst"),
+    ("scheduler", f"[filter_scheduler]\navailable_filters = {CANARY}.Filter\n",
+     "[filter_scheduler]available_filters, entry 1, can not be imported. Install its package for the Python that runs"),
     ("api_metadata", "", "[DEFAULT]hosts_transport_url is not set"),
     ("api", f"[DEFAULT]\nenabled_apis = {CANARY}\n", "[DEFAULT]enabled_apis can not be used: it must be one of"),
     ("api", f"[oslo_policy]\npolicy_file = /nosuch/{CANARY}\n", "[oslo_policy]policy_file names a policy file"),
@@ -93,13 +100,13 @@ def test_workers_when_only_they_find_the_error_then_the_daemon_ends_with_2_and_n
     (f"[oslo_policy]\npolicy_file = {CANARY}\n", "[oslo_policy]policy_file names a policy file"),
     (f"[DEFAULT]\ntransport_url = {CANARY}://h\n", "[DEFAULT]transport_url in"),
     (f"[api]\nmax_limit = {CANARY}\n", "[api]max_limit in")])
-def test_wsgi_application_when_its_configuration_is_wrong_then_its_import_ends_with_2(
+def test_wsgi_application_when_its_configuration_is_wrong_then_its_import_says_so_and_goes_on(
         tmp_path: Path, name: str, module: str, text: str, said: str) -> None:
     (tmp_path / "nova.conf").write_text(text)
     done = subprocess.run([sys.executable, "-c", f"import {module}"], cwd=TOP, capture_output=True, text=True,
                           timeout=120, check=False,
                           env={**os.environ, "OS_NOVA_CONFIG_DIR": str(tmp_path), "OS_NOVA_CONFIG_FILES": "nova.conf"})
-    assert said in refusal(done)
+    assert said in refusal(done, 0)
 
 
 @pytest.mark.parametrize(("words", "status", "said"), [

@@ -176,8 +176,16 @@ def test_credentials_when_a_host_has_none_or_it_is_a_controller_then_all_is_well
 
 def test_warning_at_a_hosts_start_then_it_is_one_sentence_that_names_the_section(tmp_path):
     said = host_credentials.warning(from_file(tmp_path, HOST + PASSWORDS))
-    assert said.startswith("A compute host must not hold [keystone_authtoken]password") and "secret" not in said
+    assert said.startswith("A compute host must not hold [image_proxy]key: ") and "secret" not in said
     assert "\n" not in said and host_credentials.warning(from_file(tmp_path, HOST)) == ""
+
+
+def test_notice_at_a_hosts_start_when_a_tool_wrote_passwords_of_services_then_it_is_no_warning(tmp_path):
+    only = HOST + PASSWORDS.replace("[image_proxy]\nkey = secret3\n", "")
+    said = host_credentials.notice(from_file(tmp_path, only))
+    assert said.startswith("No daemon here needs [keystone_authtoken]password, [service_user]password: see")
+    assert "\n" not in said and "secret" not in said and host_credentials.warning(from_file(tmp_path, only)) == ""
+    assert host_credentials.notice(from_file(tmp_path, HOST)) == ""
 
 
 @pytest.mark.parametrize("check", [doctor.keystone, doctor.glance, doctor.cinder, doctor.image_proxy])

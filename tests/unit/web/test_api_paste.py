@@ -101,6 +101,18 @@ def test_health_check_when_it_is_oslos_own_then_a_load_balancer_is_answered(tmp_
     assert answer.status_int == 200 and answer.content_type == "text/plain"
 
 
+def test_audit_when_it_is_keystonemiddlewares_then_a_request_becomes_a_cadf_event(tmp_path: Path) -> None:
+    """As kolla-ansible, openstack-helm and nova-operator render it."""
+    event = pytest.importorskip("pycadf.event")
+    audited = tmp_path / "api_audit_map.conf"
+    audited.write_text("[DEFAULT]\ntarget_endpoint_type = None\n[path_keywords]\nservers = server\n"
+                       "[service_endpoints]\ncompute = service/compute\n[custom_actions]\n")
+    text = edited(OURS, "[filter:audit]\npaste.filter_factory = keystonemiddleware.audit:filter_factory\n"
+                        f"audit_map_file = {audited}", inside="audit")
+    request = asked(ApiClient(conf=conf(tmp_path, text)), "/v2.1/servers")
+    assert request.response.status_int == 200 and isinstance(request.environ["cadf_event"], event.Event)
+
+
 def test_metadata_when_its_pipeline_has_a_filter_then_that_stands_before_it(tmp_path: Path) -> None:
     text = edited(OURS.replace("pipeline = metaapp", "pipeline = limit metaapp"), LIMIT)
     [pipeline] = surroundings(conf(tmp_path, text), "metadata").versions.values()

@@ -32,7 +32,7 @@ class LibvirtVolumes(LibvirtVolumeSwaps, LibvirtVolumeFiles):
         """In os-brick's words; without it, as far as kinds of volumes that need none of it ask for them."""
         system = os.uname()
         return {"platform": system.machine, "os_type": system.sysname.lower(), "multipath": False,
-                **self._initiators(), "ip": self.settings.host_ip, "host": system.nodename, "do_local_attach": False}
+                **self._initiators(), "ip": self.settings.storage_ip, "host": system.nodename, "do_local_attach": False}
 
     def _initiators(self) -> Connector:
         """Back ends refuse a host that does not say what they need; the others have nothing to do with it."""

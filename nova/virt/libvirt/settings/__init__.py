@@ -27,6 +27,7 @@ class LibvirtSettings:
     config_folders: tuple[Path, ...] = ()  # of nova.conf and the like, where tools put files of this host
     distribution: Distribution = Distribution()
     host_ip: str = ""
+    storage_ip: str = ""  # on the network of volumes
     uri: str = "qemu:///system"
     virt_type: str = "auto"
     keepalive_s: int = 5
@@ -95,7 +96,8 @@ def settings_of(default: Library, libvirt: Options, vnc: Options, compute: Optio
     return LibvirtSettings(
         instances_path=Path(default.instances_path).absolute(), state_path=Path(default.state_path).absolute(),
         config_folders=folders, distribution=distribution(folders),
-        host_ip=str(default.my_ip or ""), uri=libvirt.connection_uri or "qemu:///system", virt_type=libvirt.virt_type,
+        host_ip=str(default.my_ip or ""), storage_ip=str(default.my_block_storage_ip or ""),
+        uri=libvirt.connection_uri or "qemu:///system", virt_type=libvirt.virt_type,
         keepalive_s=libvirt.keepalive_interval, kvm_probe_timeout_s=libvirt.kvm_probe_timeout,
         cpu_mode=libvirt.cpu_mode, cpu_models=_cpu_models(libvirt), cpu_flags=tuple(libvirt.cpu_model_extra_flags),
         machine_types=_pairs("[libvirt]hw_machine_type", libvirt.hw_machine_type or ()),
@@ -113,8 +115,14 @@ def settings_of(default: Library, libvirt: Options, vnc: Options, compute: Optio
         detach_attempts=libvirt.device_detach_attempts, detach_timeout_s=libvirt.device_detach_timeout,
         mount_base=Path(libvirt.nfs_mount_point_base).absolute(), mount_options=libvirt.nfs_mount_options or "",
         default_volume_io=libvirt.use_default_aio_mode_for_volumes,
-        tool_cpu_s=libvirt.image_tool_cpu_limit, tool_memory_mb=libvirt.image_tool_memory_limit_mb,
+        tool_cpu_s=libvirt.image_tool_cpu_limit, tool_memory_mb=_tool_memory_mb(libvirt),
         moves=move_settings_of(default, libvirt), placing=placing_of(default, libvirt, compute, pci))
+
+
+def _tool_memory_mb(libvirt: Options) -> int:
+    """Of qemu-img: by our own option, or by upstream's, which has GiB."""
+    own = libvirt.image_tool_memory_limit_mb
+    return int(own if own is not None else libvirt.images_address_space_limit * 1024)
 
 
 def _cow(default: Library, libvirt: Options) -> bool:

@@ -284,6 +284,12 @@ def test_connector_when_the_host_has_initiators_then_it_says_them_and_its_own_na
     assert (found["initiator"], found["multipath"]) == ("iqn.1993-08.org.debian:1", True) and found["host"] != "whoever"
 
 
+def test_connector_when_volumes_have_a_network_of_their_own_then_cinder_gets_that_address(rig):
+    volumes = rig.driver.volumes
+    apart = dataclasses.replace(volumes.settings, host_ip="192.0.2.1", storage_ip="198.51.100.1")
+    assert dataclasses.replace(volumes, settings=apart).connector()["ip"] == "198.51.100.1"
+
+
 def test_connector_when_the_library_fails_then_the_host_says_what_it_knows_without_it(rig, caplog):
     rig.brick.fails["properties"] = errors.host.Brick(task="properties", reason="multipathd is not running")
     found = rig.driver.volumes.connector()

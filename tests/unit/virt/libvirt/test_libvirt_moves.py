@@ -821,7 +821,6 @@ def test_settings_say_where_others_reach_this_host():
     conf = nova_conf.register(cfg.ConfigOpts())
     conf([])
     conf.set_override("live_migration_inbound_addr", "fd00::1", "libvirt")
-    conf.set_override("live_migration_scheme", "tcp", "libvirt")  # OSSN-0007: of no effect any more
     made = move_settings_of(conf, conf.libvirt)
     assert (made.address, made.migration_ports, made.completion_s) == ("fd00::1", (49152, 49215), 800)
     assert settings().moves == MoveSettings()
