@@ -33,6 +33,7 @@ class ServerRow(msgspec.Struct, frozen=True):
     launched_at: Time | None
     terminated_at: Time | None
     deleted_at: Time | None
+    archived_at: Time | None
     epoch: int
     console_epoch: int
     vm_state: str

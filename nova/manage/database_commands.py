@@ -108,7 +108,7 @@ def archive(options: Options, given: argparse.Namespace) -> int:
     if given.purge:
         say(f"{_purged(cell, age_s, True, None)} archived servers were removed.")
     say(f"{total} deleted servers are archived: no list shows them. 'nova-manage db purge' removes them, as "
-        "nova-conductor does after [DEFAULT]deleted_retention." if total else "Nothing was archived.")
+        "nova-conductor does after [DEFAULT]deleted_retention." if total else "Nothing to archive.")
     return SOME_ARCHIVED if total else 0
 
 
