@@ -16,6 +16,9 @@ OPTS = [
                      "machine's own, 127.0.0.1 and ::1: for trials in a network that nobody else reaches."),
     cfg.IntOpt("max_limit", default=1000, min=0, deprecated_group="DEFAULT", deprecated_name="osapi_max_limit",
                help="The most entries a page of a list has. A larger limit asked for is cut down to it."),
+    cfg.IntOpt("project_requests_at_once", default=3, min=1,
+               help="How many requests of a project a process works on at a time while other projects ask; its others "
+                    "wait. A project that asks alone does not wait."),
     cfg.StrOpt("compute_link_prefix", deprecated_group="DEFAULT", deprecated_name="osapi_compute_link_prefix",
                help="Where clients reach the compute API, for links in its answers (https://cloud.example/compute). "
                     "Unset: links repeat what the request came to."),

@@ -110,7 +110,7 @@ class TokenAuthentication:
 
     def __init__(self, application: Callable[..., object], conf: cfg.ConfigOpts) -> None:
         self.checker = auth_token.AuthProtocol(application, {"oslo_config_config": conf, "oslo_config_project": "nova"})
-        self._turns, self._good = ProjectTurns(), GoodTokens()
+        self._turns, self._good = ProjectTurns(shared=conf.api.project_requests_at_once), GoodTokens()
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         token = environ.get("HTTP_X_AUTH_TOKEN", "")

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 
 from nova import errors
 
-SHARED, COUNTS_S = 2, 0.25  # requests of one project that are at work while others ask; for so long a request counts
+SHARED, COUNTS_S = 3, 0.25  # requests of one project that are at work while others ask; for so long a request counts
 STRANGER_S = 0.05  # likewise, of a token that is to be checked by Keystone
 ALONE_S = 2.0  # for so long no other project has asked
 MOST_WAITING = 200  # requests of one project
@@ -66,10 +66,10 @@ class _Project:
 
 
 class ProjectTurns:
-    """Of one process. ``clock``: seconds."""
+    """Of one process. ``clock``: seconds. ``shared``: how many requests of a project are at work while others ask."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock, self._lock = clock, threading.Lock()
+    def __init__(self, clock: Callable[[], float] = time.monotonic, shared: int = SHARED) -> None:
+        self._clock, self._lock, self._shared = clock, threading.Lock(), shared
         self._projects: dict[str, _Project] = {}
         self._newest, self._newest_at = "", float("-inf")  # the project that asked last
         self._other_at = float("-inf")  # when another one than that asked last
@@ -79,10 +79,11 @@ class ProjectTurns:
         return self.turn(f"unknown tokens from {address}", 1, STRANGER_S)
 
     @contextlib.contextmanager
-    def turn(self, project: str, most: int = SHARED, counts_s: float = COUNTS_S) -> Iterator[None]:
-        """Do a request of that project within it; waits for the turn. api.ProjectBusy."""
+    def turn(self, project: str, most: int = 0, counts_s: float = COUNTS_S) -> Iterator[None]:
+        """Do a request of that project within it; waits for the turn. ``most``: in place of ``shared``.
+        api.ProjectBusy."""
         with self._lock:
-            one = self._projects.setdefault(project, _Project(self._lock, most, counts_s))
+            one = self._projects.setdefault(project, _Project(self._lock, most or self._shared, counts_s))
             try:
                 self._wait(project, one)
             except errors.NovaError:

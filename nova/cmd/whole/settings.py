@@ -82,6 +82,7 @@ def _settings(plan: Plan, home: Home, addresses: CloudAddresses) -> Settings:
             **_networking(plan), "fake_network": True, **_ec2(addresses),
             "force_config_drive": plan.driver == LIBVIRT,  # no guest reaches the metadata service
             "default_log_levels": "keystonemiddleware.auth_token=ERROR"},  # it warns of tokens in memory: as wanted
+        "api": {"project_requests_at_once": 1},  # all daemons share one interpreter
         "api_database": {"connection": f"sqlite:///{home.path}/nova_api.db"},
         "database": {"connection": f"sqlite:///{home.path}/nova.db"},
         "keystone_authtoken": {

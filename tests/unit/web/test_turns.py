@@ -56,6 +56,16 @@ def soon(check: Callable[[], bool]) -> bool:
     return check()
 
 
+def test_requests_when_one_of_a_project_may_be_at_work_then_its_second_waits_while_others_ask() -> None:
+    made = ProjectTurns(StoppedClock(), shared=1)
+    with made.turn("b"):
+        pass
+    asking = Asking(made, "a", 3)
+    assert soon(lambda: asking.at_work == 1)
+    asking.end()
+    assert asking.most == 1 and asking.refused == 0
+
+
 def test_project_when_it_asks_alone_then_nothing_holds_it_up() -> None:
     asking = Asking(ProjectTurns(StoppedClock()), "a", 5 * SHARED)
     assert soon(lambda: asking.at_work == 5 * SHARED)
