@@ -19,7 +19,7 @@ from nova.db.types import Json
 from tests.functional.backends import KINDS, Absent
 from tests.functional.cloud import HOST_SECRET_KEY, Cloud, Plan, render
 
-pytestmark = pytest.mark.in_turn(0, 5)
+pytestmark = pytest.mark.in_turn(5, 10)
 
 
 @pytest.fixture(scope="module", params=list(KINDS))

@@ -14,7 +14,7 @@ from tests.functional.clients import Failed, User, Worker
 from tests.functional.cloud import Cloud, Plan
 from tests.functional.whole import usually
 
-pytestmark = pytest.mark.in_turn(0, 10)
+pytestmark = pytest.mark.in_turn(8, 10)
 
 CREATE = "server create --flavor m1.tiny --image tiny --nic auto --wait"
 WAIT_S = 40.0

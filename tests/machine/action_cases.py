@@ -265,7 +265,7 @@ def test_interrupt_arrives_in_the_guest(rig, living, serial):
 
 
 @booting
-@pytest.mark.parametrize("image_format", sampling.drawn(["qcow2", "raw"], 1, every=5))
+@pytest.mark.parametrize("image_format", sampling.drawn(["qcow2", "raw"], 1, every=10))
 def test_live_snapshot_is_whole_and_boots_with_the_mark(rig, living, serial, image_format):
     serial.run(f"rm -f /root/after; echo live-{image_format} > /root/mark; sync")
     boot = serial.boot_id()
@@ -332,7 +332,7 @@ def test_left_over_freeze_is_thawed_at_the_next_start(rig, living, serial):
 
 RESCUE = {"first": {}, "stable-virtio": {"hw_rescue_device": "disk"}, "stable-ide": {"hw_rescue_bus": "ide"},
           "stable-scsi": {"hw_rescue_device": "disk", "hw_rescue_bus": "scsi"}}
-RESCUED_BY = ["first", *sampling.drawn([name for name in RESCUE if name != "first"], 1, every=5)]
+RESCUED_BY = ["first", *sampling.drawn([name for name in RESCUE if name != "first"], 1, every=10)]
 
 
 @booting
@@ -378,7 +378,7 @@ def check_rescue(rig, order: BuildOrder, name: str, properties: dict[str, str]) 
 
 
 @booting
-@pytest.mark.parametrize("kept", sampling.drawn([True, False], 1, every=5),
+@pytest.mark.parametrize("kept", sampling.drawn([True, False], 1, every=10),
                          ids=lambda kept: "kept" if kept else "all-new")
 def test_rebuilt_guest_has_lost_its_mark_and_keeps_its_ephemeral_disk_if_it_is_to(rig, kept):
     order = guest_order(disks=(Disk(kind="root", size_gb=1), Disk(kind="ephemeral", size_gb=1)))

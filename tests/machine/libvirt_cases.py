@@ -22,6 +22,8 @@ from nova.virt.libvirt import LibvirtDriver, LibvirtSettings
 from nova.virt.libvirt.host.report import cache_mode
 from tests.contract.driver_conformance import IMAGE_ID, DriverConformance, build, eventually, make_order, unbuild
 
+pytestmark = pytest.mark.one_in(2)  # one of two runs has each
+
 concurrency.patch("threads")  # NOVA_CONCURRENCY=eventlet runs the same cases on green threads
 
 BRIDGE = "br-room"

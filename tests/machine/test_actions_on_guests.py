@@ -7,7 +7,7 @@ import pytest
 
 from tests.machine import cases
 
-pytestmark = pytest.mark.in_turn(3, 5)
+pytestmark = pytest.mark.in_turn(3, 10)
 
 CASES = "tests/machine/action_cases.py"
 

@@ -20,6 +20,8 @@ from nova.manage import main, status
 from nova.version import RELEASE
 from tests.unit.configuration.rejected import CANARY
 
+pytestmark = pytest.mark.one_in(2)  # one of two runs has each
+
 TOP = Path(__file__).parents[3]
 CLI = [*logs.CLI_OPTS, *proxies.CLI_OPTS, *proxies.CLI_ONLY]
 #: Of oslo.log's documented command line, with the names that it deprecates: (word, whether a value follows).
