@@ -20,7 +20,7 @@ REVISION_DIGITS = 4  # of an alembic revision's name
 BAD_ROWS, BAD_BEFORE = 2, 4  # archive_deleted_rows
 NO_DATE = "--before {}: not a date. Write it as 2026-11-21 or 2026-11-21T10:00:00."
 EVERY_S = -60  # an age in seconds that every deleted server has
-BATCH = 200  # servers removed at once
+BATCH = 200  # servers archived or removed in one transaction
 
 
 def sync(schema: str) -> Run:
@@ -113,14 +113,20 @@ def archive(options: Options, given: argparse.Namespace) -> int:
 
 
 def _archived(cell: Database, age_s: int, given: argparse.Namespace) -> Iterator[int]:
-    """How many servers each batch archived."""
+    """How many servers each batch archived: a transaction is short, whatever ``--max_rows`` is."""
     from nova.db import servers
 
-    while count := cell.transact(lambda tx: servers.archive(tx, age_s, given.max_rows)):
+    def archive(most: int) -> int:
+        return cell.transact(lambda tx: servers.archive(tx, age_s, most))
+    left = given.max_rows
+    while count := archive(min(left, BATCH)):
         yield count
-        if not given.until_complete:
-            return
-        time.sleep(given.sleep or 0)
+        left -= count
+        if left <= 0:
+            if not given.until_complete:
+                return
+            left = given.max_rows
+            time.sleep(given.sleep or 0)
 
 
 #: Upstream's exit status: all is done; rows were changed, and there may be more (``--max-count``); a page failed; bad

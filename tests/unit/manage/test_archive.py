@@ -54,6 +54,18 @@ def cloud(tool: Tool) -> Cloud:
     return Cloud(tool, cell, live, add_servers(cell, *gone))
 
 
+@pytest.mark.parametrize(("most", "left"), [(300, 155), (200, 255), (1_000_000, 0)])
+def test_archive_when_more_are_asked_for_than_a_transaction_has_then_so_many_are_archived(
+        cloud: Cloud, most: int, left: int) -> None:
+    """A statement with a million parameters is refused by each of the databases."""
+    add_servers(cloud.cell, *(server_row(deleted=number + 10, deleted_at=utcnow() - DAY) for number in range(450)))
+    code, out = cloud.call(f"{ARCHIVE} --max_rows {most}")
+    assert code == 1 and f"{455 - left} deleted servers are archived" in out
+    with cloud.cell.reading() as tx:
+        kept = sa.select(sa.func.count()).where(tables.servers.c.deleted != 0, tables.servers.c.archived_at.is_(None))
+        assert tx.execute(kept).scalar_one() == left
+
+
 def test_archive_when_a_script_calls_it_while_the_status_is_1_then_all_are_archived_and_purged(cloud: Cloud) -> None:
     assert cloud.listed("deleted") == set(cloud.deleted)
     codes = []
