@@ -14,8 +14,11 @@ from oslo_utils import netutils
 from nova import concurrency, errors
 from nova.cmd import common
 from nova.cmd.conductor_neighbours import check_networking, networking, notifier
+from nova.cmd.reporting import say_mode
+from nova.conf._security_mode import asked_mode
 from nova.conf.base import Options
 from nova.model.base import Library
+from nova.model.security_modes import SecurityMode
 from nova.model.services import DatabaseConnections
 from nova.monitoring.health import Vitals
 from nova.rpc.hosts_url import require_hosts_url
@@ -121,11 +124,22 @@ def ticket_maker(options: Options, host_secret: Callable[[str], str]) -> Library
     return TicketMaker(imageproxy.seal(options), settings, host_secret)
 
 
-def secret_wrap(options: Options) -> Library:
-    """What wraps hosts' secrets. config.HostSecretKey: ``[conductor]host_secret_key`` is missing or malformed."""
+def secret_wrap(options: Options, generated: str = "") -> Library:
+    """What wraps hosts' secrets. ``generated``: the key that nobody configured; empty: there is none.
+    config.HostSecretKey: ``[conductor]host_secret_key`` is missing or malformed."""
     from nova.model.secret_wrap import SecretWrap
 
-    return SecretWrap(options.conductor.host_secret_key)
+    return SecretWrap((*options.conductor.host_secret_key, *filter(None, (generated,))))
+
+
+def generated_key(options: Options, cell: Database) -> str:
+    """The key of hosts' secrets in upstream mode, where the database has it. config.GeneratedKey."""
+    from nova.conductor.hosts import security
+    from nova.db.security import password_of
+    from nova.rpc.hosts_url import shared_passwords
+
+    return security.generated_key(cell, {"broker": shared_passwords(options),
+                                         "database": password_of(options.database.connection)})
 
 
 def proxy_servers(options: Options) -> tuple[str, ...]:
@@ -152,6 +166,45 @@ def database(options: Options, schema: str) -> Database:
     return Database(group.connection, group.max_pool_size, group.max_overflow, group.connection_recycle_time, schema)
 
 
+def check_schema(api: Database, cell: Database) -> None:
+    """service.CanNotStart: a schema is older than this release. Unavailable."""
+    from nova.db import migrate
+
+    try:
+        migrate.check("api", api)
+        migrate.check("cell", cell)
+    except errors.daemon.DbSchemaBehind as error:
+        raise errors.service.CanNotStart(reason=error.message) from None
+
+
+def host_ends(options: Options, cell: Database, wrap: Library, mode: SecurityMode, peers: Library) -> Library:
+    """What connects this conductor with hosts: their own vhost where the configuration has one, and in upstream mode
+    the one of all daemons."""
+    from nova.conductor.hosts.enrolment import EnrolledKeys
+    from nova.conductor.hosts.host_ends import HostEnd, HostEnds
+    from nova.db import taken_messages
+    from nova.rpc.buses import hosts_bus
+    from nova.rpc.hosts_url import OWN, SHARED
+
+    def take(host: str, message: str) -> bool:
+        return cell.transact(lambda tx: taken_messages.take(tx, host, message))
+
+    def end(option: str) -> HostEnd:
+        keys = EnrolledKeys(cell, wrap, shared=option == SHARED)
+        return HostEnd(hosts_bus(options, options.host, keys, conductor=True, peers=peers, take=take, option=option),
+                       keys, option == SHARED)
+    wanted = {OWN: asked_mode(options) is SecurityMode.BOUNDED, SHARED: mode is SecurityMode.UPSTREAM}
+    return HostEnds([end(option) for option, there in wanted.items() if there])
+
+
+def console_auth(options: Options, conductor: Library) -> Library:
+    """What answers for nova-consoleauth in upstream mode, where nobody starts it."""
+    from nova.cmd.consoleauth import base_urls
+    from nova.console.service import ConsoleAuthService
+
+    return ConsoleAuthService(conductor, options.consoleauth, base_urls(options), hosts_say=True)
+
+
 def workers(options: Options) -> int:
     """Processes of a conductor."""
     return options.conductor.workers or common.cpus()
@@ -171,15 +224,14 @@ class Conductor:
         from nova.conductor.engine.deps import Deps
         from nova.conductor.engine.journal import Journal
         from nova.conductor.engine.runner import Runner
-        from nova.conductor.hosts.enrolment import EnrolledKeys
         from nova.conductor.hosts.feed import Feed
         from nova.conductor.hosts.host_calls import HostCalls
         from nova.conductor.hosts.image_tickets import TicketedCalls, first_secret
         from nova.conductor.hosts.registration import Daemons
+        from nova.conductor.hosts.security import agree_on_mode
         from nova.conductor.nova_network.network_updates import NetworkUpdates
         from nova.conductor.registry import ALL
-        from nova.db import taken_messages
-        from nova.rpc.buses import control_bus, hosts_bus
+        from nova.rpc.buses import control_bus
         from nova.rpc.contracts.cert import CertRPC
         from nova.rpc.contracts.compute import ComputeRPC
         from nova.rpc.contracts.network import NetworkRPC
@@ -187,15 +239,15 @@ class Conductor:
 
         self.options, self.index = options, index
         api, cell = databases(options)
+        patiently("reading the databases", lambda: check_schema(api, cell))
+        self.mode = agree_on_mode(cell, asked_mode(options))
         self.bus = control_bus(options, options.host)
-        wrap = secret_wrap(options)
-        self.keys = EnrolledKeys(cell, wrap)
-        self.hosts = hosts_bus(options, options.host, self.keys, conductor=True, peers=self.bus.peers,
-                               take=lambda host, message: cell.transact(
-                                   lambda tx: taken_messages.take(tx, host, message)))
-        tickets = ticket_maker(options, first_secret(self.keys))
-        ticketed = TicketedCalls(ComputeRPC, self.hosts.client(ComputeRPC), tickets)
-        self.host_calls = HostCalls(ComputeRPC, ticketed, cell, lambda: self.hosts.reconnected)
+        wrap = secret_wrap(options, generated_key(options, cell) if self.mode is SecurityMode.UPSTREAM else "")
+        self.hosts = host_ends(options, cell, wrap, self.mode, self.bus.peers)
+        orders = self.hosts.client(ComputeRPC)
+        if options.image_proxy.key:
+            orders = TicketedCalls(ComputeRPC, orders, ticket_maker(options, first_secret(self.hosts.secrets_of)))
+        self.host_calls = HostCalls(ComputeRPC, orders, cell, lambda: self.hosts.reconnected)
         self.deps = Deps(api=api, cell=cell, settings=settings(options), host=options.host,
                          scheduler=self.bus.client(SchedulerRPC),
                          compute=cast(ComputeRPC, self.host_calls),
@@ -223,34 +275,25 @@ class Conductor:
         from nova.conductor.service import conductor_service
         from nova.rpc.contracts.conductor import ConductorRPC
         from nova.rpc.contracts.conductor_host import ConductorHostRPC
+        from nova.rpc.contracts.console_auth import ConsoleAuthRPC
         from nova.rpc.contracts.placement import PlacementRPC
 
-        patiently("reading the databases", self._check_schema)
         check_networking(self.deps.networking)
         self.deps.journal.open()
         self.daemons.bridge_silence()  # nobody could report while no conductor was there: before the first call comes
         pool = self.options.conductor.pool_size
+        service = conductor_service(self.deps, self.daemons)
         self.servers = [
-            self.bus.server(ConductorRPC, conductor_service(self.deps, self.daemons), pool),
+            self.bus.server(ConductorRPC, service, pool),
             self.bus.server(PlacementRPC, placement_service(self.deps), pool),
-            self.hosts.server(ConductorHostRPC, HostService(
-                self.deps, self.daemons, send_echo=self.hosts.send_echo), pool)]
+            *self.hosts.servers(ConductorHostRPC, lambda end: HostService(
+                self.deps, self.daemons, send_echo=end.bus.send_echo, shared=end.shared), pool)]
+        if self.mode is SecurityMode.UPSTREAM:
+            self.servers.append(self.bus.server(ConsoleAuthRPC, console_auth(self.options, service), pool))
         for server in self.servers:
             server.start()
         self._register()
         self._start_periodic()
-
-    def _check_schema(self) -> None:
-        from nova import errors
-        from nova.db import migrate
-
-        try:
-            migrate.check("api", self.deps.api)
-            migrate.check("cell", self.deps.cell)
-        except errors.daemon.DbSchemaBehind as error:
-            raise errors.service.CanNotStart(reason=error.message) from None
-        except errors.Unavailable:
-            raise
 
     def _register(self) -> None:
         from nova.model.services import ContractVersion, Registration
@@ -263,6 +306,7 @@ class Conductor:
         registered = self.daemons.register(Registration(host=self.options.host, binary=BINARY, topic="conductor",
                                                         contracts=contracts, release=RELEASE,
                                                         connections=connections(self.options)))
+        say_mode(registered.mode)
         self.bus.peers.learn(registered.lowest)
         self._refresh()
 
@@ -277,7 +321,7 @@ class Conductor:
         renew_s = self.deps.journal.lease_s / 4
         jobs = [(renew_s, self.deps.journal.renew, "lease"), (1.0, self.daemons.flush, "heartbeats"),
                 (1.0, self.host_calls.look, "hosts that came back"),
-                (renew_s, self._take_over, "takeover"), (ENROLMENTS_S, self._keep_enrolments, "enrolled hosts"),
+                (renew_s, self._take_over, "takeover"), (ENROLMENTS_S, self.hosts.keep_enrolments, "enrolled hosts"),
                 (self.options.report_interval, lambda: self.daemons.heartbeat(beat), "own heartbeat"),
                 (self.options.report_interval, self._refresh, "known daemons")]
         jobs += [(period, functools.partial(job, self.deps), name)
@@ -291,11 +335,6 @@ class Conductor:
         self.periodic = [Every(period, job, name, at_once=name in AT_ONCE).start()
                          for period, job, name in jobs]
 
-    def _keep_enrolments(self) -> None:
-        hosts = self.keys.hosts_if_changed()
-        if hosts is not None:
-            self.hosts.serve_hosts(hosts)
-
     def _take_over(self) -> None:
         if not self.stopping:
             self.deps.runner.sweep()
@@ -308,10 +347,11 @@ class Conductor:
         from nova.rpc.contracts.conductor_host import ConductorHostRPC
 
         control = vitals.of_control(self.bus, ConductorRPC)
-        hosts = vitals.of_control(self.hosts, ConductorHostRPC)
-        return Vitals({"bus": control.checks["bus"], "hosts' bus": hosts.checks["bus"],
+        hosts = {f"hosts' bus ({bus.option})" if index else "hosts' bus":
+                 vitals.of_control(bus, ConductorHostRPC).checks["bus"] for index, bus in enumerate(self.hosts.buses)}
+        return Vitals({"bus": control.checks["bus"], **hosts,
                        "api database": self.deps.api.check, "cell database": self.deps.cell.check},
-                      lambda: control.deaf() or hosts.deaf(), (CloudFigures(self.deps),))
+                      lambda: control.deaf() or self.hosts.deaf(), (CloudFigures(self.deps),))
 
     def stop(self, seconds: float) -> None:
         """Take no more calls; let what runs reach its next step; give the lease back so that others go on at once."""
@@ -341,8 +381,9 @@ def check(options: Options) -> None:
     from nova.cmd import imageproxy
 
     databases(options)
-    secret_wrap(options)
-    imageproxy.seal(options)
+    if asked_mode(options) is SecurityMode.BOUNDED:
+        secret_wrap(options)
+        imageproxy.seal(options)
     require_hosts_url(options)
 
 

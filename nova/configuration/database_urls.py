@@ -38,8 +38,9 @@ def warning(options: Options, binary: str) -> str:
         return ""
     found = [f"[{section}]{name} in {path}" for path in Sources.of(options).all_files()
              for section, name in _set(Sources((path,), ()).values())]
-    return (f"{', '.join(found)}: the value is ignored, since only nova-conductor opens databases. On a machine without "
-            "nova-conductor, remove the line; elsewhere, move it to nova-conductor.conf (mode 0600)." if found else "")
+    return (f"{', '.join(found)}: the value is ignored, since only nova-conductor opens databases. On a machine "
+            "without nova-conductor, remove the line; elsewhere, move it to nova-conductor.conf (mode 0600)."
+            if found else "")
 
 
 def _set(values: Values) -> list[tuple[str, str]]:

@@ -170,11 +170,11 @@ def wrap_secrets(options: Options, say: Say) -> int:
 
 def change_secret(options: Options, say: Say) -> int:
     """On the host itself. host.DamagedSecret; Unavailable: no conductor answers, so say it again."""
+    from nova.rpc import host_secret
     from nova.rpc.contracts.conductor_host import ConductorHostRPC
-    from nova.rpc.host_secret import HostSecret
     from nova.rpc.transport import HostsBus
 
-    secret = HostSecret(Path(options.state_path))
+    secret = host_secret.of_host(options)
     conductor = HostsBus(options, options.host, secret).client(ConductorHostRPC)
     try:
         secret.change(lambda fresh: conductor.change_secret(options.host, fresh))

@@ -89,7 +89,7 @@ def enrolled(options: Options) -> UpgradeFinding:
     was made without secrets of hosts, as deployment tools make it, has nobody who could enrol them."""
     hosts = _computes(_known(options))
     with serving(options, "cell").reading() as tx:
-        missing = sorted(hosts - set(enrolments.names(tx)))
+        missing = sorted(hosts - enrolments.names(tx).keys())
         clear = enrolments.in_clear(tx)
     if missing:
         kept = Result.WARNING if options.conductor.host_secret_key else Result.SUCCESS

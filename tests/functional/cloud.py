@@ -54,6 +54,7 @@ class Plan:
     consoles: bool = False  # a nova-consoleauth, and hosts with consoles of every type
     cuttable_cell: bool = False  # the cell's database is reached through ``cloud.cell_link``
     whole: bool = False  # in one process: tests/functional/whole.py
+    upstream: bool = False  # in upstream security mode, with the files that deployment tools write
     monitored: bool = False  # each host's daemons show health and metrics, at ``cloud.monitoring(host)``
     options: Mapping[str, Mapping[str, Any]] = dataclasses.field(default_factory=dict)
     env: Mapping[str, str] = dataclasses.field(default_factory=dict)
@@ -139,20 +140,22 @@ class Cloud:
         for number in range(2, self.plan.conductors + 1):
             self._add(f"conductor{number}", "conductor", f"ctl{number}")
         self._add("scheduler", "scheduler", "ctl")
-        self._add("imageproxy", "imageproxy", "ctl")
+        if not self.plan.upstream:
+            self._add("imageproxy", "imageproxy", "ctl")
         if self.plan.network:
             self._add("network", "network", "ctl")
         for number, host in enumerate(self.hosts, 1):
             self._add(f"compute{number}", "compute", host)
         self._add("api", "api", "ctl")
-        if self.plan.consoles:
+        if self.plan.consoles and not self.plan.upstream:
             self._add("consoleauth", "consoleauth", "ctl")
         if self.plan.certs:
             self._add("cert", "cert", "ctl")
         if self.plan.placement:
             self._add("placement", "placement_api", "ctl")
         self.sync()
-        self.enroll("ctl", *self.hosts)
+        if not self.plan.upstream:
+            self.enroll("ctl", *self.hosts)
         return self
 
     def enroll(self, *hosts: str) -> None:
@@ -172,7 +175,10 @@ class Cloud:
         folder = self.root / "etc" / host
         folder.mkdir(parents=True, exist_ok=True)
         sections = defaults(self.plan, self.broker_url, self.port, self.glance.url)
-        if host.startswith("ctl"):
+        if self.plan.upstream:  # one template for all files
+            del sections["DEFAULT"]["hosts_transport_url"]
+            sections |= {name: {"connection": url} for name, url in self.database_urls.items()}
+        elif host.startswith("ctl"):
             sections["image_proxy"] = {
                 "key": TICKET_KEY, "listen": "127.0.0.1", "listen_port": self.image_proxy_port, "workers": 1,
                 "servers": self.image_proxy_url}
@@ -182,14 +188,14 @@ class Cloud:
             sections["placement_api"] = {"listen": "127.0.0.1", "listen_port": self.placement_port, "workers": 1}
         for section, options in (*(CONSOLES.items() if self.plan.consoles else ()), *self.plan.options.items()):
             sections.setdefault(section, {}).update(options)
-        if host in HOSTS:  # it knows one way alone
+        if host in HOSTS and not self.plan.upstream:  # it knows one way alone
             del sections["DEFAULT"]["transport_url"]
             sections["DEFAULT"]["hosts_transport_url"] = hosts_url(self.broker_url, host)
         sections["monitoring"] = {"enabled": self.plan.monitored, "listen": self.monitoring(host)}
         sections["DEFAULT"] |= {"host": host, "state_path": self.state(host), **default}
         self.state(host).mkdir(parents=True, exist_ok=True)
         (folder / "nova.conf").write_text(render(sections))
-        if host.startswith("ctl"):
+        if host.startswith("ctl") and not self.plan.upstream:
             secret = folder / "nova-conductor.conf"
             secret.touch(0o600)
             urls = {name: {"connection": url} for name, url in self.database_urls.items()}
@@ -215,7 +221,7 @@ class Cloud:
         for daemon in self.daemons.values():
             daemon.ready()
         wanted = {("nova-conductor", "ctl"), ("nova-scheduler", "ctl")} | {("nova-compute", h) for h in self.hosts}
-        wanted |= {("nova-consoleauth", "ctl")} if self.plan.consoles else set()
+        wanted |= {("nova-consoleauth", "ctl")} if "consoleauth" in self.daemons else set()
         wait_until("all daemons are up", lambda: wanted <= self.up(), READY_S, 0.2)
 
     def up(self) -> set[tuple[str, str]]:
