@@ -135,11 +135,16 @@ def secret_wrap(options: Options, generated: str = "") -> Library:
 def generated_key(options: Options, cell: Database) -> str:
     """The key of hosts' secrets in upstream mode, where the database has it. config.GeneratedKey."""
     from nova.conductor.hosts import security
+
+    return security.generated_key(cell, key_passwords(options))
+
+
+def key_passwords(options: Options) -> dict[str, str]:
+    """What wraps the copies of a generated key: passwords that all conductors have, and the database has not."""
     from nova.db.security import password_of
     from nova.rpc.hosts_url import shared_passwords
 
-    return security.generated_key(cell, {"broker": shared_passwords(options),
-                                         "database": password_of(options.database.connection)})
+    return {"broker": shared_passwords(options), "database": password_of(options.database.connection)}
 
 
 def proxy_servers(options: Options) -> tuple[str, ...]:

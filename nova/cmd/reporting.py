@@ -32,7 +32,8 @@ class HostVoice:
 
     def register(self, registration: Registration) -> Library:
         """As ``ConductorHostRPC.register``, in this host's name; by its token, where it has one and needs it."""
-        return self.secret.introduce(lambda said: self.conductor.register(self.host, said), registration)
+        return self.secret.introduce(lambda said: self.conductor.register(self.host, said), registration,
+                                     lambda fresh: self.conductor.change_secret(self.host, fresh))
 
     def heartbeat(self, beat: Heartbeat) -> Library:
         """As ``ConductorHostRPC.heartbeat``, in this host's name."""

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import argparse
 import functools
-import json
-import os
+import shlex
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -15,7 +14,7 @@ from nova import errors
 from nova.conf.base import Options
 from nova.manage.command import JSON, Command, ConductorOf, argument
 from nova.manage.databases import synced
-from nova.manage.output import write_json
+from nova.manage.output import write_json, write_private
 from nova.model import room
 from nova.model.services import EnrolledHost, ServiceQuery
 from nova.privileged.runner import CommandRunner, SystemRunner
@@ -42,7 +41,7 @@ def enroll(conductor: ConductorRPC, given: argparse.Namespace, say: Say) -> int:
     for host in given.host:
         token = conductor.enroll_host(host, runs, tuple(given.console_address))
         if given.write:
-            _write(Path(given.write.replace(HOST, host)), token)
+            write_private(Path(given.write.replace(HOST, host)), f"{token}\n")
         else:
             say(f"{host} {token}" if several else token)
     _say_what_to_do(given.host, runs)
@@ -50,13 +49,6 @@ def enroll(conductor: ConductorRPC, given: argparse.Namespace, say: Say) -> int:
         sys.stderr.write("Consoles of guests are at the address that the host reports first. If you know it, name it "
                          "with --console-address: then a thief of the machine can name no other.\n")
     return 0
-
-
-def _write(path: Path, token: str) -> None:
-    """For its owner alone, from the beginning."""
-    path.unlink(missing_ok=True)
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-        file.write(token + "\n")
 
 
 def _say_what_to_do(hosts: Sequence[str], runs: Sequence[str]) -> None:
@@ -104,12 +96,8 @@ def _waiting(host: EnrolledHost) -> str:
 
 def rights(given: argparse.Namespace, say: Say) -> int:
     """As command lines for the broker."""
-    user, patterns = f"host-{given.host}", host_rights.permissions(given.host)
-    quoted = " ".join(f"'{patterns[verb]}'" for verb in ("configure", "write", "read"))
-    say(f"rabbitmqctl set_permissions -p {given.vhost} {user} {quoted}")
-    say(f"rabbitmqctl set_topic_permissions -p {given.vhost} {user} {host_rights.CALLS} "
-        f"'{host_rights.calls_key(given.host)}' '^$'")
-    say(f"rabbitmqctl set_user_limits {user} '{json.dumps(host_rights.LIMITS)}'")
+    for words in host_rights.commands(given.host, given.vhost):
+        say(f"rabbitmqctl {shlex.join(words)}")
     return 0
 
 
@@ -151,10 +139,11 @@ def new_key(say: Say) -> int:
 def wrap_secrets(options: Options, say: Say) -> int:
     """In the database itself, one host at a time: cut off, say it again. 1: some secret is opened by no key.
     config.HostSecretKey: there is no key."""
-    from nova.cmd.conductor import secret_wrap
     from nova.db import enrolments
+    from nova.manage.isolation_commands import wrap_of
 
-    wrap, cell, sealed = secret_wrap(options), synced(options, "cell"), []
+    cell, sealed = synced(options, "cell"), []
+    wrap = wrap_of(options, cell)
     with cell.reading() as tx:
         hosts = enrolments.with_secrets(tx)
     for host in hosts:

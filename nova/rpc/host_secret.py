@@ -9,6 +9,7 @@ gives the host another one, while its daemons run.
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import secrets
 from collections.abc import Callable, Iterator
@@ -23,7 +24,10 @@ from nova.model.security_modes import SecurityMode
 from nova.model.services import Registered, Registration
 from nova.rpc.proofs import FIRST_CONTACT
 
+LOG = logging.getLogger(__name__)
+
 FILE, TOKEN, NEXT = "host_secret", "host_token", "host_secret.next"
+SHARED = "host_secret.shared"  # a file that says that other hosts could read the secret as it went to the conductors
 BOUNDED = "bounded_mode"  # a file that says that the cloud was in bounded mode when this host registered last
 SHORTEST = 32  # characters
 
@@ -48,18 +52,37 @@ class HostSecret:
         self._read()
         return tuple(filter(None, (self._current, peek(self._folder, NEXT), self._before)))
 
-    def introduce(self, register: Callable[[Registration], Registered], registration: Registration) -> Registered:
+    def introduce(self, register: Callable[[Registration], Registered], registration: Registration,
+                  change: Callable[[str], object]) -> Registered:
         """Register: by the secret; where the conductors don't know that, by the token, which is removed once they do,
-        or in upstream mode as one who comes first. The errors of ``register``."""
+        or in upstream mode as one who comes first. ``change`` tells them another secret, where this one was shared. The
+        errors of ``register``."""
         try:
-            return self._noted(register(registration))
+            answer = self._noted(register(registration))
+            self._replace_shared(change)
+            return answer
         except (errors.Forbidden, errors.Unavailable) as error:
             if error.code not in UNKNOWN or not (self._enrols_itself or peek(self._folder, TOKEN)):
                 raise
         with self._proven_by(read(self._folder / TOKEN) if peek(self._folder, TOKEN) else FIRST_CONTACT):
             answer = register(msgspec.structs.replace(registration, secret=self._current))
         (self._folder / TOKEN).unlink(missing_ok=True)
+        (self._folder / SHARED).unlink(missing_ok=True)
+        if self._enrols_itself:
+            (self._folder / SHARED).touch(0o644)
         return self._noted(answer)
+
+    def _replace_shared(self, change: Callable[[str], object]) -> None:
+        """Once the host has a vhost of its own, nobody is to know its secret who shared the vhost before."""
+        if self._enrols_itself or not (self._folder / SHARED).exists():
+            return
+        try:
+            self.change(change)
+        except errors.Unavailable as error:
+            LOG.warning("this host's secret of upstream mode is good until it can be changed: %s", error.message)
+            return
+        (self._folder / SHARED).unlink(missing_ok=True)
+        LOG.info("this host has a new secret: the one of upstream mode was known to whoever could read the broker")
 
     def _noted(self, answer: Registered) -> Registered:
         """Keep in mind that the cloud is in bounded mode: this host does not leave it because an option is missing."""
@@ -75,7 +98,7 @@ class HostSecret:
         finally:
             self._token = ""
 
-    def change(self, tell: Callable[[str], None]) -> None:
+    def change(self, tell: Callable[[str], object]) -> None:
         """Take a new secret; ``tell`` says it to the conductors. Done again after it was cut off anywhere, it ends what
         was begun: daemons know the next secret as soon as the conductors may."""
         fresh = self._folder / NEXT

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import logging
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
 
@@ -51,6 +51,12 @@ def generated_key(cell: Database, passwords: Mapping[str, str]) -> str:
             security.keep_key_copies(tx, missing)
         return key
     return cell.transact(agree)
+
+
+def keep_key(cell: Database, passwords: Mapping[str, str], keys: Sequence[str]) -> None:
+    """Keep the first of these keys as if it had been generated: conductors without the others have it, too."""
+    copies = {name: _wrapped(keys[0], password) for name, password in passwords.items()}
+    cell.transact(lambda tx: security.keep_key_copies(tx, copies))
 
 
 def _wrapped(key: str, password: str) -> str:

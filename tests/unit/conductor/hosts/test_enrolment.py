@@ -40,7 +40,8 @@ class Host:
         said = {"topic": binary.removeprefix("nova-"),
                 **({"host_id": node_id(self.name)} if binary == "nova-compute" else {}), **fields}
         return self.secret.introduce(lambda one: self.conductor.register(self.name, one),
-                                     Registration(host=self.name, binary=binary, **said))
+                                     Registration(host=self.name, binary=binary, **said),
+                                     lambda fresh: self.conductor.change_secret(self.name, fresh))
 
     def speaks(self) -> bool:
         return self.conductor.may_proceed(self.name, ()) == ()
