@@ -91,7 +91,7 @@ def test_token_when_used_then_good_for_that_host_and_never_again(cloud: SmallClo
     assert new.register().service_id and new.speaks()
     second = Host(cloud, "new", tmp_path / "second")
     second.take(token)
-    with pytest.raises(errors.Forbidden, match="nova-manage host enroll new"):
+    with pytest.raises(errors.Forbidden, match="nova-manage host readmit new"):
         second.register()
     assert new.speaks()
 
