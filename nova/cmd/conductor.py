@@ -187,7 +187,7 @@ def host_ends(options: Options, cell: Database, wrap: Library, mode: SecurityMod
     the one of all daemons."""
     from nova.conductor.hosts.enrolment import EnrolledKeys
     from nova.conductor.hosts.host_ends import HostEnd, HostEnds
-    from nova.db import taken_messages
+    from nova.db import enrolments, taken_messages
     from nova.rpc.buses import hosts_bus
     from nova.rpc.hosts_url import OWN, SHARED
 
@@ -199,7 +199,11 @@ def host_ends(options: Options, cell: Database, wrap: Library, mode: SecurityMod
         return HostEnd(hosts_bus(options, options.host, keys, conductor=True, peers=peers, take=take, option=option),
                        keys, option == SHARED)
     wanted = {OWN: asked_mode(options) is SecurityMode.BOUNDED, SHARED: mode is SecurityMode.UPSTREAM}
-    return HostEnds([end(option) for option, there in wanted.items() if there])
+
+    def is_isolated(host: str) -> bool:
+        with cell.reading() as tx:
+            return enrolments.keys(tx, host).isolated
+    return HostEnds([end(option) for option, there in wanted.items() if there], is_isolated)
 
 
 def console_auth(options: Options, conductor: Library) -> Library:

@@ -82,8 +82,7 @@ class HostService:
         def write(tx: Connection) -> None:
             if self._shared:
                 enrolments.meet(tx, host, registration.binary)
-            else:
-                enrolments.isolate(tx, host, True)
+            enrolments.isolate(tx, host, not self._shared)
             runs = enrolments.runs(tx, host)
             if registration.binary not in runs:
                 raise errors.host.NotEnrolledFor(host=host, binary=registration.binary,

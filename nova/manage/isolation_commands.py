@@ -11,6 +11,7 @@ import functools
 import secrets
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from nova import errors
 from nova.conductor.hosts import security as agreements
@@ -86,12 +87,12 @@ def _prepare(options: Options, host: str, write: str | None, say: Say, runner: C
     """Its broker user, and the line for its nova.conf."""
     password = secrets.token_urlsafe(24)
     try:
-        make_user(runner, host, password)
+        make_user(runner, host, password, vhost_of(options))
     except errors.NovaError as error:
         password = PLACEHOLDER
         say(f"The broker user of {host} could not be made ({error.message}). On a machine of the broker, as root, run "
             f"'rabbitmqctl add_user host-{host}', which asks for its password, then the commands that 'nova-manage "
-            f"host rights {host}' prints; and write the password instead of {PLACEHOLDER}.")
+            f"host rights {host} --vhost {vhost_of(options)}' prints; and write the password instead of {PLACEHOLDER}.")
     line = f"hosts_transport_url = {host_url(options, host, password)}"
     if write:
         path = Path(write.replace(HOST, host))
@@ -101,16 +102,19 @@ def _prepare(options: Options, host: str, write: str | None, say: Say, runner: C
         say(f"{host}: {line}")
 
 
+def vhost_of(options: Options) -> str:
+    """The hosts' vhost, as the conductors' configuration names it."""
+    return urlsplit(str(options[OWN])).path.removeprefix("/")
+
+
 def host_url(options: Options, host: str, password: str) -> str:
     """``hosts_transport_url`` of a host: the conductors' own, with another user."""
-    from urllib.parse import urlsplit
-
     parts = urlsplit(str(options[OWN]))
     places = ",".join(f"host-{host}:{password}@{one.rpartition('@')[2]}" for one in parts.netloc.split(","))
     return parts._replace(netloc=places).geturl()
 
 
-def make_user(runner: CommandRunner, host: str, password: str) -> None:
+def make_user(runner: CommandRunner, host: str, password: str, vhost: str) -> None:
     """Make a host's broker user with its rights; one that is there has another password. host.CommandFailed."""
     user = f"host-{host}"
     try:
@@ -119,7 +123,7 @@ def make_user(runner: CommandRunner, host: str, password: str) -> None:
         if "not installed" in error.message:
             raise
         runner.run(["rabbitmqctl", "--quiet", "change_password", user], stdin=f"{password}\n")
-    for words in host_rights.commands(host, host_rights.VHOST):
+    for words in host_rights.commands(host, vhost):
         runner.run(["rabbitmqctl", "--quiet", *words])
 
 
@@ -145,8 +149,7 @@ def _revert(cell: Database, hosts: Sequence[str], mode: SecurityMode | None, say
     if mode is not SecurityMode.UPSTREAM:
         say("The cloud is in bounded mode. First say: nova-manage host isolate --all --revert")
         return 2
-    for host in hosts:
-        cell.transact(functools.partial(enrolments.isolate, host=host, isolated=False))
+    cell.transact(functools.partial(enrolments.let_return, hosts=hosts))
     say(UNDO)
     return 0
 
@@ -159,8 +162,7 @@ def _revert_all(options: Options, cell: Database, say: Say) -> int:
 
     def write(tx: Connection) -> None:
         security.change_mode(tx, SecurityMode.UPSTREAM)
-        for host in enrolments.names(tx):
-            enrolments.isolate(tx, host, False)
+        enrolments.let_return(tx, enrolments.names(tx))
     cell.transact(write)
     say(f"{stated(SecurityMode.UPSTREAM)} Restart the conductors, which then serve both vhosts. Then, one by one: "
         f"{UNDO[0].lower()}{UNDO[1:]} Remove the options of bounded mode from the conductors last.")

@@ -196,11 +196,15 @@ class Cloud:
         self.state(host).mkdir(parents=True, exist_ok=True)
         (folder / "nova.conf").write_text(render(sections))
         if host.startswith("ctl") and not self.plan.upstream:
-            secret = folder / "nova-conductor.conf"
-            secret.touch(0o600)
             urls = {name: {"connection": url} for name, url in self.database_urls.items()}
-            secret.write_text(render({**urls, "conductor": {"host_secret_key": HOST_SECRET_KEY}}))
+            self.write_own("conductor", {**urls, "conductor": {"host_secret_key": HOST_SECRET_KEY}}, host)
         return folder / "nova.conf"
+
+    def write_own(self, daemon: str, sections: Mapping[str, Mapping[str, Any]], host: str = "ctl") -> None:
+        """The file that this daemon of the host alone reads, beside nova.conf."""
+        path = self.root / "etc" / host / f"nova-{daemon}.conf"
+        path.touch(0o600)
+        path.write_text(render(sections))
 
     def _add(self, name: str, module: str, host: str) -> None:
         (self.root / "log").mkdir(exist_ok=True)

@@ -42,7 +42,6 @@ class EnrolledKeys:
         self._known: dict[str, tuple[str, ...]] = {}
         self._sealed: set[str] = set()  # hosts whose secrets no key opens, and the log says so
         self._stamp: enrolments.Stamp | None = None
-        self.isolated: frozenset[str] = frozenset()  # hosts that speak in the hosts' own vhost alone
 
     def __call__(self, host: str, introducing: bool = False) -> Iterator[str]:
         known = self._known.get(host, ())
@@ -50,7 +49,7 @@ class EnrolledKeys:
         stamp = self._stamp
         with self._cell.reading() as tx:
             found = enrolments.keys(tx, host)
-        if self._shared and (found.isolated or self.mode is SecurityMode.BOUNDED):
+        if self._shared and (found.isolated and not found.returning or self.mode is SecurityMode.BOUNDED):
             raise errors.daemon.RpcIsolated(host=host)
         fresh = tuple(filter(None, (self._opened(host, found.secret), self._opened(host, found.former))))
         if stamp is self._stamp:  # else the host may have been expelled since it was read
@@ -81,8 +80,7 @@ class EnrolledKeys:
                 return None
             hosts = enrolments.names(tx)
         self._stamp, self._known, self._sealed = newest, {}, set()
-        self.isolated = frozenset(host for host, isolated in hosts.items() if isolated)
-        return tuple(host for host, isolated in hosts.items() if not (self._shared and isolated))
+        return tuple(hosts)
 
 
 def wrap_clear(deps: Deps) -> None:

@@ -7,7 +7,6 @@ import functools
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from nova import errors
 from nova.conductor.hosts.enrolment import EnrolledKeys
 from nova.model.base import HostName, Library
 from nova.rpc.bus import AnyBus, Serving
@@ -23,10 +22,11 @@ class HostEnd(NamedTuple):
 
 
 class HostEnds:
-    """Speaks with each host by the bus that it is on. ``ends``: the hosts' own bus first."""
+    """Speaks with each host by the bus that it is on. ``ends``: the hosts' own bus first. ``is_isolated``: whether a
+    host is on that, where there are two; asked anew for each call, since a queue that a host has left may take it."""
 
-    def __init__(self, ends: Sequence[HostEnd]) -> None:
-        self._ends = tuple(ends)
+    def __init__(self, ends: Sequence[HostEnd], is_isolated: Callable[[HostName], bool]) -> None:
+        self._ends, self._is_isolated = tuple(ends), is_isolated
 
     @property
     def buses(self) -> tuple[AnyBus, ...]:
@@ -45,7 +45,7 @@ class HostEnds:
     def client(self, contract: type[Contract]) -> Library:
         """An object with the contract's methods, each of which goes to the host that it names."""
         clients = [bus.client(contract) for bus in self.buses]
-        return clients[0] if len(clients) == 1 else _Routed(contract, clients, self._order_of)
+        return clients[0] if len(clients) == 1 else _Routed(contract, clients, self._is_isolated)
 
     def servers(self, contract: type[Contract], make: Callable[[HostEnd], object], pool_size: int) -> list[Serving]:
         """Servers of what hosts say, not yet started; ``make`` makes what answers at an end."""
@@ -62,24 +62,18 @@ class HostEnds:
         """See :meth:`nova.rpc.bus.AnyBus.deaf`."""
         return next(filter(None, (bus.deaf() for bus in self.buses)), "")
 
-    def _order_of(self, host: HostName) -> tuple[int, ...]:
-        """Which end to try first: the host may be on its way to the other one at this moment."""
-        return (0, 1) if host in self._ends[0].keys.isolated else (1, 0)
-
 
 class _Routed:
-    """The methods of a contract, by two clients."""
+    """The methods of a contract, by the client of the hosts' own bus or by that of the shared one."""
 
     def __init__(self, contract: type[Contract], clients: Sequence[Library],
-                 order_of: Callable[[HostName], tuple[int, ...]]) -> None:
-        self._clients, self._order_of = clients, order_of
+                 is_isolated: Callable[[HostName], bool]) -> None:
+        self._own, self._shared = clients
+        self._is_isolated = is_isolated
         for method in contract.methods.values():
             setattr(self, method.name, functools.partial(self._call, method))
 
     def _call(self, method: Method, *args: Library, **kwargs: Library) -> Library:
         host = method.signature.bind(None, *args, **kwargs).arguments["host"]
-        first, second = self._order_of(host)
-        try:
-            return getattr(self._clients[first], method.name)(*args, **kwargs)
-        except (errors.daemon.RpcNotDelivered, errors.daemon.RpcNotEnrolled):
-            return getattr(self._clients[second], method.name)(*args, **kwargs)
+        client = self._own if self._is_isolated(host) else self._shared
+        return getattr(client, method.name)(*args, **kwargs)

@@ -15,7 +15,7 @@ URLS = (f"[DEFAULT]\ntransport_url = rabbit://h/\n[database]\nconnection = mysql
         f"slave_connection = mysql+pymysql://nova:{CANARY}@db2/nova\n"
         f"[api_database]\nconnection = mysql+pymysql://nova:{CANARY}@db/nova_api\n")
 #: What a program remembers of its configuration, as JSON: how many texts have the word, and what it would log.
-REMEMBERS = f"""
+REMEMBERS = """
 import gc, json, sys
 from nova import configuration, service
 from nova.configuration import database_urls
@@ -26,7 +26,7 @@ if again == "again":
 word = "-of-the-database"
 gc.collect()
 texts = [text for one in gc.get_objects() for text in gc.get_referents(one) if isinstance(text, str)]
-found = {{text for text in texts if word in text and text != word and "REMEMBERS" not in text and "gc.get" not in text}}
+found = {text for text in texts if word in text and text != word and "gc.get" not in text}
 print(json.dumps([len(found), options.database.connection is None, database_urls.warning(options, binary)]))
 """
 
