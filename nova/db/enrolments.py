@@ -31,14 +31,14 @@ class Stamp(NamedTuple):
 
 class Keys(NamedTuple):
     """What proves a host's messages now; empty: there is none. ``known``: there is a record of the host. ``isolated``:
-    it speaks in the hosts' own vhost alone. ``returning``: it may come back from there."""
+    it speaks in the hosts' own vhost alone. ``may_return``: it may come back from there."""
 
     secret: str = ""
     former: str = ""
     token: str = ""
     known: bool = False
     isolated: bool = False
-    returning: bool = False
+    may_return: bool = False
 
 
 def enroll(tx: Connection, host: str, runs: Collection[str], token: str, addresses: Collection[str] = ()) -> None:
@@ -125,14 +125,14 @@ def isolate(tx: Connection, host: str, isolated: bool) -> bool:
     table = enrolments.c
     row = tx.execute(sa.select(table.isolated_at).where(table.host == host).with_for_update()).one_or_none()
     if row is not None and (row.isolated_at is not None) != isolated:
-        _change(tx, host, isolated_at=utc_now() if isolated else None, returning=False)
+        _change(tx, host, isolated_at=utc_now() if isolated else None, may_return=False)
     return row is not None
 
 
 def let_return(tx: Connection, hosts: Collection[str]) -> None:
     """These hosts are isolated until they come by the vhost of the control daemons."""
     for host in hosts:
-        _change(tx, host, returning=True)
+        _change(tx, host, may_return=True)
 
 
 def keep_addresses(tx: Connection, host: str, given: Collection[str]) -> None:
@@ -197,10 +197,10 @@ def keys(tx: Connection, host: str) -> Keys:
     def still(column: sa.Column[str], until: sa.Column[object]) -> sa.Label[str]:
         return sa.case((until > utc_now(), column), else_="").label(column.name)
     row = tx.execute(sa.select(table.secret, still(table.former, table.former_until), still(
-        table.token, table.token_until), table.isolated_at, table.returning).where(table.host == host)).one_or_none()
+        table.token, table.token_until), table.isolated_at, table.may_return).where(table.host == host)).one_or_none()
     if row is None:
         return Keys()
-    return Keys(row.secret, row.former, row.token, True, row.isolated_at is not None, row.returning)
+    return Keys(row.secret, row.former, row.token, True, row.isolated_at is not None, row.may_return)
 
 
 def in_clear(tx: Connection) -> tuple[str, ...]:

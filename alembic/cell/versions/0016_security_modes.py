@@ -18,4 +18,4 @@ def upgrade() -> None:
         sa.Column("name", text(64), primary_key=True),
         sa.Column("value", sa.Text, nullable=False))
     op.add_column("enrolments", sa.Column("isolated_at", moment()))
-    op.add_column("enrolments", sa.Column("returning", sa.Boolean, nullable=False, server_default=sa.false()))
+    op.add_column("enrolments", sa.Column("may_return", sa.Boolean, nullable=False, server_default=sa.false()))

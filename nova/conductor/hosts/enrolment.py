@@ -49,7 +49,7 @@ class EnrolledKeys:
         stamp = self._stamp
         with self._cell.reading() as tx:
             found = enrolments.keys(tx, host)
-        if self._shared and (found.isolated and not found.returning or self.mode is SecurityMode.BOUNDED):
+        if self._shared and (found.isolated and not found.may_return or self.mode is SecurityMode.BOUNDED):
             raise errors.daemon.RpcIsolated(host=host)
         fresh = tuple(filter(None, (self._opened(host, found.secret), self._opened(host, found.former))))
         if stamp is self._stamp:  # else the host may have been expelled since it was read

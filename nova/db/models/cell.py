@@ -226,7 +226,7 @@ enrolments = sa.Table(
     sa.Column("accepted_room", Json(Mapping[str, int])),  # by resource class; see nova.model.room
     sa.Column("claimed_room", Json(Mapping[str, int])),
     sa.Column("isolated_at", moment()),  # since when it speaks in the hosts' own vhost alone
-    sa.Column("returning", sa.Boolean, nullable=False, default=False, server_default=sa.false()),  # from there
+    sa.Column("may_return", sa.Boolean, nullable=False, default=False, server_default=sa.false()),  # from there
     sqlite_autoincrement=True)
 
 #: The cloud's security mode, and what was generated for it: see nova.db.security.
