@@ -25,7 +25,7 @@ FakeTopology = Wrong.row("config.fake_topology", "nova-compute can not run with 
 GeneratedKey = Wrong.row("config.generated_key",
     "The generated key of hosts' secrets can not be opened. The passwords in [database]connection and "
     "[DEFAULT]transport_url have both changed since nova-conductor ran last. Start nova-conductor once with one of the "
-    "former passwords; or run 'nova-manage host readmit --all', which gives up the secrets")
+    "old passwords; or run 'nova-manage host readmit --all', which gives up the secrets")
 HostSecretKey = Wrong.row("config.host_secret_key",
     "[conductor]host_secret_key {reason}: conductors need the same one, in nova-conductor.conf. Make it with: "
     "nova-manage host new-key")

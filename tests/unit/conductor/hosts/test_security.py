@@ -103,7 +103,7 @@ def test_key_when_one_password_was_changed_then_it_opens_by_the_other_and_then_b
 
 def test_key_when_both_passwords_were_changed_then_the_conductor_says_what_to_do(new: SmallCloud) -> None:
     key, before = start(new), kept(new)
-    with pytest.raises(errors.config.GeneratedKey, match="one of the former passwords") as refused:
+    with pytest.raises(errors.config.GeneratedKey, match="one of the old passwords") as refused:
         start(new, broker="x", database="y")
     assert "x" not in refused.value.data.values() and kept(new) == before and start(new) == key
 
