@@ -23,6 +23,7 @@ from nova.conductor.hosts.enrolment import HOST_DAEMONS
 from nova.db import enrolments
 from nova.model.secret_wrap import SecretWrap
 from nova.rpc.host_secret import HostSecret
+from tests import sampling
 from tests.fakes.glance import FakeGlance
 from tests.functional import planted
 from tests.functional.backends import HOSTS, Backends, free_port, hosts_url, wait_until
@@ -54,7 +55,7 @@ class Plan:
     consoles: bool = False  # a nova-consoleauth, and hosts with consoles of every type
     cuttable_cell: bool = False  # the cell's database is reached through ``cloud.cell_link``
     whole: bool = False  # in one process: tests/functional/whole.py
-    upstream: bool = False  # in upstream security mode, with the files that deployment tools write
+    upstream: bool | None = None  # in upstream security mode, with the files that tools write; None: by turns
     monitored: bool = False  # each host's daemons show health and metrics, at ``cloud.monitoring(host)``
     options: Mapping[str, Mapping[str, Any]] = dataclasses.field(default_factory=dict)
     env: Mapping[str, str] = dataclasses.field(default_factory=dict)
@@ -98,6 +99,8 @@ class Cloud:
     tree = TOP
 
     def __init__(self, backends: Backends, root: Path, plan: Plan) -> None:
+        if plan.upstream is None:
+            plan = dataclasses.replace(plan, upstream=sampling.upstream_turn() and not plan.whole)
         self.backends, self.root, self.plan = backends, root, plan
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}/v2.1"

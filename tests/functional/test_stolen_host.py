@@ -120,7 +120,7 @@ def stolen(cloud: Cloud) -> Iterator[Scene]:
 
 @pytest.fixture(scope="module")
 def scene(make_cloud: Any) -> Iterator[Scene]:
-    yield from stolen(make_cloud(Plan(computes=2)).start())
+    yield from stolen(make_cloud(Plan(computes=2, upstream=False)).start())
 
 
 @contextlib.contextmanager
