@@ -6,13 +6,11 @@ import functools
 import logging
 import os
 import time
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
-
-from oslo_utils import netutils
 
 from nova import concurrency, errors
 from nova.cmd import common
+from nova.cmd.conductor_hosts import console_auth, generated_key, host_ends, secret_wrap, ticket_maker
 from nova.cmd.conductor_neighbours import check_networking, networking, notifier
 from nova.cmd.reporting import say_mode
 from nova.conf._security_mode import asked_mode
@@ -115,45 +113,6 @@ def projects(options: Options) -> Library:
     return clients.of_group(options.keystone, session.load(options, "keystone"))
 
 
-def ticket_maker(options: Options, host_secret: Callable[[str], str]) -> Library:
-    """What makes image tickets, as ``[image_proxy]`` says. config.ImageProxyKey: its key is missing or malformed."""
-    from nova.cmd import imageproxy
-    from nova.conductor.hosts.image_tickets import TicketMaker, TicketSettings
-
-    settings = TicketSettings(proxy_servers(options), options.image_proxy.ticket_lifetime)
-    return TicketMaker(imageproxy.seal(options), settings, host_secret)
-
-
-def secret_wrap(options: Options, generated: str = "") -> Library:
-    """What wraps hosts' secrets. ``generated``: the key that nobody configured; empty: there is none.
-    config.HostSecretKey: ``[conductor]host_secret_key`` is missing or malformed."""
-    from nova.model.secret_wrap import SecretWrap
-
-    return SecretWrap((*options.conductor.host_secret_key, *filter(None, (generated,))))
-
-
-def generated_key(options: Options, cell: Database) -> str:
-    """The key of hosts' secrets in upstream mode, where the database has it. config.GeneratedKey."""
-    from nova.conductor.hosts import security
-
-    return security.generated_key(cell, key_passwords(options))
-
-
-def key_passwords(options: Options) -> dict[str, str]:
-    """What wraps the copies of a generated key: passwords that all conductors have, and the database has not."""
-    from nova.db.security import password_of
-    from nova.rpc.hosts_url import shared_passwords
-
-    return {"broker": shared_passwords(options), "database": password_of(options.database.connection)}
-
-
-def proxy_servers(options: Options) -> tuple[str, ...]:
-    """Where hosts find the image proxies: as ``[image_proxy]servers`` says, else beside this conductor."""
-    group, scheme = options.image_proxy, "https" if options.wsgi.ssl_cert_file else "http"
-    at_home = f"{scheme}://{netutils.escape_ipv6(options.my_ip)}:{group.listen_port}"
-    return tuple(server.rstrip("/") for server in group.servers) or (at_home,)
-
-
 def databases(options: Options) -> tuple[Database, Database]:
     """(api, cell). config.Missing, naming option and file, when one is not set."""
     return database(options, "api"), database(options, "cell")
@@ -180,38 +139,6 @@ def check_schema(api: Database, cell: Database) -> None:
         migrate.check("cell", cell)
     except errors.daemon.DbSchemaBehind as error:
         raise errors.service.CanNotStart(reason=error.message) from None
-
-
-def host_ends(options: Options, cell: Database, wrap: Library, mode: SecurityMode, peers: Library) -> Library:
-    """What connects this conductor with hosts: their own vhost where the configuration has one, and in upstream mode
-    the one of all daemons."""
-    from nova.conductor.hosts.enrolment import EnrolledKeys
-    from nova.conductor.hosts.host_ends import HostEnd, HostEnds
-    from nova.db import enrolments, taken_messages
-    from nova.rpc.buses import hosts_bus
-    from nova.rpc.hosts_url import OWN, SHARED
-
-    def take(host: str, message: str) -> bool:
-        return cell.transact(lambda tx: taken_messages.take(tx, host, message))
-
-    def end(option: str) -> HostEnd:
-        keys = EnrolledKeys(cell, wrap, shared=option == SHARED)
-        return HostEnd(hosts_bus(options, options.host, keys, conductor=True, peers=peers, take=take, option=option),
-                       keys, option == SHARED)
-    wanted = {OWN: asked_mode(options) is SecurityMode.BOUNDED, SHARED: mode is SecurityMode.UPSTREAM}
-
-    def is_isolated(host: str) -> bool:
-        with cell.reading() as tx:
-            return enrolments.keys(tx, host).isolated
-    return HostEnds([end(option) for option, there in wanted.items() if there], is_isolated)
-
-
-def console_auth(options: Options, conductor: Library) -> Library:
-    """What answers for nova-consoleauth in upstream mode, where nobody starts it."""
-    from nova.cmd.consoleauth import base_urls
-    from nova.console.service import ConsoleAuthService
-
-    return ConsoleAuthService(conductor, options.consoleauth, base_urls(options), hosts_say=True)
 
 
 def workers(options: Options) -> int:

@@ -41,11 +41,11 @@ UNDO = ("In the host's nova.conf, remove hosts_transport_url and set transport_u
 def wrap_of(options: Options, cell: Database) -> SecretWrap:
     """What wraps hosts' secrets: the configured keys, and the generated one. config.HostSecretKey: there is none;
     config.GeneratedKey."""
-    from nova.cmd import conductor
+    from nova.cmd.conductor_hosts import generated_key, secret_wrap
 
     with cell.reading() as tx:
         has_generated = bool(security.key_copies(tx))
-    wrap: SecretWrap = conductor.secret_wrap(options, conductor.generated_key(options, cell) if has_generated else "")
+    wrap: SecretWrap = secret_wrap(options, generated_key(options, cell) if has_generated else "")
     return wrap
 
 
@@ -156,9 +156,9 @@ def _revert(cell: Database, hosts: Sequence[str], mode: SecurityMode | None, say
 
 def _revert_all(options: Options, cell: Database, say: Say) -> int:
     """The key of hosts' secrets goes to the database, so that conductors do without the configured one."""
-    from nova.cmd import conductor
+    from nova.cmd.conductor_hosts import key_passwords
 
-    agreements.keep_key(cell, conductor.key_passwords(options), options.conductor.host_secret_key)
+    agreements.keep_key(cell, key_passwords(options), options.conductor.host_secret_key)
 
     def write(tx: Connection) -> None:
         security.change_mode(tx, SecurityMode.UPSTREAM)

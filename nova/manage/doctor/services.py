@@ -153,7 +153,7 @@ def image_proxy(options: Options) -> Finding:
     import requests
 
     from nova.cmd import imageproxy
-    from nova.cmd.conductor import proxy_servers
+    from nova.cmd.conductor_hosts import proxy_servers
 
     if is_host(options):
         return Finding(OK, "orders say where the image proxy is")
