@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from nova import concurrency, errors
 from nova.cmd import common
-from nova.cmd.conductor_hosts import console_auth, generated_key, host_ends, secret_wrap, ticket_maker
+from nova.cmd.conductor_hosts import cloud_wrap, console_auth, host_ends, secret_wrap, ticket_maker
 from nova.cmd.conductor_neighbours import check_networking, networking, notifier
 from nova.cmd.reporting import say_mode
 from nova.conf._security_mode import asked_mode
@@ -178,7 +178,7 @@ class Conductor:
         patiently("reading the databases", lambda: check_schema(api, cell))
         self.mode = agree_on_mode(cell, asked_mode(options))
         self.bus = control_bus(options, options.host)
-        wrap = secret_wrap(options, generated_key(options, cell) if self.mode is SecurityMode.UPSTREAM else "")
+        wrap = cloud_wrap(options, cell, self.mode)
         self.hosts = host_ends(options, cell, wrap, self.mode, self.bus.peers)
         orders = self.hosts.client(ComputeRPC)
         if options.image_proxy.key:

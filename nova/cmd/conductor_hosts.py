@@ -17,19 +17,26 @@ if TYPE_CHECKING:
     from nova.db.engine import Database
 
 
-def secret_wrap(options: Options, generated: str = "") -> Library:
-    """What wraps hosts' secrets. ``generated``: the key that nobody configured; empty: there is none.
-    config.HostSecretKey: ``[conductor]host_secret_key`` is missing or malformed."""
+def secret_wrap(options: Options) -> Library:
+    """What wraps hosts' secrets in bounded mode. config.HostSecretKey: ``[conductor]host_secret_key`` is missing or
+    malformed."""
     from nova.model.secret_wrap import SecretWrap
 
-    return SecretWrap((*options.conductor.host_secret_key, *filter(None, (generated,))))
+    return SecretWrap(options.conductor.host_secret_key)
 
 
-def generated_key(options: Options, cell: Database) -> str:
-    """The key of hosts' secrets in upstream mode, where the database has it. config.GeneratedKey."""
+def cloud_wrap(options: Options, cell: Database, mode: SecurityMode | None) -> Library:
+    """What wraps hosts' secrets in a cloud of this mode. In upstream mode the generated key wraps them, also while
+    hosts move to bounded mode: it opens what it wraps if they never get there. In bounded mode the configured keys
+    wrap them, and the generated one opens what it wrapped, until 'wrap-secrets' has wrapped all anew.
+    config.HostSecretKey; config.GeneratedKey, in upstream mode."""
     from nova.conductor.hosts import security
+    from nova.model.secret_wrap import SecretWrap
 
-    return security.generated_key(cell, key_passwords(options))
+    configured, passwords = options.conductor.host_secret_key, key_passwords(options)
+    if mode is SecurityMode.UPSTREAM:
+        return SecretWrap((security.generated_key(cell, passwords), *configured))
+    return SecretWrap((*configured, *security.kept_key(cell, passwords)))
 
 
 def key_passwords(options: Options) -> dict[str, str]:

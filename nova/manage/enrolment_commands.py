@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import functools
 import shlex
 import sys
 from collections.abc import Callable, Sequence
@@ -13,7 +12,6 @@ from typing import Any
 from nova import errors
 from nova.conf.base import Options
 from nova.manage.command import JSON, Command, ConductorOf, argument
-from nova.manage.databases import synced
 from nova.manage.output import write_json, write_private
 from nova.model import room
 from nova.model.services import EnrolledHost, ServiceQuery
@@ -136,27 +134,6 @@ def new_key(say: Say) -> int:
     return 0
 
 
-def wrap_secrets(options: Options, say: Say) -> int:
-    """In the database itself, one host at a time: cut off, say it again. 1: some secret is opened by no key.
-    config.HostSecretKey: there is no key."""
-    from nova.db import enrolments
-    from nova.manage.isolation_commands import wrap_of
-
-    cell, sealed = synced(options, "cell"), []
-    wrap = wrap_of(options, cell)
-    with cell.reading() as tx:
-        hosts = enrolments.with_secrets(tx)
-    for host in hosts:
-        try:
-            cell.transact(functools.partial(enrolments.wrap_anew, host=host, wrap=wrap))
-        except errors.host.SecretSealed as error:
-            sealed.append(host)
-            say(f"{error.message} {error.cure}")
-    say(f"The secrets of {len(hosts) - len(sealed)} hosts are wrapped by the first key."
-        + ("" if sealed else " The other keys can go."))
-    return int(bool(sealed))
-
-
 def change_secret(options: Options, say: Say) -> int:
     """On the host itself. host.DamagedSecret; Unavailable: no conductor answers, so say it again."""
     from nova.rpc import host_secret
@@ -206,8 +183,6 @@ def actions(conductor: ConductorOf, say: Say, table: Table) -> dict[str, Command
                            help=f"the hosts' vhost ({host_rights.VHOST})"))),
         "new-key": Command(lambda options, given: new_key(say),
                            "print a key for [conductor]host_secret_key, which wraps hosts' secrets in the database"),
-        "wrap-secrets": Command(lambda options, given: wrap_secrets(options, say),
-                                "wrap all hosts' secrets anew, by the first key of [conductor]host_secret_key"),
         "change-secret": Command(lambda options, given: change_secret(options, say),
                                  "on a host: take a new secret, while its daemons run"),
     }

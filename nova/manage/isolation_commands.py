@@ -39,14 +39,33 @@ UNDO = ("In the host's nova.conf, remove hosts_transport_url and set transport_u
 
 
 def wrap_of(options: Options, cell: Database) -> SecretWrap:
-    """What wraps hosts' secrets: the configured keys, and the generated one. config.HostSecretKey: there is none;
-    config.GeneratedKey."""
-    from nova.cmd.conductor_hosts import generated_key, secret_wrap
+    """What wraps hosts' secrets, as conductors have it. config.HostSecretKey: there is no key; config.GeneratedKey."""
+    from nova.cmd.conductor_hosts import cloud_wrap
 
     with cell.reading() as tx:
-        has_generated = bool(security.key_copies(tx))
-    wrap: SecretWrap = secret_wrap(options, generated_key(options, cell) if has_generated else "")
+        mode = security.mode(tx)
+    wrap: SecretWrap = cloud_wrap(options, cell, mode)
     return wrap
+
+
+def wrap_secrets(options: Options, say: Say) -> int:
+    """In the database itself, one host at a time: cut off, say it again. 1: some secret is opened by no key.
+    config.HostSecretKey: there is no key."""
+    cell, sealed = synced(options, "cell"), []
+    wrap = wrap_of(options, cell)
+    with cell.reading() as tx:
+        hosts, mode = enrolments.with_secrets(tx), security.mode(tx)
+    for host in hosts:
+        try:
+            cell.transact(functools.partial(enrolments.wrap_anew, host=host, wrap=wrap))
+        except errors.host.SecretSealed as error:
+            sealed.append(host)
+            say(f"{error.message} {error.cure}")
+    if mode is not SecurityMode.UPSTREAM and not sealed:
+        cell.transact(security.drop_key)
+    say(f"The secrets of {len(hosts) - len(sealed)} hosts are wrapped by the first key."
+        + ("" if sealed else " The other keys can go."))
+    return int(bool(sealed))
 
 
 # -- isolate
@@ -71,7 +90,7 @@ def isolate(options: Options, given: argparse.Namespace, say: Say, runner: Comma
                                     "proxies the options of bounded mode, and restart them; see doc/security.rst")
     waiting = [host for host, isolated in known.items() if not isolated and (given.all or host in given.host)]
     if given.all and not waiting:
-        return _complete(options, cell, say)
+        return _complete(cell, say)
     if len(waiting) > 1 and given.write and HOST not in given.write:
         say(f"--write FILE is one host's, unless {HOST} stands in FILE for the host's name.")
         return 2
@@ -127,21 +146,12 @@ def make_user(runner: CommandRunner, host: str, password: str, vhost: str) -> No
         runner.run(["rabbitmqctl", "--quiet", *words])
 
 
-def _complete(options: Options, cell: Database, say: Say) -> int:
-    """All are isolated: the record says so, and nothing is wrapped by the generated key any more. Cut off, it is said
-    again: secrets that are wrapped anew open by either key."""
-    wrap = wrap_of(options, cell)
-    with cell.reading() as tx:
-        hosts = enrolments.with_secrets(tx)
-    for host in hosts:
-        cell.transact(functools.partial(enrolments.wrap_anew, host=host, wrap=wrap))
-
-    def write(tx: Connection) -> None:
-        security.change_mode(tx, SecurityMode.BOUNDED)
-        security.drop_key(tx)
-    cell.transact(write)
-    say(f"{stated(SecurityMode.BOUNDED)} No host is believed in the vhost of transport_url any more. Change the "
-        "passwords that hosts had: of the broker, Keystone and the databases.")
+def _complete(cell: Database, say: Say) -> int:
+    """All are isolated: the record says so."""
+    cell.transact(lambda tx: security.change_mode(tx, SecurityMode.BOUNDED))
+    say(f"{stated(SecurityMode.BOUNDED)} No host is believed in the vhost of transport_url any more. Restart the "
+        "conductors. Then run 'nova-manage host wrap-secrets', and change the passwords that hosts had: of the broker, "
+        "Keystone and the databases.")
     return 0
 
 
@@ -218,6 +228,8 @@ def actions(say: Say) -> dict[str, Command]:
             argument("--revert", action="store_true", help="move back to upstream mode"),
             argument("--write", metavar="FILE", help=f"write the line for nova.conf into this file (0600), and print "
                                                      f"no password; {HOST} in it is the host's name"))),
+        "wrap-secrets": Command(lambda options, given: wrap_secrets(options, say),
+                                "wrap all hosts' secrets anew, by the first key of [conductor]host_secret_key"),
         "readmit": Command(lambda options, given: readmit(options, given, say),
                            "let a host that was installed anew, or replaced, take its name again", (
             _HOSTS, argument("--all", action="store_true", help="all hosts: their secrets are given up"))),

@@ -88,6 +88,22 @@ def test_conductor_when_it_has_options_of_bounded_mode_then_hosts_of_both_modes_
     assert mode(cloud) is SecurityMode.UPSTREAM
 
 
+def test_conductor_when_the_move_is_given_up_then_it_believes_the_hosts_that_have_not_moved(
+        cloud: Cloud, servers: dict[str, Any]) -> None:
+    """What was wrapped while hosts moved opens without the configured key."""
+    own = cloud.root / "etc" / "ctl" / "nova-conductor.conf"
+    kept = own.read_text()
+    cloud.compute("host2").kill()
+    cloud.manage("host", "readmit", "host2")
+    cloud.compute("host2").restart()
+    own.unlink()
+    cloud.daemons["conductor"].restart()
+    works(cloud, servers, "host2")
+    own.write_text(kept)
+    cloud.daemons["conductor"].restart()
+    works(cloud, servers, *cloud.hosts)
+
+
 def test_isolated_host_when_it_comes_by_the_shared_vhost_then_it_is_not_believed(cloud: Cloud) -> None:
     rewrite(cloud, "host1", isolated=False)
     cloud.compute("host1").kill()
@@ -122,8 +138,13 @@ def test_cloud_when_the_last_host_is_isolated_then_it_is_in_bounded_mode_and_nob
     wait_until("all are isolated", lambda: isolated(cloud) == {"host1", "host2", "ctl"}, 10)
     assert BOUNDED_ALREADY in cloud.manage("host", "isolate", "--all")
     assert mode(cloud) is SecurityMode.BOUNDED
+    works(cloud, servers, *cloud.hosts)
+    cloud.daemons["conductor"].restart()
+    works(cloud, servers, "host1")
+    assert "The other keys can go." in cloud.manage("host", "wrap-secrets")
     with cloud.stores.cell.reading() as tx:
         assert not security.key_copies(tx)
+    cloud.daemons["conductor"].restart()
     works(cloud, servers, *cloud.hosts)
     assert BOUNDED_ALREADY in cloud.manage("host", "isolate", "--all")
     config = cloud.configure("newcomer")

@@ -53,6 +53,18 @@ def generated_key(cell: Database, passwords: Mapping[str, str]) -> str:
     return cell.transact(agree)
 
 
+def kept_key(cell: Database, passwords: Mapping[str, str]) -> tuple[str, ...]:
+    """A key that was generated when the cloud was in upstream mode; none where the database has none any more, or
+    no password opens it."""
+    with cell.reading() as tx:
+        copies = security.key_copies(tx)
+    found = [_opened(copies.get(name, ""), password) for name, password in passwords.items()] if copies else []
+    if copies and not any(found):
+        LOG.warning("the key of hosts' secrets that was generated in upstream mode can not be opened, as the passwords "
+                    "have changed: run 'nova-manage host wrap-secrets', which names hosts that have to be readmitted")
+    return tuple(filter(None, found))[:1]
+
+
 def keep_key(cell: Database, passwords: Mapping[str, str], keys: Sequence[str]) -> None:
     """Keep the first of these keys as if it had been generated: conductors without the others have it, too."""
     copies = {name: _wrapped(keys[0], password) for name, password in passwords.items()}
