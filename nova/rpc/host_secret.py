@@ -26,6 +26,8 @@ from nova.rpc.proofs import FIRST_CONTACT
 
 LOG = logging.getLogger(__name__)
 
+Way = Callable[[], Registered]
+
 FILE, TOKEN, NEXT = "host_secret", "host_token", "host_secret.next"
 SHARED = "host_secret.shared"  # a file that says that other hosts could read the secret as it went to the conductors
 BOUNDED = "bounded_mode"  # a file that says that the cloud was in bounded mode when this host registered last
@@ -55,22 +57,47 @@ class HostSecret:
     def introduce(self, register: Callable[[Registration], Registered], registration: Registration,
                   change: Callable[[str], object]) -> Registered:
         """Register: by the secret; where the conductors don't know that, by the token, which is removed once they do,
-        or in upstream mode as one who comes first. ``change`` tells them another secret, where this one was shared. The
-        errors of ``register``."""
-        try:
+        or in upstream mode as one who comes first. ``change`` tells them another secret, where this one was shared.
+        The errors of ``register``."""
+        def as_known() -> Registered:
             answer = self._noted(register(registration))
             self._replace_shared(change)
             return answer
-        except (errors.Forbidden, errors.Unavailable) as error:
-            if error.code not in UNKNOWN or not (self._enrols_itself or peek(self._folder, TOKEN)):
-                raise
+
+        def as_new() -> Registered:
+            return self._as_new(register, registration)
+        *others, last = self._ways(as_known, as_new)
+        for way in others:
+            try:
+                return way()
+            except (errors.Forbidden, errors.Unavailable) as error:
+                if error.code not in UNKNOWN:
+                    raise
+        return last()
+
+    def _ways(self, as_known: Way, as_new: Way) -> tuple[Way, ...]:
+        """What to try, in this order. Another daemon of this host may have told the secret in the meantime."""
+        if self._enrols_itself and not (self._folder / SHARED).exists():
+            return (as_new, as_known)
+        may_be_new = self._enrols_itself or bool(peek(self._folder, TOKEN))
+        return (as_known, as_new, as_known) if may_be_new else (as_known,)
+
+    def _as_new(self, register: Callable[[Registration], Registered], registration: Registration) -> Registered:
+        """Tell the secret; the token proves it, where there is one."""
         with self._proven_by(read(self._folder / TOKEN) if peek(self._folder, TOKEN) else FIRST_CONTACT):
             answer = register(msgspec.structs.replace(registration, secret=self._current))
         (self._folder / TOKEN).unlink(missing_ok=True)
         (self._folder / SHARED).unlink(missing_ok=True)
+        return self._noted(answer)
+
+    def _noted(self, answer: Registered) -> Registered:
+        """Keep in mind that the cloud is in bounded mode: this host does not leave it because an option is missing. In
+        upstream mode, that others could read the secret."""
         if self._enrols_itself:
             (self._folder / SHARED).touch(0o644)
-        return self._noted(answer)
+        if answer.mode == SecurityMode.BOUNDED:
+            (self._folder / BOUNDED).touch(0o644)
+        return answer
 
     def _replace_shared(self, change: Callable[[str], object]) -> None:
         """Once the host has a vhost of its own, nobody is to know its secret who shared the vhost before."""
@@ -83,12 +110,6 @@ class HostSecret:
             return
         (self._folder / SHARED).unlink(missing_ok=True)
         LOG.info("this host has a new secret: the one of upstream mode was known to whoever could read the broker")
-
-    def _noted(self, answer: Registered) -> Registered:
-        """Keep in mind that the cloud is in bounded mode: this host does not leave it because an option is missing."""
-        if answer.mode == SecurityMode.BOUNDED:
-            (self._folder / BOUNDED).touch(0o644)
-        return answer
 
     @contextlib.contextmanager
     def _proven_by(self, key: str) -> Iterator[None]:

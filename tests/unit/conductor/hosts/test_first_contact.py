@@ -103,6 +103,20 @@ def test_machines_when_they_come_at_once_in_one_name_then_one_has_it(
     assert len(let_in) == 1 and let_in[0].speaks()
 
 
+def test_daemons_of_a_host_when_they_come_at_once_then_all_are_let_in(
+        cloud: SmallCloud, keys: EnrolledKeys, tmp_path: Path) -> None:
+    """They have one secret, and each may find the host unknown."""
+    binaries = ("nova-compute", "nova-network", "nova-metadata") * 2
+    daemons = [Machine(cloud, "new", tmp_path / "new") for _binary in binaries]
+
+    def come(daemon: Machine, binary: str) -> Any:
+        with context.entered(context.internal()):
+            return daemon.register(binary)
+    with ThreadPoolExecutor(6) as pool:
+        assert all(answer.service_id for answer in pool.map(come, daemons, binaries))
+    assert all(daemon.speaks() for daemon in daemons)
+
+
 def test_machines_when_both_were_asked_for_their_secret_then_the_second_transaction_is_refused(
         cloud: SmallCloud, keys: EnrolledKeys) -> None:
     """Both came while nobody was known; the proof of either held."""
@@ -130,6 +144,13 @@ def test_answer_when_it_was_lost_then_the_host_comes_again_by_its_secret(
     with pytest.raises(errors.Unavailable, match="lost"):
         machine.secret.introduce(register, said, str)
     assert machine.secret.introduce(register, said, str).service_id and machine.speaks()
+    told: list[str] = []
+
+    def register_again(said: Registration) -> Any:
+        told.append(said.secret)
+        return machine.conductor.register("new", said)
+    machine.secret.introduce(register_again, said, str)
+    assert told == [""]  # who was let in once says who it is by the proof alone
 
 
 def test_word_of_first_contact_when_the_host_is_known_then_it_proves_nothing(
