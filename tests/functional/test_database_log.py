@@ -11,6 +11,8 @@ import sqlalchemy as sa
 from tests.functional.backends import wait_until
 from tests.functional.cloud import Cloud, Plan
 
+pytestmark = pytest.mark.in_turn(4, 10)
+
 #: A user that the server lets in, so that whoever tries it is in the log.
 NOSY = "nosy"
 CONNECTS = ("SELECT DISTINCT SUBSTRING_INDEX(argument, '@', 1) FROM mysql.general_log "

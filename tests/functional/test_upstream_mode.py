@@ -18,6 +18,8 @@ from tests.functional.cloud import Cloud, Plan
 from tests.functional.daemons import Daemon
 from tests.functional.test_control_driver import settings
 
+pytestmark = pytest.mark.in_turn(6, 10)
+
 UP = "nova-compute", "host2"
 
 
