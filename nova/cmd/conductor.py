@@ -29,6 +29,7 @@ LOG = logging.getLogger(__name__)
 
 BINARY = "nova-conductor"
 ENROLMENTS_S = 2.0  # for so long a host that was expelled may be believed
+LIMITED_AT_ONCE = 8  # calls of daemons that may only register, beat and ask for hosts
 AT_ONCE = ("takeover", "own heartbeat", "enrolled hosts")
 
 
@@ -220,9 +221,11 @@ class Conductor:
     def start(self) -> None:
         from nova.conductor.host_service import HostService
         from nova.conductor.queries.placement import placement_service
-        from nova.conductor.service import conductor_service
+        from nova.conductor.service import conductor_service, proxies_service, schedulers_service
         from nova.rpc.contracts.conductor import ConductorRPC
         from nova.rpc.contracts.conductor_host import ConductorHostRPC
+        from nova.rpc.contracts.conductor_proxy import ConductorProxyRPC
+        from nova.rpc.contracts.conductor_scheduler import ConductorSchedulerRPC
         from nova.rpc.contracts.placement import PlacementRPC
 
         patiently("reading the databases", self._check_schema)
@@ -233,6 +236,8 @@ class Conductor:
         self.servers = [
             self.bus.server(ConductorRPC, conductor_service(self.deps, self.daemons), pool),
             self.bus.server(PlacementRPC, placement_service(self.deps), pool),
+            self.bus.server(ConductorProxyRPC, proxies_service(self.daemons), LIMITED_AT_ONCE),
+            self.bus.server(ConductorSchedulerRPC, schedulers_service(self.deps, self.daemons), LIMITED_AT_ONCE),
             self.hosts.server(ConductorHostRPC, HostService(
                 self.deps, self.daemons, send_echo=self.hosts.send_echo), pool)]
         for server in self.servers:
@@ -256,10 +261,12 @@ class Conductor:
         from nova.model.services import ContractVersion, Registration
         from nova.rpc.contracts.conductor import ConductorRPC
         from nova.rpc.contracts.conductor_host import ConductorHostRPC
+        from nova.rpc.contracts.conductor_proxy import ConductorProxyRPC
+        from nova.rpc.contracts.conductor_scheduler import ConductorSchedulerRPC
         from nova.rpc.contracts.placement import PlacementRPC
 
-        contracts = tuple(ContractVersion(name=one.__name__, version=one.version)
-                          for one in (ConductorRPC, ConductorHostRPC, PlacementRPC))
+        contracts = tuple(ContractVersion(name=one.__name__, version=one.version) for one in (
+            ConductorRPC, ConductorHostRPC, ConductorProxyRPC, ConductorSchedulerRPC, PlacementRPC))
         registered = self.daemons.register(Registration(host=self.options.host, binary=BINARY, topic="conductor",
                                                         contracts=contracts, release=RELEASE,
                                                         connections=connections(self.options)))

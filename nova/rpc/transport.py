@@ -27,9 +27,10 @@ from nova.rpc.client import Peers
 from nova.rpc.conductor_end import ConductorDispatcher
 from nova.rpc.control_driver import ControlDriver
 from nova.rpc.hearing import DEAF_S, ECHO, ECHO_SENT, Hearing
-from nova.rpc.hosts_driver import HostsDriver, MissingExchange, QueueFull
+from nova.rpc.hosts_driver import HostsDriver, MissingExchange
 from nova.rpc.hosts_url import require_hosts_url
 from nova.rpc.interface import Contract, Method
+from nova.rpc.passive_publishing import QueueFull
 from nova.rpc.proofs import HostKeys, Proofs
 from nova.rpc.server import Receiver, Take
 
