@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import http.client
 import itertools
+import subprocess
 import threading
 import time
 import uuid
@@ -23,8 +24,10 @@ from amqp.exceptions import AccessRefused, MessageNacked, NotAllowed
 from oslo_messaging._drivers import common
 
 from nova import context, errors
+from nova.manage.secret_files import broker
 from nova.model.consoles import ConsoleType, TokenCheck
 from nova.model.services import ContractVersion, Heartbeat, Registration
+from nova.privileged.runner import Completed
 from nova.rpc import control_rights
 from nova.rpc.contracts.conductor import ConductorRPC
 from nova.rpc.contracts.conductor_proxy import ConductorProxyRPC
@@ -344,3 +347,29 @@ def test_rights_then_each_limited_daemon_is_in_the_table_of_the_broker(scene: Sc
     found = {user: patterns for user, *patterns in listed}
     assert {user: found[user] for user in control_rights.LIMITED} == {
         user: list(control_rights.permissions(user).values()) for user in control_rights.LIMITED}
+
+
+# -- what makes the users
+
+class OwnBroker:
+    """rabbitmqctl of the tests' own broker, as the system's runner has it."""
+
+    def __init__(self, cloud: Cloud) -> None:
+        self._environment = cloud.backends.broker.environment()
+
+    def run(self, argv: Any, *, stdin: str | None = None, **_more: Any) -> Completed:
+        done = subprocess.run([f"/usr/lib/rabbitmq/bin/{argv[0]}", *argv[1:]], env=self._environment, input=stdin or "",
+                              capture_output=True, text=True, check=True)
+        return Completed(done.returncode, done.stdout, done.stderr)
+
+
+def test_broker_user_when_it_is_made_twice_then_it_has_its_last_password_and_its_rights(scene: Scene) -> None:
+    runner, vhost = OwnBroker(scene.cloud), scene.cloud.broker_url.rsplit("/", 1)[1]
+    for word in ("first", "second"):
+        known = broker.existing(runner)
+        assert known and "nova" in known
+        broker.make(broker.BrokerUser("nova-cert", word, (vhost,)), known, runner)
+    url = broker.with_user(scene.cloud.broker_url, "nova-cert", "second")
+    scene.thieves[PROXY].channel(url).queue_declare("cert", passive=False)
+    with pytest.raises((AccessRefused, NotAllowed)):
+        scene.thieves[PROXY].channel(url.rsplit("/", 1)[0] + "/" + hosts_vhost(scene.cloud.broker_url))
