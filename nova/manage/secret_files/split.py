@@ -59,8 +59,8 @@ class Split:
 
     def __init__(self, request: SplitRequest, known: frozenset[str] | None, make: Callable[[BrokerUser], None]) -> None:
         self.request, self._known, self._make = request, known, make
-        self.sources = [path for path in (request.etc / "nova.conf", *sorted((request.etc / "nova.conf.d").glob("*.conf")))
-                        if path.exists()]
+        folder = sorted((request.etc / "nova.conf.d").glob("*.conf"))
+        self.sources = [path for path in (request.etc / "nova.conf", *folder) if path.exists()]
         if not self.sources:
             raise CanNotSplit(f"there is no {request.etc}/nova.conf: name its folder with --etc")
         self._texts = {path: path.read_text() for path in self.sources}
