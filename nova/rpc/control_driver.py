@@ -48,7 +48,7 @@ class ControlDriver(impl_rabbit.RabbitDriver):
     def hears_answers(self) -> bool:
         """Whether it binds its reply queue to the exchange of answers. Who serves nothing is answered by those who may
         use the default exchange."""
-        return self.rights is None or self.rights.serves is not None
+        return self.rights is None or bool(self.rights.serves)
 
     def _get_reply_queue_name(self) -> str:
         if self.rights is None:

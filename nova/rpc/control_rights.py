@@ -16,12 +16,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from nova.rpc.contracts.conductor_proxy import ConductorProxyRPC
-from nova.rpc.contracts.conductor_scheduler import ConductorSchedulerRPC
-from nova.rpc.contracts.console_check import ConsoleCheckRPC
-from nova.rpc.contracts.scheduler import SchedulerRPC
-from nova.rpc.interface import Contract
-
 VHOST = "nova"
 ANSWERS = "nova-answers"
 ALL = ".*"
@@ -29,10 +23,10 @@ NOTHING = "^$"
 
 
 class DaemonRights(NamedTuple):
-    """What a limited daemon may call, and what it serves."""
+    """Topics of the contracts that a limited daemon may call, and of the one that it serves; empty: none."""
 
-    calls: tuple[type[Contract], ...]
-    serves: type[Contract] | None = None
+    calls: tuple[str, ...]
+    serves: str = ""
 
 
 class TopicRights(NamedTuple):
@@ -44,25 +38,25 @@ class TopicRights(NamedTuple):
 
 
 CONSOLE_PROXIES = ("nova-novncproxy", "nova-spicehtml5proxy", "nova-serialproxy", "nova-xvpvncproxy")
-_PROXY = DaemonRights(calls=(ConductorProxyRPC, ConsoleCheckRPC))
+_PROXY = DaemonRights(calls=("conductor-proxy", "consoleauth-check"))
 #: By broker user, which is named like the program.
 LIMITED: dict[str, DaemonRights] = {
     **dict.fromkeys(CONSOLE_PROXIES, _PROXY),
-    "nova-scheduler": DaemonRights(calls=(ConductorSchedulerRPC,), serves=SchedulerRPC)}
+    "nova-scheduler": DaemonRights(calls=("conductor-scheduler",), serves="scheduler")}
 #: Those that do what users and administrators ask, or sign for them.
 UNLIMITED = ("nova-conductor", "nova-api", "nova-api-os-compute", "nova-api-ec2", "nova-placement-api",
              "nova-consoleauth", "nova-cert", "nova-objectstore")
 USERS = (*UNLIMITED, *LIMITED)
 #: Topics of whose queues a limited user can fill: a message beyond the bounds is refused to its sender.
-BOUNDED = frozenset(contract.topic for rights in LIMITED.values() for contract in rights.calls)
+BOUNDED = frozenset(topic for rights in LIMITED.values() for topic in rights.calls)
 BOUNDS = {"x-max-length": 1000, "x-max-length-bytes": 32 * 2 ** 20, "x-overflow": "reject-publish"}
 #: Connections and channels of one limited user: all machines with that daemon share it.
 LIMITS = {"max-connections": 200, "max-channels": 800}
 
 
-def exchange(contract: type[Contract]) -> str:
+def exchange(topic: str) -> str:
     """Where calls of a contract between control daemons go."""
-    return f"nova-{contract.topic}"
+    return f"nova-{topic}"
 
 
 def permissions(user: str) -> dict[str, str]:
@@ -80,17 +74,15 @@ def permissions(user: str) -> dict[str, str]:
 def topic_rights(user: str) -> TopicRights | None:
     """Of a user that may bind to the exchange of all answers: with its own queue's name, and no pattern. None: it may
     bind to no exchange that others use, or everything is allowed."""
-    if user not in LIMITED or LIMITED[user].serves is None:
+    if user not in LIMITED or not LIMITED[user].serves:
         return None
     return TopicRights(exchange=ANSWERS, write="^reply_", read=f"^{_replies(user)}$")
 
 
 def _served(rights: DaemonRights) -> tuple[str, ...]:
     """Queues and exchanges of the contract that it serves."""
-    if rights.serves is None:
-        return ()
-    topic = rights.serves.topic
-    return exchange(rights.serves), rf"{topic}(\..+|_fanout(_.+)?)?"
+    topic = rights.serves
+    return (exchange(topic), rf"{topic}(\..+|_fanout(_.+)?)?") if topic else ()
 
 
 def _replies(user: str) -> str:

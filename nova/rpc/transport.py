@@ -21,7 +21,7 @@ from oslo_messaging.transport import RPCTransport
 
 from nova import errors, metrics
 from nova.model.base import Json
-from nova.rpc import host_rights
+from nova.rpc import control_rights, host_rights
 from nova.rpc.bus import AnyBus, Asking, Serving, names_of
 from nova.rpc.client import Peers
 from nova.rpc.conductor_end import ConductorDispatcher
@@ -91,7 +91,7 @@ def exchange_of(contract: type[Contract], server: str | None) -> str:
     """Hosts have an exchange each, and one to speak to the conductor by: what a broker user may write is then exact."""
     if contract.addressed_by and server:
         return host_rights.HOST + server
-    return f"nova-{contract.topic}"
+    return control_rights.exchange(contract.topic)
 
 
 class Bus(AnyBus):

@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from nova.manage.secret_files import readers
 from nova.rpc import control_rights
 from nova.rpc.control_rights import CONSOLE_PROXIES, LIMITED, UNLIMITED, USERS, permissions, topic_rights
 from tests.golden import shapes
@@ -60,9 +61,10 @@ def test_rights_of_a_daemon_that_acts_for_users_then_everything(user: str) -> No
     assert set(permissions(user).values()) == {".*"} and topic_rights(user) is None
 
 
-def test_limited_then_none_of_them_may_call_a_contract_that_others_may_not_hear_of() -> None:
+def test_limited_then_each_topic_is_of_a_part_of_a_contract_and_no_whole_one() -> None:
     """A whole contract of the conductors', or one that makes tokens, is nobody's among them."""
-    called = {contract for rights in LIMITED.values() for contract in rights.calls}
-    assert all(contract.part_of for contract in called)
-    assert {contract.topic for contract in called} == control_rights.BOUNDED
-    assert len(USERS) == len(set(USERS))
+    known = {contract.topic: contract for contract in shapes.contracts()}
+    assert all(known[topic].part_of for topic in control_rights.BOUNDED)
+    assert {topic for topic, contract in known.items() if contract.part_of} == control_rights.BOUNDED
+    assert all(not rights.serves or rights.serves in known for rights in LIMITED.values())
+    assert len(USERS) == len(set(USERS)) and set(USERS) == set(readers.CONTROL)
