@@ -20,6 +20,7 @@ from nova.manage.doctor.host import bridge_tools, consoles, credentials, disk, i
 from nova.manage.doctor.neutron_service import neutron
 from nova.manage.doctor.nova_network import networks
 from nova.manage.doctor.optional import optional_parts
+from nova.manage.doctor.secret_files import secret_files
 from nova.manage.doctor.services import broker, cinder, databases, glance, image_proxy, placement
 from nova.manage.doctor.standing import keystone, limits, service_user
 from nova.manage.doctor.written import unread
@@ -63,7 +64,8 @@ def _user(uid: int) -> str:
 
 #: Names are kept from release to release: monitoring names them.
 CHECKS: tuple[tuple[str, Check], ...] = (
-    ("configuration", config), ("options", unread), ("credentials", credentials), ("broker", broker),
+    ("configuration", config), ("options", unread), ("credentials", credentials), ("secrets", secret_files),
+    ("broker", broker),
     ("database", databases), ("connections", connections), ("keystone", keystone), ("service-user", service_user),
     ("limits", limits), ("glance", glance), ("cinder", cinder), ("image-proxy", image_proxy), ("neutron", neutron),
     ("networks", networks), ("placement", placement), ("libvirt", libvirt), ("ceph", ceph_pool),

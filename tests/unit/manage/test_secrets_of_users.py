@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -31,8 +32,6 @@ connection = mysql+pymysql://nova:databasepass@db/nova
 """
 CONFIDENTIAL = ("brokerpass", "hostpass", "keystonepass", "ticketkey", "hostkey", "databasepass")
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("systemd-sysusers"),
-                                reason="it takes root and systemd-sysusers")
 
 
 class Controller:
@@ -65,6 +64,8 @@ class Controller:
 
 @pytest.fixture(scope="module")
 def controller() -> Iterator[Controller]:
+    if os.geteuid() or not shutil.which("systemd-sysusers"):
+        pytest.skip("it takes root and systemd-sysusers")
     root = Path(tempfile.mkdtemp(prefix="nova-users-"))
     root.chmod(0o755)
     yield Controller(root)
@@ -97,3 +98,24 @@ def test_user_of_a_daemon_when_it_writes_then_it_can_change_no_file(controller: 
     folder = controller.etc.stat()
     assert (folder.st_uid, folder.st_mode & 0o022) == (0, 0)
     assert (controller.etc / "nova.conf").stat().st_uid == 0
+
+
+# -- what the page says
+
+def told() -> dict[str, list[str]]:
+    """The rows of the page's table of control daemons: name -> user, whether it logs in to Keystone, secrets."""
+    text = (TOP / "doc" / "security.rst").read_text().partition("\nControl daemons\n---")[2]
+    table = text.partition("\n* ``nova.conf``")[0].splitlines()
+    rows = [re.split(r"  +", line.strip()) for line in table if line.startswith(("nova-", "console proxies"))]
+    return {name: cells for name, *cells in rows}
+
+
+def test_page_then_users_and_keystone_are_those_of_the_table_of_readers() -> None:
+    found = told()
+    assert set(found) == {*(daemon for daemon in readers.DAEMONS if daemon not in readers.CONSOLE_PROXIES),
+                          "console proxies"} - {"nova-compute", "nova-network"}
+    for name, (user, keystone, *_secrets) in found.items():
+        daemons = readers.CONSOLE_PROXIES if name == "console proxies" else (name,)
+        logs_in = {("keystone_authtoken", "password") in readers.secrets_of(daemon) for daemon in daemons}
+        assert logs_in == {keystone == "yes"}, name
+        assert {readers.user_of(daemon) for daemon in daemons} == {user} or name == "console proxies"
