@@ -36,6 +36,8 @@ def split(given: argparse.Namespace, say: Say, runner: CommandRunner, accounts: 
     if not plan.is_controller:
         say("This machine has no [DEFAULT]transport_url: only daemons of a host run here, which share their secrets.")
         return 0
+    say(f"For {', '.join(accounts)}. "
+        "If other daemons run here, as under a WSGI server, name all of them with --daemon.")
     return _run(plan, given.dry_run, say, known is None and not given.keep_broker_users)
 
 

@@ -414,3 +414,8 @@ def test_configuration_when_a_daemon_reads_its_files_then_its_own_counts(etc: Pa
     run(etc, FakeBroker("nova"))
     words = configuration.beside(["--config-file", str(etc / "nova.conf")], "nova-scheduler")
     assert words[-1] == str(etc / "nova-scheduler.conf")
+
+
+def test_command_then_it_says_first_for_which_daemons_it_writes(etc: Path) -> None:
+    _code, said = command(etc, FakeBroker("nova"))
+    assert said[0].startswith(f"For {', '.join(DAEMONS)}. ") and "--daemon" in said[0]
