@@ -5,11 +5,11 @@ there, and nothing else; the others act for users and administrators, and may do
 
     nova-TOPIC           calls of a contract     -> queues ``TOPIC``, ``TOPIC.HOST``
     TOPIC_fanout         what all servers hear   -> ``TOPIC_fanout_*``
-    nova-answers         answers                 -> ``reply_*``
+    nova-control-answers answers                 -> ``reply_*``
     the default exchange answers, from who may do everything; by it a user reaches any queue
 
 A limited user declares no exchange that others use, and binds no queue to one by which it would hear what is not its
-own. Its answers go through ``nova-answers``, since the default exchange would open every queue to it.
+own. Its answers go through ``nova-control-answers``, since the default exchange would open every queue to it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 VHOST = "nova"
-ANSWERS = "nova-answers"
+ANSWERS = "nova-control-answers"
 ALL = ".*"
 NOTHING = "^$"
 

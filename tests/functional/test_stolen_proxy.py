@@ -202,14 +202,14 @@ BOTH: dict[str, Callable[[Thief], Any]] = {
     "reading others' reports": lambda thief: thief.consume("conductor-proxy"),
     "reading others' answers": lambda thief: thief.consume(others_replies(thief)),
     "hearing all calls": lambda thief: thief.bind("nova-conductor"),
-    "hearing all answers": lambda thief: thief.bind("nova-answers"),
-    "hearing some answers": lambda thief: thief.bind("nova-answers", "*"),
+    "hearing all answers": lambda thief: thief.bind("nova-control-answers"),
+    "hearing some answers": lambda thief: thief.bind("nova-control-answers", "*"),
     "hearing all reports": lambda thief: thief.bind("nova-conductor-proxy"),
     "hearing notifications": lambda thief: thief.bind("nova"),
     "binding exchanges": lambda thief: thief.channel().exchange_bind("nova-conductor-proxy", "nova-conductor", "#"),
     "an exchange of its own": lambda thief: thief.channel().exchange_declare("mine", "topic"),
     "a queue of its own": lambda thief: thief.channel().queue_declare("mine"),
-    "deleting others' exchange": lambda thief: thief.channel().exchange_delete("nova-answers"),
+    "deleting others' exchange": lambda thief: thief.channel().exchange_delete("nova-control-answers"),
     "deleting others' queue": lambda thief: thief.channel().queue_delete("conductor"),
     "emptying others' queue": lambda thief: thief.channel().queue_purge("conductor"),
     "the hosts' vhost": lambda thief: thief.channel(
@@ -218,12 +218,12 @@ OWN: dict[str, dict[str, Callable[[Thief], Any]]] = {
     PROXY: {"placing servers": lambda thief: thief.publish("nova-scheduler", "scheduler", "select_hosts"),
             "states of hosts": lambda thief: thief.publish("nova-conductor-scheduler", "conductor-scheduler"),
             "hearing checks of tokens": lambda thief: thief.bind("nova-consoleauth-check"),
-            "an answer to anybody": lambda thief: thief.publish("nova-answers", f"reply_{uuid.uuid4().hex}"),
+            "an answer to anybody": lambda thief: thief.publish("nova-control-answers", f"reply_{uuid.uuid4().hex}"),
             "a scheduler's queue": lambda thief: thief.channel().queue_declare("scheduler.thief")},
     SCHEDULER: {"checking tokens": lambda thief: thief.publish("nova-consoleauth-check", "consoleauth-check"),
                 "a proxy's report": lambda thief: thief.publish("nova-conductor-proxy", "conductor-proxy"),
                 "a queue with a proxy's name": lambda thief: thief.channel().queue_declare(f"reply_{PROXY}_00"),
-                "an answer into a queue of calls": lambda thief: thief.publish("nova-answers", "conductor")}}
+                "an answer into a queue of calls": lambda thief: thief.publish("nova-control-answers", "conductor")}}
 DEEDS = [(user, what) for user, own in OWN.items() for what in sorted({**BOTH, **own})]
 
 

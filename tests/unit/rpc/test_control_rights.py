@@ -20,9 +20,9 @@ ALLOWED = {
             "read": {f"reply_{PROXY}_{ID}"}},
     SCHEDULER: {"configure": {"nova-scheduler", "scheduler", "scheduler.ctl", "scheduler_fanout",
                               f"scheduler_fanout_{ID}", f"reply_{SCHEDULER}_{ID}"},
-                "write": {"nova-conductor-scheduler", "nova-answers", "nova-scheduler", "scheduler", "scheduler.ctl",
+                "write": {"nova-conductor-scheduler", "nova-control-answers", "nova-scheduler", "scheduler", "scheduler.ctl",
                           "scheduler_fanout", f"scheduler_fanout_{ID}", f"reply_{SCHEDULER}_{ID}"},
-                "read": {"nova-answers", "nova-scheduler", "scheduler", "scheduler.ctl", "scheduler_fanout",
+                "read": {"nova-control-answers", "nova-scheduler", "scheduler", "scheduler.ctl", "scheduler_fanout",
                          f"scheduler_fanout_{ID}", f"reply_{SCHEDULER}_{ID}"}}}
 OTHERS = {
     "amq.default", "amq.topic", "", "nova", "openstack", "mine", f"reply_{ID}", f"reply_nova-serialproxy_{ID}",
@@ -52,7 +52,7 @@ def test_rights_of_a_proxy_then_it_reads_nothing_but_its_answers(user: str) -> N
 def test_topic_rights_of_the_scheduler_then_it_hears_its_own_answers_and_none_by_a_pattern(key: str, reads: bool,
                                                                                            writes: bool) -> None:
     rights = topic_rights(SCHEDULER)
-    assert rights is not None and rights.exchange == "nova-answers"
+    assert rights is not None and rights.exchange == "nova-control-answers"
     assert (bool(re.search(rights.read, key)), bool(re.search(rights.write, key))) == (reads, writes)
 
 
