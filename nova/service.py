@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from nova import concurrency, configuration, context, errors, logs
 from nova.conf.base import Options
+from nova.configuration import database_urls
 from nova.monitoring import counting
 from nova.monitoring.workers import Workers, WorkerState
 from nova.service_start import DaemonService, Start
@@ -210,6 +211,7 @@ def reload_levels(conf: Options) -> None:
         LOG.error("the configuration is not read again, nothing was changed: %s", error.message)
         return
     conf.mutate_config_files()
+    database_urls.forget(conf, conf.prog)
     logs.set_levels(conf)
     LOG.info("configuration read again: debug is %s", conf.debug)
 

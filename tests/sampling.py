@@ -54,6 +54,12 @@ def drawn(values: Sequence[Any], few: int, every: int = 1) -> list[Any]:
     return _rotating(runs * every, chosen)
 
 
+def upstream_turn() -> bool:
+    """Whether this run's clouds are in upstream security mode: every second run's are, and so is every second turn of
+    a file that one of ten runs has."""
+    return (SEED + SEED // 10) % 2 == 1
+
+
 def seeds(few: int) -> list[int]:
     """Of what is drawn at random from a seed: the run's own seed first, and the next ones."""
     return [SEED + number for number in range(few)]

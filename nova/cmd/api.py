@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from nova import concurrency, configuration, errors
@@ -202,12 +201,12 @@ class Api:
 
     def _bus(self, is_host: bool) -> Library:
         """The metadata service is one of its host's daemons; the others are control daemons."""
+        from nova.rpc import host_secret
         from nova.rpc.buses import control_bus, hosts_bus
-        from nova.rpc.host_secret import HostSecret
 
         if not is_host:
             return control_bus(self.options, self.options.host)
-        self.secret = HostSecret(Path(self.options.state_path))
+        self.secret = host_secret.of_host(self.options)
         return hosts_bus(self.options, self.options.host, self.secret)
 
     def start(self) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from oslo_config import cfg
 
 from nova import concurrency, configuration, errors, logs, service
+from nova.configuration import database_urls
 from nova.monitoring import counting
 from nova.service_start import DaemonService
 
@@ -33,7 +34,8 @@ def begin(options: cfg.ConfigOpts, binary: str, mode: str = "eventlet") -> None:
 
 
 def open_log(options: cfg.ConfigOpts, binary: str) -> None:
-    """Send log lines where the options say. Exits with 2 and a sentence when that can not be."""
+    """Send log lines where the options say, the first of them about what is ignored. Exits with 2 and a sentence when
+    that can not be."""
     try:
         logs.set_up(options, binary)
     except errors.config.Wrong as error:
@@ -42,6 +44,8 @@ def open_log(options: cfg.ConfigOpts, binary: str) -> None:
         configuration.fail(f"the log can not be written: {error.strerror}. Look at [DEFAULT]log_dir and log_file: the "
                            "folder must be there, and writable for this daemon's user (install -d -m 0770 -g nova "
                            "/var/log/nova)")
+    if warning := database_urls.warning(options, binary):
+        LOG.warning("%s", warning)
 
 
 @contextlib.contextmanager

@@ -9,12 +9,16 @@ from typing import Any
 
 from nova import concurrency, errors
 from nova.cmd import common, host_credentials
+from nova.cmd.reporting import say_mode
 from nova.conf._drivers import BARE_METAL, FAKE, LIBVIRT, driver_kind, is_libvirt
+from nova.conf._security_mode import asked_mode
 from nova.conf.base import Options
 from nova.model.base import Library
 from nova.model.forbidden_ranges import RangeSetting, parsed
+from nova.model.security_modes import SecurityMode
 from nova.model.services import Heartbeat
 from nova.monitoring.health import Vitals
+from nova.rpc.host_secret import HostSecret
 from nova.rpc.hosts_url import require_hosts_url
 from nova.service import BEAT_AGAIN_S, Every
 from nova.version import RELEASE
@@ -62,6 +66,15 @@ def _tell_credentials(options: Options) -> None:
         LOG.warning("%s", warning)
     if notice := host_credentials.notice(options):
         LOG.info("%s", notice)
+
+
+def image_store(options: Options, secret: HostSecret) -> Library:
+    """Where images come from and snapshots go: the image proxies, by tickets; in upstream mode the image service, where
+    this host has an address of it or credentials for it. config.Credentials."""
+    from nova.clients import host_images, image_proxy
+
+    of_host = host_images.of_host(options) if asked_mode(options) is SecurityMode.UPSTREAM else None
+    return of_host or image_proxy.of_group(options.image_proxy, options.host, secret)
 
 
 def image_cache(options: Options, source: Library, driver: Driver | None = None) -> Library:
@@ -128,30 +141,34 @@ class Compute:
     """The one process of a compute host's daemon."""
 
     def __init__(self, options: Options, index: int) -> None:
-        from nova.clients import image_proxy, vendordata
+        from nova.clients import vendordata
+        from nova.cmd.consoleauth import configured_base_urls
         from nova.compute.host import Host
         from nova.compute.reports import consoles, provider_config
         from nova.compute.service import ComputeParts, ComputeService
         from nova.metadata.options import tree_options
+        from nova.rpc import host_secret
         from nova.rpc.buses import hosts_bus, is_in_process
         from nova.rpc.contracts.conductor_host import ConductorHostRPC
-        from nova.rpc.host_secret import HostSecret
 
         self.options = options
         make = driver_maker(options)
-        if not is_in_process(options):
+        in_upstream_mode = asked_mode(options) is SecurityMode.UPSTREAM
+        if not in_upstream_mode and not is_in_process(options):
             _tell_credentials(options)
         state = Path(options.state_path)
-        secret = HostSecret(state)
+        secret = host_secret.of_host(options)
         self.bus = hosts_bus(options, options.host, secret)
         self.conductor = self.bus.client(ConductorHostRPC)
         self.driver = driver = make(options, options.host, state)
-        store = image_proxy.of_group(options.image_proxy, options.host, secret)
+        store = image_store(options, secret)
         images = image_cache(options, store, driver) if driver.needs_images else None
         self.service = ComputeService(ComputeParts(driver, self.conductor, images, options, RELEASE,
                                                    tree_options(options), secret, store,
                                                    provider_config.load(options.compute.provider_config_location),
                                                    consoles=consoles.offers_of(options),
+                                                   console_bases=configured_base_urls(options)
+                                                   if in_upstream_mode else {},
                                                    vendor=vendordata.from_conf(options),
                                                    listens=options.workarounds.handle_virt_lifecycle_events,
                                                    filters=packet_filters(options, self._guest_ranges),
@@ -160,6 +177,7 @@ class Compute:
                                                    most_disks=options.compute.max_disk_devices_to_attach),
                                       Host(options.host, state, options.my_ip))
         self.server: Any = None
+        self.probes: Any = None
         self.beating: Every | None = None
         self.abandoned = False
 
@@ -174,9 +192,15 @@ class Compute:
         registered = self.service.start()
         if registered is None:
             return
+        say_mode(registered.mode)
         self.bus.peers.learn(registered.lowest)
         self.server = self.bus.server(ComputeRPC, self.service)
         self.server.start()
+        if asked_mode(self.options) is SecurityMode.UPSTREAM:
+            from nova.rpc.transport import probe_server
+
+            self.probes = probe_server(self.options, self.options.host, ComputeRPC.topic)
+            self.probes.start()
         beats = Beats(self.conductor, Heartbeat(host=self.options.host, binary=BINARY), self._heard, self.bus.hearing)
         self.beating = Every(float(registered.report_interval_s), beats, "heartbeat", at_once=True,
                              again_s=BEAT_AGAIN_S).start()
@@ -197,7 +221,8 @@ class Compute:
         Guests run on."""
         if self.beating:
             self.beating.stop()
-        drained = concurrency.spawn(self.bus.stop, [self.server] if self.server else [], seconds)
+        serving = [server for server in (self.server, self.probes) if server]
+        drained = concurrency.spawn(self.bus.stop, serving, seconds)
         self.service.stop(seconds, drained.join)
 
     def abandon(self) -> None:

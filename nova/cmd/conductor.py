@@ -6,16 +6,17 @@ import functools
 import logging
 import os
 import time
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
-
-from oslo_utils import netutils
 
 from nova import concurrency, errors
 from nova.cmd import common
+from nova.cmd.conductor_hosts import cloud_wrap, console_auth, host_ends, secret_wrap, ticket_maker
 from nova.cmd.conductor_neighbours import check_networking, networking, notifier
+from nova.cmd.reporting import say_mode
+from nova.conf._security_mode import asked_mode
 from nova.conf.base import Options
 from nova.model.base import Library
+from nova.model.security_modes import SecurityMode
 from nova.model.services import DatabaseConnections
 from nova.monitoring.health import Vitals
 from nova.rpc.hosts_url import require_hosts_url
@@ -113,29 +114,6 @@ def projects(options: Options) -> Library:
     return clients.of_group(options.keystone, session.load(options, "keystone"))
 
 
-def ticket_maker(options: Options, host_secret: Callable[[str], str]) -> Library:
-    """What makes image tickets, as ``[image_proxy]`` says. config.ImageProxyKey: its key is missing or malformed."""
-    from nova.cmd import imageproxy
-    from nova.conductor.hosts.image_tickets import TicketMaker, TicketSettings
-
-    settings = TicketSettings(proxy_servers(options), options.image_proxy.ticket_lifetime)
-    return TicketMaker(imageproxy.seal(options), settings, host_secret)
-
-
-def secret_wrap(options: Options) -> Library:
-    """What wraps hosts' secrets. config.HostSecretKey: ``[conductor]host_secret_key`` is missing or malformed."""
-    from nova.model.secret_wrap import SecretWrap
-
-    return SecretWrap(options.conductor.host_secret_key)
-
-
-def proxy_servers(options: Options) -> tuple[str, ...]:
-    """Where hosts find the image proxies: as ``[image_proxy]servers`` says, else beside this conductor."""
-    group, scheme = options.image_proxy, "https" if options.wsgi.ssl_cert_file else "http"
-    at_home = f"{scheme}://{netutils.escape_ipv6(options.my_ip)}:{group.listen_port}"
-    return tuple(server.rstrip("/") for server in group.servers) or (at_home,)
-
-
 def databases(options: Options) -> tuple[Database, Database]:
     """(api, cell). config.Missing, naming option and file, when one is not set."""
     return database(options, "api"), database(options, "cell")
@@ -151,6 +129,17 @@ def database(options: Options, schema: str) -> Database:
         raise errors.config.Missing(option=f"[{name}]connection",
                                     cure="put it into nova-conductor.conf beside nova.conf")
     return Database(group.connection, group.max_pool_size, group.max_overflow, group.connection_recycle_time, schema)
+
+
+def check_schema(api: Database, cell: Database) -> None:
+    """service.CanNotStart: a schema is older than this release. Unavailable."""
+    from nova.db import migrate
+
+    try:
+        migrate.check("api", api)
+        migrate.check("cell", cell)
+    except errors.daemon.DbSchemaBehind as error:
+        raise errors.service.CanNotStart(reason=error.message) from None
 
 
 def workers(options: Options) -> int:
@@ -172,15 +161,14 @@ class Conductor:
         from nova.conductor.engine.deps import Deps
         from nova.conductor.engine.journal import Journal
         from nova.conductor.engine.runner import Runner
-        from nova.conductor.hosts.enrolment import EnrolledKeys
         from nova.conductor.hosts.feed import Feed
         from nova.conductor.hosts.host_calls import HostCalls
         from nova.conductor.hosts.image_tickets import TicketedCalls, first_secret
         from nova.conductor.hosts.registration import Daemons
+        from nova.conductor.hosts.security import agree_on_mode
         from nova.conductor.nova_network.network_updates import NetworkUpdates
         from nova.conductor.registry import ALL
-        from nova.db import taken_messages
-        from nova.rpc.buses import control_bus, hosts_bus
+        from nova.rpc.buses import control_bus
         from nova.rpc.contracts.cert import CertRPC
         from nova.rpc.contracts.compute import ComputeRPC
         from nova.rpc.contracts.network import NetworkRPC
@@ -188,15 +176,15 @@ class Conductor:
 
         self.options, self.index = options, index
         api, cell = databases(options)
+        patiently("reading the databases", lambda: check_schema(api, cell))
+        self.mode = agree_on_mode(cell, asked_mode(options))
         self.bus = control_bus(options, options.host)
-        wrap = secret_wrap(options)
-        self.keys = EnrolledKeys(cell, wrap)
-        self.hosts = hosts_bus(options, options.host, self.keys, conductor=True, peers=self.bus.peers,
-                               take=lambda host, message: cell.transact(
-                                   lambda tx: taken_messages.take(tx, host, message)))
-        tickets = ticket_maker(options, first_secret(self.keys))
-        ticketed = TicketedCalls(ComputeRPC, self.hosts.client(ComputeRPC), tickets)
-        self.host_calls = HostCalls(ComputeRPC, ticketed, cell, lambda: self.hosts.reconnected)
+        wrap = cloud_wrap(options, cell, self.mode)
+        self.hosts = host_ends(options, cell, wrap, self.mode, self.bus.peers)
+        orders = self.hosts.client(ComputeRPC)
+        if options.image_proxy.key:
+            orders = TicketedCalls(ComputeRPC, orders, ticket_maker(options, first_secret(self.hosts.secrets_of)))
+        self.host_calls = HostCalls(ComputeRPC, orders, cell, lambda: self.hosts.reconnected)
         self.deps = Deps(api=api, cell=cell, settings=settings(options), host=options.host,
                          scheduler=self.bus.client(SchedulerRPC),
                          compute=cast(ComputeRPC, self.host_calls),
@@ -226,36 +214,27 @@ class Conductor:
         from nova.rpc.contracts.conductor_host import ConductorHostRPC
         from nova.rpc.contracts.conductor_proxy import ConductorProxyRPC
         from nova.rpc.contracts.conductor_scheduler import ConductorSchedulerRPC
+        from nova.rpc.contracts.console_auth import ConsoleAuthRPC
         from nova.rpc.contracts.placement import PlacementRPC
 
-        patiently("reading the databases", self._check_schema)
         check_networking(self.deps.networking)
         self.deps.journal.open()
         self.daemons.bridge_silence()  # nobody could report while no conductor was there: before the first call comes
         pool = self.options.conductor.pool_size
+        service = conductor_service(self.deps, self.daemons)
         self.servers = [
-            self.bus.server(ConductorRPC, conductor_service(self.deps, self.daemons), pool),
+            self.bus.server(ConductorRPC, service, pool),
             self.bus.server(PlacementRPC, placement_service(self.deps), pool),
             self.bus.server(ConductorProxyRPC, proxies_service(self.daemons), LIMITED_AT_ONCE),
             self.bus.server(ConductorSchedulerRPC, schedulers_service(self.deps, self.daemons), LIMITED_AT_ONCE),
-            self.hosts.server(ConductorHostRPC, HostService(
-                self.deps, self.daemons, send_echo=self.hosts.send_echo), pool)]
+            *self.hosts.servers(ConductorHostRPC, lambda end: HostService(
+                self.deps, self.daemons, send_echo=end.bus.send_echo, shared=end.shared), pool)]
+        if self.mode is SecurityMode.UPSTREAM:
+            self.servers.append(self.bus.server(ConsoleAuthRPC, console_auth(self.options, service), pool))
         for server in self.servers:
             server.start()
         self._register()
         self._start_periodic()
-
-    def _check_schema(self) -> None:
-        from nova import errors
-        from nova.db import migrate
-
-        try:
-            migrate.check("api", self.deps.api)
-            migrate.check("cell", self.deps.cell)
-        except errors.daemon.DbSchemaBehind as error:
-            raise errors.service.CanNotStart(reason=error.message) from None
-        except errors.Unavailable:
-            raise
 
     def _register(self) -> None:
         from nova.model.services import ContractVersion, Registration
@@ -270,6 +249,7 @@ class Conductor:
         registered = self.daemons.register(Registration(host=self.options.host, binary=BINARY, topic="conductor",
                                                         contracts=contracts, release=RELEASE,
                                                         connections=connections(self.options)))
+        say_mode(registered.mode)
         self.bus.peers.learn(registered.lowest)
         self._refresh()
 
@@ -284,7 +264,7 @@ class Conductor:
         renew_s = self.deps.journal.lease_s / 4
         jobs = [(renew_s, self.deps.journal.renew, "lease"), (1.0, self.daemons.flush, "heartbeats"),
                 (1.0, self.host_calls.look, "hosts that came back"),
-                (renew_s, self._take_over, "takeover"), (ENROLMENTS_S, self._keep_enrolments, "enrolled hosts"),
+                (renew_s, self._take_over, "takeover"), (ENROLMENTS_S, self.hosts.keep_enrolments, "enrolled hosts"),
                 (self.options.report_interval, lambda: self.daemons.heartbeat(beat), "own heartbeat"),
                 (self.options.report_interval, self._refresh, "known daemons")]
         jobs += [(period, functools.partial(job, self.deps), name)
@@ -298,11 +278,6 @@ class Conductor:
         self.periodic = [Every(period, job, name, at_once=name in AT_ONCE).start()
                          for period, job, name in jobs]
 
-    def _keep_enrolments(self) -> None:
-        hosts = self.keys.hosts_if_changed()
-        if hosts is not None:
-            self.hosts.serve_hosts(hosts)
-
     def _take_over(self) -> None:
         if not self.stopping:
             self.deps.runner.sweep()
@@ -315,10 +290,11 @@ class Conductor:
         from nova.rpc.contracts.conductor_host import ConductorHostRPC
 
         control = vitals.of_control(self.bus, ConductorRPC)
-        hosts = vitals.of_control(self.hosts, ConductorHostRPC)
-        return Vitals({"bus": control.checks["bus"], "hosts' bus": hosts.checks["bus"],
+        hosts = {f"hosts' bus ({bus.option})" if index else "hosts' bus":
+                 vitals.of_control(bus, ConductorHostRPC).checks["bus"] for index, bus in enumerate(self.hosts.buses)}
+        return Vitals({"bus": control.checks["bus"], **hosts,
                        "api database": self.deps.api.check, "cell database": self.deps.cell.check},
-                      lambda: control.deaf() or hosts.deaf(), (CloudFigures(self.deps),))
+                      lambda: control.deaf() or self.hosts.deaf(), (CloudFigures(self.deps),))
 
     def stop(self, seconds: float) -> None:
         """Take no more calls; let what runs reach its next step; give the lease back so that others go on at once."""
@@ -348,8 +324,9 @@ def check(options: Options) -> None:
     from nova.cmd import imageproxy
 
     databases(options)
-    secret_wrap(options)
-    imageproxy.seal(options)
+    if asked_mode(options) is SecurityMode.BOUNDED:
+        secret_wrap(options)
+        imageproxy.seal(options)
     require_hosts_url(options)
 
 

@@ -13,18 +13,30 @@ from nova.monitoring.health import Vitals
 BINARY = "nova-consoleauth"
 
 
+#: Section and option that say where users' programs find the proxy of a type of console.
+BASE_URLS = {
+    ConsoleType.NOVNC: ("vnc", "novncproxy_base_url"),
+    ConsoleType.XVPVNC: ("vnc", "xvpvncproxy_base_url"),
+    ConsoleType.SPICE_HTML5: ("spice", "html5proxy_base_url"),
+    ConsoleType.SPICE_DIRECT: ("spice", "spice_direct_proxy_base_url"),
+    ConsoleType.SERIAL: ("serial_console", "base_url"),
+    ConsoleType.WEBMKS: ("mks", "mksproxy_base_url"),
+}
+
+
 def base_urls(options: Options) -> dict[ConsoleType, str]:
     """Where users' programs find the proxy of each type of console; a type without one is not offered."""
-    vnc, spice = options.vnc, options.spice
-    found = {
-        ConsoleType.NOVNC: vnc.novncproxy_base_url,
-        ConsoleType.XVPVNC: vnc.xvpvncproxy_base_url,
-        ConsoleType.SPICE_HTML5: spice.html5proxy_base_url,
-        ConsoleType.SPICE_DIRECT: spice.spice_direct_proxy_base_url,
-        ConsoleType.SERIAL: options.serial_console.base_url,
-        ConsoleType.WEBMKS: options.mks.mksproxy_base_url,
-    }
-    return {kind: str(url) for kind, url in found.items() if url}
+    return {kind: str(options[section][name]) for kind, (section, name) in BASE_URLS.items() if options[section][name]}
+
+
+def configured_base_urls(options: Options) -> dict[ConsoleType, str]:
+    """Those that files or the command line set, without our defaults."""
+    return {kind: url for kind, url in base_urls(options).items() if _is_set(options, *BASE_URLS[kind])}
+
+
+def _is_set(options: Options, section: str, name: str) -> bool:
+    found = options.get_location(name, section)
+    return found is not None and found.location.is_user_controlled
 
 
 class ConsoleAuth:

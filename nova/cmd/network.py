@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from nova.cmd import common
@@ -19,11 +18,11 @@ class NetworkDaemon:
 
     def __init__(self, options: Options, index: int) -> None:
         from nova.network import service
+        from nova.rpc import host_secret
         from nova.rpc.buses import hosts_bus
         from nova.rpc.contracts.conductor_host import ConductorHostRPC
-        from nova.rpc.host_secret import HostSecret
 
-        secret = HostSecret(Path(options.state_path))
+        secret = host_secret.of_host(options)
         self.bus = hosts_bus(options, options.host, secret)
         conductor = self.bus.client(ConductorHostRPC)
         self.service = service.build(conductor, options.host, options)

@@ -7,6 +7,7 @@ import logging
 from nova import concurrency, context, errors
 from nova.conf.base import Options
 from nova.model.base import Library, utcnow
+from nova.model.security_modes import SecurityMode, stated
 from nova.model.services import ContractVersion, Heartbeat, Registration
 from nova.rpc.host_secret import HostSecret
 from nova.service import BEAT_AGAIN_S, Every, patiently
@@ -17,6 +18,12 @@ LOG = logging.getLogger(__name__)
 ECHO_EVERY = 4  # heartbeats
 
 
+def say_mode(mode: str) -> None:
+    """Log the cloud's security mode, as a conductor told it; an older one does not."""
+    if mode:
+        LOG.info("%s", stated(SecurityMode(mode)))
+
+
 class HostVoice:
     """``register`` and ``heartbeat`` of the host-facing contract, called as those of control daemons are."""
 
@@ -25,7 +32,8 @@ class HostVoice:
 
     def register(self, registration: Registration) -> Library:
         """As ``ConductorHostRPC.register``, in this host's name; by its token, where it has one and needs it."""
-        return self.secret.introduce(lambda said: self.conductor.register(self.host, said), registration)
+        return self.secret.introduce(lambda said: self.conductor.register(self.host, said), registration,
+                                     lambda fresh: self.conductor.change_secret(self.host, fresh))
 
     def heartbeat(self, beat: Heartbeat) -> Library:
         """As ``ConductorHostRPC.heartbeat``, in this host's name."""
@@ -69,6 +77,7 @@ class Reporting:
                          for one in self.contracts)
         answer = self.conductor.register(Registration(
             host=self.host, binary=self.binary, topic=self.topic, contracts=versions, release=RELEASE))
+        say_mode(answer.mode)
         self.bus.peers.learn(answer.lowest)
         self.period = float(answer.report_interval_s)
 

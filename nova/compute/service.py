@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import random
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -52,6 +52,7 @@ from nova.compute.reports.volume_usage import VolumeUsage
 from nova.compute.strangers import LOOK_S, StrangerReports
 from nova.conf.base import Options
 from nova.model.base import HostName
+from nova.model.consoles import ConsoleType
 from nova.model.guest_tree import TreeOptions
 from nova.model.image_tickets import ImageTicket
 from nova.model.orders import NetworkEvent, Outcome, tickets_of
@@ -88,6 +89,7 @@ class ComputeParts:
     store: ImageStore | None = None
     additions: tuple[ProviderConfig, ...] = ()  # what files give this host's providers
     consoles: Offers = field(default_factory=dict)  # what this host's configuration has of them
+    console_bases: Mapping[ConsoleType, str] = field(default_factory=dict)  # upstream mode: where users find proxies
     vendor: VendorSource = field(default_factory=NoVendorData)  # what config drives say of the operator's own
     listens: bool = True  # to the driver's events; else the periodic report tells of all power states
     filters: HostFilter | None = None  # packet filters of this host; None: whoever keeps the networks filters
@@ -117,7 +119,7 @@ class ComputeService(TakesOrders, HostInfo, ConsoleReports):
                            Markers(host.state_path / "arrived"), parts.tree, parts.store, host.name, parts.vendor,
                            self._plug_events, _patience(parts), self._firewall, parts.most_disks)
         guests = Guests(tools)
-        self._images, self._offers = parts.images, parts.consoles
+        self._images, self._offers, self._bases = parts.images, parts.consoles, parts.console_bases
         self._events = PowerEvents(parts.driver, parts.conductor, self._orders, self._fences, host)
         self._orders.on_finish = self._events.order_finished
         self._watch = HypervisorWatch(parts.driver, parts.conductor, host)

@@ -34,6 +34,7 @@ from nova.model.hosts import HypervisorDown, Inventory
 from nova.model.migrations import ProgressReport
 from nova.model.networks import LeaseChange, NetworkOnHost
 from nova.model.orders import ExpectedGuest, Outcome, Permission, PowerReport
+from nova.model.secret_wrap import SecretWrap
 from nova.model.security_groups import HostFirewall
 from nova.model.services import Alive, Heartbeat, KnownHost, Registered, Registration, ServiceQuery
 from nova.model.states import PowerState, TaskState
@@ -59,10 +60,11 @@ class HostService:
     """The service behind the topic ``conductor-host``."""
 
     def __init__(self, deps: Deps, daemons: Daemons, clock: Callable[[], float] = time.monotonic,
-                 send_echo: Callable[[type[Contract], str], None] | None = None) -> None:
-        """``send_echo``: as :meth:`nova.rpc.bus.AnyBus.send_echo`."""
+                 send_echo: Callable[[type[Contract], str], None] | None = None, shared: bool = False) -> None:
+        """``send_echo``: as :meth:`nova.rpc.bus.AnyBus.send_echo`. ``shared``: of upstream mode, where hosts come by
+        the control daemons' vhost and enrol themselves."""
         self.deps, self.daemons, self.guests, self._clock = deps, daemons, GuestAnswers(deps), clock
-        self._send_echo = send_echo
+        self._send_echo, self._shared = send_echo, shared
         self.strangers, self.volumes, self.hypervisors = Strangers(deps), VolumeActions(deps), HypervisorReports(deps)
         self._ranges: tuple[str, ...] = ()
         self._ranges_at = float("-inf")
@@ -75,17 +77,22 @@ class HostService:
         _same(host, registration.host)
         _check_daemon(registration)
 
+        keep = enrolments.keep_first_secret if self._shared else _keep_secret
+
         def write(tx: Connection) -> None:
+            if self._shared:
+                enrolments.meet(tx, host, registration.binary)
+            enrolments.isolate(tx, host, not self._shared)
             runs = enrolments.runs(tx, host)
             if registration.binary not in runs:
                 raise errors.host.NotEnrolledFor(host=host, binary=registration.binary,
                                                  runs=", ".join(runs) or "nothing")
             if registration.secret:
-                enrolments.keep_secret(tx, host, registration.secret, self.deps.secret_wrap,
-                                       keep_former=False)
-                LOG.info("%s brought its secret", host)
+                keep(tx, host, registration.secret, self.deps.secret_wrap)
             enrolments.keep_addresses(tx, host, registration.addresses)
         self.deps.cell.transact(write)
+        if registration.secret:
+            LOG.info("%s brought its secret", host)
         return self.daemons.register(registration)
 
     def change_secret(self, host: HostName, secret: str) -> None:
@@ -314,6 +321,10 @@ def _were_on(tx: Connection, host: str, uuids: Sequence[str]) -> set[str]:
         return set()
     pending = {one.server_uuid for one in services.pending_cleanups(tx, host)}
     return pending & set(uuids) | migrations.moved_by(tx, host, uuids)
+
+
+def _keep_secret(tx: Connection, host: HostName, secret: str, wrap: SecretWrap) -> None:
+    enrolments.keep_secret(tx, host, secret, wrap, keep_former=False)
 
 
 def _same(host: str, other: str) -> None:

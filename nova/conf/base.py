@@ -27,7 +27,8 @@ OPTS = [
                help="The URL of the vhost in which hosts and conductors meet: rabbit://USER:PASSWORD@BROKER:5672/"
                     "nova-hosts. nova-conductor has a user there that may do everything; each host has one of its own, "
                     "with the rights that 'nova-manage host rights NAME' prints. nova-compute, nova-network and the "
-                    "metadata service need it, and need no transport_url."),
+                    "metadata service need it, and need no transport_url. Without it and the other options of bounded "
+                    "mode, hosts and conductors meet at transport_url: see 'Security modes' in doc/security.rst."),
     cfg.IntOpt("long_rpc_timeout", default=1800, min=1,
                help="Seconds the longest orders to hosts may take. A host that dies meanwhile is noticed after "
                     "long_rpc_silence."),

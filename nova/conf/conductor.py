@@ -12,9 +12,8 @@ OPTS = [
                 help="Keys that wrap hosts' secrets in the cell database: the same on all conductors, in "
                      "nova-conductor.conf, and nowhere else. Make one with: nova-manage host new-key. The first one "
                      "wraps, all of them open: to change it, put the new key behind the old key everywhere, then in "
-                     "front of it. Then run 'nova-manage host wrap-secrets', and remove the old key. It has no "
-                     "default: "
-                     "without it nova-conductor does not start."),
+                     "front of it. Then run 'nova-manage host wrap-secrets', and remove the old key. Bounded "
+                     "mode needs it; in upstream mode, the first conductor generates one: see doc/security.rst."),
     cfg.IntOpt("lease_seconds", default=20, min=2,
                help="Seconds after which the operations of a conductor process that died are taken over by another; it "
                     "renews its lease four times in that time. Shorter is quicker, and trusts the database more."),

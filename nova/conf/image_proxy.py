@@ -13,8 +13,8 @@ OPTS = [
                 help="Keys that seal image tickets: of nova-conductor and nova-imageproxy, the same on all of them, and "
                      "never on a compute host. Make one with: openssl rand -base64 32 | tr '+/' '-_'. The first one "
                      "seals, all of them open: to change it, put the new key behind the old key everywhere, then in "
-                     "front of it. Remove the old key once ticket_lifetime is over. It has no default: without "
-                     "it these daemons do not start."),
+                     "front of it. Remove the old key once ticket_lifetime is over. Bounded mode needs "
+                     "it; in upstream mode there are no tickets: see doc/security.rst."),
     cfg.HostAddressOpt("listen", default="0.0.0.0", help="Address that nova-imageproxy listens on."),
     cfg.PortOpt("listen_port", default=9293, help="Port of nova-imageproxy."),
     cfg.IntOpt("workers", min=1, help="Worker processes of nova-imageproxy. Unset: one a CPU."),

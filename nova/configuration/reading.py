@@ -11,13 +11,11 @@ from oslo_config import cfg
 
 from nova import conf, errors
 from nova.conf import logs as log_section
+from nova.configuration import database_urls
 from nova.configuration.command_line import spelt, typed
 from nova.configuration.sources import Sources, unreadable
 from nova.configuration.trial import check_libraries, ours, refuse
 from nova.version import RELEASE
-
-#: Programs that may know a database's URL.
-MAY_KNOW_DATABASE = ("nova-conductor", "nova-manage", "nova-all")
 
 
 def fail(message: str) -> NoReturn:
@@ -61,12 +59,12 @@ def read(binary: str, args: Sequence[str] | None = None, extra_cli: Sequence[cfg
         by_hand = typed(given, cli)
         options(given, project="nova", prog=binary, version=RELEASE, default_config_files=files,
                 description=about, epilog=epilog)
+        database_urls.forget(options, binary)
         refuse(options, ours(), Sources.of(options), by_hand)
     except errors.config.Wrong as error:
         fail(error.message)
     except (cfg.Error, OSError, ValueError) as error:
         fail(unreadable(error, files_of(given) or files))
-    _refuse_database(options, binary)
     return options
 
 
@@ -124,12 +122,3 @@ def own_files() -> list[str]:
     found = [f"{folder}/{name}" for name in ("nova.conf", "nova-conductor.conf")
              if os.access(f"{folder}/{name}", os.R_OK)]
     return [word for path in found for word in ("--config-file", path)]
-
-
-def _refuse_database(options: cfg.ConfigOpts, binary: str) -> None:
-    if binary in MAY_KNOW_DATABASE:
-        return
-    for group in ("database", "api_database"):
-        if options[group].connection:
-            fail(f"{binary} must not know a database: move [{group}]connection from its configuration to "
-                 f"nova-conductor.conf beside it (mode 0600), which only nova-conductor and nova-manage read.")

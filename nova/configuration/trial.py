@@ -14,7 +14,7 @@ from oslo_config import cfg
 
 from nova import conf, errors
 from nova.conf.base import Options
-from nova.configuration import libraries
+from nova.configuration import database_urls, libraries
 from nova.configuration.origin import literal, place
 from nova.configuration.sources import Sources, Values, normal, unreadable
 from nova.configuration.wanted import problem
@@ -99,7 +99,9 @@ def is_set(group: str, option: cfg.Opt, values: Values) -> bool:
 def check_again(options: Options) -> None:
     """Before files are read again while a program runs. config.Wrong."""
     sources = Sources.of(options)
-    refuse(_fresh(sources), ours(), sources)
+    fresh = _fresh(sources)
+    database_urls.forget(fresh, options.prog)
+    refuse(fresh, ours(), sources)
 
 
 def explained(options: Options, error: BaseException) -> errors.Invalid | None:

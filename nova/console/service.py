@@ -12,6 +12,7 @@ from nova.console import tokens, urls
 from nova.model.base import Json
 from nova.model.consoles import (
     Console,
+    ConsoleAddress,
     ConsoleConnection,
     ConsoleGrant,
     ConsoleRequest,
@@ -25,22 +26,27 @@ LOG = logging.getLogger(__name__)
 
 class ConsoleAuthService:
     """ConsoleAuthRPC. ``settings``: the group ``[consoleauth]``. ``bases``: where users' programs find the proxies, by
-    type of console; never the word of a host, which could send users to a page of its own."""
+    type of console. ``hosts_say``: in upstream mode that is the word of the host, where its nova.conf has one; else it
+    never is, since a host could send users to a page of its own."""
 
-    def __init__(self, conductor: Json, settings: Json, bases: Mapping[ConsoleType, str]) -> None:
-        self.conductor, self.settings, self.bases = conductor, settings, bases
+    def __init__(self, conductor: Json, settings: Json, bases: Mapping[ConsoleType, str],
+                 hosts_say: bool = False) -> None:
+        self.conductor, self.settings, self.bases, self._hosts_say = conductor, settings, bases, hosts_say
 
     def open_console(self, wish: ConsoleRequest) -> Console:
         """The token is in the address alone; its hash is kept for ``[consoleauth]token_ttl`` seconds.
         console.TypeUnavailable: no address of a proxy for it is configured."""
-        if wish.type not in self.bases:
+        if wish.type not in self.bases and not self._hosts_say:
             raise errors.console.TypeUnavailable(type=wish.type.value)
         token = tokens.new()
         hashed = token_hash(token)
-        self.conductor.keep_console(ConsoleGrant(wish=wish, token_hash=hashed, ttl_s=self.settings.token_ttl))
+        grant = ConsoleGrant(wish=wish, token_hash=hashed, ttl_s=self.settings.token_ttl)
+        base = self._base(wish.type, self.conductor.keep_console(grant))
+        if not base:
+            raise errors.console.TypeUnavailable(type=wish.type.value)
         LOG.info("an address of the server's %s console was given out, for %d s (token %s)", wish.type,
                  self.settings.token_ttl, tokens.short(hashed), extra={"server": wish.server_uuid})
-        return Console(type=wish.type, url=urls.access_url(wish.type, self.bases[wish.type], token))
+        return Console(type=wish.type, url=urls.access_url(wish.type, base, token))
 
     def check_token(self, check: TokenCheck) -> ConsoleConnection:
         """The token is used up where ``check.redeem`` and ``[consoleauth]single_use_tokens`` both say so. Why a part of
@@ -69,6 +75,10 @@ class ConsoleAuthService:
         return self._with_base(self.conductor.get_console(token_hash))
 
     def _with_base(self, found: ConsoleConnection) -> ConsoleConnection:
-        """Proxies compare pages' schemes with it. Of an older conductor it is the host's word still."""
-        address = msgspec.structs.replace(found.address, access_url_base=self.bases.get(found.type, ""))
+        """Proxies compare pages' schemes with it."""
+        address = msgspec.structs.replace(found.address, access_url_base=self._base(found.type, found.address))
         return msgspec.structs.replace(found, address=address)
+
+    def _base(self, kind: ConsoleType, address: ConsoleAddress) -> str:
+        said = address.access_url_base if self._hosts_say else ""
+        return said or self.bases.get(kind, "")

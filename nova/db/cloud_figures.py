@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import sqlalchemy as sa
 
+from nova.db import security
 from nova.db.aggregates import zone_of
 from nova.db.engine import Connection
 from nova.db.models.api import allocations, inventories, providers
@@ -14,6 +15,7 @@ from nova.db.models.cell import cleanups, operations, runners, servers, services
 from nova.db.services import COMPUTE, now
 from nova.db.strangers import OPEN
 from nova.db.types import AnyColumn, AnyRow, later, utc_now
+from nova.model.security_modes import SecurityMode
 from nova.model.strangers import StrangerKind
 
 MOST_HOSTS = 200  # that are named; those that need a look come first
@@ -57,7 +59,7 @@ class Capacity(NamedTuple):
 class CellFigures(NamedTuple):
     """``services``: (binary, state) -> count, each daemon in one of the states up, down, disabled; ``servers``:
     vm_state -> count; ``beats``: the compute hosts that were seen longest ago; ``leases``: (those that are good, those
-    that are over); ``strangers``: kind -> count."""
+    that are over); ``strangers``: kind -> count; ``mode``: the security mode on record."""
 
     operations: tuple[OpenOperations, ...]
     cleanups: tuple[HostCleanups, ...]
@@ -67,6 +69,7 @@ class CellFigures(NamedTuple):
     shortest_lease_s: float
     servers: dict[str, int]
     strangers: dict[str, int]
+    mode: SecurityMode | None = None
 
 
 def _count(condition: sa.ColumnElement[bool]) -> sa.Label[AnyColumn]:
@@ -74,7 +77,7 @@ def _count(condition: sa.ColumnElement[bool]) -> sa.Label[AnyColumn]:
 
 
 def cell(tx: Connection, down_after_s: int) -> CellFigures:
-    """Eight statements. ``down_after_s``: as ``service_down_time`` says."""
+    """Nine statements. ``down_after_s``: as ``service_down_time`` says."""
     clock = now(tx)
 
     def age(at: datetime.datetime | None) -> float:
@@ -94,7 +97,8 @@ def cell(tx: Connection, down_after_s: int) -> CellFigures:
         shortest_lease_s=(left.first - clock).total_seconds() if left.first is not None else 0.0,
         servers={row.vm_state: row.number for row in tx.execute(_SERVERS)},
         strangers=dict.fromkeys((one.value for one in StrangerKind if one is not StrangerKind.UNKNOWN), 0)
-        | {row.kind: row.number for row in tx.execute(_STRANGERS)})
+        | {row.kind: row.number for row in tx.execute(_STRANGERS)},
+        mode=security.mode(tx))
 
 
 _OPEN = (sa.select(operations.c.action, sa.func.count().label("number"),

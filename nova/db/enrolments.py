@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from nova import errors
-from nova.db.models.cell import enrolments, services
+from nova.db.models.cell import enrolments, nodes, services
 from nova.db.statements import insert_ignoring
 from nova.db.types import later, utc_now
 from nova.model import room
@@ -30,11 +30,15 @@ class Stamp(NamedTuple):
 
 
 class Keys(NamedTuple):
-    """What proves a host's messages now; empty: there is none."""
+    """What proves a host's messages now; empty: there is none. ``known``: there is a record of the host. ``isolated``:
+    it speaks in the hosts' own vhost alone. ``may_return``: it may come back from there."""
 
-    secret: str
-    former: str
-    token: str
+    secret: str = ""
+    former: str = ""
+    token: str = ""
+    known: bool = False
+    isolated: bool = False
+    may_return: bool = False
 
 
 def enroll(tx: Connection, host: str, runs: Collection[str], token: str, addresses: Collection[str] = ()) -> None:
@@ -78,6 +82,57 @@ def _same(wrap: SecretWrap, host: str, kept: str, secret: str) -> bool:
         return hmac.compare_digest(wrap.opened(host, kept), secret)
     except errors.host.SecretSealed:  # its key is lost: this is how the host comes back
         return False
+
+
+def meet(tx: Connection, host: str, binary: str) -> None:
+    """In upstream mode: a host that is not known is let in, to run this daemon; one that is known runs it, too. What
+    proves it is checked elsewhere. daemon.RpcNotProven: it was expelled."""
+    insert_ignoring(tx, enrolments, [{"host": host, "runs": (), "addresses": (), "token": "", "secret": "",
+                                      "former": "", "version": 0, "enrolled_at": utc_now()}])
+    row = tx.execute(sa.select(enrolments.c.runs, enrolments.c.expelled_at).where(
+        enrolments.c.host == host).with_for_update()).one()
+    if row.expelled_at is not None:
+        raise errors.daemon.RpcNotProven(host=host)
+    if binary not in row.runs:
+        _change(tx, host, runs=tuple(sorted({*row.runs, binary})))
+
+
+def keep_first_secret(tx: Connection, host: str, secret: str, wrap: SecretWrap) -> None:
+    """The secret that a host brings by itself, where it has none, or brings the same again. daemon.RpcNotProven: the
+    name is another machine's."""
+    row = tx.execute(sa.select(enrolments.c.secret, enrolments.c.token).where(
+        enrolments.c.host == host).with_for_update()).one()
+    if row.secret and not row.token and not _same(wrap, host, row.secret, secret):
+        raise errors.daemon.RpcNotProven(host=host)
+    keep_secret(tx, host, secret, wrap, keep_former=False)
+
+
+def readmit(tx: Connection, host: str, token: str) -> bool:
+    """Forget what proves a host and its id: for a day, ``token`` (wrapped) lets a machine bring another secret in that
+    name. Whether the host was known."""
+    known = _change(tx, host, token=token, token_until=later(TOKEN_S), secret="", former="", expelled_at=None,
+                    isolated_at=None)
+    if known:
+        _force_down(tx, host, False)
+        tx.execute(sa.update(services).where(services.c.host == host, services.c.deleted == 0).values(
+            host_id="", version=services.c.version + 1, updated_at=utc_now()))
+        tx.execute(sa.update(nodes).where(nodes.c.host == host).values(version=0))  # its first report counts again
+    return known
+
+
+def isolate(tx: Connection, host: str, isolated: bool) -> bool:
+    """Whether a host speaks in the hosts' own vhost alone from now on; False: it is not known. It may be said again."""
+    table = enrolments.c
+    row = tx.execute(sa.select(table.isolated_at).where(table.host == host).with_for_update()).one_or_none()
+    if row is not None and (row.isolated_at is not None) != isolated:
+        _change(tx, host, isolated_at=utc_now() if isolated else None, may_return=False)
+    return row is not None
+
+
+def let_return(tx: Connection, hosts: Collection[str]) -> None:
+    """These hosts are isolated until they come by the vhost of the control daemons."""
+    for host in hosts:
+        _change(tx, host, may_return=True)
 
 
 def keep_addresses(tx: Connection, host: str, given: Collection[str]) -> None:
@@ -142,8 +197,10 @@ def keys(tx: Connection, host: str) -> Keys:
     def still(column: sa.Column[str], until: sa.Column[object]) -> sa.Label[str]:
         return sa.case((until > utc_now(), column), else_="").label(column.name)
     row = tx.execute(sa.select(table.secret, still(table.former, table.former_until), still(
-        table.token, table.token_until)).where(table.host == host)).one_or_none()
-    return Keys("", "", "") if row is None else Keys(row.secret, row.former, row.token)
+        table.token, table.token_until), table.isolated_at, table.may_return).where(table.host == host)).one_or_none()
+    if row is None:
+        return Keys()
+    return Keys(row.secret, row.former, row.token, True, row.isolated_at is not None, row.may_return)
 
 
 def in_clear(tx: Connection) -> tuple[str, ...]:
@@ -180,10 +237,11 @@ def stamp(tx: Connection) -> Stamp:
     return Stamp(int(row[0]), int(row[1]))
 
 
-def names(tx: Connection) -> tuple[str, ...]:
-    """Every host that is enrolled."""
-    return tuple(tx.execute(sa.select(enrolments.c.host).where(enrolments.c.expelled_at.is_(None))
-                            .order_by(enrolments.c.host)).scalars())
+def names(tx: Connection) -> dict[str, bool]:
+    """Every host that is enrolled, and whether it is isolated."""
+    return {row.host: row.isolated_at is not None for row in tx.execute(
+        sa.select(enrolments.c.host, enrolments.c.isolated_at).where(enrolments.c.expelled_at.is_(None))
+        .order_by(enrolments.c.host))}
 
 
 def listed(tx: Connection, wrap: SecretWrap) -> tuple[EnrolledHost, ...]:

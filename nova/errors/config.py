@@ -22,6 +22,10 @@ Ec2Url = Wrong.row("config.ec2_url",
     "[DEFAULT]keystone_ec2_url can not be used: it must be the URL of Keystone's ec2tokens, for example "
     "https://identity.example/v3/ec2tokens.")
 FakeTopology = Wrong.row("config.fake_topology", "nova-compute can not run with this [fake]topology: {reason}.")
+GeneratedKey = Wrong.row("config.generated_key",
+    "The generated key of hosts' secrets can not be opened. The passwords in [database]connection and "
+    "[DEFAULT]transport_url have both changed since nova-conductor ran last. Start nova-conductor once with one of the "
+    "old passwords; or run 'nova-manage host readmit --all', which gives up the secrets")
 HostSecretKey = Wrong.row("config.host_secret_key",
     "[conductor]host_secret_key {reason}: conductors need the same one, in nova-conductor.conf. Make it with: "
     "nova-manage host new-key")
@@ -29,6 +33,10 @@ ImageProxyKey = Wrong.row("config.image_proxy_key",
     "[image_proxy]key {reason}: conductors and image proxies need the same one. Make it with: openssl rand -base64 32 "
     "| tr '+/' '-_'")
 KeyManager = Wrong.row("config.key_manager", "nova-conductor can not run with this [key_manager]{option}: {reason}.")
+LeavesBoundedMode = Wrong.row("config.leaves_bounded_mode",
+    "The cloud is in bounded security mode, and this configuration has none of its options. Set "
+    "[DEFAULT]hosts_transport_url{others} as before. To leave bounded mode on purpose, see 'Security modes' in "
+    "doc/security.rst")
 Libvirt = Wrong.row("config.libvirt", "nova-compute can not run with this {option}: {reason}.")
 LibvirtConsole = Wrong.row("config.libvirt_console", "nova-compute can not run with this {option}: {reason}.")
 Missing = Wrong.row("config.missing", "{option} is not set: {cure}.")

@@ -65,10 +65,13 @@ RpcNoExchange = kinds.Unavailable.row("rpc.no_exchange",
 RpcNotEnrolled = kinds.Unavailable.row("rpc.not_enrolled",
     "The host '{host}' is not enrolled, so its messages are refused. On a controller, run `nova-manage host "
     "enroll {host}`, and write the token it prints into state_path/host_token on that host (mode 0600).")
+RpcIsolated = kinds.Unavailable.row("rpc.isolated",
+    "The host '{host}' is isolated: it speaks with conductors in the hosts' own vhost alone. Set "
+    "[DEFAULT]hosts_transport_url in its nova.conf, or run `nova-manage host isolate --revert {host}` on a controller.")
 RpcNotProven = RpcForged.row("rpc.not_proven",
-    "This is not proven to come from the host '{host}', which is enrolled: state_path/host_secret is missing there, or "
-    "another's. Restore that file; or run `nova-manage host enroll {host}` on a controller, and write the token it "
-    "prints into state_path/host_token on that host (mode 0600).")
+    "This is not proven to come from the host '{host}', which is known: state_path/host_secret is missing there, or "
+    "another machine's. Restore that file. If the machine was installed anew, or takes the place of that host, run "
+    "`nova-manage host readmit {host}` on a controller, which says what to do next.")
 RpcOrderNotProven = kinds.Unavailable.row("rpc.order_not_proven",
     "The host does not take this conductor's order: {reason}",
     "See whether the conductors run with one database, and the host with its own state_path/host_secret.")

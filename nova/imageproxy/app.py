@@ -14,7 +14,7 @@ from wsgiref.types import StartResponse, WSGIEnvironment
 import msgspec
 
 from nova import context, errors, tracing
-from nova.imageproxy import taking
+from nova.clients import image_taking
 from nova.imageproxy.gate import LOCATIONS, RECORD, Gate, ImageRequest, read
 from nova.imageproxy.transfers import (
     ImageService,
@@ -95,7 +95,7 @@ class ImageProxyApp:
         location = rbd_location(body.decode("ascii", "replace"))
         if location is None or location.image != request.image_id:
             raise errors.image.ProxyLocation(image_id=request.image_id)
-        taking.take(self._images, request.image_id, location.url)
+        image_taking.take(self._images, request.image_id, location.url)
         return ProxyAnswer(204, [])
 
     def _read(self, request: ImageRequest, ticket: TicketFacts) -> ProxyAnswer:

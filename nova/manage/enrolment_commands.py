@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import functools
-import json
-import os
+import shlex
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -14,8 +12,7 @@ from typing import Any
 from nova import errors
 from nova.conf.base import Options
 from nova.manage.command import JSON, Command, ConductorOf, argument
-from nova.manage.databases import synced
-from nova.manage.output import write_json
+from nova.manage.output import write_json, write_private
 from nova.model import room
 from nova.model.services import EnrolledHost, ServiceQuery
 from nova.privileged.runner import CommandRunner, SystemRunner
@@ -42,7 +39,7 @@ def enroll(conductor: ConductorRPC, given: argparse.Namespace, say: Say) -> int:
     for host in given.host:
         token = conductor.enroll_host(host, runs, tuple(given.console_address))
         if given.write:
-            _write(Path(given.write.replace(HOST, host)), token)
+            write_private(Path(given.write.replace(HOST, host)), f"{token}\n")
         else:
             say(f"{host} {token}" if several else token)
     _say_what_to_do(given.host, runs)
@@ -50,13 +47,6 @@ def enroll(conductor: ConductorRPC, given: argparse.Namespace, say: Say) -> int:
         sys.stderr.write("Consoles of guests are at the address that the host reports first. If you know it, name it "
                          "with --console-address: then a thief of the machine can name no other.\n")
     return 0
-
-
-def _write(path: Path, token: str) -> None:
-    """For its owner alone, from the beginning."""
-    path.unlink(missing_ok=True)
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-        file.write(token + "\n")
 
 
 def _say_what_to_do(hosts: Sequence[str], runs: Sequence[str]) -> None:
@@ -104,12 +94,8 @@ def _waiting(host: EnrolledHost) -> str:
 
 def rights(given: argparse.Namespace, say: Say) -> int:
     """As command lines for the broker."""
-    user, patterns = f"host-{given.host}", host_rights.permissions(given.host)
-    quoted = " ".join(f"'{patterns[verb]}'" for verb in ("configure", "write", "read"))
-    say(f"rabbitmqctl set_permissions -p {given.vhost} {user} {quoted}")
-    say(f"rabbitmqctl set_topic_permissions -p {given.vhost} {user} {host_rights.CALLS} "
-        f"'{host_rights.calls_key(given.host)}' '^$'")
-    say(f"rabbitmqctl set_user_limits {user} '{json.dumps(host_rights.LIMITS)}'")
+    for words in host_rights.commands(given.host, given.vhost):
+        say(f"rabbitmqctl {shlex.join(words)}")
     return 0
 
 
@@ -148,33 +134,13 @@ def new_key(say: Say) -> int:
     return 0
 
 
-def wrap_secrets(options: Options, say: Say) -> int:
-    """In the database itself, one host at a time: cut off, say it again. 1: some secret is opened by no key.
-    config.HostSecretKey: there is no key."""
-    from nova.cmd.conductor import secret_wrap
-    from nova.db import enrolments
-
-    wrap, cell, sealed = secret_wrap(options), synced(options, "cell"), []
-    with cell.reading() as tx:
-        hosts = enrolments.with_secrets(tx)
-    for host in hosts:
-        try:
-            cell.transact(functools.partial(enrolments.wrap_anew, host=host, wrap=wrap))
-        except errors.host.SecretSealed as error:
-            sealed.append(host)
-            say(f"{error.message} {error.cure}")
-    say(f"The secrets of {len(hosts) - len(sealed)} hosts are wrapped by the first key."
-        + ("" if sealed else " The other keys can go."))
-    return int(bool(sealed))
-
-
 def change_secret(options: Options, say: Say) -> int:
     """On the host itself. host.DamagedSecret; Unavailable: no conductor answers, so say it again."""
+    from nova.rpc import host_secret
     from nova.rpc.contracts.conductor_host import ConductorHostRPC
-    from nova.rpc.host_secret import HostSecret
     from nova.rpc.transport import HostsBus
 
-    secret = HostSecret(Path(options.state_path))
+    secret = host_secret.of_host(options)
     conductor = HostsBus(options, options.host, secret).client(ConductorHostRPC)
     try:
         secret.change(lambda fresh: conductor.change_secret(options.host, fresh))
@@ -217,8 +183,6 @@ def actions(conductor: ConductorOf, say: Say, table: Table) -> dict[str, Command
                            help=f"the hosts' vhost ({host_rights.VHOST})"))),
         "new-key": Command(lambda options, given: new_key(say),
                            "print a key for [conductor]host_secret_key, which wraps hosts' secrets in the database"),
-        "wrap-secrets": Command(lambda options, given: wrap_secrets(options, say),
-                                "wrap all hosts' secrets anew, by the first key of [conductor]host_secret_key"),
         "change-secret": Command(lambda options, given: change_secret(options, say),
                                  "on a host: take a new secret, while its daemons run"),
     }

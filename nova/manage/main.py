@@ -24,6 +24,7 @@ from nova.manage import (
     floating_commands,
     host_commands,
     image_property_commands,
+    isolation_commands,
     limits_commands,
     network_commands,
     nothing_commands,
@@ -249,7 +250,7 @@ COMMANDS: dict[str, dict[str, Command]] = {
                 argument("--max-count", type=int, metavar="N", help="change N rows, or a few more, and stop"),)),
         **nothing_commands.actions("db", say)},
     "service": service_commands.actions(_conductor, say, table),
-    "host": {**enrolment_commands.actions(_conductor, say, table),
+    "host": {**enrolment_commands.actions(_conductor, say, table), **isolation_commands.actions(say),
              "show": Command(host_show, "a compute host: its service, servers, and pending cleanups", (_HOST,)),
              "drain": Command(host_drain, "take a compute host out of use: disable it, and move its servers away. "
                                           "Exit status 0: no server stays, except skipped servers", _DRAIN),

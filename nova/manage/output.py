@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import msgspec
 
@@ -56,3 +58,10 @@ def framed(headings: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
              for row in cells]
     for line in (rule, lines[0], rule, *lines[1:], rule):
         say(line)
+
+
+def write_private(path: Path, text: str) -> None:
+    """Write a file that is its owner's alone, from the beginning."""
+    path.unlink(missing_ok=True)
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        file.write(text)

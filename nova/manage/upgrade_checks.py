@@ -19,6 +19,7 @@ from nova.manage.databases import serving
 from nova.manage.doctor import services as doctor_services
 from nova.manage.doctor import written
 from nova.manage.doctor.finding import OK, Finding
+from nova.manage.doctor.mode import security_mode
 from nova.manage.image_property_commands import MACHINE
 from nova.version import OLDEST_BESIDE, RELEASE, is_too_old
 
@@ -89,7 +90,7 @@ def enrolled(options: Options) -> UpgradeFinding:
     was made without secrets of hosts, as deployment tools make it, has nobody who could enrol them."""
     hosts = _computes(_known(options))
     with serving(options, "cell").reading() as tx:
-        missing = sorted(hosts - set(enrolments.names(tx)))
+        missing = sorted(hosts - enrolments.names(tx).keys())
         clear = enrolments.in_clear(tx)
     if missing:
         kept = Result.WARNING if options.conductor.host_secret_key else Result.SUCCESS
@@ -161,6 +162,11 @@ def cinder(options: Options) -> UpgradeFinding:
     return UpgradeFinding(Result.WARNING, _sentences(found))
 
 
+def mode(options: Options) -> UpgradeFinding:
+    """The cloud's security mode: told, and no matter of an upgrade."""
+    return UpgradeFinding(Result.SUCCESS, _sentences(security_mode(options)))
+
+
 def unread(options: Options) -> UpgradeFinding:
     """Options in files that this release does not read: told, and no matter of an upgrade."""
     found = written.unread(options)
@@ -184,7 +190,7 @@ CHECKS: tuple[tuple[str, Callable[[Options], UpgradeFinding]], ...] = (
     ("Online data migrations", data_migrations),
     ("Policy File JSON to YAML Migration", policy_file), ("Older than N-1 computes", computes),
     ("Enrolled hosts", enrolled), ("hw_machine_type unset", machine_types),
-    ("Service User Token Configuration", service_token), ("Options", unread))
+    ("Service User Token Configuration", service_token), ("Security mode", mode), ("Options", unread))
 
 
 def _some(names: Sequence[str]) -> str:

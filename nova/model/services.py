@@ -191,13 +191,15 @@ class Registration(Value):
 
 
 class Registered(Value):
-    """The conductor's answer: versions to speak, debts to pay before taking orders, and when to report again."""
+    """The conductor's answer: versions to speak, debts to pay before taking orders, and when to report again.
+    ``mode``: the cloud's security mode; empty: of an older conductor."""
 
     service_id: int
     report_interval_s: int = 30
     lowest: tuple[ContractVersion, ...] = ()
     debts: tuple[Debt, ...] = ()
     wants_secret: bool = False  # never any more: the release before asked so for the host's secret
+    mode: str = ""
 
 
 class EnrolledHost(Value):

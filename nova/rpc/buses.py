@@ -39,17 +39,17 @@ def has_control_bus(conf: Options) -> bool:
 
 
 def hosts_bus(conf: Options, host: str, keys: HostKeys, conductor: bool = False, peers: Peers | None = None,
-              take: Take | None = None) -> AnyBus:
+              take: Take | None = None, option: str = "") -> AnyBus:
     """The bus between hosts and conductors, for a daemon of ``host``; ``keys`` prove who speaks. ``take``: for a
-    conductor beside others, as of :class:`nova.rpc.server.Receiver`.
-    config.Missing: ``hosts_transport_url`` is not set."""
+    conductor beside others, as of :class:`nova.rpc.server.Receiver`. ``option``: with its URL; empty: the one of the
+    security mode that the configuration asks for. config.Missing: it is not set."""
     if is_in_process(conf):
         from nova.rpc.in_process import InProcessHostsBus
 
         return InProcessHostsBus(conf, host, keys, conductor, peers)
     from nova.rpc.transport import HostsBus
 
-    return HostsBus(conf, host, keys, conductor, peers, take)
+    return HostsBus(conf, host, keys, conductor, peers, take, option)
 
 
 def is_in_process(conf: Options) -> bool:

@@ -72,6 +72,19 @@ class ControlDriver(impl_rabbit.RabbitDriver):
         return base.PollStyleListenerAdapter(listener, batch_size, batch_timeout)
 
 
+class ProbedDriver(ControlDriver):
+    """Of a host, in upstream mode: health probes alone come here, and orders by the hosts' driver."""
+
+    def listen(self, target: oslo_messaging.Target, batch_size: int, batch_timeout: float | None) -> Library:
+        """A queue of a name of its own: that of orders is named by topic and server."""
+        connection = self._get_connection(common.PURPOSE_LISTEN)
+        listener = ControlListener(self, connection)
+        address = f"{target.topic}.{target.server}"
+        connection.declare_topic_consumer(exchange_name=self._default_exchange, topic=address, callback=listener,
+                                          queue_name=f"probes.{address}")
+        return base.PollStyleListenerAdapter(listener, batch_size, batch_timeout)
+
+
 class ControlListener(amqpdriver.RpcAMQPListener):
     """Takes no message that nobody would look at any more, and none whose answer would go to a queue of calls."""
 

@@ -11,6 +11,7 @@ A host's queue of calls is bounded, and so are its connections: a host that send
 
 from __future__ import annotations
 
+import json
 import re
 
 VHOST = "nova-hosts"
@@ -42,6 +43,14 @@ def calls_key(host: str) -> str:
     """The pattern of routing keys that its user may write to :data:`CALLS`, as ``rabbitmqctl set_topic_permissions``
     takes it."""
     return CALLS_KEY.replace("{host}", _escaped(host))
+
+
+def commands(host: str, vhost: str) -> list[list[str]]:
+    """The words of each rabbitmqctl command that gives the host's user its rights."""
+    user, patterns = f"host-{host}", permissions(host)
+    return [["set_permissions", "-p", vhost, user, *(patterns[verb] for verb in ("configure", "write", "read"))],
+            ["set_topic_permissions", "-p", vhost, user, CALLS, calls_key(host), "^$"],
+            ["set_user_limits", user, json.dumps(LIMITS)]]
 
 
 def calls_queue(host: str) -> str:

@@ -1,13 +1,15 @@
 """What proves that a host is who it says: a secret of its own, made at its first start and kept in ``state_path``.
 
-All daemons of a host share the file. The conductors learn it by the host's first registration, which is proven by the
-token that ``nova-manage host enroll`` prints and somebody wrote into ``state_path/host_token``: it is good once.
-``nova-manage host change-secret`` gives the host another one, while its daemons run.
+All daemons of a host share the file. The conductors learn it by the host's first registration. In bounded mode that is
+proven by the token that ``nova-manage host enroll`` prints and somebody wrote into ``state_path/host_token``: it is
+good once. In upstream mode nothing proves it: whoever comes first has the name. ``nova-manage host change-secret``
+gives the host another one, while its daemons run.
 """
 
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import secrets
 from collections.abc import Callable, Iterator
@@ -16,9 +18,17 @@ from pathlib import Path
 import msgspec
 
 from nova import errors
+from nova.conf._security_mode import asked_mode
+from nova.conf.base import Options
+from nova.model.security_modes import SecurityMode
 from nova.model.services import Registered, Registration
+from nova.rpc.proofs import FIRST_CONTACT
+
+LOG = logging.getLogger(__name__)
 
 FILE, TOKEN, NEXT = "host_secret", "host_token", "host_secret.next"
+SHARED = "host_secret.shared"  # a file that says that other hosts could read the secret as it went to the conductors
+BOUNDED = "bounded_mode"  # a file that says that the cloud was in bounded mode when this host registered last
 SHORTEST = 32  # characters
 
 
@@ -26,10 +36,10 @@ class HostSecret:
     """The secret, read again when its file is another: the conductors and a host's daemons never change at one moment,
     so the one before and the next one are known, too."""
 
-    def __init__(self, state_path: Path) -> None:
-        """The host's secret is made, where this is its first start. Raises host.DamagedSecret, also when this user may
-        not read it."""
-        self._folder = state_path
+    def __init__(self, state_path: Path, enrols_itself: bool = False) -> None:
+        """The host's secret is made, where this is its first start. ``enrols_itself``: in upstream mode.
+        host.DamagedSecret, also when this user may not read it."""
+        self._folder, self._enrols_itself = state_path, enrols_itself
         self._stamp: tuple[int, int] | None = None
         self._current, self._before = "", ""
         self._token = ""  # while the host introduces itself
@@ -42,28 +52,53 @@ class HostSecret:
         self._read()
         return tuple(filter(None, (self._current, peek(self._folder, NEXT), self._before)))
 
-    def introduce(self, register: Callable[[Registration], Registered], registration: Registration) -> Registered:
-        """Register: by the secret; where the conductors don't know that, by the token, which is removed once they do.
-        The errors of ``register``."""
+    def introduce(self, register: Callable[[Registration], Registered], registration: Registration,
+                  change: Callable[[str], object]) -> Registered:
+        """Register: by the secret; where the conductors don't know that, by the token, which is removed once they do,
+        or in upstream mode as one who comes first. ``change`` tells them another secret, where this one was shared. The
+        errors of ``register``."""
         try:
-            return register(registration)
+            answer = self._noted(register(registration))
+            self._replace_shared(change)
+            return answer
         except (errors.Forbidden, errors.Unavailable) as error:
-            if error.code not in UNKNOWN or not peek(self._folder, TOKEN):
+            if error.code not in UNKNOWN or not (self._enrols_itself or peek(self._folder, TOKEN)):
                 raise
-        with self._by_token():
+        with self._proven_by(read(self._folder / TOKEN) if peek(self._folder, TOKEN) else FIRST_CONTACT):
             answer = register(msgspec.structs.replace(registration, secret=self._current))
         (self._folder / TOKEN).unlink(missing_ok=True)
+        (self._folder / SHARED).unlink(missing_ok=True)
+        if self._enrols_itself:
+            (self._folder / SHARED).touch(0o644)
+        return self._noted(answer)
+
+    def _replace_shared(self, change: Callable[[str], object]) -> None:
+        """Once the host has a vhost of its own, nobody is to know its secret who shared the vhost before."""
+        if self._enrols_itself or not (self._folder / SHARED).exists():
+            return
+        try:
+            self.change(change)
+        except errors.Unavailable as error:
+            LOG.warning("this host's secret of upstream mode is good until it can be changed: %s", error.message)
+            return
+        (self._folder / SHARED).unlink(missing_ok=True)
+        LOG.info("this host has a new secret: the one of upstream mode was known to whoever could read the broker")
+
+    def _noted(self, answer: Registered) -> Registered:
+        """Keep in mind that the cloud is in bounded mode: this host does not leave it because an option is missing."""
+        if answer.mode == SecurityMode.BOUNDED:
+            (self._folder / BOUNDED).touch(0o644)
         return answer
 
     @contextlib.contextmanager
-    def _by_token(self) -> Iterator[None]:
-        self._token = read(self._folder / TOKEN)
+    def _proven_by(self, key: str) -> Iterator[None]:
+        self._token = key
         try:
             yield
         finally:
             self._token = ""
 
-    def change(self, tell: Callable[[str], None]) -> None:
+    def change(self, tell: Callable[[str], object]) -> None:
         """Take a new secret; ``tell`` says it to the conductors. Done again after it was cut off anywhere, it ends what
         was begun: daemons know the next secret as soon as the conductors may."""
         fresh = self._folder / NEXT
@@ -83,6 +118,15 @@ class HostSecret:
         if (status.st_mtime_ns, status.st_ino) != self._stamp:
             self._before, self._current = self._current, read(path)
             self._stamp = (status.st_mtime_ns, status.st_ino)
+
+
+def of_host(conf: Options) -> HostSecret:
+    """The secret of the host whose daemon this is. host.DamagedSecret. config.LeavesBoundedMode: it was in bounded
+    mode, and the configuration has none of its options."""
+    enrols_itself, folder = asked_mode(conf) is SecurityMode.UPSTREAM, Path(conf.state_path)
+    if enrols_itself and (folder / BOUNDED).exists():
+        raise errors.config.LeavesBoundedMode(others="")
+    return HostSecret(folder, enrols_itself)
 
 
 #: What a conductor says of a host that does not prove itself.

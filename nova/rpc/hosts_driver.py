@@ -40,12 +40,15 @@ class MissingExchange(oslo_messaging.MessageDeliveryFailure):
 
 
 class HostsDriver(impl_rabbit.RabbitDriver):
-    """The driver of one side. ``host``: whose daemon's; None for a conductor's. ``reply_queue``: where the answers to
-    its calls come. ``hosts``: for a conductor, whose calls it takes and whom it may order; the listener keeps to it."""
+    """The driver of one side. ``host``: whose daemon's; None for a conductor's. ``declares``: whether it makes the
+    exchanges that it reads from, as conductors do, and in upstream mode hosts, which no conductor knows yet.
+    ``reply_queue``: where the answers to its calls come. ``hosts``: for a conductor, whose calls it takes and whom it
+    may order; the listener keeps to it."""
 
-    def __init__(self, conf: Options, url: oslo_messaging.TransportURL, host: str | None) -> None:
+    def __init__(self, conf: Options, url: oslo_messaging.TransportURL, host: str | None,
+                 declares: bool = False) -> None:
         super().__init__(conf, url, default_exchange=CALLS, allowed_remote_exmods=[])
-        self.host = host
+        self.host, self.declares = host, declares or host is None
         self.reply_queue = f"reply_{host}_{uuid.uuid4().hex}" if host else f"reply_{uuid.uuid4().hex}"
         self.reconnected = 0  # times that a connection for what comes in took the place of a lost one
         self.hosts: frozenset[str] = frozenset()
@@ -158,7 +161,7 @@ class HostsConnection(PassivePublisher):
             exchange_auto_delete=False, queue_auto_delete=False, callback=callback, rabbit_queue_ttl=ttl,
             enable_cancel_on_failover=self.enable_cancel_on_failover, rabbit_quorum_queue=quorum,
             rabbit_quorum_queue_config=self.rabbit_quorum_queue_config)
-        consumer.exchange = topic_exchange(exchange, passive=self._driver.host is not None)  # a host declares none
+        consumer.exchange = topic_exchange(exchange, passive=not self._driver.declares)
         if consumer.exchange.passive:
             self._check_exchange(consumer.exchange)
         self.declare_consumer(consumer)

@@ -26,6 +26,9 @@ from nova.rpc.interface import Contract, Method
 LOG = logging.getLogger(__name__)
 
 WINDOW_S = 60.0  # what clocks may differ by; for so long a message's id is remembered, before and after
+#: In upstream mode, proves the message by which a host that is not known brings its secret. It is no secret: whoever
+#: comes first has the name.
+FIRST_CONTACT = "a host introduces itself"
 BETWEEN = "."  # a proof and what it is of, in an answer: neither has one in it
 
 Envelope = dict[str, object]
@@ -194,8 +197,8 @@ def _id_of(envelope: Envelope) -> str:
 
 #: Reasons not to take a message that may be told without a proof: who sent it has to know them.
 REFUSALS = frozenset(row.code for row in (
-    errors.daemon.RpcNotEnrolled, errors.daemon.RpcNotProven, errors.daemon.RpcWrongTime, errors.daemon.RpcReplayed,
-    errors.daemon.RpcOrderNotProven, errors.daemon.RpcMalformed))
+    errors.daemon.RpcNotEnrolled, errors.daemon.RpcNotProven, errors.daemon.RpcIsolated, errors.daemon.RpcWrongTime,
+    errors.daemon.RpcReplayed, errors.daemon.RpcOrderNotProven, errors.daemon.RpcMalformed))
 
 
 def _refusal(answer: object) -> errors.NovaError:

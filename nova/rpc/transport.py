@@ -25,10 +25,10 @@ from nova.rpc import control_rights, host_rights
 from nova.rpc.bus import AnyBus, Asking, Serving, names_of
 from nova.rpc.client import Peers
 from nova.rpc.conductor_end import ConductorDispatcher
-from nova.rpc.control_driver import ControlDriver
+from nova.rpc.control_driver import ControlDriver, ProbedDriver
 from nova.rpc.hearing import DEAF_S, ECHO, ECHO_SENT, Hearing
 from nova.rpc.hosts_driver import HostsDriver, MissingExchange
-from nova.rpc.hosts_url import require_hosts_url
+from nova.rpc.hosts_url import OWN, SHARED, hosts_url_option, require_hosts_url, shared_url
 from nova.rpc.interface import Contract, Method
 from nova.rpc.passive_publishing import QueueFull
 from nova.rpc.proofs import HostKeys, Proofs
@@ -54,26 +54,37 @@ DEFAULTS = {"rabbit_interval_max": 2, "rabbit_retry_interval": 1, "heartbeat_tim
             "heartbeat_rate": 15, "rabbit_transient_queues_ttl": 60, "direct_mandatory_flag": True}
 
 
-def open_transport(conf: cfg.ConfigOpts) -> RPCTransport:
+def open_transport(conf: cfg.ConfigOpts, driver: type[ControlDriver] = ControlDriver) -> RPCTransport:
     """The process's connection to the broker named by ``transport_url``; nothing is connected before first use."""
     _set_defaults(conf)
     url = oslo_messaging.TransportURL.parse(conf)
     if url.transport != "rabbit":
         return oslo_messaging.get_rpc_transport(conf)
-    return RPCTransport(ControlDriver(conf, url, default_exchange=conf.control_exchange, allowed_remote_exmods=[]))
+    return RPCTransport(driver(conf, url, default_exchange=conf.control_exchange, allowed_remote_exmods=[]))
+
+
+def probe_server(conf: cfg.ConfigOpts, host: str, topic: str) -> Serving:
+    """What answers health probes of deployment tools where ``transport_url`` is, for a daemon of ``host`` that serves
+    no control daemon. Not yet started."""
+    target = oslo_messaging.Target(topic=topic, server=host)
+    server: Serving = oslo_messaging.get_rpc_server(open_transport(conf, ProbedDriver), target, [Probed(topic)],
+                                                    executor=None,
+                                                    access_policy=oslo_dispatcher.DefaultRPCAccessPolicy)
+    return server
 
 
 def has_broker(conf: cfg.ConfigOpts) -> bool:
-    """Whether ``transport_url`` is set. The library has a default, which names no host."""
-    return bool(oslo_messaging.TransportURL.parse(conf).hosts)
+    """Whether ``transport_url`` is set."""
+    return bool(shared_url(conf))
 
 
-def open_hosts_transport(conf: cfg.ConfigOpts, host: str | None) -> HostsDriver:
-    """The driver of the same, to the vhost of ``hosts_transport_url``. ``host``: whose daemon this is; None for a
-    conductor's. config.Missing: there is no such option in nova.conf."""
-    url = require_hosts_url(conf)
+def open_hosts_transport(conf: cfg.ConfigOpts, host: str | None, option: str = "") -> HostsDriver:
+    """The driver of the hosts' vhost. ``host``: whose daemon this is; None for a conductor's. ``option``: with its URL;
+    empty: the one of the mode that the configuration asks for. config.Missing: it is not set."""
+    url = str(conf[option]) if option else require_hosts_url(conf)
+    shared = (option or hosts_url_option(conf)) == SHARED
     _set_defaults(conf)
-    return HostsDriver(conf, oslo_messaging.TransportURL.parse(conf, url), host)
+    return HostsDriver(conf, oslo_messaging.TransportURL.parse(conf, url), host, declares=shared)
 
 
 def _set_defaults(conf: cfg.ConfigOpts) -> None:
@@ -222,19 +233,21 @@ class Bus(AnyBus):
 
 
 class HostsBus(Bus):
-    """Between hosts and conductors, in the hosts' vhost: ``keys`` prove who speaks."""
+    """Between hosts and conductors, in the hosts' vhost, or in upstream mode in that of all daemons: ``keys`` prove who
+    speaks."""
 
-    option = "hosts_transport_url"
+    option = OWN
 
     def __init__(self, conf: cfg.ConfigOpts, host: str, keys: HostKeys, conductor: bool = False,
-                 peers: Peers | None = None, take: Take | None = None) -> None:
-        """``take``: for a conductor, as of :class:`nova.rpc.server.Receiver`."""
-        self._conductor, self.take = conductor, take
+                 peers: Peers | None = None, take: Take | None = None, option: str = "") -> None:
+        """``take``: for a conductor, as of :class:`nova.rpc.server.Receiver`. ``option``: with the URL; empty: the one
+        of the mode that ``conf`` asks for."""
+        self._conductor, self.take, self.option = conductor, take, option or hosts_url_option(conf)
         self.proofs = Proofs(keys, folder=None if conductor else Path(conf.state_path))
         super().__init__(conf, host, peers)
 
     def _open(self) -> RPCTransport:
-        self.driver = open_hosts_transport(self.conf, None if self._conductor else self.host)
+        self.driver = open_hosts_transport(self.conf, None if self._conductor else self.host, self.option)
         self.reply_to = self.driver.reply_queue
         return RPCTransport(self.driver)
 

@@ -23,6 +23,7 @@ from nova.conductor.hosts.enrolment import HOST_DAEMONS
 from nova.db import enrolments
 from nova.model.secret_wrap import SecretWrap
 from nova.rpc.host_secret import HostSecret
+from tests import sampling
 from tests.fakes.glance import FakeGlance
 from tests.functional import planted
 from tests.functional.backends import HOSTS, Backends, free_port, hosts_url, wait_until
@@ -54,6 +55,7 @@ class Plan:
     consoles: bool = False  # a nova-consoleauth, and hosts with consoles of every type
     cuttable_cell: bool = False  # the cell's database is reached through ``cloud.cell_link``
     whole: bool = False  # in one process: tests/functional/whole.py
+    upstream: bool | None = None  # in upstream security mode, with the files that tools write; None: by turns
     monitored: bool = False  # each host's daemons show health and metrics, at ``cloud.monitoring(host)``
     options: Mapping[str, Mapping[str, Any]] = dataclasses.field(default_factory=dict)
     env: Mapping[str, str] = dataclasses.field(default_factory=dict)
@@ -97,6 +99,8 @@ class Cloud:
     tree = TOP
 
     def __init__(self, backends: Backends, root: Path, plan: Plan) -> None:
+        if plan.upstream is None:
+            plan = dataclasses.replace(plan, upstream=sampling.upstream_turn() and not plan.whole)
         self.backends, self.root, self.plan = backends, root, plan
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}/v2.1"
@@ -139,20 +143,22 @@ class Cloud:
         for number in range(2, self.plan.conductors + 1):
             self._add(f"conductor{number}", "conductor", f"ctl{number}")
         self._add("scheduler", "scheduler", "ctl")
-        self._add("imageproxy", "imageproxy", "ctl")
+        if not self.plan.upstream:
+            self._add("imageproxy", "imageproxy", "ctl")
         if self.plan.network:
             self._add("network", "network", "ctl")
         for number, host in enumerate(self.hosts, 1):
             self._add(f"compute{number}", "compute", host)
         self._add("api", "api", "ctl")
-        if self.plan.consoles:
+        if self.plan.consoles and not self.plan.upstream:
             self._add("consoleauth", "consoleauth", "ctl")
         if self.plan.certs:
             self._add("cert", "cert", "ctl")
         if self.plan.placement:
             self._add("placement", "placement_api", "ctl")
         self.sync()
-        self.enroll("ctl", *self.hosts)
+        if not self.plan.upstream:
+            self.enroll("ctl", *self.hosts)
         return self
 
     def enroll(self, *hosts: str) -> None:
@@ -172,7 +178,10 @@ class Cloud:
         folder = self.root / "etc" / host
         folder.mkdir(parents=True, exist_ok=True)
         sections = defaults(self.plan, self.broker_url, self.port, self.glance.url)
-        if host.startswith("ctl"):
+        if self.plan.upstream:  # one template for all files
+            del sections["DEFAULT"]["hosts_transport_url"]
+            sections |= {name: {"connection": url} for name, url in self.database_urls.items()}
+        elif host.startswith("ctl"):
             sections["image_proxy"] = {
                 "key": TICKET_KEY, "listen": "127.0.0.1", "listen_port": self.image_proxy_port, "workers": 1,
                 "servers": self.image_proxy_url}
@@ -182,19 +191,23 @@ class Cloud:
             sections["placement_api"] = {"listen": "127.0.0.1", "listen_port": self.placement_port, "workers": 1}
         for section, options in (*(CONSOLES.items() if self.plan.consoles else ()), *self.plan.options.items()):
             sections.setdefault(section, {}).update(options)
-        if host in HOSTS:  # it knows one way alone
+        if host in HOSTS and not self.plan.upstream:  # it knows one way alone
             del sections["DEFAULT"]["transport_url"]
             sections["DEFAULT"]["hosts_transport_url"] = hosts_url(self.broker_url, host)
         sections["monitoring"] = {"enabled": self.plan.monitored, "listen": self.monitoring(host)}
         sections["DEFAULT"] |= {"host": host, "state_path": self.state(host), **default}
         self.state(host).mkdir(parents=True, exist_ok=True)
         (folder / "nova.conf").write_text(render(sections))
-        if host.startswith("ctl"):
-            secret = folder / "nova-conductor.conf"
-            secret.touch(0o600)
+        if host.startswith("ctl") and not self.plan.upstream:
             urls = {name: {"connection": url} for name, url in self.database_urls.items()}
-            secret.write_text(render({**urls, "conductor": {"host_secret_key": HOST_SECRET_KEY}}))
+            self.write_own("conductor", {**urls, "conductor": {"host_secret_key": HOST_SECRET_KEY}}, host)
         return folder / "nova.conf"
+
+    def write_own(self, daemon: str, sections: Mapping[str, Mapping[str, Any]], host: str = "ctl") -> None:
+        """The file that this daemon of the host alone reads, beside nova.conf."""
+        path = self.root / "etc" / host / f"nova-{daemon}.conf"
+        path.touch(0o600)
+        path.write_text(render(sections))
 
     def _add(self, name: str, module: str, host: str) -> None:
         (self.root / "log").mkdir(exist_ok=True)
@@ -215,7 +228,7 @@ class Cloud:
         for daemon in self.daemons.values():
             daemon.ready()
         wanted = {("nova-conductor", "ctl"), ("nova-scheduler", "ctl")} | {("nova-compute", h) for h in self.hosts}
-        wanted |= {("nova-consoleauth", "ctl")} if self.plan.consoles else set()
+        wanted |= {("nova-consoleauth", "ctl")} if "consoleauth" in self.daemons else set()
         wait_until("all daemons are up", lambda: wanted <= self.up(), READY_S, 0.2)
 
     def up(self) -> set[tuple[str, str]]:

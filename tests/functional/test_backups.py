@@ -24,7 +24,7 @@ pytestmark = pytest.mark.in_turn(5, 10)
 
 @pytest.fixture(scope="module", params=list(KINDS))
 def cloud(request: pytest.FixtureRequest, make_cloud) -> Cloud:
-    return make_cloud(Plan(database=request.param, computes=2)).start()
+    return make_cloud(Plan(database=request.param, computes=2, upstream=False)).start()
 
 
 @pytest.fixture(autouse=True)

@@ -32,7 +32,7 @@ COMMANDS = {"get-vnc-console vm novnc": ("novnc", "2.1"), "get-vnc-console vm xv
 
 @pytest.fixture(scope="module")
 def cloud(make_cloud: Callable[[Plan], Cloud]) -> Cloud:
-    return make_cloud(Plan(computes=1, consoles=True, options={"consoleauth": {"workers": 2}})).start()
+    return make_cloud(Plan(computes=1, consoles=True, upstream=False, options={"consoleauth": {"workers": 2}})).start()
 
 
 @pytest.fixture(scope="module")

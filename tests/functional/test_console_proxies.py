@@ -30,7 +30,7 @@ def cloud(make_cloud: Callable[[Plan], Cloud]) -> Cloud:
                                               "console": {"local_hosts": "host1"}}
     for name, (section, option, _) in PROXIES.items():
         options.setdefault(section, {}).update({f"{option}_host": "127.0.0.1", f"{option}_port": PORTS[name]})
-    return make_cloud(Plan(computes=1, consoles=True, options=options)).start()
+    return make_cloud(Plan(computes=1, consoles=True, upstream=False, options=options)).start()
 
 
 @pytest.fixture(scope="module")

@@ -28,7 +28,7 @@ MIB = 1 << 20
 
 @pytest.fixture(scope="module")
 def cloud(make_cloud) -> Cloud:
-    return make_cloud(Plan(computes=2, options={"image_proxy": {"workers": 2}})).start()
+    return make_cloud(Plan(computes=2, upstream=False, options={"image_proxy": {"workers": 2}})).start()
 
 
 def ticket_for(cloud: Cloud, host: str, image_id: str) -> ImageTicket:

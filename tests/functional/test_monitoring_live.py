@@ -30,7 +30,8 @@ DAEMONS = {"nova-conductor": "ctl", "nova-scheduler": "ctl", "nova-api": "ctl", 
 @pytest.fixture(scope="module")
 def cloud(make_cloud) -> Cloud:
     options = {"oslo_messaging_notifications": {"driver": "messagingv2"}}
-    return make_cloud(Plan(computes=1, glance=True, consoles=True, monitored=True, options=options)).start()
+    plan = Plan(computes=1, glance=True, consoles=True, monitored=True, upstream=False, options=options)
+    return make_cloud(plan).start()
 
 
 def page(cloud: Cloud, binary: str, path: str) -> requests.Response:

@@ -29,7 +29,7 @@ START_S = 20.0
 
 @pytest.fixture(scope="module")
 def cloud(make_cloud) -> Cloud:
-    return make_cloud(Plan(computes=1, options={"DEFAULT": {"deleted_retention": 0}})).start()
+    return make_cloud(Plan(computes=1, upstream=False, options={"DEFAULT": {"deleted_retention": 0}})).start()
 
 
 @pytest.fixture

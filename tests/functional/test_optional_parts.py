@@ -103,7 +103,7 @@ def cloud(make_cloud: Callable[[Plan], Cloud], blocked: Path, tmp_path_factory: 
     for section, option in PROXIES.values():
         options.setdefault(section, {}).update({f"{option}_host": "127.0.0.1", f"{option}_port": free_port()})
     env = {**without_modules(blocked, *MODULES), "PATH": str(tmp_path_factory.mktemp("empty"))}
-    return make_cloud(Plan(consoles=True, certs=True, placement=True, options=options, env=env)).start()
+    return make_cloud(Plan(consoles=True, certs=True, placement=True, upstream=False, options=options, env=env)).start()
 
 
 @pytest.fixture

@@ -18,12 +18,13 @@ import kombu
 import pytest
 from amqp.exceptions import AccessRefused, NotAllowed
 from oslo_config import cfg
+from oslo_messaging import TransportURL
 from oslo_messaging._drivers import common
 from oslo_messaging._metrics.client import oslo_messaging_metrics
 from oslo_messaging._tracing.client import oslo_messaging_tracing
 
 from nova import context, errors
-from nova.conf import base
+from nova.conf import register
 from nova.model.guests import GuestPassword, GuestQuery
 from nova.model.hosts import Inventory, Node
 from nova.model.orders import GuestState, Outcome, Permission, PowerReport
@@ -64,17 +65,22 @@ class Thief:
     def conf(self, host: str = THIEF) -> cfg.ConfigOpts:
         conf = cfg.ConfigOpts()
         conf([])
-        conf.register_opts(base.OPTS)
+        register(conf)
         conf.register_opts(oslo_messaging_metrics, group="oslo_messaging_metrics")
         conf.register_opts(oslo_messaging_tracing, group="oslo_messaging_tracing")
-        conf.set_override("hosts_transport_url", hosts_url(self.cloud.broker_url, host))
+        if self.cloud.plan.upstream:
+            TransportURL.parse(conf)  # declares the option
+            conf.set_override("transport_url", self.cloud.broker_url)
+        else:
+            conf.set_override("hosts_transport_url", hosts_url(self.cloud.broker_url, host))
         return conf
 
     def conductor(self, name: str = THIEF) -> Any:
         return self.bus(name).client(ConductorHostRPC)
 
     def channel(self, url: str = "") -> Any:
-        url = url or hosts_url(self.cloud.broker_url, THIEF)
+        own = self.cloud.broker_url if self.cloud.plan.upstream else hosts_url(self.cloud.broker_url, THIEF)
+        url = url or own
         connection = kombu.Connection(url.replace("rabbit://", "amqp://", 1))
         connection.ensure_connection(max_retries=1)
         channel = connection.channel()
@@ -99,9 +105,8 @@ class Scene(NamedTuple):
     own: str  # one on the stolen host
 
 
-@pytest.fixture(scope="module")
-def scene(make_cloud: Any) -> Iterator[Scene]:
-    cloud = make_cloud(Plan(computes=2)).start()
+def stolen(cloud: Cloud) -> Iterator[Scene]:
+    """The scene in this cloud, once it has started."""
     admin = cloud.api("admin")
     victim, own = (cloud.api("admin").boot(f"on-{host}", availability_zone=f"nova:{host}", user_data="c2VjcmV0")["id"]
                    for host in (OTHER, THIEF))
@@ -111,6 +116,11 @@ def scene(make_cloud: Any) -> Iterator[Scene]:
         made = Scene(cloud, Thief(cloud), victim, own)
         yield made
     made.thief.close()
+
+
+@pytest.fixture(scope="module")
+def scene(make_cloud: Any) -> Iterator[Scene]:
+    yield from stolen(make_cloud(Plan(computes=2, upstream=False)).start())
 
 
 @contextlib.contextmanager

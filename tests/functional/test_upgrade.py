@@ -79,7 +79,7 @@ def lives_on(tenants: Tenants) -> None:
 @pytest.mark.parametrize("hosts", [HOSTS, HOSTS[::-1]], ids=["hosts in order", "hosts in reverse"])
 def test_upgrade_when_daemons_change_one_by_one_under_load_then_no_request_fails_and_nothing_is_lost(
         make_cloud, before: Path, hosts: tuple[str, ...]) -> None:
-    cloud: Cloud = make_cloud(Plan(computes=len(HOSTS), conductors=2))
+    cloud: Cloud = make_cloud(Plan(computes=len(HOSTS), conductors=2, upstream=False))
     cloud.tree = before
     changing = Upgraded(cloud.prepare(), before)
     for daemon in cloud.daemons.values():

@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 from nova import errors
 from nova.cmd.compute import Compute
-from nova.cmd.conductor import databases, secret_wrap
+from nova.cmd.conductor import databases
+from nova.cmd.conductor_hosts import secret_wrap
 from nova.conf.base import Options
 from nova.db import enrolments, services
 from nova.db.engine import Connection

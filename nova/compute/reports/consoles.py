@@ -46,6 +46,7 @@ class ConsoleReports:
     _host: Host
     _driver: Driver
     _offers: Offers
+    _bases: Mapping[ConsoleType, str]  # where users find the proxies, where that is this host's to say
 
     def _check_host(self, given: HostName) -> None:
         raise NotImplementedError
@@ -63,13 +64,12 @@ class ConsoleReports:
             raise errors.host.NoConsoles(host=self._host.name)
         if self._driver.lifecycle.power_state(server_uuid) is None:
             raise errors.guest.NotFound(uuid=server_uuid, host=self._host.name)
-        return _address(offer, consoles.console_of(server_uuid, type))
+        return _address(offer, consoles.console_of(server_uuid, type), self._bases.get(type, ""))
 
 
-def _address(host: str, place: ConsolePlace) -> ConsoleAddress:
-    """Where users find its proxy is not a host's to say."""
+def _address(host: str, place: ConsolePlace, base: str) -> ConsoleAddress:
     if place.socket_path is not None:
-        return ConsoleAddress(access_url_base="", socket_path=place.socket_path,
+        return ConsoleAddress(access_url_base=base, socket_path=place.socket_path,
                               internal_access_path=place.internal_access_path)
-    return ConsoleAddress(access_url_base="", host=place.host or host, port=place.port, tls_port=place.tls_port,
+    return ConsoleAddress(access_url_base=base, host=place.host or host, port=place.port, tls_port=place.tls_port,
                           internal_access_path=place.internal_access_path)

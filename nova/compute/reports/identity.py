@@ -72,7 +72,8 @@ def register(conductor: ConductorHostRPC, registration: Registration, secret: Ho
     the host does not prove that it is the one that is known."""
     def ask() -> Registered:
         try:
-            return secret.introduce(lambda said: conductor.register(said.host, said), registration)
+            return secret.introduce(lambda said: conductor.register(said.host, said), registration,
+                                    lambda fresh: conductor.change_secret(registration.host, fresh))
         except (errors.Conflict, errors.Forbidden) as error:
             raise errors.host.Refused(error.message) from None
     return patiently("register with the conductor", ask)

@@ -10,15 +10,17 @@ from collections.abc import Iterator, Mapping
 
 from nova import errors
 from nova.conductor.engine.deps import Deps
-from nova.db import audits, enrolments, reports, services
+from nova.db import audits, enrolments, reports, security, services
 from nova.db.engine import Connection, Database
 from nova.model.base import HostName
 from nova.model.hosts import Inventory
 from nova.model.room import Room
 from nova.model.secret_wrap import SecretWrap
+from nova.model.security_modes import SecurityMode
 from nova.model.services import EnrolledHost
 from nova.rpc.contracts.conductor import ConductorRPC
 from nova.rpc.interface import parse_version
+from nova.rpc.proofs import FIRST_CONTACT
 
 LOG = logging.getLogger(__name__)
 
@@ -30,10 +32,13 @@ HOST_DAEMONS = services.ON_HOSTS  # what a host may be enrolled to run, as its d
 
 
 class EnrolledKeys:
-    """Hosts' secrets (``nova.rpc.proofs.HostKeys``): those that are remembered first, then the database's word."""
+    """Hosts' secrets (``nova.rpc.proofs.HostKeys``): those that are remembered first, then the database's word.
+    ``shared``: of the vhost that hosts share with the control daemons, in upstream mode. There, who is not known may
+    introduce itself, and a host that is isolated is not believed."""
 
-    def __init__(self, cell: Database, wrap: SecretWrap) -> None:
-        self._cell, self._wrap = cell, wrap
+    def __init__(self, cell: Database, wrap: SecretWrap, shared: bool = False) -> None:
+        self._cell, self._wrap, self._shared = cell, wrap, shared
+        self.mode = SecurityMode.UPSTREAM if shared else SecurityMode.BOUNDED  # as of the last look
         self._known: dict[str, tuple[str, ...]] = {}
         self._sealed: set[str] = set()  # hosts whose secrets no key opens, and the log says so
         self._stamp: enrolments.Stamp | None = None
@@ -44,12 +49,16 @@ class EnrolledKeys:
         stamp = self._stamp
         with self._cell.reading() as tx:
             found = enrolments.keys(tx, host)
+        if self._shared and (found.isolated and not found.may_return or self.mode is SecurityMode.BOUNDED):
+            raise errors.daemon.RpcIsolated(host=host)
         fresh = tuple(filter(None, (self._opened(host, found.secret), self._opened(host, found.former))))
         if stamp is self._stamp:  # else the host may have been expelled since it was read
             self._known[host] = fresh
         yield from (secret for secret in fresh if secret not in known)
         if introducing and found.token:
             yield self._opened(host, found.token)
+        if introducing and not found.known and self._shared and self.mode is SecurityMode.UPSTREAM:
+            yield FIRST_CONTACT
 
     def _opened(self, host: str, kept: str) -> str:
         """Nothing where no key opens it: the host is as good as not enrolled."""
@@ -62,15 +71,16 @@ class EnrolledKeys:
             return ""
 
     def hosts_if_changed(self) -> tuple[str, ...] | None:
-        """Every two seconds: all enrolled hosts, where any was enrolled, expelled, or has another secret since the last
-        time. None: nothing has changed."""
+        """Every two seconds: all enrolled hosts that speak here, where any was enrolled, expelled, isolated, or has
+        another secret since the last time. None: nothing has changed."""
         with self._cell.reading() as tx:
+            self.mode = security.mode(tx) or self.mode
             newest = enrolments.stamp(tx)
             if newest == self._stamp:
                 return None
-            hosts = tuple(enrolments.names(tx))
+            hosts = enrolments.names(tx)
         self._stamp, self._known, self._sealed = newest, {}, set()
-        return hosts
+        return tuple(hosts)
 
 
 def wrap_clear(deps: Deps) -> None:

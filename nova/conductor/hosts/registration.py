@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection
 from nova import errors
 from nova.conductor.engine import announce
 from nova.conductor.engine.deps import Deps
-from nova.db import migrate, networks, services, silences
+from nova.db import migrate, networks, security, services, silences
 from nova.db.engine import Connection
 from nova.model.base import HostName, Time, utcnow
 from nova.model.services import Alive, ContractVersion, Heartbeat, Registered, Registration
@@ -64,6 +64,7 @@ class Daemons:
         with self.deps.cell.reading() as tx:
             pending = services.pending_cleanups(tx, registration.host) if registration.host_id else ()
             self._lowest = services.lowest_versions(tx, self.deps.settings.service_down_time)
+            mode = security.mode(tx)
         with self._lock:
             self._known.add((registration.host, registration.binary))
         if kept.new:
@@ -74,7 +75,7 @@ class Daemons:
         if excused:
             self.deps.feed.alive(*self._alive(set(), excused))
         return Registered(service_id=kept.id, report_interval_s=self.deps.settings.report_interval, debts=pending,
-                          lowest=self._lowest)
+                          lowest=self._lowest, mode=mode.value if mode else "")
 
     def heartbeat(self, beat: Heartbeat) -> Alive:
         """Kept in memory until the next flush: a fleet's beats are one statement a second, not one each."""

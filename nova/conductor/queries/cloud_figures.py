@@ -17,6 +17,7 @@ from prometheus_client.core import GaugeMetricFamily
 from nova import errors
 from nova.conductor.engine.deps import Deps
 from nova.db import cloud_figures
+from nova.model.security_modes import SecurityMode
 
 LOG = logging.getLogger(__name__)
 
@@ -93,6 +94,10 @@ def _of_cell(cell: cloud_figures.CellFigures) -> Iterable[GaugeMetricFamily]:
                                 labels=("kind",))
     for kind, count in cell.strangers.items():
         unknown.add_metric((kind,), count)
+    modes = GaugeMetricFamily("nova_security_mode", "1 for the security mode that the cloud is in.", labels=("mode",))
+    for mode in SecurityMode:
+        modes.add_metric((mode.value,), float(mode is cell.mode))
+    yield modes
     yield unknown
     yield from (opened, oldest, pending, since, daemons, beats, leases, servers)
     yield GaugeMetricFamily("nova_runner_lease_left_seconds", "What is left of the good lease that ends first.",

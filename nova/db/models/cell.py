@@ -225,7 +225,15 @@ enrolments = sa.Table(
     sa.Column("expelled_at", moment()),
     sa.Column("accepted_room", Json(Mapping[str, int])),  # by resource class; see nova.model.room
     sa.Column("claimed_room", Json(Mapping[str, int])),
+    sa.Column("isolated_at", moment()),  # since when it speaks in the hosts' own vhost alone
+    sa.Column("may_return", sa.Boolean, nullable=False, default=False, server_default=sa.false()),  # from there
     sqlite_autoincrement=True)
+
+#: The cloud's security mode, and what was generated for it: see nova.db.security.
+security_settings = sa.Table(
+    "security_settings", metadata,
+    sa.Column("name", text(64), primary_key=True),
+    sa.Column("value", sa.Text, nullable=False))
 
 taken_messages = sa.Table(
     "taken_messages", metadata,

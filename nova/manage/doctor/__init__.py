@@ -17,6 +17,7 @@ from nova.manage.doctor.daemons import daemons
 from nova.manage.doctor.finding import BAD, OK, WARN, Check, Finding
 from nova.manage.doctor.firewall import packet_filter
 from nova.manage.doctor.host import bridge_tools, consoles, credentials, disk, image_sandbox, kvm, libvirt
+from nova.manage.doctor.mode import security_mode
 from nova.manage.doctor.neutron_service import neutron
 from nova.manage.doctor.nova_network import networks
 from nova.manage.doctor.optional import optional_parts
@@ -64,7 +65,8 @@ def _user(uid: int) -> str:
 
 #: Names are kept from release to release: monitoring names them.
 CHECKS: tuple[tuple[str, Check], ...] = (
-    ("configuration", config), ("options", unread), ("credentials", credentials), ("secrets", secret_files),
+    ("configuration", config), ("options", unread), ("security-mode", security_mode), ("credentials", credentials),
+    ("secrets", secret_files),
     ("broker", broker),
     ("database", databases), ("connections", connections), ("keystone", keystone), ("service-user", service_user),
     ("limits", limits), ("glance", glance), ("cinder", cinder), ("image-proxy", image_proxy), ("neutron", neutron),

@@ -6,10 +6,12 @@ import os
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from nova.conf._security_mode import asked_mode
 from nova.conf.base import Options
 from nova.manage.doctor.finding import NAMED, OK, WARN, Finding, is_host
 from nova.manage.doctor.written import written
 from nova.manage.secret_files import readers
+from nova.model.security_modes import SecurityMode
 
 SPLIT = "nova-manage secrets split (--dry-run shows what it would do)"
 
@@ -25,6 +27,8 @@ def secret_files(options: Options) -> Finding:
     """Of a file that a group or everybody can read, the secrets. A host's daemons share their secrets."""
     if is_host(options):
         return Finding(OK, "the daemons of a host share its secrets")
+    if asked_mode(options) is SecurityMode.UPSTREAM:
+        return Finding(OK, "in upstream mode all daemons share the broker's password")
     found = list(_open_secrets(options))
     if not found:
         return Finding(OK, "each secret is in a file that one user can read")

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from nova.conf._security_mode import BOUNDED_OPTIONS
 from nova.manage.secret_files import broker, lines, readers
 from nova.manage.secret_files.broker import BrokerUser
 from nova.manage.secret_files.lines import Name
@@ -66,6 +67,7 @@ class Split:
         self._texts = {path: path.read_text() for path in self.sources}
         self.is_controller = bool(self._common(TRANSPORT)) or any(
             lines.value(self._own(daemon), TRANSPORT) for daemon in request.accounts)
+        self._check_mode()
         self._passwords = self._read_passwords()
         self.users = self._broker_users() if request.new_users else []
         self._check_users()
@@ -75,6 +77,15 @@ class Split:
     def _common(self, name: Name) -> str:
         """The last value that all daemons read."""
         return next((found for path in reversed(self.sources) if (found := lines.value(self._texts[path], name))), "")
+
+    def _check_mode(self) -> None:
+        """CanNotSplit: in upstream mode hosts and control daemons have one URL, whose password proves them."""
+        conductors = self._own(readers.CONDUCTOR)
+        is_bounded = any(self._common(name) or lines.value(conductors, name) for name in BOUNDED_OPTIONS)
+        if self.is_controller and not is_bounded:
+            raise CanNotSplit("this cloud is in upstream mode, in which all daemons and hosts share "
+                              "[DEFAULT]transport_url. Move it to bounded mode first: see 'Security modes' in "
+                              "doc/security.rst")
 
     def path_of(self, daemon: str) -> Path:
         """Its own file."""

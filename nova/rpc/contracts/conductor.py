@@ -68,7 +68,7 @@ class ConductorRPC(ApiDatabaseCalls, ConsoleCalls, AllNetworkCalls, EnrolmentCal
                    AttachmentUpkeepCalls, VolumeProxyCalls, Ec2Calls, Contract):
     """Everything the API can ask. Who asks is in the request's context; what they may see is in the query's scope."""
 
-    topic, version, carries_token = "conductor", "1.9", True  # it shows images and networks as the user sees them
+    topic, version, carries_token = "conductor", "1.10", True  # it shows images and networks as the user sees them
 
     # servers
     @call(sensitive=True)

@@ -18,7 +18,7 @@ from nova.rpc.interface import Contract, Timeout, call, cast
 class ConductorHostRPC(Contract):
     """My registration, heartbeat, inventory and guests; what my guests need; may I proceed."""
 
-    topic, version = "conductor-host", "1.8"
+    topic, version = "conductor-host", "1.9"
     with_hosts = True
 
     @call(timeout=Timeout.SHORT, sensitive=True, introduces=True)

@@ -13,12 +13,13 @@ from nova.manage.doctor.finding import OK, WARN, Finding
 from nova.manage.doctor.secret_files import secret_files
 
 BROKER = "[DEFAULT]\ntransport_url = rabbit://nova:s3cret@mq/nova\n"
+BOUNDED = "[image_proxy]\nservers = http://controller:9293\n"
 KEYSTONE = "[keystone_authtoken]\nusername = nova\npassword = s3cret\n"
 
 
-def check(folder: Path, files: Mapping[str, tuple[str, int]]) -> Finding:
+def check(folder: Path, files: Mapping[str, tuple[str, int]], bounded: bool = True) -> Finding:
     for name, (text, mode) in files.items():
-        (folder / name).write_text(text)
+        (folder / name).write_text(text + (BOUNDED if name == "nova.conf" and bounded else ""))
         (folder / name).chmod(mode)
     options = conf.register(cfg.ConfigOpts())
     options(["--config-file", str(folder / "nova.conf")])
@@ -47,4 +48,9 @@ def test_secret_when_a_daemons_own_file_is_open_then_that_file_is_named(tmp_path
 
 def test_secret_of_a_host_then_its_daemons_share_it(tmp_path: Path) -> None:
     text = "[DEFAULT]\nhosts_transport_url = rabbit://host-a:b@mq/nova-hosts\n"
-    assert check(tmp_path, {"nova.conf": (text, 0o640)}).state == OK
+    found = check(tmp_path, {"nova.conf": (text, 0o640)})
+    assert found.state == OK and "a host" in found.what
+
+
+def test_secret_in_upstream_mode_then_it_is_every_daemons(tmp_path: Path) -> None:
+    assert check(tmp_path, {"nova.conf": (BROKER + KEYSTONE, 0o640)}, bounded=False).state == OK

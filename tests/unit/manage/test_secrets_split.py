@@ -380,6 +380,13 @@ def test_command_when_it_is_a_compute_host_then_nothing_is_split(etc: Path) -> N
     assert code == 0 and "only daemons of a host" in said[0] and (etc / "nova.conf").read_text() == text
 
 
+def test_split_when_the_cloud_is_in_upstream_mode_then_it_refuses(etc: Path) -> None:
+    (etc / "nova-conductor.conf").unlink()
+    (etc / "nova.conf").write_text("[DEFAULT]\ntransport_url = rabbit://nova:word@mq/nova\n")
+    with pytest.raises(CanNotSplit, match="upstream mode.*Security modes"):
+        plan(etc, FakeBroker("nova"))
+
+
 def test_command_when_there_is_no_nova_conf_then_one_line_names_the_option(tmp_path: Path,
                                                                            capsys: pytest.CaptureFixture[str]) -> None:
     assert command(tmp_path, FakeBroker())[0] == 2

@@ -20,8 +20,8 @@ ALLOWED = {
             "read": {f"reply_{PROXY}_{ID}"}},
     SCHEDULER: {"configure": {"nova-scheduler", "scheduler", "scheduler.ctl", "scheduler_fanout",
                               f"scheduler_fanout_{ID}", f"reply_{SCHEDULER}_{ID}"},
-                "write": {"nova-conductor-scheduler", "nova-control-answers", "nova-scheduler", "scheduler", "scheduler.ctl",
-                          "scheduler_fanout", f"scheduler_fanout_{ID}", f"reply_{SCHEDULER}_{ID}"},
+                "write": {"nova-conductor-scheduler", "nova-control-answers", "nova-scheduler", "scheduler",
+                          "scheduler.ctl", "scheduler_fanout", f"scheduler_fanout_{ID}", f"reply_{SCHEDULER}_{ID}"},
                 "read": {"nova-control-answers", "nova-scheduler", "scheduler", "scheduler.ctl", "scheduler_fanout",
                          f"scheduler_fanout_{ID}", f"reply_{SCHEDULER}_{ID}"}}}
 OTHERS = {

@@ -95,7 +95,7 @@ def test_introduction_when_the_secret_is_known_then_it_is_not_told_and_a_token_s
     own = HostSecret(tmp_path)
     put(tmp_path / TOKEN)
     conductor = Conductor(own, own("h")[0])
-    own.introduce(conductor.register, REGISTRATION)
+    own.introduce(conductor.register, REGISTRATION, str)
     assert conductor.said == [""] and (tmp_path / TOKEN).exists()
 
 
@@ -104,9 +104,9 @@ def test_introduction_when_it_has_a_token_then_it_brings_its_secret_once(tmp_pat
     own = HostSecret(tmp_path)
     put(tmp_path / TOKEN)
     conductor = Conductor(own, *known, GIVEN)
-    assert own.introduce(conductor.register, REGISTRATION).service_id == 1
+    assert own.introduce(conductor.register, REGISTRATION, str).service_id == 1
     assert conductor.good == {host_secret.peek(tmp_path)} and not (tmp_path / TOKEN).exists()
-    own.introduce(conductor.register, REGISTRATION)
+    own.introduce(conductor.register, REGISTRATION, str)
     assert conductor.said == ["", host_secret.peek(tmp_path), ""]
 
 
@@ -116,9 +116,9 @@ def test_introduction_when_its_answer_was_lost_then_the_secret_is_known_the_next
     conductor = Conductor(own, GIVEN)
     conductor.lost = True
     with pytest.raises(errors.Unavailable, match="lost"):
-        own.introduce(conductor.register, REGISTRATION)
+        own.introduce(conductor.register, REGISTRATION, str)
     conductor.lost = False
-    assert own.introduce(conductor.register, REGISTRATION).service_id == 1
+    assert own.introduce(conductor.register, REGISTRATION, str).service_id == 1
 
 
 @pytest.mark.parametrize("error", [errors.daemon.RpcNotEnrolled(host="h"), errors.daemon.RpcNotProven(host="h"),
@@ -127,14 +127,14 @@ def test_introduction_when_there_is_no_token_then_the_refusal_stands(tmp_path: P
     def register(_said: Registration) -> Registered:
         raise error
     with pytest.raises(type(error)):
-        HostSecret(tmp_path).introduce(register, REGISTRATION)
+        HostSecret(tmp_path).introduce(register, REGISTRATION, str)
 
 
 def test_introduction_when_others_can_read_the_token_then_it_is_not_used(tmp_path: Path) -> None:
     own = HostSecret(tmp_path)
     put(tmp_path / TOKEN, mode=0o644)
     with pytest.raises(errors.host.DamagedSecret, match="chmod 600"):
-        own.introduce(Conductor(own, GIVEN).register, REGISTRATION)
+        own.introduce(Conductor(own, GIVEN).register, REGISTRATION, str)
 
 
 # -- another secret, while daemons run

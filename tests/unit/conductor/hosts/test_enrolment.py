@@ -40,7 +40,8 @@ class Host:
         said = {"topic": binary.removeprefix("nova-"),
                 **({"host_id": node_id(self.name)} if binary == "nova-compute" else {}), **fields}
         return self.secret.introduce(lambda one: self.conductor.register(self.name, one),
-                                     Registration(host=self.name, binary=binary, **said))
+                                     Registration(host=self.name, binary=binary, **said),
+                                     lambda fresh: self.conductor.change_secret(self.name, fresh))
 
     def speaks(self) -> bool:
         return self.conductor.may_proceed(self.name, ()) == ()
@@ -90,7 +91,7 @@ def test_token_when_used_then_good_for_that_host_and_never_again(cloud: SmallClo
     assert new.register().service_id and new.speaks()
     second = Host(cloud, "new", tmp_path / "second")
     second.take(token)
-    with pytest.raises(errors.Forbidden, match="nova-manage host enroll new"):
+    with pytest.raises(errors.Forbidden, match="nova-manage host readmit new"):
         second.register()
     assert new.speaks()
 

@@ -4,16 +4,27 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from typing import Protocol
 
 from nova import concurrency, errors
 from nova.clients.glance import TAKING
-from nova.imageproxy.transfers import ImageService
+from nova.model.images import Image
 
 ACTIVE = "active"
 POLL_S, LONGEST_S = 0.2, 60.0
 
 
-def take(images: ImageService, image_id: str, url: str, sleep: Callable[[float], None] = concurrency.sleep,
+class TakesLocations(Protocol):
+    """What this asks of :class:`nova.clients.glance.Glance`."""
+
+    def show(self, image_id: str) -> Image:
+        """What it says of the image now. image.NotFound; Unavailable."""
+
+    def add_location(self, image_id: str, url: str) -> None:
+        """Let an image have the data at the address."""
+
+
+def take(images: TakesLocations, image_id: str, url: str, sleep: Callable[[float], None] = concurrency.sleep,
          clock: Callable[[], float] = time.monotonic) -> None:
     """Repeated: the same. image.LocationRefused, and what the image service refuses by itself: it has nothing of them.
     service.Unavailable: it is not known."""

@@ -9,7 +9,7 @@ import pytest
 from nova import errors
 from nova.clients.glance import TAKING
 from nova.clients.image_proxy import ImageProxy, ProxySettings
-from nova.imageproxy.taking import LONGEST_S, take
+from nova.clients.image_taking import LONGEST_S, take
 from nova.model.images import Image
 from nova.model.rbd_locations import RbdLocation
 from tests.fakes.glance import FakeGlance

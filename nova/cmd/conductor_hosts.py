@@ -1,0 +1,95 @@
+"""What a conductor has of hosts: the key of their secrets, the buses that connect it with them, the tickets for their
+images; and in upstream mode, what answers for nova-consoleauth."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from oslo_utils import netutils
+
+from nova.conf._security_mode import asked_mode
+from nova.conf.base import Options
+from nova.model.base import Library
+from nova.model.security_modes import SecurityMode
+
+if TYPE_CHECKING:
+    from nova.db.engine import Database
+
+
+def secret_wrap(options: Options) -> Library:
+    """What wraps hosts' secrets in bounded mode. config.HostSecretKey: ``[conductor]host_secret_key`` is missing or
+    malformed."""
+    from nova.model.secret_wrap import SecretWrap
+
+    return SecretWrap(options.conductor.host_secret_key)
+
+
+def cloud_wrap(options: Options, cell: Database, mode: SecurityMode | None) -> Library:
+    """What wraps hosts' secrets in a cloud of this mode. In upstream mode the generated key wraps them, also while
+    hosts move to bounded mode: it opens what it wraps if they never get there. In bounded mode the configured keys
+    wrap them, and the generated one opens what it wrapped, until 'wrap-secrets' has wrapped all anew.
+    config.HostSecretKey; config.GeneratedKey, in upstream mode."""
+    from nova.conductor.hosts import security
+    from nova.model.secret_wrap import SecretWrap
+
+    configured, passwords = options.conductor.host_secret_key, key_passwords(options)
+    if mode is SecurityMode.UPSTREAM:
+        return SecretWrap((security.generated_key(cell, passwords), *configured))
+    return SecretWrap((*configured, *security.kept_key(cell, passwords)))
+
+
+def key_passwords(options: Options) -> dict[str, str]:
+    """What wraps the copies of a generated key: passwords that all conductors have, and the database has not."""
+    from nova.db.security import password_of
+    from nova.rpc.hosts_url import shared_passwords
+
+    return {"broker": shared_passwords(options), "database": password_of(options.database.connection)}
+
+
+def host_ends(options: Options, cell: Database, wrap: Library, mode: SecurityMode, peers: Library) -> Library:
+    """What connects this conductor with hosts: their own vhost where the configuration has one, and in upstream mode
+    the one of all daemons."""
+    from nova.conductor.hosts.enrolment import EnrolledKeys
+    from nova.conductor.hosts.host_ends import HostEnd, HostEnds
+    from nova.db import enrolments, taken_messages
+    from nova.rpc.buses import hosts_bus
+    from nova.rpc.hosts_url import OWN, SHARED
+
+    def take(host: str, message: str) -> bool:
+        return cell.transact(lambda tx: taken_messages.take(tx, host, message))
+
+    def end(option: str) -> HostEnd:
+        keys = EnrolledKeys(cell, wrap, shared=option == SHARED)
+        return HostEnd(hosts_bus(options, options.host, keys, conductor=True, peers=peers, take=take, option=option),
+                       keys, option == SHARED)
+    wanted = {OWN: asked_mode(options) is SecurityMode.BOUNDED, SHARED: mode is SecurityMode.UPSTREAM}
+
+    def is_isolated(host: str) -> bool:
+        with cell.reading() as tx:
+            return enrolments.keys(tx, host).isolated
+    return HostEnds([end(option) for option, there in wanted.items() if there], is_isolated)
+
+
+def ticket_maker(options: Options, host_secret: Callable[[str], str]) -> Library:
+    """What makes image tickets, as ``[image_proxy]`` says. config.ImageProxyKey: its key is missing or malformed."""
+    from nova.cmd import imageproxy
+    from nova.conductor.hosts.image_tickets import TicketMaker, TicketSettings
+
+    settings = TicketSettings(proxy_servers(options), options.image_proxy.ticket_lifetime)
+    return TicketMaker(imageproxy.seal(options), settings, host_secret)
+
+
+def proxy_servers(options: Options) -> tuple[str, ...]:
+    """Where hosts find the image proxies: as ``[image_proxy]servers`` says, else beside this conductor."""
+    group, scheme = options.image_proxy, "https" if options.wsgi.ssl_cert_file else "http"
+    at_home = f"{scheme}://{netutils.escape_ipv6(options.my_ip)}:{group.listen_port}"
+    return tuple(server.rstrip("/") for server in group.servers) or (at_home,)
+
+
+def console_auth(options: Options, conductor: Library) -> Library:
+    """What answers for nova-consoleauth in upstream mode, where nobody starts it."""
+    from nova.cmd.consoleauth import base_urls
+    from nova.console.service import ConsoleAuthService
+
+    return ConsoleAuthService(conductor, options.consoleauth, base_urls(options), hosts_say=True)

@@ -1,0 +1,30 @@
+"""The cloud's security mode, as on record."""
+
+from __future__ import annotations
+
+from nova.conf._security_mode import asked_mode
+from nova.conf.base import Options
+from nova.db import security
+from nova.manage.databases import synced
+from nova.manage.doctor.finding import OK, WARN, Finding
+from nova.model.security_modes import HOST_GAINS, SecurityMode
+
+
+def security_mode(options: Options) -> Finding:
+    """Which mode the cloud is in, and what an attacker gains in it; beside the databases. Elsewhere, the mode that this
+    configuration asks for."""
+    asked = asked_mode(options)
+    if not options.database.connection:
+        return Finding(OK, f"this configuration asks for {asked} mode: {HOST_GAINS[asked]}")
+    with synced(options, "cell").reading() as tx:
+        recorded = security.mode(tx)
+    if recorded is None:
+        return Finding(OK, f"no conductor has recorded a mode; this configuration asks for {asked} mode")
+    said = f"{recorded} mode: {HOST_GAINS[recorded]}"
+    if recorded is asked:
+        return Finding(OK, said)
+    if recorded is SecurityMode.BOUNDED:
+        return Finding(WARN, f"{said}. This configuration asks for {asked} mode, and conductors do not start with it",
+                       "set the options of bounded mode; see 'Security modes' in doc/security.rst")
+    return Finding(WARN, f"{said}. This configuration asks for {asked} mode",
+                   "move each host: nova-manage host isolate HOST; then all: nova-manage host isolate --all")

@@ -1,0 +1,236 @@
+"""``nova-manage host isolate`` and ``readmit``: hosts that move between security modes, or that come back.
+
+Both work on the database alone: conductors see what changed within two seconds. See 'Security modes' in
+doc/security.rst.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import secrets
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from nova import errors
+from nova.conductor.hosts import security as agreements
+from nova.conf._security_mode import asked_mode
+from nova.conf.base import Options
+from nova.db import enrolments, security
+from nova.db.engine import Connection, Database
+from nova.manage.command import Command, argument
+from nova.manage.databases import synced
+from nova.manage.output import write_private
+from nova.model.secret_wrap import SecretWrap
+from nova.model.security_modes import SecurityMode, stated
+from nova.privileged.runner import CommandRunner, SystemRunner
+from nova.rpc import host_rights
+from nova.rpc.hosts_url import OWN
+from nova.rpc.proofs import FIRST_CONTACT
+
+Say = Callable[[str], None]
+
+HOST = "{host}"  # in a file's name
+BROKER_S = 60.0  # for rabbitmqctl
+PLACEHOLDER = "PASSWORD"
+UNDO = ("In the host's nova.conf, remove hosts_transport_url and set transport_url and the credentials as before; "
+        "remove state_path/bounded_mode there; then restart nova's daemons on it. Guests run on.")
+
+
+def wrap_of(options: Options, cell: Database) -> SecretWrap:
+    """What wraps hosts' secrets, as conductors have it. config.HostSecretKey: there is no key; config.GeneratedKey."""
+    from nova.cmd.conductor_hosts import cloud_wrap
+
+    with cell.reading() as tx:
+        mode = security.mode(tx)
+    wrap: SecretWrap = cloud_wrap(options, cell, mode)
+    return wrap
+
+
+def wrap_secrets(options: Options, say: Say) -> int:
+    """In the database itself, one host at a time: cut off, say it again. 1: some secret is opened by no key.
+    config.HostSecretKey: there is no key."""
+    cell, sealed = synced(options, "cell"), []
+    wrap = wrap_of(options, cell)
+    with cell.reading() as tx:
+        hosts, mode = enrolments.with_secrets(tx), security.mode(tx)
+    for host in hosts:
+        try:
+            cell.transact(functools.partial(enrolments.wrap_anew, host=host, wrap=wrap))
+        except errors.host.SecretSealed as error:
+            sealed.append(host)
+            say(f"{error.message} {error.cure}")
+    if mode is not SecurityMode.UPSTREAM and not sealed:
+        cell.transact(security.drop_key)
+    say(f"The secrets of {len(hosts) - len(sealed)} hosts are wrapped by the first key."
+        + ("" if sealed else " The other keys can go."))
+    return int(bool(sealed))
+
+
+# -- isolate
+
+def isolate(options: Options, given: argparse.Namespace, say: Say, runner: CommandRunner) -> int:
+    """2: neither hosts nor --all were named, or the cloud is not in the mode that this leaves."""
+    if bool(given.host) == given.all:
+        say("Name the hosts, or say --all.")
+        return 2
+    cell = synced(options, "cell")
+    with cell.reading() as tx:
+        mode, known = security.mode(tx), enrolments.names(tx)
+    if unknown := sorted(set(given.host) - known.keys()):
+        raise errors.host.NotEnrolled(host=", ".join(unknown))
+    if given.revert:
+        return _revert_all(options, cell, say) if given.all else _revert(cell, given.host, mode, say)
+    if mode is not SecurityMode.UPSTREAM:
+        say(f"Nothing to do. {stated(SecurityMode.BOUNDED)}")
+        return 0
+    if asked_mode(options) is SecurityMode.UPSTREAM:
+        raise errors.config.Missing(option="[DEFAULT]hosts_transport_url", cure="first give conductors and image "
+                                    "proxies the options of bounded mode, and restart them; see doc/security.rst")
+    waiting = [host for host, isolated in known.items() if not isolated and (given.all or host in given.host)]
+    if given.all and not waiting:
+        return _complete(cell, say)
+    if len(waiting) > 1 and given.write and HOST not in given.write:
+        say(f"--write FILE is one host's, unless {HOST} stands in FILE for the host's name.")
+        return 2
+    for host in waiting:
+        _prepare(options, host, given.write, say, runner)
+    say(f"Put each line into [DEFAULT] of that host's nova.conf, remove transport_url and all passwords there, and "
+        f"restart nova's daemons on it. Guests run on. Once all hosts are back, say: nova-manage host isolate --all "
+        f"({len(waiting)} of {len(known)} hosts are not yet isolated)" if waiting else "These hosts are isolated.")
+    return 0
+
+
+def _prepare(options: Options, host: str, write: str | None, say: Say, runner: CommandRunner) -> None:
+    """Its broker user, and the line for its nova.conf."""
+    password = secrets.token_urlsafe(24)
+    try:
+        make_user(runner, host, password, vhost_of(options))
+    except errors.NovaError as error:
+        password = PLACEHOLDER
+        say(f"The broker user of {host} could not be made ({error.message}). On a machine of the broker, as root, run "
+            f"'rabbitmqctl add_user host-{host}', which asks for its password, then the commands that 'nova-manage "
+            f"host rights {host} --vhost {vhost_of(options)}' prints; and write the password instead of {PLACEHOLDER}.")
+    line = f"hosts_transport_url = {host_url(options, host, password)}"
+    if write:
+        path = Path(write.replace(HOST, host))
+        write_private(path, f"[DEFAULT]\n{line}\n")
+        say(f"{host}: see {path}")
+    else:
+        say(f"{host}: {line}")
+
+
+def vhost_of(options: Options) -> str:
+    """The hosts' vhost, as the conductors' configuration names it."""
+    return urlsplit(str(options[OWN])).path.removeprefix("/")
+
+
+def host_url(options: Options, host: str, password: str) -> str:
+    """``hosts_transport_url`` of a host: the conductors' own, with another user."""
+    parts = urlsplit(str(options[OWN]))
+    places = ",".join(f"host-{host}:{password}@{one.rpartition('@')[2]}" for one in parts.netloc.split(","))
+    return parts._replace(netloc=places).geturl()
+
+
+def make_user(runner: CommandRunner, host: str, password: str, vhost: str) -> None:
+    """Make a host's broker user with its rights; one that is there has another password. host.CommandFailed."""
+    user = f"host-{host}"
+    try:
+        runner.run(["rabbitmqctl", "--quiet", "add_user", user], stdin=f"{password}\n")
+    except errors.host.CommandFailed as error:
+        if "not installed" in error.message:
+            raise
+        runner.run(["rabbitmqctl", "--quiet", "change_password", user], stdin=f"{password}\n")
+    for words in host_rights.commands(host, vhost):
+        runner.run(["rabbitmqctl", "--quiet", *words])
+
+
+def _complete(cell: Database, say: Say) -> int:
+    """All are isolated: the record says so."""
+    cell.transact(lambda tx: security.change_mode(tx, SecurityMode.BOUNDED))
+    say(f"{stated(SecurityMode.BOUNDED)} No host is believed in the vhost of transport_url any more. Restart the "
+        "conductors. Then run 'nova-manage host wrap-secrets', and change the passwords that hosts had: of the broker, "
+        "Keystone and the databases.")
+    return 0
+
+
+def _revert(cell: Database, hosts: Sequence[str], mode: SecurityMode | None, say: Say) -> int:
+    if mode is not SecurityMode.UPSTREAM:
+        say("The cloud is in bounded mode. First say: nova-manage host isolate --all --revert")
+        return 2
+    cell.transact(functools.partial(enrolments.let_return, hosts=hosts))
+    say(UNDO)
+    return 0
+
+
+def _revert_all(options: Options, cell: Database, say: Say) -> int:
+    """The key of hosts' secrets goes to the database, so that conductors do without the configured one."""
+    from nova.cmd.conductor_hosts import key_passwords
+
+    agreements.keep_key(cell, key_passwords(options), options.conductor.host_secret_key)
+
+    def write(tx: Connection) -> None:
+        security.change_mode(tx, SecurityMode.UPSTREAM)
+        enrolments.let_return(tx, enrolments.names(tx))
+    cell.transact(write)
+    say(f"{stated(SecurityMode.UPSTREAM)} Restart the conductors, which then serve both vhosts. Then, one by one: "
+        f"{UNDO[0].lower()}{UNDO[1:]} Remove the options of bounded mode from the conductors last.")
+    return 0
+
+
+# -- readmit
+
+def readmit(options: Options, given: argparse.Namespace, say: Say) -> int:
+    """2: neither hosts nor --all were named. host.NotEnrolled."""
+    if bool(given.host) == given.all:
+        say("Name the hosts, or say --all.")
+        return 2
+    cell = synced(options, "cell")
+    with cell.reading() as tx:
+        mode, known = security.mode(tx), enrolments.names(tx)
+    wrap = _wrap_or_new(options, cell) if given.all else wrap_of(options, cell)
+    for host in given.host or known:
+        _readmit(cell, wrap, host, mode, say)
+    if mode is SecurityMode.UPSTREAM:
+        say("For a day, the first machine that comes in such a name has it. Restart nova's daemons on the right one.")
+    return 0
+
+
+def _readmit(cell: Database, wrap: SecretWrap, host: str, mode: SecurityMode | None, say: Say) -> None:
+    token = FIRST_CONTACT if mode is SecurityMode.UPSTREAM else secrets.token_hex(32)
+    wrapped = wrap.wrapped(host, token)
+    if not cell.transact(lambda tx: enrolments.readmit(tx, host, wrapped)):
+        raise errors.host.NotEnrolled(host=host)
+    say(f"{host} may bring another secret." if mode is SecurityMode.UPSTREAM else
+        f"{host}: write this token into state_path/host_token there (mode 0600), and restart nova's daemons: {token}")
+
+
+def _wrap_or_new(options: Options, cell: Database) -> SecretWrap:
+    """A generated key that no password opens is given up, and all that it wrapped."""
+    try:
+        return wrap_of(options, cell)
+    except errors.config.GeneratedKey:
+        cell.transact(security.drop_key)
+        return wrap_of(options, cell)
+
+
+_HOSTS = argument("host", nargs="*", help="[DEFAULT]host there: the machine's host name, unless set")
+
+
+def actions(say: Say) -> dict[str, Command]:
+    """Rows for the table of commands."""
+    return {
+        "isolate": Command(lambda options, given: isolate(options, given, say, SystemRunner(BROKER_S)),
+                           "move hosts from upstream security mode to bounded mode, while their guests run", (
+            _HOSTS, argument("--all", action="store_true", help="all hosts; said again once they are back, it puts the "
+                                                                "cloud into bounded mode"),
+            argument("--revert", action="store_true", help="move back to upstream mode"),
+            argument("--write", metavar="FILE", help=f"write the line for nova.conf into this file (0600), and print "
+                                                     f"no password; {HOST} in it is the host's name"))),
+        "wrap-secrets": Command(lambda options, given: wrap_secrets(options, say),
+                                "wrap all hosts' secrets anew, by the first key of [conductor]host_secret_key"),
+        "readmit": Command(lambda options, given: readmit(options, given, say),
+                           "let a host that was installed anew, or replaced, take its name again", (
+            _HOSTS, argument("--all", action="store_true", help="all hosts: their secrets are given up"))),
+    }
