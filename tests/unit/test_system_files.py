@@ -190,3 +190,18 @@ def test_logrotate_when_it_renamed_a_log_then_the_daemon_writes_to_a_new_one(tmp
         str(tmp_path / "state"), str(changed))
     assert path.read_text().endswith("after\n") and "before" not in path.read_text()
     assert path.with_name("nova-api.log.1").read_text().endswith("before\n")
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("systemd-tmpfiles"), reason="it takes root, systemd-tmpfiles")
+@pytest.mark.parametrize(("path", "daemon"), [
+    ("var/lib/nova/CA/private/cakey.pem", "nova-cert"), ("var/lib/nova/buckets/b/object", "nova-objectstore"),
+    ("var/log/nova/nova-scheduler.log", "nova-scheduler"), ("var/log/nova/nova-novncproxy.log.1", "nova-novncproxy")])
+def test_tmpfiles_when_a_daemon_of_an_older_release_ran_as_nova_then_what_it_wrote_is_given_to_its_user(
+        tmp_path: Path, path: str, daemon: str) -> None:
+    made, _groups = make_users(tmp_path)
+    old = tmp_path / path
+    old.parent.mkdir(parents=True)
+    old.write_text("x")
+    os.chown(old, int(made["nova"][2]), int(made["nova"][3]))
+    run("systemd-tmpfiles", "--create", f"--root={tmp_path}", *map(str, TMPFILES))
+    assert old.stat().st_uid == int(made[daemon][2])
