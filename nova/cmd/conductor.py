@@ -215,6 +215,7 @@ class Conductor:
         from nova.rpc.contracts.conductor_proxy import ConductorProxyRPC
         from nova.rpc.contracts.conductor_scheduler import ConductorSchedulerRPC
         from nova.rpc.contracts.console_auth import ConsoleAuthRPC
+        from nova.rpc.contracts.console_check import ConsoleCheckRPC
         from nova.rpc.contracts.placement import PlacementRPC
 
         check_networking(self.deps.networking)
@@ -230,7 +231,8 @@ class Conductor:
             *self.hosts.servers(ConductorHostRPC, lambda end: HostService(
                 self.deps, self.daemons, send_echo=end.bus.send_echo, shared=end.shared), pool)]
         if self.mode is SecurityMode.UPSTREAM:
-            self.servers.append(self.bus.server(ConsoleAuthRPC, console_auth(self.options, service), pool))
+            consoles = console_auth(self.options, service)
+            self.servers += [self.bus.server(one, consoles, pool) for one in (ConsoleAuthRPC, ConsoleCheckRPC)]
         for server in self.servers:
             server.start()
         self._register()
@@ -242,10 +244,12 @@ class Conductor:
         from nova.rpc.contracts.conductor_host import ConductorHostRPC
         from nova.rpc.contracts.conductor_proxy import ConductorProxyRPC
         from nova.rpc.contracts.conductor_scheduler import ConductorSchedulerRPC
+        from nova.rpc.contracts.console_check import ConsoleCheckRPC
         from nova.rpc.contracts.placement import PlacementRPC
 
+        checks_tokens = (ConsoleCheckRPC,) if self.mode is SecurityMode.UPSTREAM else ()
         contracts = tuple(ContractVersion(name=one.__name__, version=one.version) for one in (
-            ConductorRPC, ConductorHostRPC, ConductorProxyRPC, ConductorSchedulerRPC, PlacementRPC))
+            ConductorRPC, ConductorHostRPC, ConductorProxyRPC, ConductorSchedulerRPC, PlacementRPC, *checks_tokens))
         registered = self.daemons.register(Registration(host=self.options.host, binary=BINARY, topic="conductor",
                                                         contracts=contracts, release=RELEASE,
                                                         connections=connections(self.options)))

@@ -110,7 +110,7 @@ class Scene(NamedTuple):
 
 @pytest.fixture(scope="module")
 def scene(make_cloud: Any) -> Iterator[Scene]:
-    cloud = make_cloud(Plan(computes=1, consoles=True, upstream=False, options={"vnc": {
+    cloud = make_cloud(Plan(computes=1, consoles=True, options={"vnc": {
         "novncproxy_base_url": f"http://127.0.0.1:{PORT}/vnc_auto.html"}})).prepare()
     own_file(cloud, cloud.root / "etc" / "ctl", SCHEDULER)
     proxy = make_proxy(cloud)
