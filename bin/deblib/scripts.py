@@ -31,8 +31,18 @@ def scripts(package: Package) -> dict[str, str]:
 
 def _configured(package: Package) -> str:
     """Users before what they own. ``$2`` is the version before: empty when the package is new here."""
-    made = "".join(f"systemd-sysusers {name}\nsystemd-tmpfiles --create {name}\n" for name in package.users)
-    return made + _if('[ -z "$2" ]', _first(package)) + _if(SYSTEMD_RUNS, _restarted(package))
+    made = "".join(f"systemd-sysusers {name}\n" for name in package.users)
+    made += "".join(f"systemd-tmpfiles --create {name}\n" for name in package.folders)
+    return made + _if('[ -z "$2" ]', _first(package)) + _handed_over(package) + _if(SYSTEMD_RUNS, _restarted(package))
+
+
+def _handed_over(package: Package) -> str:
+    """A daemon that ran as nova in the release before has a user of its own, who reads its file."""
+    config = package.config
+    if config is None or config.owner in ("root", "nova"):
+        return ""
+    path = f"/etc/nova/{config.name}"
+    return _if(f'[ "$(stat -c %U {path} 2>/dev/null)" = nova ]', f"chown {config.owner}:{config.group} {path}\n")
 
 
 def _first(package: Package) -> str:

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
+from stacklib.layout import CHECKOUT
+
 COMMON = "nova-common"
 #: What building takes beside dpkg-deb: libvirt-python has no binary wheel.
 BUILDING = ("gcc", "libc6-dev", "libvirt-dev", "pkg-config", "python3-dev", "python3-venv")
@@ -44,8 +46,16 @@ class Package:
 
     @property
     def users(self) -> tuple[str, ...]:
-        """Names of its files of sysusers.d, each with one of tmpfiles.d."""
-        return tuple(Path(name).name for name in self.files.values() if name.startswith("usr/lib/sysusers.d/"))
+        """Names of its files of sysusers.d."""
+        return self._of_systemd("sysusers.d")
+
+    @property
+    def folders(self) -> tuple[str, ...]:
+        """Names of its files of tmpfiles.d."""
+        return self._of_systemd("tmpfiles.d")
+
+    def _of_systemd(self, folder: str) -> tuple[str, ...]:
+        return tuple(Path(name).name for name in self.files.values() if name.startswith(f"usr/lib/{folder}/"))
 
     @property
     def modules(self) -> bool:
@@ -54,7 +64,9 @@ class Package:
 
 
 def _users(name: str) -> dict[str, str]:
-    return {f"etc/{folder}/{name}.conf": f"usr/lib/{folder}/{name}.conf" for folder in ("sysusers.d", "tmpfiles.d")}
+    """Its user, and the folders that are its own."""
+    paths = (f"{folder}/{name}.conf" for folder in ("sysusers.d", "tmpfiles.d"))
+    return {f"etc/{path}": f"usr/lib/{path}" for path in paths if (CHECKOUT / "etc" / path).exists()}
 
 
 _EXAMPLES = {f"etc/{name}": f"usr/share/doc/{COMMON}/examples/{Path(name).name}" for name in (
@@ -68,7 +80,7 @@ _EDITED = {f"etc/nova/{name}": f"etc/nova/{name}" for name in ("api-paste.ini", 
 def _daemon(name: str, summary: str, *programs: str, depends: tuple[str, ...] = (), config: Config | None = None,
             recommends: tuple[str, ...] = (), provides: tuple[str, ...] = ()) -> Package:
     return Package(name=name, summary=summary, programs=(name, *programs), depends=depends, recommends=recommends,
-                   config=config, provides=provides)
+                   config=config, files=_users(name), provides=provides)
 
 
 PACKAGES = (
@@ -103,7 +115,7 @@ PACKAGES = (
     _daemon("nova-consoleauth", "Nova's tokens for consoles"),
     _daemon("nova-cert", "Nova's certificates, for bundled images and cloudpipe"),
     _daemon("nova-imageproxy", "Nova's image proxy: images for compute hosts, by tickets",
-            config=Config("nova-imageproxy.conf", 0o600, "nova", "root")),
+            config=Config("nova-imageproxy.conf", 0o600, "nova-imageproxy", "root")),
     _daemon("nova-objectstore", "Nova's object store: S3 on files, for bundled images"),
     _daemon("nova-novncproxy", "Nova's console proxy: VNC in the browser", depends=("novnc",),
             provides=("nova-consoleproxy",)),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -10,10 +11,14 @@ from typing import NamedTuple
 from . import novaconf, venvs
 from .control import last_lines
 from .errors import StackError
-from .layout import BRIDGE, GUEST_CIDR, Compute, write_private
+from .layout import BRIDGE, CHECKOUT, GUEST_CIDR, Compute, Layout, write_private
 from .releases import ACTIVE
 from .spec import CLOUD, Daemon, Probe
 from .stack import CONDUCTOR_USER, SERVICE_USER, Stack
+
+sys.path.insert(1, str(CHECKOUT))  # before a nova that the machine may have installed
+
+from nova.manage.secret_files import readers  # noqa: E402
 
 NETWORK_LABEL = "private"
 WARNING, FAILURE = 1, 2  # of nova-status: its exit status, and a check's result
@@ -21,22 +26,23 @@ WARNING, FAILURE = 1, 2  # of nova-status: its exit status, and a check's result
 
 @dataclass(frozen=True)
 class Program:
-    """A control daemon. `user` None means root; `databases`: it is given the file with the databases' URLs; `proxy`:
-    the one for consoles; `images`: the one for the image proxy."""
+    """A control daemon. `root`: it runs as root, and not as its user; `proxy`: it is given the file for consoles."""
 
     name: str
-    user: str | None = SERVICE_USER
-    databases: bool = False
+    root: bool = False
     proxy: bool = False
-    images: bool = False
     tier: int = CLOUD
 
+    @property
+    def user(self) -> str | None:
+        return None if self.root else readers.user_of(self.name)
 
-CONDUCTOR = Program("nova-conductor", user=CONDUCTOR_USER, databases=True)
+
+CONDUCTOR = Program("nova-conductor")
 CONTROL = (
     Program("nova-scheduler", tier=CLOUD + 1),
-    Program("nova-network", user=None, tier=CLOUD + 1),  # makes bridges, runs dnsmasq and iptables
-    Program("nova-imageproxy", images=True, tier=CLOUD + 1),
+    Program("nova-network", root=True, tier=CLOUD + 1),  # makes bridges, runs dnsmasq and iptables
+    Program("nova-imageproxy", tier=CLOUD + 1),
     Program("nova-api", tier=CLOUD + 2),
     Program("nova-placement-api", tier=CLOUD + 2),
 )
@@ -47,23 +53,35 @@ EC2 = (
 )
 CONSOLE_AUTH = Program("nova-consoleauth", proxy=True, tier=CLOUD + 1)
 APIS = ("nova-placement-api", "nova-objectstore", "nova-api-ec2", "nova-api")
-COMPUTE = Program("nova-compute", user=None, tier=CLOUD + 1)
+COMPUTE = Program("nova-compute", root=True, tier=CLOUD + 1)
+OWN_USERS = "broker-users"  # the stamp of a broker that has a user for each daemon
+#: Below the controller's state, and whose they are.
+STATE = {
+    "CA": "nova-cert",
+    "keys": "nova-cert",
+    "buckets": "nova-objectstore",
+    "decryption": "nova-objectstore",
+    "decryption-jobs": "nova-objectstore",
+}
 
 
-def write_files(stack: Stack) -> None:
+def write_files(stack: Stack, own_users: bool | None = None) -> None:
+    """`own_users`: whether each daemon has a broker user of its own; None: where the broker has them."""
     layout, secrets = stack.layout, stack.secrets
+    own_users = stack.done(OWN_USERS) if own_users is None else own_users
     stack.directory("etc", "nova", owner="root", group=SERVICE_USER)  # its daemons change no file of their own
     stack.directory("data", "nova", mode=0o755)
     stack.directory("data", "nova", layout.controller_host, owner=SERVICE_USER, mode=0o755)
-    control = novaconf.text(novaconf.control(layout, secrets))
-    write_private(novaconf.control_file(layout), control, 0o640, owner="root", group=SERVICE_USER)
-    write_private(
-        novaconf.conductor_file(layout), novaconf.text(novaconf.conductor(layout, secrets)), owner=CONDUCTOR_USER
-    )
-    write_private(
-        novaconf.image_proxy_file(layout), novaconf.text(novaconf.image_proxy(layout, secrets)), owner=SERVICE_USER
-    )
-    write_private(novaconf.proxies_file(layout), novaconf.text(novaconf.console_proxies(layout)), owner=SERVICE_USER)
+    for name, owner in STATE.items() if layout.choices.ec2 else ():
+        stack.state_directory(layout.nova_state(layout.controller_host) / name, owner)
+    for program in programs(layout):
+        text = novaconf.text(novaconf.own(layout, secrets, program.name, own_users))
+        write_private(novaconf.own_file(layout, program.name), text, owner=readers.user_of(program.name))
+    for path, settings in (
+        (novaconf.control_file(layout), novaconf.shared(layout, secrets)),
+        (novaconf.proxies_file(layout), novaconf.console_proxies(layout)),
+    ):
+        write_private(path, novaconf.text(settings), 0o640, owner="root", group=SERVICE_USER)
     for host in layout.computes:
         if host.name != layout.controller_host:
             stack.directory("data", "nova", host.name, mode=0o755)
@@ -168,19 +186,23 @@ def conductors(stack: Stack) -> list[Daemon]:
 
 
 def control_daemons(stack: Stack) -> list[Daemon]:
-    proxies = (Program(f"nova-{name}", proxy=True, tier=CLOUD + 2) for name in novaconf.proxies(stack.layout))
-    absent = {"nova-network"} if stack.layout.choices.neutron else set()
-    more = EC2 if stack.layout.choices.ec2 else ()
-    return _controllers(stack, (*(one for one in CONTROL if one.name not in absent), *more, CONSOLE_AUTH, *proxies))
+    return _controllers(stack, tuple(one for one in programs(stack.layout) if one is not CONDUCTOR))
+
+
+def programs(layout: Layout) -> tuple[Program, ...]:
+    """All that run at the controller of this stack."""
+    proxies = (Program(f"nova-{name}", proxy=True, tier=CLOUD + 2) for name in novaconf.proxies(layout))
+    absent = {"nova-network"} if layout.choices.neutron else set()
+    more = EC2 if layout.choices.ec2 else ()
+    return (CONDUCTOR, *(one for one in CONTROL if one.name not in absent), *more, CONSOLE_AUTH, *proxies)
 
 
 def _controllers(stack: Stack, programs: tuple[Program, ...]) -> list[Daemon]:
     layout, made = stack.layout, []
     for program in programs:
         files = [novaconf.control_file(layout)]
-        files += [novaconf.conductor_file(layout)] if program.databases else []
         files += [novaconf.proxies_file(layout)] if program.proxy else []
-        files += [novaconf.image_proxy_file(layout)] if program.images else []
+        files.append(novaconf.own_file(layout, program.name))
         made.append(_daemon(stack, program, program.name, layout.controller_room, files))
     return made
 

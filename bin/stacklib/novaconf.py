@@ -1,20 +1,26 @@
 """The configuration of our own daemons, as tables: section to option to value.
 
-`nova.conf` serves the control daemons, `nova-conductor.conf` beside it has the database URLs and the keys of image
-tickets and of hosts' secrets, `nova-imageproxy.conf` the first of these keys, `console-proxies.conf` where console
-proxies listen, are found and may go. Each compute host has a `nova.conf` of its own: with its own broker user, and with
-no other password.
+`nova.conf` serves the control daemons and has no secret. Beside it each daemon has a file of its name with its secrets,
+and its user alone may read it: `nova-conductor.conf` has the database URLs and the keys of image tickets and of hosts'
+secrets, `nova-imageproxy.conf` the first of these keys. `console-proxies.conf` says where console proxies listen, are
+found and may go. Each compute host has a `nova.conf` of its own: with its own broker user, and with no other password.
 """
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import NamedTuple
 
 from . import ceph, cinder, databases, memcached, neutron, plain, rabbitmq
 from .keystone import REGION
-from .layout import BRIDGE, GUEST_GATEWAY, PROXIES, Compute, Layout
+from .layout import BRIDGE, CHECKOUT, GUEST_GATEWAY, PROXIES, Compute, Layout
 from .secrets import Secrets
+
+sys.path.insert(1, str(CHECKOUT))  # before a nova that the machine may have installed
+
+from nova.manage.secret_files import readers  # noqa: E402
+from nova.rpc import control_rights  # noqa: E402
 
 Settings = dict[str, dict[str, str]]
 DRIVERS = {"libvirt": "libvirt.LibvirtDriver", "fake": "fake.FakeDriver"}
@@ -47,6 +53,34 @@ def control(layout: Layout, secrets: Secrets) -> Settings:
             **_services(layout, secrets, {"memcached_servers": memcached.address(layout)}),
         }
     )
+
+
+def shared(layout: Layout, secrets: Secrets) -> Settings:
+    """What all control daemons may read: no secret."""
+    return _without_empty(
+        {
+            section: {name: value for name, value in options.items() if (section, name) not in readers.READERS}
+            for section, options in control(layout, secrets).items()
+        }
+    )
+
+
+def own(layout: Layout, secrets: Secrets, daemon: str, own_user: bool = True) -> Settings:
+    """The secrets of a control daemon. `own_user`: with its own broker user, and not the one that may do everything."""
+    whole: dict[str, dict[str, str]] = {section: dict(options) for section, options in control(layout, secrets).items()}
+    more = {"nova-conductor": conductor, "nova-imageproxy": image_proxy}.get(daemon)
+    own_ones = more(layout, secrets) if more else {}
+    found: Settings = {}
+    for section, name in readers.secrets_of(daemon):
+        if name in whole.get(section, {}):
+            found.setdefault(section, {})[name] = whole[section][name]
+    for section, options in own_ones.items():
+        found.setdefault(section, {}).update(options)
+    if own_user and daemon in control_rights.USERS:
+        found["DEFAULT"]["transport_url"] = rabbitmq.transport_url(layout, secrets, daemon)
+    if own_user and daemon == rabbitmq.CONDUCTOR:
+        found["DEFAULT"]["hosts_transport_url"] = rabbitmq.hosts_transport_url(layout, secrets, user=daemon)
+    return found
 
 
 def _believing(layout: Layout) -> dict[str, str]:
@@ -247,12 +281,12 @@ def control_file(layout: Layout) -> Path:
     return layout.etc / "nova" / "nova.conf"
 
 
+def own_file(layout: Layout, daemon: str) -> Path:
+    return layout.etc / "nova" / f"{daemon}.conf"
+
+
 def conductor_file(layout: Layout) -> Path:
-    return layout.etc / "nova" / "nova-conductor.conf"
-
-
-def image_proxy_file(layout: Layout) -> Path:
-    return layout.etc / "nova" / "nova-imageproxy.conf"
+    return own_file(layout, "nova-conductor")
 
 
 def proxies_file(layout: Layout) -> Path:

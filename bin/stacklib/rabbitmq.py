@@ -14,10 +14,11 @@ from .stack import Stack
 
 sys.path.insert(1, str(CHECKOUT))  # before a nova that the machine may have installed
 
-from nova.rpc import host_rights  # noqa: E402
+from nova.rpc import control_rights, host_rights  # noqa: E402
 
-VHOST, HOSTS_VHOST = "nova", host_rights.VHOST
-CONTROL_USER = "nova"
+VHOST, HOSTS_VHOST = control_rights.VHOST, host_rights.VHOST
+CONTROL_USER = "nova"  # may do everything: of daemons of a release before each had a user
+CONDUCTOR = "nova-conductor"
 OWNER = "rabbitmq"
 NEUTRON, CINDER = "neutron", "cinder"  # a user and a vhost each: they meet nothing of nova's
 # an idle Erlang scheduler that spins would take from the guests the little CPU there is
@@ -26,14 +27,14 @@ CALM = "+sbwt none +sbwtdcpu none +sbwtdio none"
 EVERYTHING = {"configure": ".*", "write": ".*", "read": ".*"}
 
 
-def transport_url(layout: Layout, secrets: Secrets) -> str:
-    """Where control daemons meet."""
-    return _url(layout, secrets, CONTROL_USER, VHOST)
+def transport_url(layout: Layout, secrets: Secrets, user: str = CONTROL_USER) -> str:
+    """Where control daemons meet: as a daemon's user."""
+    return _url(layout, secrets, user, VHOST)
 
 
-def hosts_transport_url(layout: Layout, secrets: Secrets, host: str = "") -> str:
+def hosts_transport_url(layout: Layout, secrets: Secrets, host: str = "", user: str = CONTROL_USER) -> str:
     """Where hosts and conductors meet: as that host's user, or the conductors'."""
-    return _url(layout, secrets, broker_user(host) if host else CONTROL_USER, HOSTS_VHOST)
+    return _url(layout, secrets, broker_user(host) if host else user, HOSTS_VHOST)
 
 
 def _url(layout: Layout, secrets: Secrets, user: str, vhost: str) -> str:
@@ -54,8 +55,11 @@ def password_hash(password: str, salt: bytes) -> str:
 
 
 def definitions(layout: Layout, secrets: Secrets) -> dict:
-    """A host's user has the rights of hosts in their vhost, and is unknown in all others."""
+    """A daemon's user has the daemon's rights; a host's user those of hosts in their vhost, and is unknown in all
+    others."""
     rights = [(CONTROL_USER, VHOST, EVERYTHING), (CONTROL_USER, HOSTS_VHOST, EVERYTHING)]
+    rights += [(user, VHOST, control_rights.permissions(user)) for user in control_rights.USERS]
+    rights.append((CONDUCTOR, HOSTS_VHOST, EVERYTHING))
     hosts = {broker_user(name): name for name in [layout.controller_host, *(one.name for one in layout.computes)]}
     rights += [(user, HOSTS_VHOST, host_rights.permissions(name)) for user, name in hosts.items()]
     if layout.choices.neutron:
@@ -71,6 +75,7 @@ def definitions(layout: Layout, secrets: Secrets) -> dict:
                 "hashing_algorithm": "rabbit_password_hashing_sha256",
                 "password_hash": _hash(secrets, user),
                 **({"limits": host_rights.LIMITS} if user in hosts else {}),
+                **({"limits": control_rights.LIMITS} if user in control_rights.LIMITED else {}),
             }
             for user in dict.fromkeys(user for user, _vhost, _patterns in rights)
         ],
@@ -84,6 +89,11 @@ def definitions(layout: Layout, secrets: Secrets) -> dict:
                 "read": "^$",
             }
             for user, name in hosts.items()
+        ]
+        + [
+            {"user": user, "vhost": VHOST, **topics._asdict()}
+            for user in control_rights.LIMITED
+            if (topics := control_rights.topic_rights(user))
         ],
     }
 

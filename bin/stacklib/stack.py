@@ -7,19 +7,24 @@ import os
 import pwd
 import shutil
 import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 from . import rooms
 from .control import Control, last_lines
 from .errors import StackError
-from .layout import CONTROLLER, Layout
+from .layout import CHECKOUT, CONTROLLER, Layout
 from .secrets import Secrets
+
+sys.path.insert(1, str(CHECKOUT))  # before a nova that the machine may have installed
+
+from nova.manage.secret_files import readers  # noqa: E402
 
 # a step that outlives a killed `up` would meet its own second try in the same tables
 ENDS_WITH_US = ("setpriv", "--pdeathsig", "KILL")
-CONDUCTOR_USER = "nova-conductor"  # alone reads where the databases are; of the group `nova`, for nova.conf
-SERVICE_USER = "nova"  # runs what needs no privileges: Keystone, Glance and our control daemons
+CONDUCTOR_USER = "nova-conductor"  # alone reads where the databases are
+SERVICE_USER = "nova"  # runs what needs no privileges: Keystone, Glance, and what speaks for the controller as a host
 
 
 @dataclass(frozen=True)
@@ -50,6 +55,13 @@ class Stack:
         if owner:
             shutil.chown(path, owner, group or owner)
         return path
+
+    def state_directory(self, path: Path, owner: str) -> None:
+        """A daemon's own, with all that is in it: what another user's daemon wrote before is given to it."""
+        path.mkdir(mode=0o700, exist_ok=True)
+        if path.owner() != owner:
+            for one in (path, *path.rglob("*")):
+                shutil.chown(one, owner, owner)
 
     def at_controller(self, work):
         """Call `work` where the controller's addresses can be reached."""
@@ -123,9 +135,11 @@ def _spoken(argv: list[str]) -> str:
 
 
 def ensure_service_users() -> None:
-    """The system users `nova`, as Debian's packages make it, and `nova-conductor`; left alone where they exist."""
+    """The system user `nova`, as Debian's packages make it, and one for each control daemon, of its group, for
+    nova.conf; left alone where they exist."""
     _ensure_user(SERVICE_USER)
-    _ensure_user(CONDUCTOR_USER, "--groups", SERVICE_USER)
+    for name in sorted({readers.user_of(daemon) for daemon in readers.DAEMONS} - {SERVICE_USER}):
+        _ensure_user(name, "--groups", SERVICE_USER)
 
 
 def _ensure_user(name: str, *options: str) -> None:

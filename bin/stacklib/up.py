@@ -161,7 +161,8 @@ def _stages(stack: Stack, neighbours_only: bool) -> list[Stage]:
 
 def _our_stages(stack: Stack, ours) -> list[Stage]:
     def files() -> str:
-        nova.write_files(stack)
+        nova.write_files(stack, own_users=True)
+        stack.mark_done(nova.OWN_USERS)
         return "unchanged" if stack.layout.sandbox else plain.prepare(stack)
 
     return [

@@ -62,6 +62,7 @@ def _back(stack: Stack, releases: Releases, progress: Progress) -> None:
     before = releases.active
     with alone(layout.venvs / INSTALL_LOCK, "", patient=True):
         releases.go_back()
+    nova.write_files(stack, own_users=False)  # the release before may not keep to the rights of a user of its own
     changed = _restart(
         stack, nova.upgrade_order(stack)[::-1], progress,
         f"mend the cause; `{_say(layout, 'upgrade --back')}` goes on where it stopped",

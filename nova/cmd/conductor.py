@@ -30,6 +30,7 @@ LOG = logging.getLogger(__name__)
 
 BINARY = "nova-conductor"
 ENROLMENTS_S = 2.0  # for so long a host that was expelled may be believed
+LIMITED_AT_ONCE = 8  # calls of daemons that may only register, beat and ask for hosts
 AT_ONCE = ("takeover", "own heartbeat", "enrolled hosts")
 
 
@@ -208,10 +209,13 @@ class Conductor:
     def start(self) -> None:
         from nova.conductor.host_service import HostService
         from nova.conductor.queries.placement import placement_service
-        from nova.conductor.service import conductor_service
+        from nova.conductor.service import conductor_service, proxies_service, schedulers_service
         from nova.rpc.contracts.conductor import ConductorRPC
         from nova.rpc.contracts.conductor_host import ConductorHostRPC
+        from nova.rpc.contracts.conductor_proxy import ConductorProxyRPC
+        from nova.rpc.contracts.conductor_scheduler import ConductorSchedulerRPC
         from nova.rpc.contracts.console_auth import ConsoleAuthRPC
+        from nova.rpc.contracts.console_check import ConsoleCheckRPC
         from nova.rpc.contracts.placement import PlacementRPC
 
         check_networking(self.deps.networking)
@@ -222,10 +226,13 @@ class Conductor:
         self.servers = [
             self.bus.server(ConductorRPC, service, pool),
             self.bus.server(PlacementRPC, placement_service(self.deps), pool),
+            self.bus.server(ConductorProxyRPC, proxies_service(self.daemons), LIMITED_AT_ONCE),
+            self.bus.server(ConductorSchedulerRPC, schedulers_service(self.deps, self.daemons), LIMITED_AT_ONCE),
             *self.hosts.servers(ConductorHostRPC, lambda end: HostService(
                 self.deps, self.daemons, send_echo=end.bus.send_echo, shared=end.shared), pool)]
         if self.mode is SecurityMode.UPSTREAM:
-            self.servers.append(self.bus.server(ConsoleAuthRPC, console_auth(self.options, service), pool))
+            consoles = console_auth(self.options, service)
+            self.servers += [self.bus.server(one, consoles, pool) for one in (ConsoleAuthRPC, ConsoleCheckRPC)]
         for server in self.servers:
             server.start()
         self._register()
@@ -235,10 +242,14 @@ class Conductor:
         from nova.model.services import ContractVersion, Registration
         from nova.rpc.contracts.conductor import ConductorRPC
         from nova.rpc.contracts.conductor_host import ConductorHostRPC
+        from nova.rpc.contracts.conductor_proxy import ConductorProxyRPC
+        from nova.rpc.contracts.conductor_scheduler import ConductorSchedulerRPC
+        from nova.rpc.contracts.console_check import ConsoleCheckRPC
         from nova.rpc.contracts.placement import PlacementRPC
 
-        contracts = tuple(ContractVersion(name=one.__name__, version=one.version)
-                          for one in (ConductorRPC, ConductorHostRPC, PlacementRPC))
+        checks_tokens = (ConsoleCheckRPC,) if self.mode is SecurityMode.UPSTREAM else ()
+        contracts = tuple(ContractVersion(name=one.__name__, version=one.version) for one in (
+            ConductorRPC, ConductorHostRPC, ConductorProxyRPC, ConductorSchedulerRPC, PlacementRPC, *checks_tokens))
         registered = self.daemons.register(Registration(host=self.options.host, binary=BINARY, topic="conductor",
                                                         contracts=contracts, release=RELEASE,
                                                         connections=connections(self.options)))

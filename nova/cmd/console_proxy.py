@@ -163,17 +163,19 @@ class Proxy:
     def __init__(self, options: Options, parts: ProxyParts, sock: socket.socket) -> None:
         from nova.console import gate, sessions, xvp
         from nova.rpc.buses import control_bus
-        from nova.rpc.contracts.conductor import ConductorRPC
-        from nova.rpc.contracts.console_auth import ConsoleAuthRPC
+        from nova.rpc.contracts.conductor_proxy import ConductorProxyRPC
+        from nova.rpc.contracts.console_check import ConsoleCheckRPC
+        from nova.rpc.narrow import NarrowClient
 
         kind = parts.kind
         self.options, self.parts, self.sock = options, parts, sock
         self.bus = control_bus(options, options.host, patience_s=CHECK_S)
         self.sessions = sessions.Sessions(sessions.SessionLimits.of(options.console, kind.channels), kind.exclusive)
-        self.gate = gate.ConsoleGate(kind, self.bus.client(ConsoleAuthRPC), self.sessions, settings(options, kind),
+        self.gate = gate.ConsoleGate(kind, NarrowClient(self.bus, ConsoleCheckRPC), self.sessions,
+                                     settings(options, kind),
                                      xvp.STEPS if parts.raw else None)
         self.reporting = Reporting(options, kind.binary, kind.binary.removeprefix("nova-"), self.bus,
-                                   self.bus.client(ConductorRPC))
+                                   NarrowClient(self.bus, ConductorProxyRPC))
         self.server: Any = None
 
     def application(self) -> Library:
@@ -196,10 +198,10 @@ class Proxy:
 
     def vitals(self) -> Vitals:
         """That nova-consoleauth answers: it checks the tokens."""
-        from nova.cmd import vitals
-        from nova.rpc.contracts.console_auth import ConsoleAuthRPC
+        from nova.rpc.contracts.console_check import ConsoleCheckRPC
+        from nova.rpc.narrow import spoken
 
-        return vitals.of_client(self.bus, ConsoleAuthRPC)
+        return Vitals({"bus": lambda: self.bus.reach(spoken(self.bus.peers, ConsoleCheckRPC))}, self.bus.deaf)
 
     def stop(self, seconds: float) -> None:
         """Listen no more: another process may at once. Open consoles have what is left of ``seconds``, then users are

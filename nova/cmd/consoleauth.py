@@ -51,15 +51,17 @@ class ConsoleAuth:
         self.conductor = self.bus.client(ConductorRPC)
         self.service = ConsoleAuthService(self.conductor, options.consoleauth, base_urls(options))
         self.reporting = Reporting(options, BINARY, "consoleauth", self.bus, self.conductor) if index == 0 else None
-        self.server: Any = None
+        self.servers: list[Any] = []
 
     def start(self) -> None:
         from nova.rpc.contracts.console_auth import ConsoleAuthRPC
+        from nova.rpc.contracts.console_check import ConsoleCheckRPC
 
-        self.server = self.bus.server(ConsoleAuthRPC, self.service)
-        self.server.start()
+        self.servers = [self.bus.server(contract, self.service) for contract in (ConsoleAuthRPC, ConsoleCheckRPC)]
+        for server in self.servers:
+            server.start()
         if self.reporting:
-            self.reporting.start((ConsoleAuthRPC,))
+            self.reporting.start((ConsoleAuthRPC, ConsoleCheckRPC))
 
     def vitals(self) -> Vitals:
         """The bus."""
@@ -70,7 +72,7 @@ class ConsoleAuth:
 
     def stop(self, seconds: float) -> None:
         """Take no more calls; those that run have ``seconds``. Tokens outlive this process."""
-        self.bus.stop([self.server], seconds)
+        self.bus.stop(self.servers, seconds)
         if self.reporting:
             self.reporting.stop()
 

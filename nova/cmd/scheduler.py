@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 from nova.cmd import common
 from nova.cmd.reporting import Reporting
@@ -17,11 +17,12 @@ class Scheduler:
 
     def __init__(self, options: Options, index: int) -> None:
         from nova.rpc.buses import control_bus
-        from nova.rpc.contracts.conductor import ConductorRPC
+        from nova.rpc.contracts.conductor_scheduler import ConductorSchedulerRPC
+        from nova.rpc.narrow import NarrowClient
         from nova.scheduler.service import SchedulerService, SchedulerSettings
 
         self.bus = control_bus(options, options.host)
-        self.conductor = self.bus.client(ConductorRPC)
+        self.conductor = cast("ConductorSchedulerRPC", NarrowClient(self.bus, ConductorSchedulerRPC))
         self.service = SchedulerService(self.conductor, SchedulerSettings(
             scheduler=options.scheduler, filter_scheduler=options.filter_scheduler, metrics=options.metrics,
             service_down_time=options.service_down_time))

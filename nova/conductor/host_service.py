@@ -48,9 +48,9 @@ LOG = logging.getLogger(__name__)
 
 SECRET_LENGTH = 64  # characters
 
-#: What registers by this contract, and the contract that it serves.
-SERVED: dict[str, type[Contract] | None] = {
-    services.COMPUTE: ComputeRPC, services.NETWORK: NetworkRPC, services.METADATA: None}
+#: What registers by this contract, and the contracts that it serves.
+SERVED: dict[str, tuple[type[Contract], ...]] = {
+    services.COMPUTE: (ComputeRPC,), services.NETWORK: (NetworkRPC,), services.METADATA: ()}
 
 MOST_GUESTS = 10_000  # of one host
 RANGES_S = 2.0  # for which an answer to "where are guests" serves all hosts
@@ -111,11 +111,11 @@ class HostService:
 
     def _echoed(self, host: HostName, beat: Heartbeat) -> bool:
         """Whether an echo is on its way to the host, or has nowhere to go: then it hears nothing, either."""
-        contract = SERVED.get(beat.binary)
-        if not beat.wants_echo or contract is None or self._send_echo is None:
+        contracts = SERVED.get(beat.binary)
+        if not beat.wants_echo or not contracts or self._send_echo is None:
             return False
         try:
-            self._send_echo(contract, host)
+            self._send_echo(contracts[0], host)
         except errors.daemon.RpcNotDelivered:
             LOG.warning("%s on %s beats, and has no queue for orders", beat.binary, host)
         except errors.NovaError:

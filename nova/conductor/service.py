@@ -18,7 +18,7 @@ from nova.conductor.engine import announce
 from nova.conductor.engine.assembled import Assembled, assemble
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.quota import Quotas
-from nova.conductor.hosts.control_daemons import ControlDaemons
+from nova.conductor.hosts.control_daemons import PROXIES, SCHEDULERS, ControlDaemons
 from nova.conductor.hosts.enrolment import Enrolments
 from nova.conductor.hosts.registration import Daemons
 from nova.conductor.nova_network.cloudpipe import Cloudpipes
@@ -40,6 +40,8 @@ from nova.conductor.queries.volumes import VolumeQueries
 from nova.conductor.upkeep.adoption import Adoptions
 from nova.conductor.upkeep.strangers import Strangers
 from nova.rpc.contracts.conductor import ConductorRPC
+from nova.rpc.contracts.conductor_proxy import ConductorProxyRPC
+from nova.rpc.contracts.conductor_scheduler import ConductorSchedulerRPC
 from nova.rpc.interface import Contract
 
 
@@ -64,3 +66,13 @@ def conductor_service(deps: Deps, daemons: Daemons) -> Assembled:
                      Adoptions(deps), ExternalEvents(deps, servers.order_server, volumes.volume_extended),
                      Cloudpipes(deps, admission.create_servers, servers.list_servers))
     return announced(deps, ConductorRPC, whole)
+
+
+def proxies_service(daemons: Daemons) -> Assembled:
+    """The service behind the topic ``conductor-proxy``."""
+    return assemble(ConductorProxyRPC, ControlDaemons(daemons, PROXIES))
+
+
+def schedulers_service(deps: Deps, daemons: Daemons) -> Assembled:
+    """The service behind the topic ``conductor-scheduler``."""
+    return assemble(ConductorSchedulerRPC, ControlDaemons(daemons, SCHEDULERS), Hosts(deps))

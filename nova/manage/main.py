@@ -40,6 +40,7 @@ from nova.manage.command import JSON, Command, Run, argument
 from nova.manage.database_commands import archive, online_data_migrations, purge, sync, version
 from nova.manage.databases import synced
 from nova.manage.output import framed, say, say_now, table, write_json
+from nova.manage.secret_files import commands as secret_commands
 from nova.model.services import Debt
 from nova.rpc.contracts.cert import CertRPC
 from nova.rpc.contracts.conductor import ConductorRPC
@@ -254,6 +255,8 @@ COMMANDS: dict[str, dict[str, Command]] = {
              "drain": Command(host_drain, "take a compute host out of use: disable it, and move its servers away. "
                                           "Exit status 0: no server stays, except skipped servers", _DRAIN),
              "undrain": Command(host_undrain, "enable a host that a drain disabled", (_HOST,))},
+    "daemon": secret_commands.daemon_actions(say),
+    "secrets": secret_commands.secrets_actions(say_now),
     "request": {"show": Command(request_show, "what happened to a request, step by step", (
         argument("request", metavar="REQ_ID|SERVER",
                  help="a request's id (x-openstack-request-id of the answer), or a server's uuid"), JSON))},

@@ -42,6 +42,15 @@ class Peers:
         with self._lock:
             self._hosts = versions
 
+    @property
+    def has_learned(self) -> bool:
+        """Whether a conductor has told what control daemons serve."""
+        return bool(self._lowest)
+
+    def serves(self, contract: type[Contract]) -> bool:
+        """Whether a control daemon is known that serves it."""
+        return contract.__name__ in self._lowest
+
     def speak(self, contract: type[Contract], server: str | None = None) -> str:
         """The version to speak to servers of ``contract``; to one host, its own: no host decides for another."""
         with self._lock:

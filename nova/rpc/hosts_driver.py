@@ -17,14 +17,15 @@ from collections.abc import Callable
 
 import kombu
 import oslo_messaging
-from amqp.exceptions import AccessRefused, MessageNacked, NotFound
-from oslo_messaging._drivers import amqp, amqpdriver, base, common, impl_rabbit
+from amqp.exceptions import NotFound
+from oslo_messaging._drivers import amqpdriver, base, common, impl_rabbit
 
 from nova.conf.base import Options
 from nova.model.base import Library
 from nova.rpc.answers import IncomingCall, LateAnswers
 from nova.rpc.conductor_end import PREFETCH, ConductorListener
 from nova.rpc.host_rights import ANSWERS, CALLS, HOST, SHARED_CALLS, calls_queue, owner_of
+from nova.rpc.passive_publishing import PassivePublisher, QueueFull, topic_exchange
 
 LOG = logging.getLogger(__name__)
 
@@ -34,17 +35,8 @@ BOUNDS = {"x-max-length": 1000, "x-max-length-bytes": 32 * 2 ** 20, "x-overflow"
           "x-expires": 600_000}
 
 
-def _exchange(name: str, passive: bool) -> Library:
-    """Kept through the broker's restarts: hosts come back before conductors do. A host may not declare any."""
-    return kombu.Exchange(name, type="topic", durable=True, passive=passive)
-
-
 class MissingExchange(oslo_messaging.MessageDeliveryFailure):
     """Conductors have not made what this host's queues are bound to: none has started yet, or it is not enrolled."""
-
-
-class QueueFull(oslo_messaging.MessageUndeliverable):
-    """The host's calls wait for conductors, as many as may."""
 
 
 class HostsDriver(impl_rabbit.RabbitDriver):
@@ -106,9 +98,9 @@ class CallsConsumer(RawConsumer):
         super().__init__(exchange_name=CALLS, queue_name=queue, routing_key=queue, type="topic", durable=True,
                          exchange_auto_delete=False, queue_auto_delete=False, callback=callback, nowait=True,
                          rabbit_quorum_queue=quorum)
-        self.exchange = _exchange(CALLS, passive=False)
+        self.exchange = topic_exchange(CALLS, passive=False)
         self.queue_arguments.update(BOUNDS)
-        self._orders = _exchange(HOST + host, passive=False)
+        self._orders = topic_exchange(HOST + host, passive=False)
 
     def declare(self, conn: HostsConnection) -> None:
         """Make the host's queue of calls, and the exchange of what is sent to the host."""
@@ -124,7 +116,7 @@ class CallsConsumer(RawConsumer):
         self.queue.unbind_from(self.exchange, self.routing_key)
 
 
-class HostsConnection(impl_rabbit.Connection):
+class HostsConnection(PassivePublisher):
     """A connection that keeps to the exchanges of the hosts' vhost."""
 
     def __init__(self, driver: HostsDriver, conf: Options, url: oslo_messaging.TransportURL, purpose: str,
@@ -169,7 +161,7 @@ class HostsConnection(impl_rabbit.Connection):
             exchange_auto_delete=False, queue_auto_delete=False, callback=callback, rabbit_queue_ttl=ttl,
             enable_cancel_on_failover=self.enable_cancel_on_failover, rabbit_quorum_queue=quorum,
             rabbit_quorum_queue_config=self.rabbit_quorum_queue_config)
-        consumer.exchange = _exchange(exchange, passive=not self._driver.declares)
+        consumer.exchange = topic_exchange(exchange, passive=not self._driver.declares)
         if consumer.exchange.passive:
             self._check_exchange(consumer.exchange)
         self.declare_consumer(consumer)
@@ -195,39 +187,17 @@ class HostsConnection(impl_rabbit.Connection):
     def direct_send(self, msg_id: str, msg: Library) -> None:
         """An answer, to the reply queue that its call named."""
         exchange = ANSWERS if self._driver.host else HOST + owner_of(msg_id)
-        self._publish_to(exchange, msg_id, msg, at_least_once=self.direct_mandatory_flag)
+        self.publish_to(exchange, msg_id, msg, at_least_once=self.direct_mandatory_flag)
 
     def topic_send(self, exchange_name: str, topic: str, msg: Library, timeout: float | None = None,
                    retry: int | None = None, transport_options: Library = None) -> None:
         """A call or an order. oslo_messaging.MessageUndeliverable: nobody has a queue for it; QueueFull."""
         if self._driver.host is None:
-            self._publish_to(exchange_name, topic, msg, timeout, retry)
+            self.publish_to(exchange_name, topic, msg, timeout, retry)
             return
         try:
-            self._publish_to(exchange_name, calls_queue(self._driver.host), msg, timeout, retry)
+            self.publish_to(exchange_name, calls_queue(self._driver.host), msg, timeout, retry)
         except QueueFull:
             raise
         except oslo_messaging.MessageUndeliverable:  # no conductor has made the queue: it may be of the release before
-            self._publish_to(exchange_name, SHARED_CALLS, msg, timeout, retry)
-
-    def _publish_to(self, name: str, key: str, msg: Library, timeout: float | None = None, retry: int | None = None,
-                    at_least_once: bool = True) -> None:
-        exchange = _exchange(name, passive=True)
-        try:
-            self._ensure_publishing(
-                self._publish_bounded, exchange, msg, routing_key=key, timeout=timeout,
-                retry=retry, transport_options=oslo_messaging.TransportOptions(at_least_once=at_least_once))
-        except amqp.AMQPDestinationNotFound as error:
-            raise oslo_messaging.MessageUndeliverable(error, exchange, key, msg) from None
-
-    def _publish_bounded(self, exchange: Library, msg: Library, routing_key: str, timeout: float | None,
-                         transport_options: Library) -> None:
-        """The library takes for a lost connection what it does not know: a queue that is full, a key that this user
-        may not write to."""
-        try:
-            self._publish_and_raises_on_missing_exchange(exchange, msg, routing_key, timeout, transport_options)
-        except MessageNacked as error:
-            raise QueueFull(error, exchange, routing_key, msg) from None
-        except AccessRefused as error:
-            self._set_current_channel(None)  # the broker has closed it
-            raise oslo_messaging.MessageUndeliverable(error, exchange, routing_key, msg) from None
+            self.publish_to(exchange_name, SHARED_CALLS, msg, timeout, retry)

@@ -78,13 +78,16 @@ def _mark(**marks: object) -> Callable[[F], F]:
 class Contract:
     """Base of contracts; a large one has parts, plain classes that it inherits. ``addressed_by`` names the parameter
     that picks one server of the topic. ``carries_token``: the servers act as the user who asks; to all others the
-    user's token is not sent. ``with_hosts``: spoken between hosts and conductors, with proofs."""
+    user's token is not sent. ``with_hosts``: spoken between hosts and conductors, with proofs. ``part_of``: the
+    contract that has all of its methods too, and more than its callers may ask; servers of the release before serve
+    that alone."""
 
     topic: ClassVar[str]
     version: ClassVar[str]
     addressed_by: ClassVar[str | None] = None
     carries_token: ClassVar[bool] = False
     with_hosts: ClassVar[bool] = False
+    part_of: ClassVar[type[Contract] | None] = None
     methods: ClassVar[dict[str, Method]]
 
     def __init_subclass__(cls, **kwargs: object) -> None:

@@ -21,15 +21,16 @@ from oslo_messaging.transport import RPCTransport
 
 from nova import errors, metrics
 from nova.model.base import Json
-from nova.rpc import host_rights
+from nova.rpc import control_rights, host_rights
 from nova.rpc.bus import AnyBus, Asking, Serving, names_of
 from nova.rpc.client import Peers
 from nova.rpc.conductor_end import ConductorDispatcher
 from nova.rpc.control_driver import ControlDriver, ProbedDriver
 from nova.rpc.hearing import DEAF_S, ECHO, ECHO_SENT, Hearing
-from nova.rpc.hosts_driver import HostsDriver, MissingExchange, QueueFull
+from nova.rpc.hosts_driver import HostsDriver, MissingExchange
 from nova.rpc.hosts_url import OWN, SHARED, hosts_url_option, require_hosts_url, shared_url
 from nova.rpc.interface import Contract, Method
+from nova.rpc.passive_publishing import QueueFull
 from nova.rpc.proofs import HostKeys, Proofs
 from nova.rpc.server import Receiver, Take
 
@@ -101,7 +102,7 @@ def exchange_of(contract: type[Contract], server: str | None) -> str:
     """Hosts have an exchange each, and one to speak to the conductor by: what a broker user may write is then exact."""
     if contract.addressed_by and server:
         return host_rights.HOST + server
-    return f"nova-{contract.topic}"
+    return control_rights.exchange(contract.topic)
 
 
 class Bus(AnyBus):

@@ -14,7 +14,7 @@ import msgspec
 from nova import concurrency, errors, faults, metrics
 from nova.model.hosts import HostStates
 from nova.model.scheduling import PlacementRequest, Selection
-from nova.rpc.contracts.conductor import ConductorRPC
+from nova.rpc.contracts.conductor_scheduler import ConductorSchedulerRPC
 from nova.scheduler import plugins
 from nova.scheduler.pipeline import Pipeline
 from nova.scheduler.snapshot import HostTable
@@ -36,9 +36,9 @@ class SchedulerSettings(NamedTuple):
 
 
 class SchedulerService:
-    """Implements ``SchedulerRPC``. ``conductor`` is a client of ``ConductorRPC``; ``clock`` is monotonic."""
+    """Implements ``SchedulerRPC``. ``conductor`` is a client of ``ConductorSchedulerRPC``; ``clock`` is monotonic."""
 
-    def __init__(self, conductor: ConductorRPC, settings: SchedulerSettings,
+    def __init__(self, conductor: ConductorSchedulerRPC, settings: SchedulerSettings,
                  clock: Callable[[], float] = time.monotonic,
                           rng: random.Random | None = None) -> None:
         self._conductor = conductor

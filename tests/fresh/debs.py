@@ -19,7 +19,8 @@ AROUND = "rabbitmq-server curl openssl"
 IMAGE, URL = "00000000-0000-4000-8000-000000000001", "http://127.0.0.1:8774/v2.1"
 #: Who may read what.
 FILES = {"/etc/nova": "root:nova 750", "/etc/nova/nova.conf": "root:nova 640",
-         "/etc/nova/nova-conductor.conf": "nova-conductor:root 600", "/etc/nova/nova-imageproxy.conf": "nova:root 600",
+         "/etc/nova/nova-conductor.conf": "nova-conductor:root 600",
+         "/etc/nova/nova-imageproxy.conf": "nova-imageproxy:root 600",
          "/var/lib/nova": "nova:nova 755", "/var/lib/nova-conductor": "nova-conductor:nova-conductor 755",
          "/var/log/nova": "root:nova 770"}
 BROKER = """

@@ -19,6 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from nova.rpc import control_rights
 from nova.rpc.host_rights import CALLS, LARGEST_MESSAGE, LIMITS, calls_key, permissions
 
 START_S = 90.0
@@ -147,12 +148,19 @@ class Broker:
         (self.folder / "definitions.json").write_text(json.dumps({
             "vhosts": [{"name": name} for name in ("/", *clouds, *hosts)],
             "users": [{"name": "nova", "password": "nova", "tags": []},
+                      *({"name": user, "password": "nova", "tags": [], "limits": control_rights.LIMITS}
+                        for user in control_rights.LIMITED),
                       *({"name": user_of(host), "password": "nova", "tags": [], "limits": LIMITS} for host in HOSTS)],
             "permissions": [*({"user": "nova", "vhost": name, **everything} for name in ("/", *clouds, *hosts)),
+                            *({"user": user, "vhost": name, **control_rights.permissions(user)}
+                              for user in control_rights.LIMITED for name in clouds),
                             *({"user": user_of(host), "vhost": name, **permissions(host)}
                               for host in HOSTS for name in hosts)],
-            "topic_permissions": [{"user": user_of(host), "vhost": name, "exchange": CALLS, "write": calls_key(host),
-                                   "read": "^$"} for host in HOSTS for name in hosts]}))
+            "topic_permissions": [*({"user": user_of(host), "vhost": name, "exchange": CALLS, "write": calls_key(host),
+                                     "read": "^$"} for host in HOSTS for name in hosts),
+                                  *({"user": user, "vhost": name, **rights._asdict()}
+                                    for user in control_rights.LIMITED if (rights := control_rights.topic_rights(user))
+                                    for name in clouds)]}))
         (self.folder / "rabbitmq.conf").write_text(
             f"listeners.tcp.1 = 127.0.0.1:{self.port}\nload_definitions = {self.folder}/definitions.json\n"
             "loopback_users = none\nlog.console = true\nlog.console.level = warning\nlog.file = false\n"
@@ -193,6 +201,12 @@ class Broker:
         subprocess.run(["/usr/lib/rabbitmq/bin/rabbitmqctl", "--quiet", *words], env=self.environment(), check=True,
                        stdout=subprocess.DEVNULL)
 
+    def listed(self, *words: str) -> list[str]:
+        """Lines of what a command of rabbitmqctl lists."""
+        done = subprocess.run(["/usr/lib/rabbitmq/bin/rabbitmqctl", "--quiet", "--no-table-headers", *words],
+                              env=self.environment(), check=True, capture_output=True, text=True)
+        return done.stdout.splitlines()
+
     def stop(self) -> None:
         """As an operator stops it: its queues, which are not durable, are gone with it."""
         assert self.node
@@ -222,6 +236,11 @@ def user_of(host: str) -> str:
 def hosts_url(url: str, host: str = "") -> str:
     """The hosts' vhost beside a cloud's own; ``host``: as that host's user."""
     return url.replace("/cloud", "/hosts").replace("nova:nova", f"{user_of(host)}:nova")
+
+
+def daemon_url(url: str, user: str) -> str:
+    """The vhost of a cloud's control daemons, as that daemon's own broker user."""
+    return url.replace("nova:nova", f"{user}:nova")
 
 
 class MariaDB:

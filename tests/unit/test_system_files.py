@@ -14,6 +14,7 @@ from typing import NamedTuple
 import pytest
 
 from nova import migrationproxy
+from nova.manage.secret_files import readers
 
 TOP = Path(__file__).resolve().parents[2]
 SYSUSERS, TMPFILES = (sorted((TOP / "etc" / name).glob("*.conf")) for name in ("sysusers.d", "tmpfiles.d"))
@@ -56,7 +57,7 @@ def users() -> dict[str, str]:
 
 
 def folders() -> dict[str, Folder]:
-    return {path: Folder(mode, owner, group) for _kind, path, mode, owner, group, _age in rows(TMPFILES)}
+    return {path: Folder(mode, owner, group) for kind, path, mode, owner, group, _age in rows(TMPFILES) if kind == "d"}
 
 
 def values(unit: Path, *keys: str) -> list[str]:
@@ -84,10 +85,18 @@ def test_unit_then_its_users_and_groups_are_made(unit: Path) -> None:
 
 def test_users_then_each_is_the_user_of_a_unit_and_of_the_install_page() -> None:
     assert set(users()) == {name for unit in UNITS for name in values(unit, "User")}
-    for name, home in users().items():
-        assert f"adduser --system --group --home {home} {name}\n" in INSTALL
-    assert re.findall(r"^ +adduser (\S+) (\S+)$", INSTALL, re.M) == [
-        (words[1], words[2]) for words in rows(SYSUSERS) if words[0] == "m"]
+    assert {path.stem for path in SYSUSERS} == set(users())
+    for program, folder in (("systemd-sysusers", "sysusers.d"), ("systemd-tmpfiles --create", "tmpfiles.d")):
+        for files in ("nova.conf", "nova-*.conf"):
+            assert f"\n    {program} $PWD/etc/{folder}/{files}\n" in INSTALL
+
+
+def test_units_then_each_has_a_user_of_its_own_but_for_those_that_speak_for_their_host() -> None:
+    """A daemon that is broken into has its own files, and no other's."""
+    found = {unit.stem: values(unit, "User") for unit in UNITS}
+    assert {name: user for name, user in found.items() if name not in readers.HOST_DAEMONS} == {
+        name: [name] for name in readers.DAEMONS if name not in readers.HOST_DAEMONS}
+    assert {tuple(found[name]) for name in readers.HOST_DAEMONS} == {("nova",), ()}
 
 
 @pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.stem)
@@ -98,12 +107,6 @@ def test_unit_then_the_folders_that_it_writes_to_are_made(unit: Path) -> None:
     for name in values(unit, "StateDirectory"):
         assert folders()[f"/var/lib/{name}"] == Folder(
             *values(unit, "StateDirectoryMode"), *values(unit, "User"), *values(unit, "Group"))
-
-
-def test_folders_then_owners_and_modes_are_those_of_the_install_page() -> None:
-    told = re.findall(r"^ +install -d -m (\d+)(?: -o (\S+))? -g (\S+) (\S+)$", INSTALL, re.M)
-    assert {path: Folder(mode, owner or "root", group) for mode, owner, group, path in told} == {
-        path: folder for path, folder in folders().items() if not path.startswith("/run/")}
 
 
 def test_folders_then_owners_are_root_or_made_users() -> None:
@@ -144,7 +147,7 @@ def test_sysusers_when_run_on_an_empty_root_then_users_have_their_groups(tmp_pat
     for name, home in users().items():
         assert made[name][5] == home and made[name][6].endswith("nologin")
         assert made[name][3] == groups[name][2]
-    assert groups["nova"][3] == "nova-conductor"
+    assert set(groups["nova"][3].split(",")) == set(users()) - {"nova"}
 
 
 def test_tmpfiles_when_run_on_an_empty_root_then_folders_have_owners_and_modes(tmp_path: Path) -> None:
@@ -187,3 +190,18 @@ def test_logrotate_when_it_renamed_a_log_then_the_daemon_writes_to_a_new_one(tmp
         str(tmp_path / "state"), str(changed))
     assert path.read_text().endswith("after\n") and "before" not in path.read_text()
     assert path.with_name("nova-api.log.1").read_text().endswith("before\n")
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("systemd-tmpfiles"), reason="it takes root, systemd-tmpfiles")
+@pytest.mark.parametrize(("path", "daemon"), [
+    ("var/lib/nova/CA/private/cakey.pem", "nova-cert"), ("var/lib/nova/buckets/b/object", "nova-objectstore"),
+    ("var/log/nova/nova-scheduler.log", "nova-scheduler"), ("var/log/nova/nova-novncproxy.log.1", "nova-novncproxy")])
+def test_tmpfiles_when_a_daemon_of_an_older_release_ran_as_nova_then_what_it_wrote_is_given_to_its_user(
+        tmp_path: Path, path: str, daemon: str) -> None:
+    made, _groups = make_users(tmp_path)
+    old = tmp_path / path
+    old.parent.mkdir(parents=True)
+    old.write_text("x")
+    os.chown(old, int(made["nova"][2]), int(made["nova"][3]))
+    run("systemd-tmpfiles", "--create", f"--root={tmp_path}", *map(str, TMPFILES))
+    assert old.stat().st_uid == int(made[daemon][2])

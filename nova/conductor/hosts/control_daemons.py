@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from nova import errors
 from nova.conductor.hosts.registration import Daemons
@@ -10,41 +10,47 @@ from nova.model.base import HostName, Time
 from nova.model.services import Alive, Heartbeat, Registered, Registration
 from nova.rpc.contracts.cert import CertRPC
 from nova.rpc.contracts.console_auth import ConsoleAuthRPC
+from nova.rpc.contracts.console_check import ConsoleCheckRPC
 from nova.rpc.contracts.objectstore import ObjectStoreRPC
 from nova.rpc.contracts.scheduler import SchedulerRPC
+from nova.rpc.control_rights import CONSOLE_PROXIES
 from nova.rpc.interface import Contract, parse_version
 
-#: What registers by ConductorRPC, and the contract that it serves. Conductors write their own rows, and hosts' daemons
+Served = Mapping[str, Sequence[type[Contract]]]
+
+#: What registers by ConductorRPC, and the contracts that it serves. Conductors write their own rows, and hosts' daemons
 #: have a door of their own, with proofs.
-SERVED: dict[str, type[Contract] | None] = {
-    "nova-scheduler": SchedulerRPC, "nova-consoleauth": ConsoleAuthRPC, "nova-cert": CertRPC,
-    "nova-objectstore": ObjectStoreRPC,
-    "nova-osapi_compute": None, "nova-ec2": None, "nova-placement-api": None, "nova-novncproxy": None,
-    "nova-spicehtml5proxy": None, "nova-serialproxy": None, "nova-xvpvncproxy": None}
+SERVED: Served = {
+    "nova-scheduler": (SchedulerRPC,), "nova-consoleauth": (ConsoleAuthRPC, ConsoleCheckRPC), "nova-cert": (CertRPC,),
+    "nova-objectstore": (ObjectStoreRPC,), "nova-osapi_compute": (), "nova-ec2": (), "nova-placement-api": (),
+    **dict.fromkeys(CONSOLE_PROXIES, ())}
+#: What registers by the contracts of daemons whose broker users are limited.
+PROXIES: Served = {name: SERVED[name] for name in CONSOLE_PROXIES}
+SCHEDULERS: Served = {"nova-scheduler": SERVED["nova-scheduler"]}
 
 MOST_ROWS = 1000  # of one kind: names that a stolen daemon makes up do not fill the table
 LONGEST_NAME, LONGEST_WORD = 255, 64  # characters that the columns have
 
 
 class ControlDaemons:
-    """``register``, ``heartbeat`` and ``ping`` of ConductorRPC."""
+    """``register``, ``heartbeat`` and ``ping`` of ConductorRPC. ``served``: who is believed to be there."""
 
-    def __init__(self, daemons: Daemons) -> None:
-        self.daemons = daemons
+    def __init__(self, daemons: Daemons, served: Served = SERVED) -> None:
+        self.daemons, self._served = daemons, served
 
     def register(self, registration: Registration) -> Registered:
         """daemon.NotAControlDaemon, daemon.TooManyDaemons, daemon.LongRegistration; PeerTooOld: it serves a contract
         that is not its own, or of another major version."""
-        _check_control(registration.host, registration.binary)
+        self._check_binary(registration.host, registration.binary)
         check_words(registration)
-        check_contracts(registration, SERVED)
+        check_contracts(registration, self._served)
         if self.daemons.is_new(registration) and self.daemons.count(registration.binary) >= MOST_ROWS:
             raise errors.daemon.TooManyDaemons(binary=registration.binary, most=MOST_ROWS)
         return self.daemons.register(registration)
 
     def heartbeat(self, beat: Heartbeat) -> Alive:
         """daemon.NotAControlDaemon: nobody else keeps a host looking alive."""
-        _check_control(beat.host, beat.binary)
+        self._check_binary(beat.host, beat.binary)
         return self.daemons.heartbeat(beat)
 
     def get_clock(self) -> Time:
@@ -55,10 +61,9 @@ class ControlDaemons:
         """Unavailable: the database does not answer."""
         return self.daemons.ping(host)
 
-
-def _check_control(host: str, binary: str) -> None:
-    if binary not in SERVED:
-        raise errors.daemon.NotAControlDaemon(host=host, binary=binary)
+    def _check_binary(self, host: str, binary: str) -> None:
+        if binary not in self._served:
+            raise errors.daemon.NotAControlDaemon(host=host, binary=binary)
 
 
 def check_words(registration: Registration) -> None:
@@ -68,11 +73,11 @@ def check_words(registration: Registration) -> None:
         raise errors.daemon.LongRegistration(binary=registration.binary)
 
 
-def check_contracts(registration: Registration, table: Mapping[str, type[Contract] | None]) -> None:
+def check_contracts(registration: Registration, table: Served) -> None:
     """A daemon serves what ``table`` has for it: the lowest version decides what others speak. PeerTooOld."""
-    serves = table[registration.binary]
+    known = {contract.__name__: contract for contract in table[registration.binary]}
     for served in registration.contracts:
-        if serves is None or served.name != serves.__name__ or not _of_this_major(served.version, serves):
+        if served.name not in known or not _of_this_major(served.version, known[served.name]):
             raise errors.PeerTooOld(f"{registration.binary} on {registration.host} speaks {served.name} "
                                     f"{served.version}, which does not go with this conductor: install its release")
 

@@ -21,6 +21,7 @@ from nova.manage.doctor.mode import security_mode
 from nova.manage.doctor.neutron_service import neutron
 from nova.manage.doctor.nova_network import networks
 from nova.manage.doctor.optional import optional_parts
+from nova.manage.doctor.secret_files import secret_files
 from nova.manage.doctor.services import broker, cinder, databases, glance, image_proxy, placement
 from nova.manage.doctor.standing import keystone, limits, service_user
 from nova.manage.doctor.written import unread
@@ -65,6 +66,7 @@ def _user(uid: int) -> str:
 #: Names are kept from release to release: monitoring names them.
 CHECKS: tuple[tuple[str, Check], ...] = (
     ("configuration", config), ("options", unread), ("security-mode", security_mode), ("credentials", credentials),
+    ("secrets", secret_files),
     ("broker", broker),
     ("database", databases), ("connections", connections), ("keystone", keystone), ("service-user", service_user),
     ("limits", limits), ("glance", glance), ("cinder", cinder), ("image-proxy", image_proxy), ("neutron", neutron),

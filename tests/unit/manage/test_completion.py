@@ -54,7 +54,7 @@ def test_completion_when_an_action_is_typed_then_its_options_are_offered() -> No
 
 
 @pytest.mark.parametrize(("line", "words"), [
-    ("se", ["service", "server"]),
+    ("se", ["service", "secrets", "server"]),
     ("service de", ["delete"]),
     ("service list --j", ["--json"]),
     ("doctor --js", ["--json"]),

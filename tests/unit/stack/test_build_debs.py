@@ -126,10 +126,10 @@ def test_paths_then_no_two_packages_have_the_same_and_none_is_elsewhere(made: di
                                                   ("etc", "logrotate.d")}
 
 
-def test_users_then_the_conductors_come_with_its_package_alone(made: dict[str, Path]) -> None:
-    for folder in ("sysusers.d", "tmpfiles.d"):
-        assert owners(made, f"usr/lib/{folder}/nova.conf") == [COMMON]
-        assert owners(made, f"usr/lib/{folder}/nova-conductor.conf") == ["nova-conductor"]
+@pytest.mark.parametrize("folder", ["sysusers.d", "tmpfiles.d"])
+def test_users_then_a_daemons_come_with_its_package_alone(made: dict[str, Path], folder: str) -> None:
+    for path in (TOP / "etc" / folder).iterdir():
+        assert owners(made, f"usr/lib/{folder}/{path.name}") == [COMMON if path.stem == "nova" else path.stem]
 
 
 # -- what dpkg is told

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from nova.rpc import host_rights
+from nova.rpc import control_rights, host_rights
 from stacklib import (
     cgroups,
     credentials,
@@ -98,11 +98,11 @@ def test_compute_confs_then_they_have_no_password_but_the_brokers(make_layout, s
         assert "memcached" not in text
 
 
-def test_image_proxy_then_it_runs_as_the_service_user_with_no_database(make_layout, secrets):
+def test_image_proxy_then_it_runs_as_its_own_user_with_no_database(make_layout, secrets):
     stack = Stack(make_layout(sandbox=True), secrets, control=None)
     proxy = {daemon.name: daemon for daemon in nova.control_daemons(stack)}["nova-imageproxy"]
-    assert proxy.user == "nova" and str(novaconf.conductor_file(stack.layout)) not in proxy.argv
-    assert str(novaconf.image_proxy_file(stack.layout)) in proxy.argv
+    assert proxy.user == "nova-imageproxy" and str(novaconf.conductor_file(stack.layout)) not in proxy.argv
+    assert str(novaconf.own_file(stack.layout, "nova-imageproxy")) in proxy.argv
     assert PORTS["imageproxy"] == 9293  # by default: nobody is told
 
 
@@ -139,12 +139,12 @@ def test_proxies_conf_then_they_listen_on_the_controllers_address_and_reach_the_
     assert "spice" not in plainly and "serial_console" not in plainly
 
 
-def test_proxies_then_each_runs_as_the_service_user_with_the_proxies_file(make_layout, secrets):
+def test_proxies_then_each_runs_as_its_own_user_with_the_proxies_file(make_layout, secrets):
     stack = Stack(make_layout(sandbox=True), secrets, control=None)
     daemons = {daemon.name: daemon for daemon in nova.control_daemons(stack)}
     for name in ("nova-novncproxy", "nova-xvpvncproxy", "nova-spicehtml5proxy", "nova-serialproxy"):
-        assert daemons[name].user == "nova" and str(novaconf.proxies_file(stack.layout)) in daemons[name].argv
-    assert daemons["nova-consoleauth"].user == "nova"
+        assert daemons[name].user == name and str(novaconf.proxies_file(stack.layout)) in daemons[name].argv
+    assert daemons["nova-consoleauth"].user == "nova-consoleauth"
     there = {daemon.name for daemon in nova.control_daemons(Stack(make_layout(), secrets, control=None))}
     assert {"nova-novncproxy", "nova-consoleauth"} <= there and "nova-serialproxy" not in there
 
@@ -185,13 +185,49 @@ def test_broker_definitions_then_each_host_has_a_user_in_the_hosts_vhost_alone(m
     layout = make_layout(sandbox=True, hosts=2)
     made = rabbitmq.definitions(layout, secrets)
     hosts = ["host-controller", "host-host1", "host-host2"]
-    assert [user["name"] for user in made["users"]] == ["nova", *hosts]
+    assert [user["name"] for user in made["users"]] == ["nova", *control_rights.USERS, *hosts]
     assert [(row["user"], row["vhost"]) for row in made["permissions"]] == [
-        ("nova", "nova"), ("nova", "nova-hosts"), *((host, "nova-hosts") for host in hosts)]  # fmt: skip
-    assert [row["read"] for row in made["permissions"] if row["user"] != "nova"] == [
+        ("nova", "nova"), ("nova", "nova-hosts"), *((user, "nova") for user in control_rights.USERS),
+        ("nova-conductor", "nova-hosts"), *((host, "nova-hosts") for host in hosts)]  # fmt: skip
+    assert [row["read"] for row in made["permissions"] if row["user"] in hosts] == [
         host_rights.permissions(host.removeprefix("host-"))["read"] for host in hosts]  # fmt: skip
     assert made == rabbitmq.definitions(layout, secrets)
     assert secrets.password("rabbit-nova") not in json.dumps(made)
+
+
+def test_broker_definitions_then_each_daemon_has_a_user_with_its_rights_and_bounds(make_layout, secrets):
+    made = rabbitmq.definitions(make_layout(sandbox=True), secrets)
+    given = {row["user"]: {verb: row[verb] for verb in ("configure", "write", "read")}
+             for row in made["permissions"] if row["vhost"] == "nova"}  # fmt: skip
+    assert {user: given[user] for user in control_rights.USERS} == {
+        user: control_rights.permissions(user) for user in control_rights.USERS}  # fmt: skip
+    bounded = {user["name"] for user in made["users"] if user.get("limits") == control_rights.LIMITS}
+    assert bounded == set(control_rights.LIMITED)
+    [topics] = [row for row in made["topic_permissions"] if row["vhost"] == "nova"]
+    assert topics["user"] == "nova-scheduler" and topics["read"] == "^reply_nova-scheduler_[0-9a-f]+$"
+
+
+@pytest.mark.parametrize("own_user", [True, False])
+def test_files_of_daemons_then_each_has_its_secrets_and_nova_conf_has_none(make_layout, secrets, own_user):
+    layout = make_layout(sandbox=True, neutron=True, volumes=True, ec2=True)
+    names = [one.name for one in nova.programs(layout)]
+    texts = {name: novaconf.text(novaconf.own(layout, secrets, name, own_user)) for name in names}
+    everybody = novaconf.text(novaconf.shared(layout, secrets))
+    hidden = [secrets.password(name) for name in ("nova", "rabbit-nova", "rabbit-host-controller", "db-nova")]
+    assert not [word for word in hidden if word in everybody] and "password =" not in everybody
+    for daemon in (*control_rights.LIMITED, "nova-consoleauth", "nova-cert"):
+        user = daemon if own_user else "nova"
+        assert parsed_text(texts[daemon]) == {"DEFAULT": {
+            "transport_url": rabbitmq.transport_url(layout, secrets, user)}}  # fmt: skip
+    assert secrets.password("db-nova") in texts["nova-conductor"]
+    assert not [name for name, text in texts.items() if "connection" in text and name != "nova-conductor"]
+
+
+def parsed_text(text):
+    read = configparser.ConfigParser(interpolation=None, default_section="none")
+    read.optionxform = str
+    read.read_string(text)
+    return {section: dict(read[section]) for section in read.sections()}
 
 
 def test_clouds_yaml_and_variables_then_both_users_and_no_leftovers_of_the_callers(make_layout, secrets, monkeypatch):
@@ -357,10 +393,11 @@ def test_files_of_nova_then_the_databases_urls_are_the_conductors_alone(short_pa
     assert owners[".nova-conductor.conf.new"] == ("nova-conductor", "nova-conductor")
     assert owners[".nova.conf.new"] == owners["nova"] == ("root", "nova")  # nova's daemons read, and change nothing
     modes = {path.name: path.stat().st_mode & 0o777 for path in (layout.etc / "nova").iterdir()}
-    assert modes.pop("nova.conf") == 0o640 and set(modes.values()) == {0o600}
+    assert modes.pop("nova.conf") == modes.pop("console-proxies.conf") == 0o640 and set(modes.values()) == {0o600}
     users = {daemon.name: daemon.user for daemon in (*nova.conductors(stack), *nova.control_daemons(stack))}
-    assert [name for name, user in users.items() if user == "nova-conductor"] == ["nova-conductor"]
-    assert users["nova-novncproxy"] == users["nova-consoleauth"] == users["nova-imageproxy"] == "nova"
+    assert users.pop("nova-api") == "nova" and users.pop("nova-network") is None
+    assert users == {name: name for name in users}
+    assert {name: owners[f".{name}.conf.new"][0] for name in users} == users
 
 
 def test_compute_conf_when_hosts_are_pretended_then_each_shows_its_health_at_a_port_of_its_own(make_layout, secrets):

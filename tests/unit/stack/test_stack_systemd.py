@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from nova.manage.secret_files import readers
 from stacklib import systemd
 from stacklib.control import Control
 from stacklib.errors import StackError
@@ -34,8 +35,9 @@ def test_shipped_unit_then_it_waits_for_readiness_and_starts_its_own_program(uni
     assert "Type=notify" in lines and "Restart=always" in lines
     assert any(line.startswith(f"ExecStart=/usr/bin/{unit.stem} --config-file /etc/nova/nova.conf") for line in lines)
     privileged = unit.stem in ("nova-compute", "nova-network")
-    user = "nova-conductor" if unit.stem == "nova-conductor" else "nova"
+    user = readers.user_of(unit.stem)
     assert (f"User={user}" in lines) is not privileged and "NoNewPrivileges=true" in lines
+    assert ("SupplementaryGroups=nova" in lines) is (user != "nova"), "it reads nova.conf by its group"
     assert ("UMask=0077" in lines) is not privileged
 
 
