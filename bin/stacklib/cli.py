@@ -157,6 +157,12 @@ def _add_up(sub) -> None:
         help=f"the EC2 API at port {PORTS['ec2']} of the controller, for `aws ec2`, with nova-objectstore (S3, port "
         f"{PORTS['s3']}) and nova-cert, which images of bundles need; `openstack ec2 credentials create` makes keys",
     )
+    made.add_argument(
+        "--as-upstream",
+        action="store_true",
+        help="upstream security mode, configured as by a deployment tool of OpenStack Nova: one nova.conf for all "
+        "control daemons, with one transport_url and the databases in it, and no enrolment",
+    )
     made.add_argument("--no-demo", dest="demo", action="store_false", help="no image, flavors and demo server")
     made.add_argument("--neighbours-only", action="store_true", help=argparse.SUPPRESS)
 
@@ -228,12 +234,13 @@ def choices(args: argparse.Namespace) -> Choices:
         volumes=args.volumes,
         dashboard=args.dashboard,
         ec2=args.ec2,
+        as_upstream=args.as_upstream,
     )
 
 
 # Options that say what a stack is.
 SHAPE = {"--hosts", "--driver", "--computes", "--database", "--auth", "--no-demo", "--shared-storage", "--neutron",
-         "--volumes", "--dashboard", "--ec2"}  # fmt: skip
+         "--volumes", "--dashboard", "--ec2", "--as-upstream"}  # fmt: skip
 
 
 def wanted(args: argparse.Namespace, given: list[str]) -> Layout:

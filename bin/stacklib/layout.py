@@ -73,6 +73,7 @@ class Choices:
     volumes: str = ""  # Cinder's back end: `nfs` or `ceph`; empty: there is no Cinder
     dashboard: bool = False
     ec2: bool = False  # the EC2 API, with the object store and the certificates for bundled images
+    as_upstream: bool = False  # in upstream security mode, configured the way that deployment tools do it
 
     def differences(self, other: Choices) -> list[str]:
         """Options in which two stacks cannot be the same one. The demo may come and go; a dashboard may come."""

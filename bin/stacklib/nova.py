@@ -74,6 +74,9 @@ def write_files(stack: Stack, own_users: bool | None = None) -> None:
     stack.directory("data", "nova", layout.controller_host, owner=SERVICE_USER, mode=0o755)
     for name, owner in STATE.items() if layout.choices.ec2 else ():
         stack.state_directory(layout.nova_state(layout.controller_host) / name, owner)
+    if layout.choices.as_upstream:
+        _write_as_upstream(stack)
+        return
     for program in programs(layout):
         text = novaconf.text(novaconf.own(layout, secrets, program.name, own_users))
         write_private(novaconf.own_file(layout, program.name), text, owner=readers.user_of(program.name))
@@ -86,6 +89,17 @@ def write_files(stack: Stack, own_users: bool | None = None) -> None:
         if host.name != layout.controller_host:
             stack.directory("data", "nova", host.name, mode=0o755)
         write_private(novaconf.compute_file(layout, host), novaconf.text(novaconf.compute(layout, secrets, host)))
+
+
+def _write_as_upstream(stack: Stack) -> None:
+    layout, secrets = stack.layout, stack.secrets
+    text = novaconf.text(novaconf.as_upstream(layout, secrets))
+    write_private(novaconf.control_file(layout), text, 0o640, owner="root", group=SERVICE_USER)
+    for host in layout.computes:
+        if host.name != layout.controller_host:
+            stack.directory("data", "nova", host.name, mode=0o755)
+        text = novaconf.text(novaconf.compute_as_upstream(layout, secrets, host))
+        write_private(novaconf.compute_file(layout, host), text)
 
 
 def prepare_databases(stack: Stack, venv: str = ACTIVE) -> str:
@@ -103,6 +117,8 @@ def enroll(stack: Stack) -> str:
     """Let this stack's hosts in: the controller, for nova-network and the metadata service, and each compute host. One
     that is both is enrolled for all of it."""
     layout = stack.layout
+    if layout.choices.as_upstream:
+        return "hosts enrol themselves"
     runs = {layout.controller_host: ["nova-network", "nova-api-metadata"]}
     for host in layout.computes:
         runs.setdefault(host.name, []).append("nova-compute")
@@ -170,7 +186,8 @@ def _object_in(said: str, log: Path) -> str:
 
 
 def _conductors_files(stack: Stack) -> tuple[str, ...]:
-    return _files(novaconf.control_file(stack.layout), novaconf.conductor_file(stack.layout))
+    own = () if stack.layout.choices.as_upstream else (novaconf.conductor_file(stack.layout),)
+    return _files(novaconf.control_file(stack.layout), *own)
 
 
 def upgrade_order(stack: Stack) -> list[Daemon]:
@@ -193,16 +210,20 @@ def programs(layout: Layout) -> tuple[Program, ...]:
     """All that run at the controller of this stack."""
     proxies = (Program(f"nova-{name}", proxy=True, tier=CLOUD + 2) for name in novaconf.proxies(layout))
     absent = {"nova-network"} if layout.choices.neutron else set()
+    if layout.choices.as_upstream:  # hosts ask Glance, and conductors check consoles' tokens
+        absent |= {"nova-imageproxy", CONSOLE_AUTH.name}
     more = EC2 if layout.choices.ec2 else ()
-    return (CONDUCTOR, *(one for one in CONTROL if one.name not in absent), *more, CONSOLE_AUTH, *proxies)
+    ours = (*CONTROL, *more, CONSOLE_AUTH)
+    return (CONDUCTOR, *(one for one in ours if one.name not in absent), *proxies)
 
 
 def _controllers(stack: Stack, programs: tuple[Program, ...]) -> list[Daemon]:
     layout, made = stack.layout, []
     for program in programs:
         files = [novaconf.control_file(layout)]
-        files += [novaconf.proxies_file(layout)] if program.proxy else []
-        files.append(novaconf.own_file(layout, program.name))
+        if not layout.choices.as_upstream:
+            files += [novaconf.proxies_file(layout)] if program.proxy else []
+            files.append(novaconf.own_file(layout, program.name))
         made.append(_daemon(stack, program, program.name, layout.controller_room, files))
     return made
 

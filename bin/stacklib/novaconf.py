@@ -55,6 +55,29 @@ def control(layout: Layout, secrets: Secrets) -> Settings:
     )
 
 
+def as_upstream(layout: Layout, secrets: Secrets) -> Settings:
+    """For all control daemons, as deployment tools write it: with one broker URL, the databases and all passwords."""
+    found = {section: dict(options) for section, options in control(layout, secrets).items()}
+    del found["DEFAULT"]["hosts_transport_url"]
+    for section, options in (*_database_urls(layout, secrets).items(), *console_proxies(layout).items()):
+        found.setdefault(section, {}).update(options)
+    return found
+
+
+def compute_as_upstream(layout: Layout, secrets: Secrets, host: Compute) -> Settings:
+    """For a compute host, as deployment tools write it: with the control daemons' broker URL, and with passwords."""
+    found = {section: dict(options) for section, options in compute(layout, secrets, host).items()}
+    del found["DEFAULT"]["hosts_transport_url"]
+    found["DEFAULT"]["transport_url"] = rabbitmq.transport_url(layout, secrets)
+    more = {"neutron": _neutron(layout, secrets), **_cinder(layout, secrets), **_services(layout, secrets)}
+    for section, options in more.items():
+        found.setdefault(section, {}).update(options)
+    for name in proxies(layout):
+        proxy = CONSOLE_PROXIES[name]
+        found.setdefault(proxy.section, {})[proxy.base_url] = layout.url(name, proxy.page, proxy.scheme)
+    return _without_empty(found)
+
+
 def shared(layout: Layout, secrets: Secrets) -> Settings:
     """What all control daemons may read: no secret."""
     return _without_empty(
@@ -109,11 +132,17 @@ def _ec2(layout: Layout) -> dict[str, str]:
     return {"ec2_host": layout.address, **listening}
 
 
+def _database_urls(layout: Layout, secrets: Secrets) -> Settings:
+    return {
+        "api_database": {"connection": databases.url(layout, secrets, "nova_api")},
+        "database": {"connection": databases.url(layout, secrets, "nova")},
+    }
+
+
 def conductor(layout: Layout, secrets: Secrets) -> Settings:
     return {
         "DEFAULT": {"hosts_transport_url": rabbitmq.hosts_transport_url(layout, secrets)},
-        "api_database": {"connection": databases.url(layout, secrets, "nova_api")},
-        "database": {"connection": databases.url(layout, secrets, "nova")},
+        **_database_urls(layout, secrets),
         "image_proxy": {"key": secrets.ticket_key()},
         "conductor": {"host_secret_key": secrets.host_secret_key()},
     }

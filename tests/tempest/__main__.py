@@ -274,6 +274,7 @@ def main(argv: list[str]) -> int:
     for name, text in OPTIONS.items():
         parser.add_argument(f"--{name}", action="store_true", help=f"{text}; without a list: its own")
     parser.add_argument("--nova-all", action="store_true", help="against a whole cloud in one process")
+    parser.add_argument("--as-upstream", action="store_true", help="against a cloud in upstream security mode")
     parser.add_argument("--workers", type=int, help=f"tests side by side ({WORKERS}; {QUICK_WORKERS} with --nova-all)")
     parser.add_argument("--turn", type=int, metavar="N",
                         help=f"some of the list's classes alone; {TURNS} numbers in a row have all")
@@ -296,8 +297,12 @@ def main(argv: list[str]) -> int:
             names += wanted(kind.list)
         else:
             args.nova_all = args.nova_all or (kind.name == "compute" and args.turn % 2 == 1)
+        args.as_upstream = args.as_upstream or args.turn // 2 % 2 == 1  # every second turn with a sandbox
         print(f"-- not run: {len(everything) - len(names)} of {len(everything)} tests of tempest, all of which have "
               f"their turn in {TURNS} runs with successive seeds", flush=True)
+    if args.as_upstream and not args.nova_all:
+        kind = kind._replace(sandbox=(*kind.sandbox, "--as-upstream"))
+        print("-- the cloud is in upstream security mode", flush=True)
     folder = Path(tempfile.mkdtemp(prefix="nova-tempest-"))
     folder.chmod(0o700)  # tempest.conf has the administrator's password
     try:
