@@ -23,7 +23,7 @@ from nova.virt.libvirt.settings import settings_of
 from tests.contract.rows import needs_contract
 from tests.unit.configuration.deployed import TOOLS, rendered, text_of
 
-pytestmark = needs_contract
+pytestmark = [needs_contract, pytest.mark.one_in(4)]  # one of four runs has each
 
 #: Words of command lines -> options that daemons register for them.
 OPTION_SETS = {"daemons": [*logs.CLI_OPTS], "proxies": [*logs.CLI_OPTS, *proxies.CLI_OPTS, *proxies.CLI_ONLY]}

@@ -22,7 +22,7 @@ SECTIONS = sorted({group for group, _option in ours()})
 
 def sources(path: Path, text: str) -> SimpleNamespace:
     path.write_text(text)
-    return SimpleNamespace(config_file=[str(path)], config_dir=[])
+    return SimpleNamespace(config_file=[str(path)], config_dir=[], prog="nova-conductor")
 
 
 def written(group: str, name: str, value: str) -> str:
@@ -110,13 +110,14 @@ def test_option_when_a_dollar_can_be_read_or_nobody_reads_it_then_all_is_well(tm
 def test_option_when_two_files_set_it_then_the_one_that_counts_is_named(tmp_path: Path) -> None:
     for name in ("one.conf", "two.conf"):
         (tmp_path / name).write_text("[DEFAULT]\nreport_interval = soon\n")
-    said = sentence(SimpleNamespace(config_file=[f"{tmp_path}/one.conf", f"{tmp_path}/two.conf"], config_dir=[]))
+    said = sentence(SimpleNamespace(config_file=[f"{tmp_path}/one.conf", f"{tmp_path}/two.conf"], config_dir=[],
+                                    prog="nova-conductor"))
     assert f"in {tmp_path}/two.conf can" in said
 
 
 def test_option_when_its_old_name_is_in_a_folder_then_the_file_there_is_named(tmp_path: Path) -> None:
     (tmp_path / "10.conf").write_text("[DEFAULT]\nquota_instances = many\n")
-    said = sentence(SimpleNamespace(config_file=[], config_dir=[str(tmp_path)]))
+    said = sentence(SimpleNamespace(config_file=[], config_dir=[str(tmp_path)], prog="nova-conductor"))
     assert said.startswith(f"[quota]instances in {tmp_path}/10.conf can not be used: it must be a whole number")
 
 
@@ -131,7 +132,7 @@ def test_option_when_the_environment_sets_it_then_its_variable_is_named(tmp_path
 def test_file_when_it_cannot_be_parsed_then_its_line_is_named_and_not_shown(tmp_path: Path, content: str) -> None:
     path = tmp_path / "nova.conf"
     path.write_bytes(content.encode(errors="surrogateescape"))
-    said = sentence(SimpleNamespace(config_file=[str(path)], config_dir=[]))
+    said = sentence(SimpleNamespace(config_file=[str(path)], config_dir=[], prog="nova-conductor"))
     assert str(path) in said and CANARY not in said and ("line " in said or "UTF-8" in said)
 
 

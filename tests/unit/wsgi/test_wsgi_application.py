@@ -119,7 +119,7 @@ def imported(folder: Path, conf: str, *words: str, **environ: str) -> subprocess
                           timeout=60, check=False, cwd=folder, env={"PYTHONPATH": ":".join(sys.path), **environ})
 
 
-@pytest.mark.parametrize("conf", ["[database]\nconnection = mysql+pymysql://nova:secret@db/nova\n",
+@pytest.mark.parametrize("conf", ["[DEFAULT]\ntransport_url = nova:secret@db/nova\n",
                                   "[DEFAULT]\ngraceful_shutdown_timeout = soon\n",
                                   "[wsgi]\napi_paste_config = none.ini\n"])
 def test_import_when_the_configuration_is_wrong_then_the_log_says_why_and_requests_are_503(

@@ -22,6 +22,8 @@ from nova.api.xml.writer import document, write
 from tests.prose import TOP
 from tests.unit.api.xml.samples import parsed
 
+pytestmark = pytest.mark.one_in(2)  # one of two runs has each
+
 CHARACTERS = st.characters(exclude_categories=("Cs", "Cc"), exclude_characters="\ufffe\uffff",
                            include_characters="\t\n\r")
 TEXT = st.text(CHARACTERS, min_size=1, max_size=20).filter(str.strip)
