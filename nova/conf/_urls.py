@@ -87,9 +87,10 @@ class DatabaseUrl(Url):
             if rest and not rest.startswith("/"):
                 raise ValueError("a path must follow sqlite:///")
             return
-        after = rest.partition("@")[2] if "@" in rest else rest
-        host = after.partition("/")[0].partition("?")[0]
-        if "@" in host:
+        before, at, behind = rest.partition("@")
+        authority = (behind if at else rest).partition("/")[0]
+        host = authority.partition("?")[0]
+        if "@" in host or "@" in authority and ":" not in before:  # without a password the last @ ends the name
             raise ValueError(f"it has a second @: {ESCAPES}")
         _check_host(host)
 

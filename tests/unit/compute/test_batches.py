@@ -97,9 +97,11 @@ def test_build_when_the_batch_is_slow_then_finished_guests_are_told_before_its_e
     orders = _orders(5, epoch=4)
     block = world.driver.knobs.block("start_new", name="vm5")
     build, results = beside(world.build, *orders)
-    wait_until(lambda: world.conductor.outcomes)
-    reported = [outcome.server_uuid for _, outcomes in world.conductor.outcomes for outcome in outcomes]
-    assert sorted(reported) == sorted(order.server_uuid for order in orders[:4])
+
+    def reported() -> list[str]:
+        return [outcome.server_uuid for _, outcomes in world.conductor.outcomes for outcome in outcomes]
+    wait_until(lambda: len(reported()) >= 4)
+    assert sorted(reported()) == sorted(order.server_uuid for order in orders[:4])
     assert world.conductor.outcomes[0][0] == (4,)
     block.release()
     build.join(5)

@@ -39,6 +39,8 @@ def test_broker_url_when_it_is_accepted_then_oslo_messaging_reads_it(tail: str) 
 @given(st.sampled_from(["mysql", "mysql+pymysql", "mariadb", "postgresql", "postgresql+psycopg", "sqlite"]), TAILS)
 @example("mysql", "u:p@h:ab/x")
 @example("mysql", "u@h:/x")
+@example("mysql", "@?@:")
+@example("mysql", "u@h?x=@y")
 def test_database_url_when_it_is_accepted_then_sqlalchemy_reads_it(scheme: str, tail: str) -> None:
     if accepts(DatabaseUrl(), f"{scheme}://{tail}"):
         assert make_url(f"{scheme}://{tail}").drivername == scheme

@@ -269,7 +269,9 @@ def test_forget_when_a_lock_is_held_then_the_others_are_forgotten(store: ObjectS
         store.put(owner, *target, of(b"x"))
     with locked(count_file(store)):
         store.usage.forget()
-    assert kept(store) == Usage(1, there(store).size // 2) and count_file(store, "other").read_bytes() == b""
+    whole = there(store).size  # of both, which differ by the digits of a time
+    assert kept(store).objects == 1 and abs(2 * kept(store).size - whole) < 10
+    assert count_file(store, "other").read_bytes() == b""
 
 
 @pytest.mark.parametrize("text", [b"[1", b"[-1,5]", b"[]", b"{}", b"\xff", b"[1,2,3]"])
