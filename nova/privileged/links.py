@@ -16,6 +16,7 @@ from nova import concurrency, errors
 from nova.model.addressing import generate_mac
 from nova.model.base import Library
 from nova.privileged import files
+from nova.privileged.client import forwarded
 from nova.privileged.taps import Tap, make_tap
 
 if TYPE_CHECKING:
@@ -67,6 +68,7 @@ def exists(device: str) -> bool:
     return _netlink(device, lambda ip: _index(ip, device) is not None)
 
 
+@forwarded("links.ensure_bridge")
 def ensure_bridge(name: str, interface: str | None = None, mtu: int | None = None, mac: str | None = None) -> None:
     """A bridge that is up, forwards at once and speaks no STP; ``interface`` becomes its port, with its addresses.
 
@@ -79,6 +81,7 @@ def ensure_bridge(name: str, interface: str | None = None, mtu: int | None = Non
         enslave(name, interface)
 
 
+@forwarded("links.enslave")
 def enslave(bridge: str, interface: str) -> None:
     """Make ``interface`` a port of ``bridge``, up, and move its IPv4 addresses and routes to the bridge. Where it has
     IPv6 addresses, too, the host speaks IPv6 by that network, and goes on to.
@@ -89,6 +92,7 @@ def enslave(bridge: str, interface: str) -> None:
     _netlink(interface, _enslave, bridge, interface)
 
 
+@forwarded("links.set_ipv6")
 def set_ipv6(device: str, on: bool) -> None:
     """Whether the host itself speaks IPv6 on the device: a link-local address comes and goes with it. Where it is to
     be the guests' router, it hears no other, unless the network is one that the host itself lives on."""
@@ -100,22 +104,26 @@ def set_ipv6(device: str, on: bool) -> None:
     _netlink(device, work)
 
 
+@forwarded("links.ensure_tap")
 def ensure_tap(tap: Tap) -> None:
     """A tap that outlives us, up, and a port of its bridge."""
     _netlink(tap.name, _ensure_tap, tap)
 
 
+@forwarded("links.ensure_vlan")
 def ensure_vlan(vlan: Vlan) -> None:
     """The VLAN's device, up, on its parent, which is up too. host.Link: there is no parent, or another device of that
     name."""
     _netlink(vlan.name, _ensure_vlan, vlan)
 
 
+@forwarded("links.ensure_up")
 def ensure_up(device: str, mac: str | None = None, mtu: int | None = None) -> None:
     """A device that somebody else made, up, with this MAC and MTU."""
     _netlink(device, _ensure_up, device, mac, mtu)
 
 
+@forwarded("links.release")
 def release(interface: str) -> None:
     """Let a bridge's port be none; nothing when it is none or not there."""
     def work(ip: IPRoute) -> None:
@@ -125,6 +133,7 @@ def release(interface: str) -> None:
     _netlink(interface, work)
 
 
+@forwarded("links.delete")
 def delete(device: str) -> None:
     """Remove a device; nothing when there is none."""
     def work(ip: IPRoute) -> None:
@@ -135,6 +144,7 @@ def delete(device: str) -> None:
     _netlink(device, work)
 
 
+@forwarded("links.ensure_guest_ports")
 def ensure_guest_ports(devices: Iterable[str]) -> tuple[str, ...]:
     """Bridges' ports that give frames back to where they came from, and by which the host itself speaks no IPv6; which
     of them gave none back. What is not there, or no bridge's, is left out."""
@@ -177,11 +187,13 @@ def addresses_v6(device: str) -> tuple[Address, ...]:
     return _netlink(device, lambda ip: _addresses(ip, _need(ip, device), IPV6))
 
 
+@forwarded("links.ensure_address")
 def ensure_address(device: str, address: Address) -> None:
     """IPv4 or IPv6. Nothing when the device has it. host.Link: there is no such device, or the kernel refuses."""
     _netlink(device, lambda ip: _add_address(ip, _need(ip, device), address))
 
 
+@forwarded("links.delete_address")
 def delete_address(device: str, address: Address) -> None:
     """Nothing when the device has it not. host.Link: there is no such device."""
     _netlink(device, lambda ip: _delete_address(ip, _need(ip, device), address))
@@ -192,6 +204,7 @@ def routes(device: str) -> tuple[LinkRoute, ...]:
     return _netlink(device, lambda ip: _routes(ip, _need(ip, device)))
 
 
+@forwarded("links.ensure_route")
 def ensure_route(device: str, route: LinkRoute) -> None:
     """Make (or turn) a route over the device."""
     _netlink(device, lambda ip: _put_route(ip, _need(ip, device), route))

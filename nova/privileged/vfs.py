@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from nova.model.base import Library
 from nova.privileged import links
+from nova.privileged.client import forwarded
 
 SYSFS = Path("/sys")
 PCI = re.compile(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
@@ -37,6 +38,7 @@ def function_of(address: str, sysfs: Path = SYSFS) -> Function | None:
     return None
 
 
+@forwarded("vfs.set_up")
 def set_up(function: Function, mac: str, vlan: int) -> None:
     """Its MAC address and VLAN (0: none), which the guest can not change."""
     def work(ip: Library) -> None:
