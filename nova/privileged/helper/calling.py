@@ -73,7 +73,7 @@ class Call:
     def own(self, name: str) -> Path:
         """A folder of the helper's own, which nobody else writes to."""
         folder = self.settings.own_folder / name
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, exist_ok=True)
         return folder
 
     def refused(self, reason: str) -> errors.HostRefused:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from msgspec import Meta
+from msgspec import Meta, Struct
 
 from nova.model.base import Library
-from nova.privileged import announcements, files, kernel_switches, links, ovs, vfs
+from nova.privileged import announcements, dnsmasq, files, kernel_switches, links, ovs, processes, vfs
 from nova.privileged.helper import arguments as types
 from nova.privileged.helper.calling import Call, call
 from nova.privileged.links import Vlan
@@ -133,6 +133,70 @@ def forget_connections(call: Call, which: announcements.Which, address: types.Ad
 @call("announcements.mark_connections")
 def mark_connections(call: Call, address: types.AddressText) -> None:
     announcements.mark_connections(call.runner(30.0), types.address(address))
+
+
+# --- daemons that give guests their addresses
+
+Server = Annotated[str, Meta(pattern=r"\A[0-9A-Za-z.:#@/_][0-9A-Za-z.:#@/_-]{0,254}\Z")]
+NetworkLabel = Annotated[str, Meta(pattern=r"\A[^\x00-\x1f,]{1,255}\Z")]
+DaemonName = Annotated[str, Meta(pattern=r"\A(dnsmasq|radvd)\Z")]
+Pid = Annotated[int, Meta(ge=2, le=1 << 22)]
+
+
+class GivenNetwork(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """``nova.privileged.dnsmasq.DnsmasqOrder``."""
+
+    network: types.Uuid
+    bridge: types.Device
+    label: NetworkLabel
+    address: types.AddressText
+    start: types.AddressText
+    netmask: types.AddressText
+    most_leases: Annotated[int, Meta(ge=0, le=1 << 32)]
+    multi_host: bool = False
+    servers: Annotated[tuple[Server, ...], Meta(max_length=32)] = ()
+
+
+@call("dnsmasq.start")
+def start_dnsmasq(call: Call, order: GivenNetwork) -> None:
+    given = dnsmasq.DnsmasqOrder(
+        network=order.network, bridge=order.bridge, label=order.label, address=types.address(order.address),
+        start=types.address(order.start), netmask=types.address(order.netmask), most_leases=order.most_leases,
+        multi_host=order.multi_host, servers=order.servers)
+    own = call.settings
+    dnsmasq.start(call.runner(30.0), given, dnsmasq.DnsmasqSettings(
+        own.networks_path, own.dhcpbridge, own.dhcpbridge_flagfile, own.dnsmasq_config_file, own.dhcp_lease_time,
+        own.dhcp_domain, own.user))
+
+
+@call("radvd.start")
+def start_radvd(call: Call, device: types.Device) -> None:
+    pids = call.own(dnsmasq.RADVD_PIDS.name)
+    pids.chmod(0o755)  # who started it reads there which process it is
+    dnsmasq.start_radvd(call.runner(30.0), device,
+                        dnsmasq.RadvdPaths.of(call.settings.networks_path, device, pids))
+
+
+@call("processes.read_again")
+def read_again(call: Call, pid: Pid, program: DaemonName, device: types.Device) -> None:
+    processes.read_again(pid, program, device, _check(call, program, device))
+
+
+@call("processes.end")
+def end(call: Call, pid: Pid, program: DaemonName, device: types.Device) -> None:
+    processes.end(pid, program, device, _check(call, program, device))
+
+
+def _check(call: Call, program: str, device: str) -> processes.Check:
+    """By what its command line says. One that says so without being it is a process of who asks."""
+    own = call.settings.networks_path
+    mark = dnsmasq.Paths.of(own, device).mark if program == "dnsmasq" else str(dnsmasq.RadvdPaths.of(own, device).conf)
+
+    def check(pid: int) -> None:
+        words = processes.command_line(pid)
+        if words and mark not in words:
+            raise call.refused(f"process {pid} is no {program} of {device}")
+    return check
 
 
 # --- Open vSwitch
