@@ -45,9 +45,9 @@ GroupsNotHeld = kinds.HostRefused.row("host.groups_not_held",
     "Security groups do not hold between guests on one bridge of host {host} ({reason}): {cure}.")
 HelperDied = kinds.Unavailable.row("host.helper_died",
     "The privileged helper ended in the middle of {call}: {reason}",
-    "journalctl -u nova-privileged; the next call finds it again when it runs. What the call had done is looked at anew.")
+    "journalctl -u nova-privileged. The next call finds it again when it runs.")
 HelperRefused = kinds.HostRefused.row("host.helper_refused", "The privileged helper does not do {call}: {reason}",
-    "Both read one nova.conf? nova-privileged takes paths, groups and pools from its own: start it anew after a change.")
+    "nova-privileged takes paths, groups and pools from its own nova.conf: start it anew after a change there.")
 ImageTool = kinds.HostRefused.row("host.image_tool", "The image tool could not {task}: {reason}",
     "Run qemu-img by hand on the file that the log names.")
 LibvirtDown = kinds.Unavailable.row("host.libvirt_down",

@@ -14,7 +14,6 @@ import pwd
 import re
 import shlex
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 from nova import errors

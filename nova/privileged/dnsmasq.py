@@ -143,5 +143,5 @@ def _others_may_enter(directory: Path) -> bool:
     return False
 
 
-__all__ = ["DnsmasqOrder", "DnsmasqSettings", "NETWORKS_PATH", "PROGRAM", "Paths", "RADVD_PIDS", "RadvdPaths", "arguments",
-           "environment", "script_of", "start", "start_radvd"]
+__all__ = ["DnsmasqOrder", "DnsmasqSettings", "NETWORKS_PATH", "PROGRAM", "Paths", "RADVD_PIDS", "RadvdPaths",
+           "arguments", "environment", "script_of", "start", "start_radvd"]

@@ -14,6 +14,7 @@ from nova import errors
 from nova.privileged.client import forwarded
 
 LOCK_POLL_S = 0.02
+LOCK_FILE = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 IPV6_SETTINGS = Path("/proc/sys/net/ipv6/conf")  # of the network namespace that the process is in
 
 
@@ -60,7 +61,7 @@ def locked(path: Path, patience_s: float = 60.0) -> Iterator[None]:
     path.parent.mkdir(parents=True, exist_ok=True)
     deadline = time.monotonic() + patience_s
     # root must not make a file where somebody whose folder it is has put a link to
-    with open(os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666), "a") as stream:
+    with open(os.open(path, LOCK_FILE, 0o666), "a") as stream:
         while True:
             try:
                 fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from nova import errors
+from nova.privileged.client import forwarded
 from nova.privileged.opened_files import OpenedFile, descriptor_of
 from nova.privileged.runner import CommandRunner
 
@@ -83,6 +84,7 @@ def make_empty(path: str) -> None:
     os.close(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o600))
 
 
+@forwarded("sandbox.check", local=("runner",))
 def check(runner: CommandRunner) -> None:
     """host.NoSandbox: there can be none on this host."""
     try:

@@ -57,7 +57,8 @@ def settings_of(conf: Options) -> HelperSettings:
     return HelperSettings(
         instances_path=Path(conf.instances_path).absolute(), state_path=Path(conf.state_path).absolute(),
         networks_path=Path(conf.networks_path).absolute(), mount_base=Path(libvirt.nfs_mount_point_base).absolute(),
-        volume_group=libvirt.images_volume_group or "", clearing=Clearing(libvirt.volume_clear, libvirt.volume_clear_size << 20),
+        volume_group=libvirt.images_volume_group or "",
+        clearing=Clearing(libvirt.volume_clear, libvirt.volume_clear_size << 20),
         ceph_pools=tuple(filter(None, (libvirt.images_rbd_pool, libvirt.images_rbd_snapshot_pool))),
         foreign=Foreign(conf.iptables_top_regex, conf.iptables_bottom_regex), drop=conf.iptables_drop_action,
         user=conf.privileged.user, dhcpbridge=conf.dhcpbridge, dhcpbridge_flagfile=tuple(conf.dhcpbridge_flagfile),
