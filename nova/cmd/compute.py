@@ -15,6 +15,7 @@ from nova.model.base import Library
 from nova.model.forbidden_ranges import RangeSetting, parsed
 from nova.model.services import Heartbeat
 from nova.monitoring.health import Vitals
+from nova.privileged import choosing
 from nova.rpc.hosts_url import require_hosts_url
 from nova.service import BEAT_AGAIN_S, Every
 from nova.version import RELEASE
@@ -210,9 +211,11 @@ class Compute:
 
 
 def check(options: Options) -> None:
-    """What must be set. config.Missing, config.Choice."""
+    """What must be set. config.Missing, config.Choice. host.NoHelper: nobody here has root's rights."""
     driver_maker(options)
     require_hosts_url(options)
+    if is_libvirt(options.compute_driver) and not (options.libvirt.connection_uri or "").endswith("/session"):
+        choosing.choose(options)
 
 
 def main() -> int:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from nova import errors
 from nova.conf.base import Options
+from nova.privileged.brick import HostWords
 from nova.privileged.iptables import Foreign
 from nova.privileged.lvm import Clearing
 
@@ -38,7 +39,7 @@ class HelperSettings:
     dhcp_domain: str = ""
     export_address: str = "127.0.0.1"
     export_ports: tuple[int, int] = (49216, 49279)
-    brick_locks: Path | None = None
+    brick: HostWords = HostWords("/run/nova-privileged/locks")
 
     @property
     def roots(self) -> tuple[Path, ...]:
@@ -65,7 +66,17 @@ def settings_of(conf: Options) -> HelperSettings:
         dnsmasq_config_file=conf.dnsmasq_config_file, dhcp_lease_time=conf.dhcp_lease_time,
         dhcp_domain=conf.api.dhcp_domain or "",
         export_address=str(libvirt.live_migration_inbound_addr or conf.my_ip or "127.0.0.1"),
-        export_ports=_ports(libvirt.disk_export_ports), brick_locks=Path(conf.os_brick.lock_path))
+        export_ports=_ports(libvirt.disk_export_ports), brick=_brick(conf))
+
+
+def _brick(conf: Options) -> HostWords:
+    """Locks that lie in a folder of nova's are our own instead: root must not open there what somebody has put a link
+    to."""
+    libvirt, locks = conf.libvirt, Path(conf.os_brick.lock_path)
+    if locks.is_relative_to(Path(conf.state_path)):
+        locks = OWN_FOLDER / "locks"
+    return HostWords(str(locks), libvirt.volume_use_multipath, libvirt.volume_enforce_multipath, conf.cinder.debug,
+                     str(conf.my_block_storage_ip or ""))
 
 
 def _ports(text: str) -> tuple[int, int]:

@@ -15,6 +15,7 @@ from nova.model.states import PowerState
 from nova.privileged import sandbox
 from nova.privileged.brick import Brick, HostWords, is_installed
 from nova.privileged.mounts import Mounts
+from nova.privileged.os_vif_plugs import OsVif
 from nova.privileged.ovs import OpenVSwitch
 from nova.privileged.qemu_img import QemuImg, ToolLimits
 from nova.privileged.runner import CommandRunner, PrivateRunner
@@ -52,7 +53,6 @@ from nova.virt.libvirt.settings.bricks import brick_settings_of, check_locks
 from nova.virt.libvirt.settings.consoles import console_settings_of
 from nova.virt.libvirt.vifs import PlugTools
 from nova.virt.libvirt.vifs.interfaces import LibvirtInterfaces
-from nova.virt.libvirt.vifs.os_vif_plugs import OsVif
 from nova.virt.libvirt.volumes.common import VolumeTools
 from nova.virt.libvirt.volumes.connections import VolumeConnections
 from nova.virt.libvirt.xml.domain import NOTES
