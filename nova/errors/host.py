@@ -46,7 +46,7 @@ GroupsNotHeld = kinds.HostRefused.row("host.groups_not_held",
 HelperDied = kinds.Unavailable.row("host.helper_died",
     "The privileged helper ended in the middle of {call}: {reason}",
     "journalctl -u nova-privileged. The next call finds it again when it runs.")
-HelperRefused = kinds.HostRefused.row("host.helper_refused", "The privileged helper does not do {call}: {reason}",
+HelperRefused = kinds.HostRefused.row("host.helper_refused", "The privileged helper refuses {call}: {reason}",
     "nova-privileged takes paths, groups and pools from its own nova.conf: start it anew after a change there.")
 ImageTool = kinds.HostRefused.row("host.image_tool", "The image tool could not {task}: {reason}",
     "Run qemu-img by hand on the file that the log names.")

@@ -128,7 +128,7 @@ class GateProcess(MigrationProcess):
         self._plan, self._secret = plan, plan.secret.encode()
         sockets = self.directory / SOCKETS
         sockets.mkdir(mode=0o700)
-        os.chown(sockets, *plan.owner)  # QEMU, which has no privileges, makes its sockets there
+        give(sockets, plan.owner)  # QEMU, which has no privileges, makes its sockets there
         self._move = AllowedMove(plan.definition, socket_uri(self.directory, Channel.MEMORY),
                                  socket_uri(self.directory, Channel.DISKS))
         self._prepared, self._one_libvirt = threading.Event(), threading.Lock()
@@ -192,6 +192,17 @@ class _Watched:
         if self.filter.prepared:
             self._prepared.set()
         return passed
+
+
+def give(path: Path, owner: tuple[int, int]) -> None:
+    """To QEMU's user. Who is not root may let in QEMU's group, if he is of it himself: its members can do to guests what
+    QEMU can."""
+    user, group = owner
+    if os.geteuid() in (0, user):
+        os.chown(path, user, group)
+        return
+    os.chown(path, -1, group)
+    path.chmod(path.stat().st_mode | (path.stat().st_mode & 0o700) >> 3)
 
 
 def own_certificate() -> tuple[str, str]:
@@ -259,7 +270,7 @@ class TunnelProcess(MigrationProcess):
         made, path = socket.socket(socket.AF_UNIX), socket_path(self.directory, channel)
         made.bind(str(path))
         os.chmod(path, 0o600)
-        os.chown(path, *self._plan.owner)
+        give(path, self._plan.owner)
         made.listen(16)
         return made
 

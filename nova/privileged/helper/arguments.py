@@ -17,17 +17,20 @@ from nova.privileged.links import SCOPES, Address, LinkRoute
 Device = Annotated[str, Meta(pattern=r"\A[A-Za-z0-9_][A-Za-z0-9_.:@+-]{0,14}\Z")]
 #: Of nova-network's own end of a network on another's switch (nova.network.drivers).
 GatewayDevice = Annotated[str, Meta(pattern=r"\Agw-[0-9a-f-]{1,12}\Z")]
+DeviceOrNone = Annotated[str, Meta(pattern=r"\A([A-Za-z0-9_][A-Za-z0-9_.:@+-]{0,14})?\Z")]
 Mac = Annotated[str, Meta(pattern=r"\A[0-9a-fA-F]{2}(:[0-9a-fA-F]{2}){5}\Z")]
 Mtu = Annotated[int, Meta(ge=68, le=65535)]
 VlanId = Annotated[int, Meta(ge=0, le=4094)]
 Prefix = Annotated[int, Meta(ge=0, le=128)]
 AddressText = Annotated[str, Meta(pattern=r"\A[0-9A-Fa-f.:]{2,45}\Z")]
+AddressOrNone = Annotated[str, Meta(pattern=r"\A([0-9A-Fa-f.:]{2,45})?\Z")]
 Number = Annotated[int, Meta(ge=0, le=(1 << 32) - 1)]
 Port = Annotated[int, Meta(ge=1, le=65535)]
 Uuid = Annotated[str, Meta(pattern=r"\A[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")]
 PciAddress = Annotated[str, Meta(pattern=r"\A[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]\Z")]
 #: Whole, without a component that leads upwards; where it may lie is for the helper's own folders to say.
 HostPath = Annotated[str, Meta(pattern=r"\A(/(?!\.{1,2}(/|\Z))[^/\x00\n]{1,255})+\Z", max_length=4096)]
+HostPathOrNone = Annotated[str, Meta(pattern=r"\A(/(?!\.{1,2}(/|\Z))[^/\x00\n]{1,255})*\Z", max_length=4096)]
 #: Of a file in a folder that the call names otherwise.
 FileName = Annotated[str, Meta(pattern=r"\A(?!\.{1,2}\Z)[^/\x00\n]{1,255}\Z")]
 #: Of a logical volume.
@@ -51,7 +54,7 @@ class GivenAddress(Struct, frozen=True, array_like=True, forbid_unknown_fields=T
 class GivenRoute(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """``nova.privileged.links.LinkRoute``."""
 
-    destination: AddressText | Annotated[str, Meta(max_length=0)]
+    destination: AddressOrNone
     prefix: Prefix
     gateway: AddressText | None = None
     metric: Number | None = None
@@ -97,14 +100,14 @@ def address(text: str) -> str:
     try:
         return str(ipaddress.ip_address(text))
     except ValueError:
-        raise refused("that", f"{text!r} is no address") from None
+        raise refused("a call", f"{text!r} is no address") from None
 
 
 def link_address(given: GivenAddress) -> Address:
     """host.HelperRefused."""
     checked = ipaddress.ip_address(address(given.address))
     if given.prefix > checked.max_prefixlen:
-        raise refused("that", f"{given.address} has no prefix of {given.prefix} bits")
+        raise refused("a call", f"{given.address} has no prefix of {given.prefix} bits")
     broadcast = address(given.broadcast) if given.broadcast is not None else None
     return Address(given.address, given.prefix, broadcast, given.scope)
 

@@ -24,7 +24,7 @@ from nova.privileged.qemu_img import ImageFile, Overlay, QemuImg, ToolLimits
 from nova.privileged.runner import Completed
 
 #: A file, a device of our group, or an image of Ceph's: which of them, :meth:`Call.disk` says.
-DiskPath = types.HostPath | Annotated[str, Meta(pattern=r"\Arbd:[!-~]+\Z", max_length=512)]
+DiskPath = Annotated[str, Meta(pattern=r"\A(rbd:[!-~]{1,500}|(/(?!\.{1,2}(/|\Z))[^/\x00\n]{1,255})+)\Z", max_length=4096)]
 MOST_BELOW = 256
 
 
@@ -41,7 +41,7 @@ class GivenImage(Struct, frozen=True, array_like=True, forbid_unknown_fields=Tru
 
     path: DiskPath
     format: types.DiskFormat
-    over: types.HostPath | Annotated[str, Meta(max_length=0)] = ""
+    over: types.HostPathOrNone = ""
 
 
 class GivenOverlay(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -22,6 +22,7 @@ OwnChain = Annotated[str, Meta(pattern=r"\Anova-[A-Za-z0-9_.:@+-]{1,40}\Z")]
 #: That a jump stands in.
 Chain = Annotated[str, Meta(pattern=r"\A(INPUT|OUTPUT|FORWARD|PREROUTING|POSTROUTING|nova-[A-Za-z0-9_.:@+-]{1,40})\Z")]
 Own = Annotated[str, Meta(pattern=r"\Anova-[A-Za-z0-9_-]{1,20}\Z")]
+OwnOrNone = Annotated[str, Meta(pattern=r"\A(nova-[A-Za-z0-9_-]{1,20})?\Z")]
 Rule = Annotated[str, Meta(pattern=r"\A[!-~]([ -~]*[!-~])?\Z", max_length=1000)]
 MOST_RULES = 200_000
 
@@ -51,7 +52,7 @@ class GivenTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     last: Jumps = {}
     optional: bool = False
     sparse: bool = False
-    own: Own | Annotated[str, Meta(max_length=0)] = ""
+    own: OwnOrNone = ""
 
 
 @call("iptables.apply")

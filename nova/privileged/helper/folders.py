@@ -12,6 +12,7 @@ import stat
 from collections.abc import Iterable
 from pathlib import Path
 
+from nova import errors
 from nova.privileged.helper.arguments import refused
 from nova.privileged.opened_files import OpenedFile
 
@@ -41,7 +42,7 @@ class Folders:
         try:
             opened = os.open(name, FOLDER | os.O_NOFOLLOW, dir_fd=folder)
         except NotADirectoryError:
-            raise refused(path, "it is no folder, or a link") from None
+            raise _refused(path, "it is no folder, or a link") from None
         self._given.append(opened)
         return OpenedFile(path, opened)
 
@@ -81,9 +82,9 @@ class Folders:
         it."""
         parts = Path(path).parts
         if "\0" in path or not path.startswith("/") or ".." in parts or len(parts) > MOST_PARTS:
-            raise refused(path, "it is no whole, plain path")
+            raise _refused(path, "it is no whole, plain path")
         if not any(parts[:len(root)] == root and len(parts) > len(root) for root in self._roots):
-            raise refused(path, "it lies outside the folders of guests, images and volumes that nova.conf names")
+            raise _refused(path, "it lies outside the folders of guests, images and volumes that nova.conf names")
         folder = self._kept(os.open("/", FOLDER))
         for part in parts[1:-1]:
             folder = self._kept(self._next(folder, part, path))
@@ -95,7 +96,11 @@ class Folders:
         except NotADirectoryError:
             if _is_root_s(os.fstat(folder)) and _is_root_s_link(folder, part):
                 return os.open(part, FOLDER, dir_fd=folder)
-            raise refused(path, f"{part} is no folder, or a link that is not root's") from None
+            raise _refused(path, f"{part} is no folder, or a link that is not root's") from None
+
+
+def _refused(path: str, reason: str) -> errors.HostRefused:
+    return refused(f"the use of {path[:200]}", reason)
 
 
 def _is_root_s(facts: os.stat_result) -> bool:
@@ -109,6 +114,6 @@ def _is_root_s_link(folder: int, name: str) -> bool:
 
 def _check_plain(path: str, facts: os.stat_result) -> None:
     if not stat.S_ISREG(facts.st_mode):
-        raise refused(path, "it is no plain file")
+        raise _refused(path, "it is no plain file")
     if facts.st_nlink != 1:
-        raise refused(path, "the file has other names, too")
+        raise _refused(path, "the file has other names, too")

@@ -90,6 +90,7 @@ class HelperServer:
         request = wire.receive(connection, _too_slow)
         if not request:
             return
+        connection.setblocking(False)
         with concurrency.while_wanted(lambda: _check_wanted(connection)):
             answer = dispatch(request, self._settings)
         connection.settimeout(READ_S)
@@ -109,7 +110,7 @@ def _too_slow() -> None:
 def _check_wanted(connection: socket.socket) -> None:
     """host.HelperDied, which nobody reads: who asked has gone."""
     try:
-        gone = not connection.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+        gone = not connection.recv(1, socket.MSG_PEEK)
     except BlockingIOError:
         return
     except OSError:

@@ -108,7 +108,7 @@ class GivenPort(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     bridge: types.Device
     datapath: Annotated[str, Meta(pattern=r"\A[a-z]{0,16}\Z")] = ""
     port_id: Annotated[str, Meta(pattern=r"\A[0-9A-Za-z-]{0,64}\Z")] = ""
-    between: types.Device | Annotated[str, Meta(max_length=0)] = ""
+    between: types.DeviceOrNone = ""
     mac: types.Mac | None = None
     network_id: types.Uuid = "00000000-0000-0000-0000-000000000000"
     label: Annotated[str, Meta(pattern=r"\A[^\x00-\x1f]{0,255}\Z")] = ""
