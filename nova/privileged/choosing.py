@@ -8,7 +8,8 @@ from pathlib import Path
 
 from nova import errors
 from nova.conf.base import Options
-from nova.privileged import client
+from nova.privileged import client, ownership
+from nova.privileged.about import About, about
 from nova.privileged.helper_socket import SocketHelper
 
 LOG = logging.getLogger(__name__)
@@ -24,6 +25,18 @@ def choose(options: Options) -> None:
     helper = way(options)
     client.use(helper)
     LOG.info("what needs root's rights is done by the helper, by %s", helper.name)
+    _check(options, about())
+    if count := ownership.adopt((), os.geteuid(), os.getegid()):
+        LOG.info("%d files and folders of root's, from when this daemon was root, are this user's now", count)
+
+
+def _check(options: Options, told: About) -> None:
+    """Say where the helper has read another nova.conf."""
+    for name in ("instances_path", "state_path", "networks_path"):
+        own, theirs = str(Path(getattr(options, name)).absolute()), getattr(told, name)
+        if own != theirs:
+            LOG.error("%s is %s here and %s in the helper, which refuses what lies elsewhere: start nova-privileged "
+                      "anew, or let it read the same nova.conf", name, own, theirs)
 
 
 def way(options: Options) -> client.Helper:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import pwd
 from typing import Annotated
 
 from msgspec import Meta
 
-from nova.privileged import tpm_states
+from nova.privileged import ownership, tpm_states
 from nova.privileged.about import About
 from nova.privileged.helper import arguments as types
 from nova.privileged.helper.calling import Call, call
@@ -20,6 +21,12 @@ def about(call: Call) -> About:
     own = call.settings
     return About(release=RELEASE, instances_path=str(own.instances_path), state_path=str(own.state_path),
                  networks_path=str(own.networks_path), user=own.user)
+
+
+@call("ownership.adopt")
+def adopt(call: Call) -> int:
+    own, user = call.settings, pwd.getpwnam(call.settings.user)
+    return ownership.adopt((own.state_path, own.instances_path, own.networks_path), user.pw_uid, user.pw_gid)
 
 
 @call("tpm_states.remove")
@@ -41,4 +48,4 @@ def lay_out(call: Call, server_uuid: types.Uuid,
     tpm_states.lay_out(call.settings.tpm_path, server_uuid, files)
 
 
-__all__ = ["about", "lay_out", "read", "remove"]
+__all__ = ["about", "adopt", "lay_out", "read", "remove"]
