@@ -195,8 +195,8 @@ class _Watched:
 
 
 def give(path: Path, owner: tuple[int, int]) -> None:
-    """To QEMU's user. Who is not root may let in QEMU's group, if he is of it himself: its members can do to guests what
-    QEMU can."""
+    """To QEMU's user. Who is not root lets in QEMU's group, which he is of: its members can do to guests what QEMU
+    can."""
     user, group = owner
     if os.geteuid() in (0, user):
         os.chown(path, user, group)

@@ -30,10 +30,10 @@ def choose(options: Options) -> None:
         LOG.info("%d files and folders of root's, from when this daemon was root, are this user's now", count)
 
 
-def _check(options: Options, told: About) -> None:
+def _check(options: Options, helper: About) -> None:
     """Say where the helper has read another nova.conf."""
     for name in ("instances_path", "state_path", "networks_path"):
-        own, theirs = str(Path(getattr(options, name)).absolute()), getattr(told, name)
+        own, theirs = str(Path(getattr(options, name)).absolute()), getattr(helper, name)
         if own != theirs:
             LOG.error("%s is %s here and %s in the helper, which refuses what lies elsewhere: start nova-privileged "
                       "anew, or let it read the same nova.conf", name, own, theirs)

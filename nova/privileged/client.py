@@ -49,7 +49,7 @@ def in_use() -> Helper | None:
 
 def forwarded(name: str, local: tuple[str, ...] = ()) -> Callable[[Callable[P, T]], Callable[P, T]]:
     """Mark a function or method as the privileged call ``name``. ``local``: parameters that the helper has of its own.
-    Of a method, ``told()`` of its object says which of its settings go along."""
+    Of a method, ``sent_along()`` of its object says which of its settings go along."""
 
     def mark(function: Callable[P, T]) -> Callable[P, T]:
         signature = inspect.signature(function)
@@ -61,8 +61,8 @@ def forwarded(name: str, local: tuple[str, ...] = ()) -> Callable[[Callable[P, T
                 return function(*args, **kwargs)
             given = dict(signature.bind(*args, **kwargs).arguments)
             owner = given.pop("self", None)
-            told = owner.told() if owner is not None and hasattr(owner, "told") else {}
-            arguments = told | {key: value for key, value in given.items() if key not in local}
+            along = owner.sent_along() if owner is not None and hasattr(owner, "sent_along") else {}
+            arguments = along | {key: value for key, value in given.items() if key not in local}
             return typing.cast(T, ask(helper, name, arguments, _result_of(function)))
 
         call.forwarded_as = name  # type: ignore[attr-defined]
@@ -74,10 +74,10 @@ def forwarded(name: str, local: tuple[str, ...] = ()) -> Callable[[Callable[P, T
 def ask(helper: Helper, name: str, arguments: Mapping[str, object], kind: Any) -> Any:
     """The call's result, as ``kind``. The errors of the call itself; host.HelperRefused, and what ``Helper.ask``
     raises."""
-    request = wire.Request(name, msgspec.Raw(msgspec.msgpack.encode(arguments, enc_hook=str)))
+    request = wire.HelperRequest(name, msgspec.Raw(msgspec.msgpack.encode(arguments, enc_hook=str)))
     answer = helper.ask(msgspec.msgpack.encode(request), name)
     try:
-        reply = decoding.from_msgpack(answer, wire.Reply)
+        reply = decoding.from_msgpack(answer, wire.HelperReply)
         if reply.error is not None:
             raise wire.raised(reply.error)
         if reply.os_error is not None:

@@ -110,7 +110,7 @@ class PacketFilter:
                  dialect: Dialect = IPV4) -> None:
         self._runner, self._lock, self._foreign, self._dialect = runner, lock, foreign or Foreign(), dialect
 
-    def told(self) -> Mapping[str, str]:
+    def sent_along(self) -> Mapping[str, str]:
         """Which filter it is; lock and others' rules the helper knows by itself."""
         return {"program": next(name for name, known in DIALECTS.items() if known == self._dialect)}
 

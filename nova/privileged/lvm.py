@@ -27,7 +27,7 @@ class Lvm:
     def __init__(self, group: str, runner: CommandRunner, clearing: Clearing = Clearing()) -> None:  # noqa: B008 - immutable
         self._group, self._runner, self._clearing = group, runner, clearing
 
-    def told(self) -> Mapping[str, object]:
+    def sent_along(self) -> Mapping[str, object]:
         """How a volume is cleared the helper knows by itself."""
         return {"group": self._group}
 

@@ -73,7 +73,7 @@ class QemuImg:
                          runner_of: Callable[[float], CommandRunner] = PrivateRunner) -> None:
         self._limits, self._timeout_s, self._runner = limits, timeout_s, runner_of(timeout_s)
 
-    def told(self) -> Mapping[str, object]:
+    def sent_along(self) -> Mapping[str, object]:
         """The bounds of its runs."""
         return {"limits": self._limits, "timeout_s": self._timeout_s}
 

@@ -20,14 +20,14 @@ CHUNK = 1 << 18
 WireError = tuple[str, str, str, dict[str, str | int | float | bool | None]]
 
 
-class Request(msgspec.Struct, frozen=True):
+class HelperRequest(msgspec.Struct, frozen=True):
     """``arguments``: a map of the call's parameters."""
 
     call: str
     arguments: msgspec.Raw
 
 
-class Reply(msgspec.Struct, frozen=True):
+class HelperReply(msgspec.Struct, frozen=True):
     """A result, or one of our errors as (kind, code, message, data), or the kernel's (errno and its text)."""
 
     result: msgspec.Raw = msgspec.Raw(b"\xc0")
@@ -91,4 +91,4 @@ def _exactly(connection: socket.socket, count: int, waiting: Callable[[], None])
     return bytes(found)
 
 
-__all__ = ["LARGEST", "Reply", "Request", "error_of", "raised", "receive", "send"]
+__all__ = ["LARGEST", "HelperReply", "HelperRequest", "error_of", "raised", "receive", "send"]

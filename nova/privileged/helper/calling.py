@@ -1,7 +1,7 @@
 """One call under way, and the table that calls are looked up in.
 
-A row is a function: its first parameter is the :class:`Call`, the others are the call's arguments, by name, with types
-that say all they may be. :func:`dispatch` makes bytes of bytes, whichever way they came.
+A row is a function: its first parameter is the :class:`HelperCall`, the others are the call's arguments, by name, with
+types that say all they may be. :func:`dispatch` makes bytes of bytes, whichever way they came.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import msgspec
 from nova import decoding, errors
 from nova.privileged import wire
 from nova.privileged.helper.arguments import refused
-from nova.privileged.helper.folders import Folders
+from nova.privileged.helper.folders import HelperFolders
 from nova.privileged.helper.settings import HelperSettings
 from nova.privileged.opened_files import OpenedFile
 from nova.privileged.runner import PrivateRunner, SystemRunner
@@ -33,12 +33,12 @@ IMAGE_IN_CEPH = re.compile(r"rbd:([A-Za-z0-9_.-]+)/([A-Za-z0-9_.@-]+)((?::(?:id|
 CEPH_FOLDER = "/etc/ceph/"
 
 
-class Call:
+class HelperCall:
     """What a call works with: the host's settings, and the files that it has opened."""
 
     def __init__(self, name: str, settings: HelperSettings) -> None:
         self.name, self.settings = name, settings
-        self.folders = Folders(settings.roots)
+        self.folders = HelperFolders(settings.roots)
 
     def __enter__(self) -> Self:
         return self
@@ -131,31 +131,31 @@ def dispatch(request: bytes, settings: HelperSettings) -> bytes:
     """The answer to a request: never an exception, and nothing of the helper's inside."""
     name = "that"
     try:
-        asked = decoding.from_msgpack(request, wire.Request)
+        asked = decoding.from_msgpack(request, wire.HelperRequest)
         name = asked.call[:100]
-        reply = wire.Reply(msgspec.Raw(_result(asked, settings)))
+        reply = wire.HelperReply(msgspec.Raw(_result(asked, settings)))
     except errors.NovaError as error:
-        reply = wire.Reply(error=wire.error_of(error))
+        reply = wire.HelperReply(error=wire.error_of(error))
     except msgspec.MsgspecError as error:
         LOG.warning("refused %s: %s", name, error)
-        reply = wire.Reply(error=wire.error_of(refused(name, str(error)[:300])))
+        reply = wire.HelperReply(error=wire.error_of(refused(name, str(error)[:300])))
     except OSError as error:
-        reply = wire.Reply(os_error=(error.errno or 0, error.strerror or str(error)))
+        reply = wire.HelperReply(os_error=(error.errno or 0, error.strerror or str(error)))
     except Exception:
         LOG.exception("a failure that nobody foresaw, in %s", name)
-        reply = wire.Reply(error=wire.error_of(errors.Bug()))
+        reply = wire.HelperReply(error=wire.error_of(errors.Bug()))
     return msgspec.msgpack.encode(reply)
 
 
-def _result(asked: wire.Request, settings: HelperSettings) -> bytes:
+def _result(asked: wire.HelperRequest, settings: HelperSettings) -> bytes:
     handler = TABLE.get(asked.call)
     if handler is None:
         raise refused(asked.call[:100], "there is no such call")
     given = decoding.from_msgpack(asked.arguments, arguments_of(asked.call))
     LOG.debug("%s", asked.call)
-    with Call(asked.call, settings) as under_way:
+    with HelperCall(asked.call, settings) as under_way:
         result = handler(under_way, **{name: getattr(given, name) for name in given.__struct_fields__})
         return msgspec.msgpack.encode(result, enc_hook=str)
 
 
-__all__ = ["Call", "TABLE", "arguments_of", "call", "dispatch"]
+__all__ = ["HelperCall", "TABLE", "arguments_of", "call", "dispatch"]

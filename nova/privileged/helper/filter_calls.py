@@ -12,7 +12,7 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from nova.privileged.ebtables import LOCK as FRAMES_LOCK
-from nova.privileged.helper.calling import Call, call
+from nova.privileged.helper.calling import HelperCall, call
 from nova.privileged.iptables import DIALECTS, LOCK, PacketFilter, Table
 
 Program = Annotated[str, Meta(pattern=r"\A(iptables|ip6tables|ebtables)\Z")]
@@ -56,7 +56,7 @@ class GivenTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 @call("iptables.apply")
-def apply(call: Call, program: Program, tables: Annotated[tuple[GivenTable, ...], Meta(max_length=16)]) -> bool:
+def apply(call: HelperCall, program: Program, tables: Annotated[tuple[GivenTable, ...], Meta(max_length=16)]) -> bool:
     for table in tables:
         for rules in table.chains.values():
             for rule in rules:
@@ -67,16 +67,16 @@ def apply(call: Call, program: Program, tables: Annotated[tuple[GivenTable, ...]
 
 
 @call("iptables.remove")
-def remove(call: Call, program: Program, table: TableName, own: Own) -> bool:
+def remove(call: HelperCall, program: Program, table: TableName, own: Own) -> bool:
     return _filter(call, program).remove(table, own)
 
 
-def _filter(call: Call, program: str) -> PacketFilter:
+def _filter(call: HelperCall, program: str) -> PacketFilter:
     lock = FRAMES_LOCK if program == "ebtables" else LOCK
     return PacketFilter(call.runner(30.0), call.settings.state_path / lock, call.settings.foreign, DIALECTS[program])
 
 
-def _check(call: Call, rule: str) -> None:
+def _check(call: HelperCall, rule: str) -> None:
     words = rule.split(" ")
     while words:
         option = words.pop(0)

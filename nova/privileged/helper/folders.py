@@ -20,7 +20,7 @@ FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
 MOST_PARTS = 64
 
 
-class Folders:
+class HelperFolders:
     """``roots``: what a path must lie below. Files are kept open until :meth:`close`."""
 
     def __init__(self, roots: Iterable[Path]) -> None:

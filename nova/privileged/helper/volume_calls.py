@@ -17,7 +17,7 @@ from msgspec import Meta, Struct
 from nova.model.base import Json
 from nova.privileged.brick import Brick, BrickDevice
 from nova.privileged.helper import arguments as types
-from nova.privileged.helper.calling import Call, call
+from nova.privileged.helper.calling import HelperCall, call
 from nova.privileged.mounts import Mounts
 from nova.privileged.os_vif_plugs import OsVif, VifPort
 
@@ -28,7 +28,7 @@ HARMLESS = "nosuid,nodev,noexec"
 POINT = re.compile(r"[0-9a-f]{32}")
 
 
-def _mounts(call: Call, path: str) -> Mounts:
+def _mounts(call: HelperCall, path: str) -> Mounts:
     base, name = os.path.split(path)
     if base != str(call.settings.mount_base) or not POINT.fullmatch(name):
         raise call.refused(f"{path[:200]} is no mount point in [libvirt]nfs_mount_point_base")
@@ -42,22 +42,22 @@ def _mounts(call: Call, path: str) -> Mounts:
 
 
 @call("mounts.prepare")
-def prepare(call: Call, path: types.HostPath) -> None:
+def prepare(call: HelperCall, path: types.HostPath) -> None:
     _mounts(call, path).prepare(path)
 
 
 @call("mounts.forget")
-def forget(call: Call, path: types.HostPath) -> None:
+def forget(call: HelperCall, path: types.HostPath) -> None:
     _mounts(call, path).forget(path)
 
 
 @call("mounts.forget_mark")
-def forget_mark(call: Call, path: types.HostPath) -> None:
+def forget_mark(call: HelperCall, path: types.HostPath) -> None:
     _mounts(call, path).forget_mark(path)
 
 
 @call("mounts.mount")
-def mount(call: Call, source: Export, path: types.HostPath,
+def mount(call: HelperCall, source: Export, path: types.HostPath,
           type_: Annotated[str, Meta(pattern=r"\Anfs\Z")], options: MountOptions = "") -> None:
     if os.path.basename(path) != hashlib.md5(source.encode(), usedforsecurity=False).hexdigest():
         raise call.refused("the mount point is not that of the export")
@@ -65,7 +65,7 @@ def mount(call: Call, source: Export, path: types.HostPath,
 
 
 @call("mounts.unmount")
-def unmount(call: Call, path: types.HostPath) -> None:
+def unmount(call: HelperCall, path: types.HostPath) -> None:
     _mounts(call, path).unmount(path)
 
 
@@ -89,7 +89,7 @@ class GivenDevice(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
 
 @call("brick.ask")
-def ask(call_: Call, call: BrickCall, device: GivenDevice | None = None, force: bool = False) -> Json:
+def ask(call_: HelperCall, call: BrickCall, device: GivenDevice | None = None, force: bool = False) -> Json:
     own = call_.settings.brick
     if Path(own.lock_path).parent == call_.settings.own_folder:
         call_.own(Path(own.lock_path).name)
@@ -123,10 +123,10 @@ def _os_vif(locks: Path) -> OsVif:
 
 
 @call("os_vif.plug")
-def plug(call: Call, port: GivenPort, server_uuid: types.Uuid) -> None:
+def plug(call: HelperCall, port: GivenPort, server_uuid: types.Uuid) -> None:
     _os_vif(call.own("locks")).plug(VifPort(**msgspec.structs.asdict(port)), server_uuid)
 
 
 @call("os_vif.unplug")
-def unplug(call: Call, port: GivenPort) -> None:
+def unplug(call: HelperCall, port: GivenPort) -> None:
     _os_vif(call.own("locks")).unplug(VifPort(**msgspec.structs.asdict(port)))
