@@ -41,8 +41,9 @@ def programs() -> dict[str, str]:
     found = configparser.ConfigParser()
     found.read(SETUP)
     rows = found["options.entry_points"]["console_scripts"].strip().splitlines()
-    scripts = {name.strip(): target.strip().partition(":")[0] for name, _, target in (row.partition("=") for row in rows)}
-    return {name: module for name, module in scripts.items() if module.startswith("nova.")}
+    scripts = [(name.strip(), target.strip().partition(":")[0]) for name, _, target in
+               (row.partition("=") for row in rows)]
+    return {name: module for name, module in scripts if module.startswith("nova.")}
 
 
 def section(name: str) -> int:

@@ -107,11 +107,11 @@ ABOUT: dict[str, tuple[str, ...]] = {
     "nova-policy": ("It reads the defaults of the access rules from the code, and changes to them from "
                     "`policy.yaml`. Credentials can stand before or behind the words of a command, or in the variables "
                     "that the options name.",),
-    "nova-privileged": ("It runs as root, and listens on a unix socket (`[privileged]socket`) for processes of root and of "
-                        "one user (`[privileged]user`). It does what is in its table and nothing else: each argument of "
-                        "a call is checked, and paths lie below the folders that its own `nova.conf` names. Whatever "
-                        "part of that file changes, start it anew. Where it does not run, nova-compute and nova-network "
-                        "start the same helper by `sudo nova-rootwrap`; as root they need none.",),
+    "nova-privileged": ("It runs as root, and listens on a unix socket (`[privileged]socket`) for processes of root "
+                        "and of one user (`[privileged]user`). It does what is in its table and nothing else: each "
+                        "argument of a call is checked, and paths lie below the folders that its own `nova.conf` "
+                        "names. When that file changes, start it anew. Where it does not run, nova-compute and "
+                        "nova-network start the same helper by `sudo nova-rootwrap`; as root they need none.",),
     "nova-scheduler": ("It chooses a host for each server: filters say which hosts can have it, weighers which of "
                        "these is the best. It knows all hosts from what they report. Several may run.", _BUS),
     "nova-serialproxy": _PROXY,
