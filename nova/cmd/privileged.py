@@ -46,7 +46,6 @@ def main() -> int:
         settings = settings_of(options)
         users = serving.allowed_users(settings.user)
         sock = serving.listening(Path(options.privileged.socket), settings.user)
-    settings.own_folder.mkdir(mode=0o755, exist_ok=True)
     server = serving.HelperServer(sock, settings, users)
     stop = _Stop()
     notify("READY=1")

@@ -7,10 +7,12 @@ calls, and checks every argument itself (:mod:`nova.privileged.helper`): nothing
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextvars import ContextVar
 from typing import Any, ParamSpec, Protocol, TypeVar
 
 import msgspec
@@ -34,6 +36,7 @@ class Helper(Protocol):
 
 
 _helper: Helper | None = None
+_in_helper: ContextVar[bool] = ContextVar("nova_in_helper", default=False)
 
 
 def use(helper: Helper | None) -> None:
@@ -43,8 +46,18 @@ def use(helper: Helper | None) -> None:
 
 
 def in_use() -> Helper | None:
-    """What calls are sent to; None: nothing."""
-    return _helper
+    """What calls are sent to; None: they run here."""
+    return None if _in_helper.get() else _helper
+
+
+@contextlib.contextmanager
+def inside() -> Iterator[None]:
+    """This is the helper: calls within the block run here."""
+    token = _in_helper.set(True)
+    try:
+        yield
+    finally:
+        _in_helper.reset(token)
 
 
 def forwarded(name: str, local: tuple[str, ...] = ()) -> Callable[[Callable[P, T]], Callable[P, T]]:
@@ -56,7 +69,7 @@ def forwarded(name: str, local: tuple[str, ...] = ()) -> Callable[[Callable[P, T
 
         @functools.wraps(function)
         def call(*args: P.args, **kwargs: P.kwargs) -> T:
-            helper = _helper
+            helper = in_use()
             if helper is None:
                 return function(*args, **kwargs)
             given = dict(signature.bind(*args, **kwargs).arguments)
@@ -92,4 +105,4 @@ def _result_of(function: Callable[..., object]) -> Any:
     return typing.get_type_hints(function)["return"]
 
 
-__all__ = ["Helper", "ask", "forwarded", "in_use", "use"]
+__all__ = ["Helper", "ask", "forwarded", "in_use", "inside", "use"]

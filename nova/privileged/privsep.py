@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import logging
+import os
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -37,14 +38,12 @@ CONTEXT = priv_context.PrivContext("nova", cfg_section=SECTION, pypath="nova.pri
 cfg.CONF.set_default("thread_pool_size", MOST_CALLS, group=SECTION)
 
 
+@CONTEXT.entrypoint
 def dispatch(request: bytes) -> bytes:
-    """In the daemon: an answer from the table."""
+    """An answer from the table, made in the daemon."""
     from nova.privileged.helper import table
 
     return table.dispatch(bytes(request), _settings())
-
-
-_ask = CONTEXT.entrypoint(dispatch)
 
 
 @functools.cache
@@ -53,6 +52,7 @@ def _settings() -> HelperSettings:
     from nova import conf
     from nova.privileged.helper.settings import settings_of
 
+    os.umask(0o022)  # the library's own is none
     own = conf.register(cfg.ConfigOpts())
     own([word for file in cfg.CONF.config_file or () for word in ("--config-file", file)], project="nova")
     return settings_of(own)
@@ -71,7 +71,7 @@ class PrivsepHelper:
 
     def ask(self, request: bytes, call: str) -> bytes:
         try:
-            return bytes(_ask(request))
+            return bytes(dispatch(request))
         except errors.NovaError:
             raise
         except Exception as error:  # the library raises what it likes: its daemon's end, or sudo's refusal

@@ -19,7 +19,7 @@ from typing import Any, Self
 import msgspec
 
 from nova import decoding, errors
-from nova.privileged import wire
+from nova.privileged import client, wire
 from nova.privileged.helper.arguments import refused
 from nova.privileged.helper.folders import HelperFolders
 from nova.privileged.helper.settings import HelperSettings
@@ -72,6 +72,7 @@ class HelperCall:
 
     def own(self, name: str) -> Path:
         """A folder of the helper's own, which nobody else writes to."""
+        self.settings.own_folder.mkdir(mode=0o755, exist_ok=True)
         folder = self.settings.own_folder / name
         folder.mkdir(mode=0o700, exist_ok=True)
         return folder
@@ -153,7 +154,7 @@ def _result(asked: wire.HelperRequest, settings: HelperSettings) -> bytes:
         raise refused(asked.call[:100], "there is no such call")
     given = decoding.from_msgpack(asked.arguments, arguments_of(asked.call))
     LOG.debug("%s", asked.call)
-    with HelperCall(asked.call, settings) as under_way:
+    with client.inside(), HelperCall(asked.call, settings) as under_way:
         result = handler(under_way, **{name: getattr(given, name) for name in given.__struct_fields__})
         return msgspec.msgpack.encode(result, enc_hook=str)
 

@@ -223,7 +223,7 @@ def datapath_of(call: HelperCall, bridge: types.Device) -> str:
 
 
 @call("ovs.has_port")
-def has_port(call: HelperCall, bridge: types.Device, port: types.FileName) -> bool:
+def has_port(call: HelperCall, bridge: types.Device, port: types.Device) -> bool:
     return _switch(call).has_port(bridge, port)
 
 
