@@ -12,7 +12,6 @@ import logging
 import os
 import pwd
 import re
-import shlex
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -101,14 +100,10 @@ def _ordered(hosts: Iterable[DhcpHost]) -> list[DhcpHost]:
 # --- what it is started with ------------------------------------------------------------------------------------------
 
 def ensure_script(options: NetworkHostOptions) -> str:
-    """What dnsmasq calls with leases: our program, behind a shell's two lines that drop what is not new.
-
-    dnsmasq repeats every lease (`old`) each time it reads its files again: with 200 guests, 200 starts of Python for
-    each new one. An operator's own program is called as it is.
-    """
+    """What dnsmasq calls with leases: our program, behind a shell's two lines that drop what is not new. An operator's
+    own program is called as it is."""
     if os.path.basename(options.dhcpbridge) == PROGRAM:
-        text = f'#!/bin/sh\n[ "$1" = old ] && exit 0\nexec {shlex.quote(options.dhcpbridge)} "$@"\n'
-        write_whole(options.networks_path / PROGRAM, text, 0o755)
+        write_whole(options.networks_path / PROGRAM, programs.lease_script(options.dhcpbridge), 0o755)
     return programs.script_of(_settings(options))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -12,6 +13,7 @@ from typing import NamedTuple
 import msgspec
 
 from nova.privileged.client import forwarded
+from nova.privileged.files import write_whole
 from nova.privileged.runner import CommandRunner
 
 PROGRAM = "nova-dhcpbridge"
@@ -20,6 +22,12 @@ NETWORKS_PATH = "NOVA_NETWORKS_PATH"  # tells nova-dhcpbridge where we are
 
 #: Of root, for radvd's pid files: it writes its own as root, whatever is there by that name.
 RADVD_PIDS = Path("/run/nova-privileged/radvd")
+
+
+#: What dnsmasq calls where a helper starts it. dnsmasq runs it as root at its start (``init``), whatever user it has
+#: for scripts: so it is root's, and becomes the daemons' user before it runs their program. (Not in /run, which may
+#: be mounted noexec.)
+HELPER_SCRIPT = Path("/var/lib/nova-privileged/nova-dhcpbridge")
 
 
 class Paths(NamedTuple):
@@ -56,8 +64,8 @@ class DnsmasqOrder(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DnsmasqSettings(NamedTuple):
-    """What the operator sets. ``user``: whom the lease script runs as, where that is not root; and dnsmasq itself,
-    where its usual user could not read its files again."""
+    """What the operator sets. ``user``: whose daemon asks, where a helper starts it: the lease script runs as he, and
+    dnsmasq itself, where its usual user could not read its files again."""
 
     networks_path: Path
     dhcpbridge: str
@@ -69,7 +77,10 @@ class DnsmasqSettings(NamedTuple):
 
 
 def script_of(settings: DnsmasqSettings) -> str:
-    """What is called with leases: the script that nova-network has made, or an operator's own program."""
+    """What is called with leases: the script that nova-network (or the helper) has made, or an operator's own
+    program."""
+    if settings.user != "root":
+        return str(HELPER_SCRIPT)
     path = settings.networks_path / PROGRAM
     is_ours = os.path.basename(settings.dhcpbridge) == PROGRAM
     return str(path) if is_ours and os.access(path, os.X_OK) else settings.dhcpbridge  # a disk mounted noexec
@@ -96,7 +107,7 @@ def arguments(order: DnsmasqOrder, settings: DnsmasqSettings, script: str) -> li
         argv.append(f"--addn-hosts={paths.more_hosts}")
     if order.servers:
         argv += ["--no-resolv", *(f"--server={server}" for server in order.servers)]
-    if settings.user != "root":  # who may write the script must not have it run as root
+    if settings.user != "root":
         argv.append(f"--dhcp-scriptuser={settings.user}")
     if not _others_may_enter(settings.networks_path):
         argv.append(f"--user={settings.user}")  # its usual user could not read the files again
@@ -112,7 +123,24 @@ def environment(network: str, settings: DnsmasqSettings) -> dict[str, str]:
 @forwarded("dnsmasq.start", local=("runner", "settings"))
 def start(runner: CommandRunner, order: DnsmasqOrder, settings: DnsmasqSettings) -> None:
     """host.CommandFailed."""
+    if settings.user != "root":
+        write_whole(HELPER_SCRIPT, _helper_script(settings), 0o755)
     runner.run(arguments(order, settings, script_of(settings)), environment=environment(order.network, settings))
+
+
+def lease_script(program: str) -> str:
+    """Two lines of a shell that drop what is not new, before the program: dnsmasq repeats every lease (`old`) each time
+    it reads its files again. With 200 guests, 200 starts of Python for each new one. An operator's own program gets
+    them all."""
+    drop = '[ "$1" = old ] && exit 0\n' if os.path.basename(program) == PROGRAM else ""
+    return f'#!/bin/sh\n{drop}exec {shlex.quote(program)} "$@"\n'
+
+
+def _helper_script(settings: DnsmasqSettings) -> str:
+    lines = lease_script(settings.dhcpbridge).splitlines(keepends=True)
+    user = f"--reuid {settings.user} --regid {settings.user} --init-groups --no-new-privs"
+    program = lines[-1].removeprefix("exec ")
+    return "".join([*lines[:-1], f'[ "$(id -u)" = 0 ] && exec setpriv {user} -- {program}', lines[-1]])
 
 
 class RadvdPaths(NamedTuple):
@@ -143,5 +171,5 @@ def _others_may_enter(directory: Path) -> bool:
     return False
 
 
-__all__ = ["DnsmasqOrder", "DnsmasqSettings", "NETWORKS_PATH", "PROGRAM", "Paths", "RADVD_PIDS", "RadvdPaths",
-           "arguments", "environment", "script_of", "start", "start_radvd"]
+__all__ = ["DnsmasqOrder", "DnsmasqSettings", "NETWORKS_PATH", "HELPER_SCRIPT", "PROGRAM", "Paths", "RADVD_PIDS",
+           "RadvdPaths", "arguments", "environment", "lease_script", "script_of", "start", "start_radvd"]

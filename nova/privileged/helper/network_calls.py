@@ -138,6 +138,7 @@ def mark_connections(call: HelperCall, address: types.AddressText) -> None:
 # --- daemons that give guests their addresses
 
 Server = Annotated[str, Meta(pattern=r"\A[0-9A-Za-z.:#@/_][0-9A-Za-z.:#@/_-]{0,254}\Z")]
+NetworkId = Annotated[str, Meta(pattern=r"\A[0-9A-Za-z][0-9A-Za-z-]{0,63}\Z")]
 NetworkLabel = Annotated[str, Meta(pattern=r"\A[^\x00-\x1f,]{1,255}\Z")]
 DaemonName = Annotated[str, Meta(pattern=r"\A(dnsmasq|radvd)\Z")]
 Pid = Annotated[int, Meta(ge=2, le=1 << 22)]
@@ -146,7 +147,7 @@ Pid = Annotated[int, Meta(ge=2, le=1 << 22)]
 class GivenNetwork(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """``nova.privileged.dnsmasq.DnsmasqOrder``."""
 
-    network: types.Uuid
+    network: NetworkId
     bridge: types.Device
     label: NetworkLabel
     address: types.AddressText
