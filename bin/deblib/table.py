@@ -95,14 +95,15 @@ PACKAGES = (
     Package(
         name="nova-compute", summary="Nova's compute service: the guests of one host, by libvirt", binary=True,
         programs=("nova-compute",),
-        depends=("nova-privileged", "qemu-system-x86", "qemu-utils", "libvirt-daemon-system", "libvirt-clients", "genisoimage",
-                 "dosfstools", "e2fsprogs", "bubblewrap", "iptables", "iproute2", "conntrack"),
+        depends=("nova-privileged", "qemu-system-x86", "qemu-utils", "libvirt-daemon-system", "libvirt-clients",
+                 "genisoimage", "dosfstools", "e2fsprogs", "bubblewrap", "iptables", "iproute2", "conntrack"),
         recommends=("qemu-system-modules-spice | qemu-system-x86 (<< 1:9)",),
         suggests=("nfs-common", "openvswitch-switch", "ovmf", "swtpm", "swtpm-tools"),
         files={**_users("nova-compute"),
                "etc/modules-load.d/nova-compute.conf": "usr/lib/modules-load.d/nova-compute.conf"}),
     _daemon("nova-network", "Nova's own networks: bridges, DHCP, floating addresses", "nova-dhcpbridge",
-            depends=("nova-privileged", "dnsmasq-base", "dnsmasq-utils", "iptables", "iproute2", "conntrack", "iputils-arping"),
+            depends=("nova-privileged", "dnsmasq-base", "dnsmasq-utils", "iptables", "iproute2", "conntrack",
+                     "iputils-arping"),
             recommends=("radvd",)),
     Package(
         name="nova-privileged", summary="Nova's helper with root's rights, for nova-compute and nova-network",

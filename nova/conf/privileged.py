@@ -12,5 +12,5 @@ OPTS = [
                     "no such socket, they start the helper by sudo, nova-rootwrap and oslo.privsep "
                     "([nova_sys_admin]helper_command). As root they need neither."),
     cfg.StrOpt("user", default="nova",
-               help="The user whose daemons may ask the helper: the one that nova-compute and nova-network run as."),
+               help="The user of nova-compute and nova-network: processes of this user, and of root, may ask the helper."),
 ]
