@@ -61,7 +61,7 @@ def _users(name: str) -> dict[str, str]:
 #: needs it.
 _EXAMPLES = {f"etc/{name}": f"usr/share/doc/{COMMON}/examples/{Path(name).name}" for name in (
     "nova/nova.conf.sample", "nova/policy.yaml.sample", "monitoring/nova-alerts.yml", "monitoring/nova-dashboard.json",
-    "monitoring/prometheus.yml", "sudoers.d/nova", "systemd/drop-ins/as-root.conf", "systemd/drop-ins/with-sudo.conf",
+    "monitoring/prometheus.yml", "sudoers.d/nova", "drop-ins/as-root.conf", "drop-ins/with-sudo.conf",
     "nova/nova-config-generator.conf", "nova/nova-policy-generator.conf")}
 #: What deployment tools edit, at the place where they look for it.
 _EDITED = {f"etc/nova/{name}": f"etc/nova/{name}" for name in ("api-paste.ini", "rootwrap.conf",
@@ -77,7 +77,8 @@ def _daemon(name: str, summary: str, *programs: str, depends: tuple[str, ...] = 
 PACKAGES = (
     Package(
         name=COMMON, summary="Nova's code, its libraries, its user, and the tools of administrators", unit=False,
-        binary=True, programs=("nova-manage", "nova-status", "nova-policy", "nova-all"), depends=("systemd",),
+        binary=True, programs=("nova-manage", "nova-status", "nova-policy", "nova-all", "nova-rootwrap",
+                                "nova-rootwrap-daemon"), depends=("systemd",),
         suggests=("bash-completion", "logrotate"), config=Config("nova.conf", 0o640, "root", "nova"),
         files={**_users("nova"), "etc/logrotate.d/nova": "etc/logrotate.d/nova",
                "etc/completion/nova-manage": "usr/share/bash-completion/completions/nova-manage",
@@ -107,7 +108,7 @@ PACKAGES = (
             recommends=("radvd",)),
     Package(
         name="nova-privileged", summary="Nova's helper with root's rights, for nova-compute and nova-network",
-        programs=("nova-privileged",), depends=("bubblewrap", "util-linux"),
+        programs=("nova-privileged",), depends=("bubblewrap",),
         files={"etc/systemd/nova-privileged.socket": "usr/lib/systemd/system/nova-privileged.socket"}),
     _daemon("nova-consoleauth", "Nova's tokens for consoles"),
     _daemon("nova-cert", "Nova's certificates, for bundled images and cloudpipe"),

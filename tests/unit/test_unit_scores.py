@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 TOP = Path(__file__).resolve().parents[2]
-UNITS, DROP_INS = TOP / "etc/systemd", TOP / "etc/systemd/drop-ins"
+UNITS, DROP_INS = TOP / "etc/systemd", TOP / "etc/drop-ins"
 SECURITY = (TOP / "doc/security.rst").read_text()
 #: Unit, drop-in -> the most that it may score.
 MOST = {("nova-compute", ""): 3.0, ("nova-network", ""): 3.0, ("nova-privileged", ""): 6.0,
