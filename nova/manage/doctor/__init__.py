@@ -20,6 +20,7 @@ from nova.manage.doctor.host import bridge_tools, consoles, credentials, disk, i
 from nova.manage.doctor.neutron_service import neutron
 from nova.manage.doctor.nova_network import networks
 from nova.manage.doctor.optional import optional_parts
+from nova.manage.doctor.privileges import privileges
 from nova.manage.doctor.services import broker, cinder, databases, glance, image_proxy, placement
 from nova.manage.doctor.standing import keystone, limits, service_user
 from nova.manage.doctor.written import unread
@@ -73,7 +74,7 @@ CHECKS: tuple[tuple[str, Check], ...] = (
     ("hosts", hosts), ("enrolled-hosts", enrolled), ("capacity", capacity), ("tasks", tasks), ("failures", failures),
     ("consoles", consoles),
     ("disk", disk), ("kvm", kvm),
-    ("sandbox", image_sandbox), ("optional-parts", optional_parts))
+    ("sandbox", image_sandbox), ("privileges", privileges), ("optional-parts", optional_parts))
 NAMES = tuple(name for name, _check in CHECKS)
 
 #: By the worst state, as monitoring plugins have it (OK, WARNING, CRITICAL).
