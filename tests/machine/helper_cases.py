@@ -3,13 +3,9 @@ helper as a process of root's beside it. The driver's own cases are run again, a
 
 from __future__ import annotations
 
-import grp
 import os
-import pwd
 import shutil
 import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -17,10 +13,9 @@ import pytest
 from nova import concurrency, errors
 from nova.privileged import client, guest_files, links
 from nova.privileged.about import about
-from nova.privileged.helper_socket import SocketHelper
 from nova.privileged.qemu_img import QemuImg
 from tests.contract.driver_conformance import build
-from tests.machine import libvirt_cases
+from tests.machine import helped, libvirt_cases
 from tests.machine.libvirt_cases import (  # noqa: F401 - cases of this file, too
     BRIDGE,
     LibvirtRig,
@@ -36,43 +31,24 @@ concurrency.patch("threads")  # NOVA_CONCURRENCY=eventlet runs the same cases on
 STATE, SOCKET = Path("/run/nova"), Path("/run/helper.sock")
 
 
-def some_user() -> pwd.struct_passwd:
-    """Whom the daemon runs as: no group of his may do anything."""
-    known = {user.pw_name: user for user in pwd.getpwall()}
-    return known.get("nova") or known["daemon"]
-
-
-def start_helper(user: pwd.struct_passwd) -> subprocess.Popen[bytes]:
+def start_helper() -> subprocess.Popen[bytes]:
     conf = Path("/run/nova.conf")
     conf.write_text(f"[DEFAULT]\nstate_path = {STATE}\ninstances_path = {STATE}/instances\n"
-                    f"[privileged]\nsocket = {SOCKET}\nuser = {user.pw_name}\n"
                     "[libvirt]\nnfs_mount_point_base = /run/nova-mnt\n")
-    log = open("/run/helper.log", "wb")  # noqa: SIM115 - the process's own
-    started = subprocess.Popen([sys.executable, "-m", "nova.cmd.privileged", "--config-file", str(conf)],
-                               stdout=log, stderr=log, start_new_session=True)
-    until = time.monotonic() + 30
-    while not SOCKET.exists():
-        assert started.poll() is None and time.monotonic() < until, Path("/run/helper.log").read_text()
-        time.sleep(0.05)
-    return started
+    return helped.start_helper([str(conf)], SOCKET, Path("/run/helper.log"))
 
 
 @pytest.fixture(scope="session")
 def rig():
-    user = some_user()
+    user = helped.some_user()
     STATE.mkdir()
     os.chown(STATE, user.pw_uid, user.pw_gid)
-    for path, group in (("/run/libvirt/libvirt-sock", "libvirt"), ("/run/libvirt/libvirt-sock-ro", "libvirt")):
-        os.chown(path, 0, grp.getgrnam(group).gr_gid)
-        os.chmod(path, 0o770)
+    helped.let_in_by_libvirt()
     if libvirt_cases.GUEST.exists():
         libvirt_cases.GUEST = Path(shutil.copy(libvirt_cases.GUEST, "/run"))  # for who is not root
     os.environ["LIBVIRT_DEFAULT_URI"] = "qemu:///system"
-    helper = start_helper(user)
-    os.setgroups([grp.getgrnam(group).gr_gid for group in ("libvirt", "kvm")])
-    os.setresgid(user.pw_gid, user.pw_gid, 0)
-    os.setresuid(user.pw_uid, user.pw_uid, 0)  # root's saved id writes the report in the end
-    client.use(SocketHelper(SOCKET))
+    helper = start_helper()
+    helped.become_user(SOCKET)
     try:
         made = LibvirtRig(STATE)
         made.driver.connect()
@@ -124,13 +100,13 @@ def test_helper_when_it_is_started_anew_then_the_next_call_finds_it(rig):
         os.kill(pid, 9)
         SOCKET.unlink()
     finally:
-        user = some_user()
+        user = helped.some_user()
         os.setresuid(user.pw_uid, user.pw_uid, 0)
     with pytest.raises(errors.host.NoHelper, match="doc/install.rst"):
         about()
     os.setresuid(0, 0, 0)
     try:
-        start_helper(user)
+        start_helper()
     finally:
         os.setresuid(user.pw_uid, user.pw_uid, 0)
     assert about().state_path == str(STATE)
