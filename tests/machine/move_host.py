@@ -158,10 +158,10 @@ def without_rights(conf_file: str) -> None:
 
 
 def main(conf_file: str) -> None:
-    if os.environ.get("NOVA_TEST_HELPED"):
-        without_rights(conf_file)
     conf = nova_conf.register(cfg.ConfigOpts())
     conf(["--config-file", conf_file], project="nova")
+    if os.environ.get("NOVA_TEST_HELPED"):
+        without_rights(conf_file)
     driver = from_conf(conf, conf.host)
     driver.connect()
     calls = Calls(driver, Cached(Path(conf.instances_path) / conf.image_cache.subdirectory_name))
