@@ -15,13 +15,18 @@ from nova.privileged.client import forwarded
 
 @forwarded("ownership.adopt", local=("roots", "user", "group"))
 def adopt(roots: Iterable[Path], user: int, group: int) -> int:
-    """Give the files and folders of root's below ``roots`` to the user; how many those were. Links are not followed,
+    """Give ``roots``, and the files and folders of root's below them, to the user; how many those were. Links are not followed,
     other file systems not entered, and a file that has another name elsewhere is left alone. OSError."""
     return sum(_adopt(root, user, group) for root in roots if root.is_dir() and not root.is_symlink())
 
 
 def _adopt(root: Path, user: int, group: int) -> int:
-    count, device = 0, os.stat(root).st_dev
+    device = os.stat(root).st_dev
+    above = os.open(root.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        count = int(_give(root.name, above, (user, group), device))
+    finally:
+        os.close(above)
     for _path, folders, files, place in os.fwalk(root, follow_symlinks=False):
         for name in (*folders, *files):
             count += _give(name, place, (user, group), device)

@@ -14,6 +14,7 @@ from nova.model.orders import GuestState
 from nova.model.states import PowerState
 from nova.privileged import sandbox
 from nova.privileged.brick import Brick, HostWords, is_installed
+from nova.privileged.client import in_use
 from nova.privileged.mounts import Mounts
 from nova.privileged.os_vif_plugs import OsVif
 from nova.privileged.ovs import OpenVSwitch
@@ -205,7 +206,7 @@ class LibvirtDriver(interface.Driver):
         root = self.tools.folders.root
         root.mkdir(parents=True, exist_ok=True)
         root.chmod(0o711)
-        if self.tools.brick is not None:
+        if self.tools.brick is not None and in_use() is None:  # a helper has locks of its own
             check_locks(self.tools.settings.state_path / self.tools.settings.brick.lock_path)
         self.tools.hypervisor.open(self._events.wire.put)
         if self.tools.settings.store == "rbd" and self.tools.settings.rbd_user:
