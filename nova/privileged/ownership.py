@@ -8,28 +8,24 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterable
-from pathlib import Path
 
 from nova.privileged.client import forwarded
 
 
 @forwarded("ownership.adopt", local=("roots", "user", "group"))
-def adopt(roots: Iterable[Path], user: int, group: int) -> int:
-    """Give ``roots``, and the files and folders of root's below them, to the user; how many those were. Links are not followed,
-    other file systems not entered, and a file that has another name elsewhere is left alone. OSError."""
-    return sum(_adopt(root, user, group) for root in roots if root.is_dir() and not root.is_symlink())
+def adopt(roots: Iterable[int], user: int, group: int) -> int:
+    """Give the folders ``roots`` (by their descriptors), and what is root's below them, to the user; how many files and
+    folders those were. Links are not followed, other file systems not entered, and a file that has another name
+    elsewhere is left alone. OSError."""
+    return sum(_adopt(root, (user, group)) for root in roots)
 
 
-def _adopt(root: Path, user: int, group: int) -> int:
-    device = os.stat(root).st_dev
-    above = os.open(root.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        count = int(_give(root.name, above, (user, group), device))
-    finally:
-        os.close(above)
-    for _path, folders, files, place in os.fwalk(root, follow_symlinks=False):
+def _adopt(root: int, owner: tuple[int, int]) -> int:
+    device = os.fstat(root).st_dev
+    count = int(_give(".", root, owner, device))
+    for _path, folders, files, place in os.fwalk(".", follow_symlinks=False, dir_fd=root):
         for name in (*folders, *files):
-            count += _give(name, place, (user, group), device)
+            count += _give(name, place, owner, device)
         folders[:] = [name for name in folders if _is_here(name, place, device)]
     return count
 

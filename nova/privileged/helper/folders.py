@@ -39,10 +39,7 @@ class HelperFolders:
     def folder(self, path: str) -> OpenedFile:
         """A folder that is there."""
         folder, name = self._folder_of(path)
-        try:
-            opened = os.open(name, FOLDER | os.O_NOFOLLOW, dir_fd=folder)
-        except NotADirectoryError:
-            raise _refused(path, "it is no folder, or a link") from None
+        opened = self._next(folder, name, path)
         self._given.append(opened)
         return OpenedFile(path, opened)
 

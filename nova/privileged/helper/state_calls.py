@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import pwd
+from pathlib import Path
 from typing import Annotated
 
 from msgspec import Meta
@@ -11,6 +13,7 @@ from nova.privileged import ownership, tpm_states
 from nova.privileged.about import About
 from nova.privileged.helper import arguments as types
 from nova.privileged.helper.calling import HelperCall, call
+from nova.privileged.helper.folders import HelperFolders
 from nova.version import RELEASE
 
 StateFile = Annotated[str, Meta(pattern=r"\A(?!/)((?!\.{1,2}(/|\Z))[^/\x00\n]{1,100}(/(?!\Z)|\Z)){1,3}\Z")]
@@ -26,7 +29,14 @@ def about(call: HelperCall) -> About:
 @call("ownership.adopt")
 def adopt(call: HelperCall) -> int:
     own, user = call.settings, pwd.getpwnam(call.settings.user)
-    return ownership.adopt((own.state_path, own.instances_path, own.networks_path), user.pw_uid, user.pw_gid)
+    folders, roots = HelperFolders([Path("/")]), []
+    try:
+        for path in (own.state_path, own.instances_path, own.networks_path):
+            with contextlib.suppress(FileNotFoundError):
+                roots.append(folders.folder(str(path)).fd)
+        return ownership.adopt(roots, user.pw_uid, user.pw_gid)
+    finally:
+        folders.close()
 
 
 @call("tpm_states.remove")

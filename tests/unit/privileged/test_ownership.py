@@ -14,6 +14,15 @@ pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 NOVA, QEMU = 54321, 54322
 
 
+def adopted(*roots: Path) -> int:
+    opened = [os.open(root, os.O_PATH | os.O_DIRECTORY) for root in roots]
+    try:
+        return adopt(opened, NOVA, NOVA)
+    finally:
+        for one in opened:
+            os.close(one)
+
+
 def owners(top: Path) -> dict[str, int]:
     return {str(path.relative_to(top)): path.lstat().st_uid for path in top.rglob("*")}
 
@@ -24,12 +33,12 @@ def test_files_when_a_daemon_was_root_then_they_are_its_users_and_what_qemu_has_
     for name in ("order.json", "disk", "console.log"):
         (guest / name).write_text(name)
     os.chown(guest / "disk", QEMU, QEMU)
-    assert adopt([tmp_path / "state"], NOVA, NOVA) == 5
+    assert adopted(tmp_path / "state") == 5
     assert (tmp_path / "state").stat().st_uid == NOVA
     assert owners(tmp_path / "state") == {
         "instances": NOVA, "instances/guest": NOVA, "instances/guest/order.json": NOVA,
         "instances/guest/console.log": NOVA, "instances/guest/disk": QEMU}
-    assert adopt([tmp_path / "state"], NOVA, NOVA) == 0
+    assert adopted(tmp_path / "state") == 0
 
 
 def test_files_when_links_lead_elsewhere_then_what_is_there_stays_roots(tmp_path: Path) -> None:
@@ -41,5 +50,5 @@ def test_files_when_links_lead_elsewhere_then_what_is_there_stays_roots(tmp_path
     (state / "file").symlink_to(elsewhere / "file")
     os.link(elsewhere / "file", state / "second")
     (tmp_path / "link").symlink_to(elsewhere)
-    assert adopt([state, tmp_path / "link", tmp_path / "none"], NOVA, NOVA) == 1, "the folder itself"
+    assert adopted(state) == 1, "the folder itself"
     assert set(owners(elsewhere).values()) == {0}
