@@ -201,7 +201,11 @@ def give(path: Path, owner: tuple[int, int]) -> None:
     if os.geteuid() in (0, user):
         os.chown(path, user, group)
         return
-    os.chown(path, -1, group)
+    try:
+        os.chown(path, -1, group)
+    except PermissionError:
+        raise PermissionError(f"nova-compute's user is not in QEMU's group {group}: see SupplementaryGroups in the unit"
+                              ) from None
     path.chmod(path.stat().st_mode | (path.stat().st_mode & 0o700) >> 3)
 
 

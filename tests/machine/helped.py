@@ -14,7 +14,7 @@ from nova.privileged import client, ownership
 from nova.privileged.helper_socket import SocketHelper
 from nova.virt.libvirt.moves.proxies import LIBVIRT_SOCKETS
 
-GROUPS = ("libvirt", "kvm")
+GROUPS = ("libvirt", "kvm", "libvirt-qemu")
 
 
 def some_user() -> pwd.struct_passwd:
@@ -49,7 +49,7 @@ def let_in_by_libvirt() -> None:
 def become_user(socket: Path) -> None:
     """The saved user id stays root's, for who has to write a report in the end."""
     user = some_user()
-    os.setgroups([grp.getgrnam(group).gr_gid for group in GROUPS])
+    os.setgroups([group.gr_gid for group in grp.getgrall() if group.gr_name in GROUPS])
     os.setresgid(user.pw_gid, user.pw_gid, 0)
     os.setresuid(user.pw_uid, user.pw_uid, 0)
     client.use(SocketHelper(socket))
