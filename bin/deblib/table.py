@@ -69,9 +69,12 @@ def _users(name: str) -> dict[str, str]:
     return {f"etc/{path}": f"usr/lib/{path}" for path in paths if (CHECKOUT / "etc" / path).exists()}
 
 
+#: sudoers among them: who may start privsep-helper by sudo is as good as root, and where nova-privileged runs nobody
+#: needs it.
 _EXAMPLES = {f"etc/{name}": f"usr/share/doc/{COMMON}/examples/{Path(name).name}" for name in (
     "nova/nova.conf.sample", "nova/policy.yaml.sample", "monitoring/nova-alerts.yml", "monitoring/nova-dashboard.json",
-    "monitoring/prometheus.yml", "nova/nova-config-generator.conf", "nova/nova-policy-generator.conf")}
+    "monitoring/prometheus.yml", "sudoers.d/nova", "drop-ins/as-root.conf", "drop-ins/with-sudo.conf",
+    "nova/nova-config-generator.conf", "nova/nova-policy-generator.conf")}
 #: What deployment tools edit, at the place where they look for it.
 _EDITED = {f"etc/nova/{name}": f"etc/nova/{name}" for name in ("api-paste.ini", "rootwrap.conf",
                                                                "rootwrap.d/compute.filters")}
@@ -86,7 +89,8 @@ def _daemon(name: str, summary: str, *programs: str, depends: tuple[str, ...] = 
 PACKAGES = (
     Package(
         name=COMMON, summary="Nova's code, its libraries, its user, and the tools of administrators", unit=False,
-        binary=True, programs=("nova-manage", "nova-status", "nova-policy", "nova-all"), depends=("systemd",),
+        binary=True, programs=("nova-manage", "nova-status", "nova-policy", "nova-all", "nova-rootwrap",
+                                "nova-rootwrap-daemon"), depends=("systemd",),
         suggests=("bash-completion", "logrotate"), config=Config("nova.conf", 0o640, "root", "nova"),
         files={**_users("nova"), "etc/logrotate.d/nova": "etc/logrotate.d/nova",
                "etc/completion/nova-manage": "usr/share/bash-completion/completions/nova-manage",
@@ -104,14 +108,20 @@ PACKAGES = (
     Package(
         name="nova-compute", summary="Nova's compute service: the guests of one host, by libvirt", binary=True,
         programs=("nova-compute",),
-        depends=("qemu-system-x86", "qemu-utils", "libvirt-daemon-system", "libvirt-clients", "genisoimage",
-                 "dosfstools", "e2fsprogs", "bubblewrap", "iptables", "iproute2", "conntrack"),
+        depends=("nova-privileged", "qemu-system-x86", "qemu-utils", "libvirt-daemon-system", "libvirt-clients",
+                 "genisoimage", "dosfstools", "e2fsprogs", "bubblewrap", "iptables", "iproute2", "conntrack"),
         recommends=("qemu-system-modules-spice | qemu-system-x86 (<< 1:9)",),
         suggests=("nfs-common", "openvswitch-switch", "ovmf", "swtpm", "swtpm-tools"),
-        files={"etc/modules-load.d/nova-compute.conf": "usr/lib/modules-load.d/nova-compute.conf"}),
+        files={**_users("nova-compute"),
+               "etc/modules-load.d/nova-compute.conf": "usr/lib/modules-load.d/nova-compute.conf"}),
     _daemon("nova-network", "Nova's own networks: bridges, DHCP, floating addresses", "nova-dhcpbridge",
-            depends=("dnsmasq-base", "dnsmasq-utils", "iptables", "iproute2", "conntrack", "iputils-arping"),
+            depends=("nova-privileged", "dnsmasq-base", "dnsmasq-utils", "iptables", "iproute2", "conntrack",
+                     "iputils-arping"),
             recommends=("radvd",)),
+    Package(
+        name="nova-privileged", summary="Nova's helper with root's rights, for nova-compute and nova-network",
+        programs=("nova-privileged",), depends=("bubblewrap",),
+        files={"etc/systemd/nova-privileged.socket": "usr/lib/systemd/system/nova-privileged.socket"}),
     _daemon("nova-consoleauth", "Nova's tokens for consoles"),
     _daemon("nova-cert", "Nova's certificates, for bundled images and cloudpipe"),
     _daemon("nova-imageproxy", "Nova's image proxy: images for compute hosts, by tickets",

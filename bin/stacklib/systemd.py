@@ -18,6 +18,8 @@ from .stack import Stack
 RUNNING = Path("/run/systemd/system")
 UNITS = Path("/etc/systemd/system")
 SHIPPED = CHECKOUT / "etc" / "systemd"
+#: A stack's hosts share a machine, and their daemons no helper: they are root, as under the supervisor.
+OF_ROOT, AS_ROOT = ("nova-compute", "nova-network"), CHECKOUT / "etc" / "drop-ins" / "as-root.conf"
 
 
 def manages(layout: Layout) -> bool:
@@ -153,4 +155,5 @@ def dropin(daemon: Daemon, state: Path, watched: bool = True) -> str:
     environment = "".join(f'Environment="{name}={value}"\n' for name, value in daemon.env.items())
     command = " ".join(daemon.argv)
     paths = f"ReadWritePaths={state}\n" + ("" if watched else "WatchdogSec=0\n")
-    return f"# made by `bin/stack up`\n[Service]\nExecStart=\nExecStart={command}\n{paths}{environment}"
+    rights = AS_ROOT.read_text().partition("[Service]\n")[2] if Path(daemon.argv[0]).name in OF_ROOT else ""
+    return f"# made by `bin/stack up`\n[Service]\nExecStart=\nExecStart={command}\n{paths}{environment}{rights}"

@@ -18,6 +18,7 @@ from nova.model.forbidden_ranges import RangeSetting, parsed
 from nova.model.security_modes import SecurityMode
 from nova.model.services import Heartbeat
 from nova.monitoring.health import Vitals
+from nova.privileged import choosing
 from nova.rpc.host_secret import HostSecret
 from nova.rpc.hosts_url import require_hosts_url
 from nova.service import BEAT_AGAIN_S, Every
@@ -235,9 +236,11 @@ class Compute:
 
 
 def check(options: Options) -> None:
-    """What must be set. config.Missing, config.Choice."""
+    """What must be set. config.Missing, config.Choice. host.NoHelper: nobody here has root's rights."""
     driver_maker(options)
     require_hosts_url(options)
+    if is_libvirt(options.compute_driver) and not (options.libvirt.connection_uri or "").endswith("/session"):
+        choosing.choose(options)
 
 
 def main() -> int:

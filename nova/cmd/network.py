@@ -8,6 +8,7 @@ from nova.cmd import common
 from nova.cmd.reporting import HostVoice, Reporting
 from nova.conf.base import Options
 from nova.monitoring.health import Vitals
+from nova.privileged import choosing
 from nova.rpc.hosts_url import require_hosts_url
 
 BINARY = "nova-network"
@@ -52,9 +53,16 @@ class NetworkDaemon:
         self.service.stop()
 
 
+def check(options: Options) -> None:
+    """What must be set. host.NoHelper: nobody here has root's rights."""
+    require_hosts_url(options)
+    if not options.fake_network:
+        choosing.choose(options)
+
+
 def main() -> int:
     """The program nova-network, a single process; its exit code."""
-    return common.run(BINARY, NetworkDaemon, check=require_hosts_url)
+    return common.run(BINARY, NetworkDaemon, check=check)
 
 
 if __name__ == "__main__":

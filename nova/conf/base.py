@@ -23,6 +23,9 @@ OPTS = [
     cfg.HostAddressOpt("my_ip", default="127.0.0.1", sample_default="<host_ipv4>",
                        help="The address other hosts and guests' DNAT reach this host by."),
     cfg.StrOpt("state_path", default="/var/lib/nova", help="Where daemons keep what must survive a restart."),
+    cfg.StrOpt("rootwrap_config", default="/etc/nova/rootwrap.conf",
+               help="The configuration of nova-rootwrap, by which nova-compute and nova-network start their helper "
+                    "where there is no nova-privileged: sudo nova-rootwrap FILE privsep-helper ..."),
     cfg.Opt("hosts_transport_url", type=BrokerUrl(more=("local",)), secret=True,
                help="The URL of the vhost in which hosts and conductors meet: rabbit://USER:PASSWORD@BROKER:5672/"
                     "nova-hosts. nova-conductor has a user there that may do everything; each host has one of its own, "

@@ -22,7 +22,7 @@ LISTS = {
     "keystonemiddleware.auth_token": ("keystone_authtoken",),
     "keystonemiddleware.audit": ("audit_middleware_notifications",),  # of a filter that operators may have
     "os_vif": ("os_vif_linux_bridge", "os_vif_noop", "os_vif_ovs")}
-PRIVSEP = ("vif_plug_ovs_privileged", "vif_plug_linux_bridge_privileged")
+PRIVSEP = ("vif_plug_ovs_privileged", "vif_plug_linux_bridge_privileged", "nova_sys_admin", "privsep_entrypoint")
 #: Sections whose credentials are keystoneauth's to read.
 WITH_CREDENTIALS = ("keystone_authtoken", "service_user", "glance", "cinder", "barbican", "neutron", "oslo_limit",
                     "vendordata_dynamic_auth", "keystone")

@@ -43,6 +43,11 @@ Export = kinds.HostRefused.row("host.export", "This host can not offer the guest
     "See whether [libvirt]live_migration_inbound_addr is an address of this host, and its certificates readable.")
 GroupsNotHeld = kinds.HostRefused.row("host.groups_not_held",
     "Security groups do not hold between guests on one bridge of host {host} ({reason}): {cure}.")
+HelperDied = kinds.Unavailable.row("host.helper_died",
+    "The privileged helper ended in the middle of {call}: {reason}",
+    "journalctl -u nova-privileged. The next call finds it again when it runs.")
+HelperRefused = kinds.HostRefused.row("host.helper_refused", "The privileged helper refuses {call}: {reason}",
+    "nova-privileged takes paths, groups and pools from its own nova.conf: start it anew after a change there.")
 ImageTool = kinds.HostRefused.row("host.image_tool", "The image tool could not {task}: {reason}",
     "Run qemu-img by hand on the file that the log names.")
 LibvirtDown = kinds.Unavailable.row("host.libvirt_down",
@@ -84,6 +89,10 @@ NoHostDaemon = kinds.Forbidden.row("host.no_host_daemon",
     "'{host}' can not register a {binary}: that is none of a host's daemons.")
 NoImageService = kinds.NotSupported.row("host.no_image_service", "Host {host} has no way to the image service.",
     "Set [glance]api_servers, or credentials that find it in Keystone's catalog.")
+NoHelper = kinds.Unavailable.row("host.no_helper",
+    "What needs root's rights can not be done: {reason}. Start nova-privileged.service; or let this user run "
+    "nova-rootwrap by sudo; or run the daemon as root: see 'Privileges' in doc/install.rst.",
+    "`nova-manage doctor` on the host says which way is in use, and whether it answers.")
 NoIsoMaker = kinds.HostRefused.row("host.no_iso_maker",
     "This host can not make config drives: none of {programs} is installed.",
     "Install genisoimage, mkisofs or xorriso, or set [DEFAULT]config_drive_format=vfat.")

@@ -128,7 +128,7 @@ class GateProcess(MigrationProcess):
         self._plan, self._secret = plan, plan.secret.encode()
         sockets = self.directory / SOCKETS
         sockets.mkdir(mode=0o700)
-        os.chown(sockets, *plan.owner)  # QEMU, which has no privileges, makes its sockets there
+        give(sockets, plan.owner)  # QEMU, which has no privileges, makes its sockets there
         self._move = AllowedMove(plan.definition, socket_uri(self.directory, Channel.MEMORY),
                                  socket_uri(self.directory, Channel.DISKS))
         self._prepared, self._one_libvirt = threading.Event(), threading.Lock()
@@ -192,6 +192,21 @@ class _Watched:
         if self.filter.prepared:
             self._prepared.set()
         return passed
+
+
+def give(path: Path, owner: tuple[int, int]) -> None:
+    """To QEMU's user. Who is not root lets in QEMU's group, which he is of: its members can do to guests what QEMU
+    can."""
+    user, group = owner
+    if os.geteuid() in (0, user):
+        os.chown(path, user, group)
+        return
+    try:
+        os.chown(path, -1, group)
+    except PermissionError:
+        raise PermissionError(f"nova-compute's user is not in QEMU's group {group}: see SupplementaryGroups in the unit"
+                              ) from None
+    path.chmod(path.stat().st_mode | (path.stat().st_mode & 0o700) >> 3)
 
 
 def own_certificate() -> tuple[str, str]:
@@ -259,7 +274,7 @@ class TunnelProcess(MigrationProcess):
         made, path = socket.socket(socket.AF_UNIX), socket_path(self.directory, channel)
         made.bind(str(path))
         os.chmod(path, 0o600)
-        os.chown(path, *self._plan.owner)
+        give(path, self._plan.owner)
         made.listen(16)
         return made
 

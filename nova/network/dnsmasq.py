@@ -7,29 +7,27 @@ they changed, and replaced only when it would be started differently today. Argu
 
 from __future__ import annotations
 
-import contextlib
 import ipaddress
-import json
 import logging
 import os
+import pwd
 import re
-import shlex
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 from nova import errors
 from nova.model.networks import DhcpHost, Network
-from nova.network import processes
 from nova.network.options import NetworkHostOptions
+from nova.privileged import dnsmasq as programs
+from nova.privileged import processes
+from nova.privileged.client import in_use
+from nova.privileged.dnsmasq import PROGRAM, DnsmasqOrder, DnsmasqSettings, Paths
 from nova.privileged.files import write_whole
 from nova.privileged.runner import CommandRunner
 
 LOG = logging.getLogger(__name__)
 
-PROGRAM = "nova-dhcpbridge"
 ROUTER, MTU = 3, 26  # DHCP options
-NETWORKS_PATH = "NOVA_NETWORKS_PATH"  # tells nova-dhcpbridge where we are
 RADVDS = "nova-ra-"  # so begin radvd's files, beside ours
 LABEL_LENGTH = 63  # of a name in DNS
 
@@ -39,20 +37,6 @@ class Lease(NamedTuple):
 
     mac: str
     address: str
-
-
-class Paths(NamedTuple):
-    """The files of the network on one bridge."""
-
-    pid: Path
-    hosts: Path
-    opts: Path
-    more_hosts: Path
-
-    @classmethod
-    def of(cls, networks_path: Path, bridge: str) -> Paths:
-        """Where they are; none of them need be there."""
-        return cls(*(networks_path / f"nova-{bridge}.{suffix}" for suffix in ("pid", "conf", "opts", "hosts")))
 
 
 # --- what it reads ----------------------------------------------------------------------------------------------------
@@ -116,60 +100,37 @@ def _ordered(hosts: Iterable[DhcpHost]) -> list[DhcpHost]:
 # --- what it is started with ------------------------------------------------------------------------------------------
 
 def ensure_script(options: NetworkHostOptions) -> str:
-    """What dnsmasq calls with leases: our program, behind a shell's two lines that drop what is not new.
-
-    dnsmasq repeats every lease (`old`) each time it reads its files again: with 200 guests, 200 starts of Python for
-    each new one. An operator's own program is called as it is.
-    """
-    if os.path.basename(options.dhcpbridge) != PROGRAM:
-        return options.dhcpbridge
-    path = options.networks_path / PROGRAM
-    write_whole(path, f'#!/bin/sh\n[ "$1" = old ] && exit 0\nexec {shlex.quote(options.dhcpbridge)} "$@"\n', 0o755)
-    return str(path) if os.access(path, os.X_OK) else options.dhcpbridge  # a disk mounted noexec
+    """What dnsmasq calls with leases: our program, behind a shell's two lines that drop what is not new. An operator's
+    own program is called as it is."""
+    if os.path.basename(options.dhcpbridge) == PROGRAM:
+        write_whole(options.networks_path / PROGRAM, programs.lease_script(options.dhcpbridge), 0o755)
+    return programs.script_of(_settings(options))
 
 
 def arguments(network: Network, options: NetworkHostOptions, script: str) -> list[str]:
-    """The command line, as dnsmasq(8) has it. A dnsmasq that runs with other arguments is replaced. ``script``: what it
-    calls for each lease."""
-    paths = Paths.of(options.networks_path, network.bridge or "")
-    label = network.label.replace(",", "_")
-    subnet = ipaddress.ip_network(network.cidr or "", strict=False)
-    argv = ["dnsmasq", "--strict-order", "--bind-interfaces",
-            f"--conf-file={options.dnsmasq_config_file}",
-            f"--pid-file={paths.pid}",
-            f"--dhcp-optsfile={paths.opts}",
-            f"--listen-address={network.dhcp_server}",
-            "--except-interface=lo",
-            f"--dhcp-range=set:{label},{network.dhcp_start},static,{network.netmask},{options.dhcp_lease_time}s",
-            f"--dhcp-lease-max={subnet.num_addresses}",
-            f"--dhcp-hostsfile={paths.hosts}",
-            f"--dhcp-script={script}",
-            "--no-hosts", "--leasefile-ro"]
-    if options.dhcp_domain:
-        argv.append(f"--domain={options.dhcp_domain}")
-    if network.multi_host:
-        argv.append(f"--addn-hosts={paths.more_hosts}")
-    servers = list(options.dns_server)
-    if options.use_network_dns_servers:
-        servers += [server for server in (network.dns1, network.dns2) if server]
-    if servers:
-        argv += ["--no-resolv", *(f"--server={server}" for server in servers)]
-    if not _others_may_enter(options.networks_path):
-        argv.append("--user=root")  # its usual user could not read the files again
-    return argv
+    """The command line of the network's dnsmasq."""
+    return programs.arguments(_order(network, options), _settings(options), script)
 
 
 def environment(network: Network, options: NetworkHostOptions) -> dict[str, str]:
     """What nova-dhcpbridge finds when dnsmasq calls it."""
-    return {"CONFIG_FILE": json.dumps(list(options.dhcpbridge_flagfile)), "NETWORK_ID": network.uuid,
-            NETWORKS_PATH: str(options.networks_path)}
+    return programs.environment(network.uuid, _settings(options))
 
 
-def _others_may_enter(directory: Path) -> bool:
-    """Whether a user without rights reaches files in the directory."""
-    with contextlib.suppress(OSError):
-        return all(place.stat().st_mode & 0o001 for place in (directory, *directory.resolve().parents))
-    return False
+def _order(network: Network, options: NetworkHostOptions) -> DnsmasqOrder:
+    subnet = ipaddress.ip_network(network.cidr or "", strict=False)
+    own = (network.dns1, network.dns2) if options.use_network_dns_servers else ()
+    return DnsmasqOrder(network=network.uuid, bridge=network.bridge or "", label=network.label.replace(",", "_"),
+                        address=str(network.dhcp_server), start=str(network.dhcp_start), netmask=str(network.netmask),
+                        most_leases=subnet.num_addresses, multi_host=network.multi_host,
+                        servers=(*options.dns_server, *filter(None, own)))
+
+
+def _settings(options: NetworkHostOptions) -> DnsmasqSettings:
+    """Where a helper starts it, what it calls runs as this daemon's user."""
+    user = pwd.getpwuid(os.geteuid()).pw_name if in_use() is not None else "root"
+    return DnsmasqSettings(options.networks_path, options.dhcpbridge, options.dhcpbridge_flagfile,
+                           options.dnsmasq_config_file, options.dhcp_lease_time, options.dhcp_domain, user)
 
 
 # --- the process ------------------------------------------------------------------------------------------------------
@@ -200,7 +161,7 @@ class Dnsmasq:
     def stop(self, bridge: str) -> None:
         """End the dnsmasq of a bridge and take away its files; nothing when there is none."""
         paths = self._paths(bridge)
-        for pid in processes.with_mark(_mark(paths)):
+        for pid in processes.with_mark(paths.mark):
             processes.end(pid, "dnsmasq", bridge)
         for path in (paths.pid, paths.opts, paths.more_hosts, paths.hosts):  # the last is what bridges() looks for
             path.unlink(missing_ok=True)
@@ -215,7 +176,7 @@ class Dnsmasq:
     def pid(self, bridge: str) -> int | None:
         """The process that serves a bridge, if one does."""
         paths = self._paths(bridge)
-        return processes.by_pid_file(paths.pid, _mark(paths))
+        return processes.by_pid_file(paths.pid, paths.mark)
 
     def _paths(self, bridge: str | None) -> Paths:
         return Paths.of(self._options.networks_path, bridge or "")
@@ -224,32 +185,28 @@ class Dnsmasq:
         """What *this* process had loaded is what counts: its forerunner may have died between writing and the
         signal."""
         argv = arguments(network, self._options, ensure_script(self._options))
-        pid, bridge = processes.by_pid_file(paths.pid, _mark(paths)), network.bridge or ""
+        pid, bridge = processes.by_pid_file(paths.pid, paths.mark), network.bridge or ""
         if pid is not None and (processes.command_line(pid)[1:] != argv[1:] or not processes.same_environment(
                 pid, environment(network, self._options))):
             LOG.info("dnsmasq of %s (pid %d) was started differently: a new one takes its place", bridge, pid)
             processes.end(pid, "dnsmasq", bridge)
             pid = None
         if pid is None:
-            self._start(argv, network, paths)
+            self._start(network, paths)
         elif self._loaded.get(bridge) != contents:
-            processes.read_again(pid)
+            processes.read_again(pid, "dnsmasq", bridge)
         self._loaded[bridge] = contents
 
-    def _start(self, argv: list[str], network: Network, paths: Paths) -> None:
+    def _start(self, network: Network, paths: Paths) -> None:
         """A refusal may come from one whose pid file was lost: it ends, and a new one takes its place."""
+        order, settings = _order(network, self._options), _settings(self._options)
         try:
-            self._runner.run(argv, environment=environment(network, self._options))
+            programs.start(self._runner, order, settings)
         except errors.host.CommandFailed:
-            strays = processes.with_mark(_mark(paths))
+            strays = processes.with_mark(paths.mark)
             if not strays:
                 raise
             for pid in strays:
                 processes.end(pid, "dnsmasq", network.bridge or "")
-            self._runner.run(argv, environment=environment(network, self._options))
+            programs.start(self._runner, order, settings)
         LOG.info("Started dnsmasq for network %s on %s", network.label, network.bridge)
-
-
-def _mark(paths: Paths) -> str:
-    """The word that tells our dnsmasq of a bridge from all others."""
-    return f"--dhcp-hostsfile={paths.hosts}"

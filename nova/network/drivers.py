@@ -14,6 +14,7 @@ from nova.model.networks import Network
 from nova.network.gateway import HostLinks
 from nova.network.ipv6 import spoken
 from nova.network.options import NetworkHostOptions
+from nova.privileged import ovs
 from nova.privileged.runner import CommandRunner
 from nova.privileged.taps import Tap
 
@@ -77,10 +78,8 @@ class OvsInterfaceDriver:
 
     def ensure(self, network: Network) -> None:
         device, mac = self.device(network), gateway_mac(network, self._options.host)
-        settings = ("type=internal", f"external-ids:iface-id={device}", "external-ids:iface-status=active",
-                    f"external-ids:attached-mac={mac}")
-        self._vsctl("--may-exist", "add-port", self._options.linuxnet_ovs_integration_bridge, device,
-                    "--", "set", "Interface", device, *settings)
+        ovs.ensure_internal_port(self._runner, self._options.ovs_vsctl_timeout,
+                                 self._options.linuxnet_ovs_integration_bridge, device, mac)
         _own_ipv6(device, network, self._options, self._links)
         self._links.ensure_up(device, mac, network.mtu)
 
@@ -88,10 +87,8 @@ class OvsInterfaceDriver:
         """The integration bridge's ports are the operator's."""
 
     def remove(self, network: Network) -> None:
-        self._vsctl("--if-exists", "del-port", self._options.linuxnet_ovs_integration_bridge, self.device(network))
-
-    def _vsctl(self, *words: str) -> None:
-        self._runner.run(["ovs-vsctl", f"--timeout={self._options.ovs_vsctl_timeout}", "--", *words])
+        ovs.delete_internal_port(self._runner, self._options.ovs_vsctl_timeout,
+                                 self._options.linuxnet_ovs_integration_bridge, self.device(network))
 
 
 class NeutronLinuxBridge:

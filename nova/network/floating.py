@@ -17,6 +17,7 @@ from nova import decoding, errors
 from nova.network.gateway import HostLinks
 from nova.network.options import NetworkHostOptions
 from nova.network.translation import Translated
+from nova.privileged.announcements import Which, announce, forget_connections
 from nova.privileged.files import write_whole
 from nova.privileged.links import Address
 from nova.privileged.runner import CommandRunner
@@ -25,7 +26,6 @@ LOG = logging.getLogger(__name__)
 
 RECORD = "floating.json"
 ALONE = 32  # the prefix of what we put on a device
-NO_FLOWS = 1  # conntrack's exit code when there was nothing to delete
 
 
 class Carried(msgspec.Struct, frozen=True):
@@ -68,7 +68,7 @@ class FloatingOnDevices:
         for address, carried in noted.items():
             if carried.ours and address not in (present[carried.device] or ()):
                 self._put(address, carried)
-                self._forget("-d", address)  # flows that went nowhere would go on doing so
+                self._forget(Which.TO, address)  # flows that went nowhere would go on doing so
 
     # --- inside -------------------------------------------------------------------------------------------------------
 
@@ -96,8 +96,7 @@ class FloatingOnDevices:
         LOG.info("Floating address %s of %s stands on %s", address, carried.fixed, carried.device)
         if self._options.send_arp_for_ha:
             with contextlib.suppress(errors.host.CommandFailed):  # it hastens what ARP finds out by itself
-                self._runner.run(["arping", "-U", address, "-A", "-I", carried.device,
-                                  "-c", str(self._options.send_arp_for_ha_count)])
+                announce(self._runner, carried.device, address, self._options.send_arp_for_ha_count)
 
     def _remove(self, address: str, device: str) -> None:
         if self._links.exists(device):
@@ -107,14 +106,12 @@ class FloatingOnDevices:
 
     def _end_connections(self, address: str, fixed: str) -> None:
         """Those to the guest, and those that it began and that have the address outside."""
-        self._forget("-r", fixed)
-        self._forget("-q", address)
+        self._forget(Which.ANSWERED_BY, fixed)
+        self._forget(Which.ANSWERED_TO, address)
 
-    def _forget(self, which: str, address: str) -> None:
-        """Flows that the kernel translates: to that original destination (-d), or with that source (-r) or destination
-        (-q) of their answers."""
+    def _forget(self, which: Which, address: str) -> None:
         try:
-            self._runner.run(["conntrack", "-D", which, address], ok=(0, NO_FLOWS))
+            forget_connections(self._runner, which, address)
         except errors.host.CommandFailed as error:
             LOG.warning("What the kernel knows of connections of %s may last: %s", address, error)
 

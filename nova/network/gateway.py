@@ -14,6 +14,7 @@ from nova import decoding, errors
 from nova.model.forbidden_ranges import METADATA_ADDRESS
 from nova.model.networks import Network
 from nova.network.options import NetworkHostOptions
+from nova.privileged.announcements import announce
 from nova.privileged.files import write_whole
 from nova.privileged.links import SCOPES, Address, LinkRoute, Vlan
 from nova.privileged.runner import CommandRunner
@@ -123,8 +124,7 @@ class Gateway:
     def _announce(self, device: str, address: Address) -> None:
         if self._options.send_arp_for_ha:
             with contextlib.suppress(errors.host.CommandFailed):  # it hastens what ARP finds out by itself
-                self._runner.run(["arping", "-U", address.address, "-A", "-I", device,
-                                  "-c", str(self._options.send_arp_for_ha_count)])
+                announce(self._runner, device, address.address, self._options.send_arp_for_ha_count)
 
 
 def gateway_address(network: Network) -> Address:

@@ -22,6 +22,7 @@ from nova.network.leases import LeaseBook
 from nova.network.local_network import Here, here, idle
 from nova.network.options import NetworkHostOptions
 from nova.network.translation import translated
+from nova.privileged.announcements import release_lease
 from nova.privileged.files import enable_forwarding, enable_forwarding_v6
 from nova.privileged.iptables import PacketFilter, Table
 from nova.privileged.links import Address
@@ -194,7 +195,7 @@ class NetworkHost:
             return
         for lease in sorted(stale):
             try:
-                self._machine.runner.run(["dhcp_release", one.device, lease.address, lease.mac])
+                release_lease(self._machine.runner, one.device, lease.address, lease.mac)
             except errors.host.CommandFailed as error:
                 LOG.warning("The lease of %s waits for its end: %s", lease.address, error)
         self._book.forget(uuid, stale)

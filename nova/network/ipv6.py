@@ -6,17 +6,19 @@ names the gateway computes it. Guests make their own addresses of the range.
 
 from __future__ import annotations
 
+import contextlib
 import ipaddress
 import logging
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 
 from nova import errors
 from nova.model import gateways
 from nova.model.networks import Network
-from nova.network import processes
 from nova.network.gateway import HostLinks
 from nova.network.options import NetworkHostOptions
+from nova.privileged import processes
+from nova.privileged.client import in_use
+from nova.privileged.dnsmasq import RADVD_PIDS, RadvdPaths, start_radvd
 from nova.privileged.files import write_whole
 from nova.privileged.links import SCOPES, Address, LinkRoute
 from nova.privileged.runner import CommandRunner
@@ -81,7 +83,8 @@ class IPv6:
         if conf.exists() or pid_file.exists():
             for pid in processes.with_mark(str(conf)):  # of two, the second ends with the first
                 processes.end(pid, "radvd", device)
-            pid_file.unlink(missing_ok=True)
+            with contextlib.suppress(PermissionError):  # the helper's, which removes it before the next start
+                pid_file.unlink(missing_ok=True)
             conf.unlink(missing_ok=True)
         self._loaded.pop(device, None)
 
@@ -93,32 +96,28 @@ class IPv6:
         write_whole(conf, text)
         running = processes.with_mark(str(conf))  # radvd keeps a process of lower rights beside the one it names
         if not running:
-            self._start_anew((), conf, pid_file, device)
+            self._start_anew((), RadvdPaths(conf, pid_file), device)
             LOG.info("Started radvd for network %s on %s", network.label, device)
         elif self._loaded.get(device) != text:
             pid = processes.by_pid_file(pid_file, str(conf))
             if pid is None:  # the other one of its two processes would die of the signal
-                self._start_anew(running, conf, pid_file, device)
+                self._start_anew(running, RadvdPaths(conf, pid_file), device)
             else:
-                processes.read_again(pid)
+                processes.read_again(pid, "radvd", device)
         self._loaded[device] = text
 
-    def _start_anew(self, running: Iterable[int], conf: Path, pid_file: Path, device: str) -> None:
+    def _start_anew(self, running: Iterable[int], paths: RadvdPaths, device: str) -> None:
         for pid in running:
             processes.end(pid, "radvd", device)
-        pid_file.unlink(missing_ok=True)
-        argv = ["radvd", "-C", str(conf), "-p", str(pid_file)]
         try:
-            self._runner.run(argv)
+            start_radvd(self._runner, device, paths)
         except errors.host.CommandFailed:  # one that was just coming up, perhaps
-            strays = processes.with_mark(str(conf))
+            strays = processes.with_mark(str(paths.conf))
             if not strays:
                 raise
             for pid in strays:
                 processes.end(pid, "radvd", device)
-            pid_file.unlink(missing_ok=True)
-            self._runner.run(argv)
+            start_radvd(self._runner, device, paths)
 
-    def _paths(self, device: str) -> tuple[Path, Path]:
-        base = self._options.networks_path
-        return base / f"nova-ra-{device}.conf", base / f"nova-ra-{device}.pid"
+    def _paths(self, device: str) -> RadvdPaths:
+        return RadvdPaths.of(self._options.networks_path, device, RADVD_PIDS if in_use() is not None else None)

@@ -244,10 +244,10 @@ def _machine(options: NetworkHostOptions, guests: Callable[[], tuple[str, ...]])
     from nova.privileged import links
     from nova.privileged.ebtables import frame_filter
     from nova.privileged.forbidding import Forbidding
-    from nova.privileged.iptables import IPV4, IPV6, Foreign, PacketFilter
+    from nova.privileged.iptables import IPV4, IPV6, LOCK, Foreign, PacketFilter
     from nova.privileged.runner import SystemRunner
 
-    runner, lock = SystemRunner(), options.state_path / "iptables.lock"
+    runner, lock = SystemRunner(), options.state_path / LOCK
     foreign = Foreign(options.iptables_top_regex, options.iptables_bottom_regex)
     ipv4, ipv6 = (PacketFilter(runner, lock, foreign, dialect) for dialect in (IPV4, IPV6))
     forbidding = Forbidding(network_options.forbidden_setting(options), options.dmz_cidr, guests)

@@ -21,6 +21,7 @@ import msgspec
 import nova
 from nova import decoding, errors
 from nova.model.base import Json
+from nova.privileged.client import forwarded
 from nova.privileged.runner import CommandRunner
 
 MODULE = "nova.privileged.brick_process"
@@ -93,7 +94,7 @@ class Brick:
         """What the host says of itself to back ends: of an initiator that it has not, nothing."""
         known, at = self._known
         if self._clock() - at >= KNOWN_S:
-            found = self._ask("properties")
+            found = self.ask("properties")
             known = {name: value for name, value in found.items() if value is not None}
             self._known = known, self._clock()
         return known
@@ -101,20 +102,22 @@ class Brick:
     def connect(self, device: BrickDevice) -> Mapping[str, Json]:
         """Have it on this host; what the library says of the device: its ``path``, ``scsi_wwn`` and more. Repeated: the
         same."""
-        found: Mapping[str, Json] = self._ask("connect", device)
+        found: Mapping[str, Json] = self.ask("connect", device)
         return found
 
     def disconnect(self, device: BrickDevice, force: bool = False) -> None:
         """Write out what is not, and take it from the host; ``force``: take it even if it can not be written out.
         Nothing where it is not there."""
-        self._ask("disconnect", device, force)
+        self.ask("disconnect", device, force)
 
     def extend(self, device: BrickDevice) -> int | None:
         """See that it has grown; its bytes now, if the library knows."""
-        found = self._ask("extend", device)
+        found = self.ask("extend", device)
         return int(found) if found else None
 
-    def _ask(self, call: str, device: BrickDevice | None = None, force: bool = False) -> Json:
+    @forwarded("brick.ask")
+    def ask(self, call: str, device: BrickDevice | None = None, force: bool = False) -> Json:
+        """The library's answer to one of ``brick_process.CALLS``."""
         request = BrickRequest(call=call, device=device, force=force, **self._host._asdict())
         package = Path(nova.__file__).parent.parent
         try:

@@ -24,6 +24,8 @@ import msgspec
 
 from nova import decoding, errors
 from nova.privileged import pid_files
+from nova.privileged.client import forwarded
+from nova.privileged.opened_files import descriptor_of
 from nova.privileged.runner import Conversation, conversation
 from nova.privileged.sandbox import ToolFiles, make_empty, sandboxed
 
@@ -67,9 +69,11 @@ class _Refused(Exception):
     """What the daemon said."""
 
 
-def offer(folder: Path, files: Mapping[str, Path], listen: Listen) -> ExportOffer:
-    """Have ``files`` offered; the same offer for as long as its process lives. host.Export."""
-    paths = {name: str(path) for name, path in files.items()}
+@forwarded("disk_exports.offer")
+def offer(folder: Path, files: Mapping[str, Path | str], listen: Listen) -> ExportOffer:
+    """Have ``files`` offered; the same offer for as long as its process lives. A helper keeps what it needs in a folder
+    of its own, which has the name of ``folder``. host.Export."""
+    paths = {name: path if isinstance(path, str) else str(path) for name, path in files.items()}
     there = _read(folder)
     if there is not None and there.paths == paths and pid_files.running(folder / PID_FILE) is not None:
         return there
@@ -83,6 +87,7 @@ def offer(folder: Path, files: Mapping[str, Path], listen: Listen) -> ExportOffe
     return made
 
 
+@forwarded("disk_exports.withdraw")
 def withdraw(folder: Path) -> None:
     """End what is offered from ``folder``. Nothing when nothing is."""
     pid_files.end(folder / PID_FILE)
@@ -107,9 +112,11 @@ def _start(folder: Path, paths: Mapping[str, str], listen: Listen) -> ExportOffe
         (keys / DH_FILE).write_text(DH_PARAMETERS)
         make_empty(pid_file)
         files = ToolFiles(read=(*paths.values(), str(keys)), write=(pid_file,), network=True, lasts=True)
-        with conversation(sandboxed(argv, files), ANSWER_S) as talk:
+        opened = tuple(found for path in paths.values() if (found := descriptor_of(path)) is not None)
+        with conversation(sandboxed(argv, files), ANSWER_S, opened) as talk:
             try:
-                return ExportOffer(listen.address, _serve(talk, paths, listen, _Names(names, keys)), names, dict(paths))
+                return ExportOffer(listen.address, _serve(talk, paths, listen, _Names(names, keys)), names,
+                                   {name: str(path) for name, path in paths.items()})
             except (_Refused, OSError, ValueError):
                 talk.end()
                 raise
@@ -195,11 +202,23 @@ class ExportSource(NamedTuple):
 
 
 class ReadExport(NamedTuple):
-    """What qemu-img is told of an export: objects, image options, and the directory that has its key."""
+    """An export that is read; ``keys``: the directory that has its key."""
 
-    objects: tuple[str, ...]
-    options: str
+    source: ExportSource
     keys: str
+
+    @property
+    def objects(self) -> tuple[str, ...]:
+        """What qemu-img makes first."""
+        return (f"tls-creds-psk,id=tls,dir={_escaped(self.keys)},endpoint=client,"
+                f"username={_shown(self.source.secret)}",)
+
+    @property
+    def options(self) -> str:
+        """Its image options."""
+        source = self.source
+        return (f"driver=raw,file.driver=nbd,file.server.type=inet,file.server.host={_escaped(source.address)},"
+                f"file.server.port={source.port},file.export={_shown(source.secret)},file.tls-creds=tls")
 
 
 @contextlib.contextmanager
@@ -212,10 +231,7 @@ def reading(source: ExportSource, beside: Path) -> Iterator[ReadExport]:
     with tempfile.TemporaryDirectory(prefix=KEY_PREFIX, dir=beside) as made:
         keys = Path(made) / KEYS
         _keep_keys(keys, [source.secret])
-        creds = f"tls-creds-psk,id=tls,dir={_escaped(str(keys))},endpoint=client,username={_shown(source.secret)}"
-        options = (f"driver=raw,file.driver=nbd,file.server.type=inet,file.server.host={_escaped(source.address)},"
-                   f"file.server.port={source.port},file.export={_shown(source.secret)},file.tls-creds=tls")
-        yield ReadExport((creds,), options, str(keys))
+        yield ReadExport(source, str(keys))
 
 
 def _escaped(value: str) -> str:

@@ -10,11 +10,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from nova.privileged.iptables import Dialect, PacketFilter
+from nova.privileged.iptables import ETHERNET, PacketFilter
 from nova.privileged.runner import CommandRunner
 
-ETHERNET = Dialect(save=("ebtables-save",), restore=("ebtables-restore", "--noflush"), new_chain="RETURN",
-                   counted=False)
 LOCK = "ebtables.lock"  # in state_path: one for all of our programs on the host
 
 

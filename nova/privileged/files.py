@@ -11,8 +11,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from nova import errors
+from nova.privileged.client import forwarded
 
 LOCK_POLL_S = 0.02
+LOCK_FILE = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 IPV6_SETTINGS = Path("/proc/sys/net/ipv6/conf")  # of the network namespace that the process is in
 
 
@@ -58,7 +60,8 @@ def locked(path: Path, patience_s: float = 60.0) -> Iterator[None]:
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     deadline = time.monotonic() + patience_s
-    with open(path, "a") as stream:
+    # root must not make a file where somebody whose folder it is has put a link to
+    with open(os.open(path, LOCK_FILE, 0o666), "a") as stream:
         while True:
             try:
                 fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -70,12 +73,14 @@ def locked(path: Path, patience_s: float = 60.0) -> Iterator[None]:
         yield
 
 
+@forwarded("files.enable_forwarding")
 def enable_forwarding(switch: Path = Path("/proc/sys/net/ipv4/ip_forward")) -> None:
     """Let the kernel of this network namespace pass packets on."""
     if switch.read_text().strip() != "1":
         switch.write_text("1\n")
 
 
+@forwarded("files.enable_forwarding_v6")
 def enable_forwarding_v6(settings: Path = IPV6_SETTINGS) -> None:
     """The same for IPv6. An interface by which this host learns its own router goes on doing so: a host that forwards
     would else stop listening (2 says: although it forwards). What is made later (``default``), and what speaks no IPv6,

@@ -6,7 +6,8 @@ import ipaddress
 from typing import TYPE_CHECKING
 
 from nova.model.base import Library
-from nova.privileged.links import IPV4, IPV6, SCOPES, conversation
+from nova.privileged.links import IPV4, IPV6, SCOPES
+from nova.privileged.netlink import conversation
 
 if TYPE_CHECKING:
     from pyroute2 import IPRoute

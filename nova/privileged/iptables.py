@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 from nova import errors
 from nova.privileged import files
+from nova.privileged.client import forwarded
 from nova.privileged.runner import CommandRunner
 
 LOG = logging.getLogger(__name__)
@@ -68,6 +69,11 @@ def _dialect(program: str) -> Dialect:
 
 
 IPV4, IPV6 = _dialect("iptables"), _dialect("ip6tables")
+#: Debian's ebtables is that of the package iptables (nf_tables), whose restore is one transaction.
+ETHERNET = Dialect(save=("ebtables-save",), restore=("ebtables-restore", "--noflush"), new_chain="RETURN",
+                   counted=False)
+DIALECTS = {"iptables": IPV4, "ip6tables": IPV6, "ebtables": ETHERNET}
+LOCK = "iptables.lock"  # in state_path: one for all of our programs, whose jumps stand in the same chains
 
 
 @dataclasses.dataclass(frozen=True)
@@ -104,6 +110,11 @@ class PacketFilter:
                  dialect: Dialect = IPV4) -> None:
         self._runner, self._lock, self._foreign, self._dialect = runner, lock, foreign or Foreign(), dialect
 
+    def sent_along(self) -> Mapping[str, str]:
+        """Which filter it is; lock and others' rules the helper knows by itself."""
+        return {"program": next(name for name, known in DIALECTS.items() if known == self._dialect)}
+
+    @forwarded("iptables.apply")
     def apply(self, tables: Sequence[Table]) -> bool:
         """Make the kernel hold ``tables``; False when it does already. host.CommandFailed names the rule it refused."""
         with files.locked(self._lock):
@@ -126,6 +137,7 @@ class PacketFilter:
                 self._one_by_one(wanted)
         return True
 
+    @forwarded("iptables.remove")
     def remove(self, table: str, own: str) -> bool:
         """Take away the table's chains whose names begin so, and the jumps to them; False when there are none (or no
         such program, which nobody can have made them with). host.CommandFailed: they are all there still."""

@@ -1,21 +1,21 @@
 """Bridges, taps, VLANs, addresses and routes over netlink: each call states what shall be, and repeats harmlessly.
 
-The netlink library runs an event loop of its own, of which a thread has room for one: every piece of work goes
-through :func:`_netlink`, which gives it a real thread where green threads share one.
+Each is one conversation of :mod:`nova.privileged.netlink`.
 """
 
 from __future__ import annotations
 
 import errno
-import os
 import socket
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from nova import concurrency, errors
+from nova import errors
 from nova.model.addressing import generate_mac
 from nova.model.base import Library
 from nova.privileged import files
+from nova.privileged.client import forwarded
+from nova.privileged.netlink import conversation, ignoring, index_of, index_or_none
 from nova.privileged.taps import Tap, make_tap
 
 if TYPE_CHECKING:
@@ -64,9 +64,10 @@ class Vlan(NamedTuple):
 
 def exists(device: str) -> bool:
     """Whether there is a device of that name. host.Link: the kernel does not answer."""
-    return _netlink(device, lambda ip: _index(ip, device) is not None)
+    return conversation(device, lambda ip: index_or_none(ip, device) is not None)
 
 
+@forwarded("links.ensure_bridge")
 def ensure_bridge(name: str, interface: str | None = None, mtu: int | None = None, mac: str | None = None) -> None:
     """A bridge that is up, forwards at once and speaks no STP; ``interface`` becomes its port, with its addresses.
 
@@ -74,11 +75,12 @@ def ensure_bridge(name: str, interface: str | None = None, mtu: int | None = Non
     ``mac`` is a new bridge's; one that stands keeps its own. host.Link: the interface is missing or another bridge's,
     or the kernel refuses.
     """
-    _netlink(name, _ensure_bridge, name, interface, (mtu, mac))
+    conversation(name, _ensure_bridge, name, interface, (mtu, mac))
     if interface:
         enslave(name, interface)
 
 
+@forwarded("links.enslave")
 def enslave(bridge: str, interface: str) -> None:
     """Make ``interface`` a port of ``bridge``, up, and move its IPv4 addresses and routes to the bridge. Where it has
     IPv6 addresses, too, the host speaks IPv6 by that network, and goes on to.
@@ -86,55 +88,62 @@ def enslave(bridge: str, interface: str) -> None:
     Nothing is taken away before it is there: killed at any point, the host keeps its address, and the next call goes
     on from there.
     """
-    _netlink(interface, _enslave, bridge, interface)
+    conversation(interface, _enslave, bridge, interface)
 
 
+@forwarded("links.set_ipv6")
 def set_ipv6(device: str, on: bool) -> None:
     """Whether the host itself speaks IPv6 on the device: a link-local address comes and goes with it. Where it is to
     be the guests' router, it hears no other, unless the network is one that the host itself lives on."""
     def work(ip: IPRoute) -> None:
-        index = _need(ip, device)
+        index = index_of(ip, device)
         if on and not _lives_on(ip, index):
             files.hear_no_routers(device)
         files.speak_ipv6(device, on)
-    _netlink(device, work)
+    conversation(device, work)
 
 
+@forwarded("links.ensure_tap")
 def ensure_tap(tap: Tap) -> None:
     """A tap that outlives us, up, and a port of its bridge."""
-    _netlink(tap.name, _ensure_tap, tap)
+    conversation(tap.name, _ensure_tap, tap)
 
 
+@forwarded("links.ensure_vlan")
 def ensure_vlan(vlan: Vlan) -> None:
     """The VLAN's device, up, on its parent, which is up too. host.Link: there is no parent, or another device of that
     name."""
-    _netlink(vlan.name, _ensure_vlan, vlan)
+    conversation(vlan.name, _ensure_vlan, vlan)
 
 
+@forwarded("links.ensure_up")
 def ensure_up(device: str, mac: str | None = None, mtu: int | None = None) -> None:
     """A device that somebody else made, up, with this MAC and MTU."""
-    _netlink(device, _ensure_up, device, mac, mtu)
+    conversation(device, _ensure_up, device, mac, mtu)
 
 
+@forwarded("links.release")
 def release(interface: str) -> None:
     """Let a bridge's port be none; nothing when it is none or not there."""
     def work(ip: IPRoute) -> None:
-        index = _index(ip, interface)
+        index = index_or_none(ip, interface)
         if index is not None and _link(ip, index).get_attr("IFLA_MASTER"):
             ip.link("set", index=index, master=0)
-    _netlink(interface, work)
+    conversation(interface, work)
 
 
+@forwarded("links.delete")
 def delete(device: str) -> None:
     """Remove a device; nothing when there is none."""
     def work(ip: IPRoute) -> None:
-        index = _index(ip, device)
+        index = index_or_none(ip, device)
         if index is not None:
-            with _ignoring(errno.ENODEV):
+            with ignoring(errno.ENODEV):
                 ip.link("del", index=index)
-    _netlink(device, work)
+    conversation(device, work)
 
 
+@forwarded("links.ensure_guest_ports")
 def ensure_guest_ports(devices: Iterable[str]) -> tuple[str, ...]:
     """Bridges' ports that give frames back to where they came from, and by which the host itself speaks no IPv6; which
     of them gave none back. What is not there, or no bridge's, is left out."""
@@ -146,112 +155,61 @@ def ensure_guest_ports(devices: Iterable[str]) -> tuple[str, ...]:
                 continue
             files.speak_ipv6(name, False)
             if not reflects:
-                with _ignoring(errno.ENODEV):
+                with ignoring(errno.ENODEV):
                     ip.brport("set", index=link["index"], mode=1)
                     turned.append(name)
         return tuple(turned)
     wanted = frozenset(devices)
-    return _netlink(", ".join(sorted(wanted)), work) if wanted else ()
+    return conversation(", ".join(sorted(wanted)), work) if wanted else ()
 
 
 def ports(bridge: str) -> tuple[str, ...]:
     """Names of a bridge's ports; none when there is no such bridge."""
     def work(ip: IPRoute) -> tuple[str, ...]:
-        index = _index(ip, bridge)
+        index = index_or_none(ip, bridge)
         if index is None:
             return ()
         return tuple(sorted(link.get_attr("IFLA_IFNAME") for link in ip.get_links()
                             if link.get_attr("IFLA_MASTER") == index))
-    return _netlink(bridge, work)
+    return conversation(bridge, work)
 
 
 # --- addresses and routes ---------------------------------------------------------------------------------------------
 
 def addresses(device: str) -> tuple[Address, ...]:
     """IPv4 addresses in the kernel's order: the first is the one it speaks with."""
-    return _netlink(device, lambda ip: _addresses(ip, _need(ip, device)))
+    return conversation(device, lambda ip: _addresses(ip, index_of(ip, device)))
 
 
 def addresses_v6(device: str) -> tuple[Address, ...]:
     """IPv6 addresses, the link-local address too. host.Link: there is no such device."""
-    return _netlink(device, lambda ip: _addresses(ip, _need(ip, device), IPV6))
+    return conversation(device, lambda ip: _addresses(ip, index_of(ip, device), IPV6))
 
 
+@forwarded("links.ensure_address")
 def ensure_address(device: str, address: Address) -> None:
     """IPv4 or IPv6. Nothing when the device has it. host.Link: there is no such device, or the kernel refuses."""
-    _netlink(device, lambda ip: _add_address(ip, _need(ip, device), address))
+    conversation(device, lambda ip: _add_address(ip, index_of(ip, device), address))
 
 
+@forwarded("links.delete_address")
 def delete_address(device: str, address: Address) -> None:
     """Nothing when the device has it not. host.Link: there is no such device."""
-    _netlink(device, lambda ip: _delete_address(ip, _need(ip, device), address))
+    conversation(device, lambda ip: _delete_address(ip, index_of(ip, device), address))
 
 
 def routes(device: str) -> tuple[LinkRoute, ...]:
     """Routes over the device that the kernel didn't make by itself."""
-    return _netlink(device, lambda ip: _routes(ip, _need(ip, device)))
+    return conversation(device, lambda ip: _routes(ip, index_of(ip, device)))
 
 
+@forwarded("links.ensure_route")
 def ensure_route(device: str, route: LinkRoute) -> None:
     """Make (or turn) a route over the device."""
-    _netlink(device, lambda ip: _put_route(ip, _need(ip, device), route))
-
-
-# --- for others that speak netlink ------------------------------------------------------------------------------------
-
-def conversation(device: str, work: Callable[[IPRoute], object]) -> Library:
-    """``work`` on a connection of its own. host.Link names ``device``."""
-    return _netlink(device, work)
-
-
-def index_of(ip: IPRoute, device: str) -> int:
-    """host.Link: there is no such device."""
-    return _need(ip, device)
+    conversation(device, lambda ip: _put_route(ip, index_of(ip, device), route))
 
 
 # --- inside one netlink conversation ----------------------------------------------------------------------------------
-
-def _netlink(device: str, work: Callable[..., object], *args: object) -> Library:
-    from pyroute2 import IPRoute  # 12 MB, which hosts without networks of their own are spared
-    from pyroute2.netlink.exceptions import NetlinkError
-
-    def converse() -> object:
-        with IPRoute() as ip:
-            return work(ip, *args)
-    try:
-        return concurrency.run_in_thread(converse)
-    except NetlinkError as error:
-        reason = os.strerror(error.code) if error.code > 0 else str(error)
-        raise errors.host.Link(device=device, reason=reason) from error
-    except OSError as error:
-        raise errors.host.Link(device=device, reason=error.strerror or str(error)) from error
-
-
-class _ignoring:  # noqa: N801 - reads as contextlib.suppress does
-    """Suppress one errno of the kernel's: somebody else was faster, which is as good."""
-
-    def __init__(self, *codes: int) -> None:
-        self.codes = codes
-
-    def __enter__(self) -> None: ...
-
-    def __exit__(self, _type: object, error: BaseException | None, _trace: object) -> bool:
-        from pyroute2.netlink.exceptions import NetlinkError
-
-        return isinstance(error, NetlinkError) and error.code in self.codes
-
-
-def _index(ip: IPRoute, device: str) -> int | None:
-    found = ip.link_lookup(ifname=device)
-    return found[0] if found else None
-
-
-def _need(ip: IPRoute, device: str) -> int:
-    index = _index(ip, device)
-    if index is None:
-        raise errors.host.Link(device=device, reason="there is no such device")
-    return index
-
 
 def _link(ip: IPRoute, index: int) -> Library:
     return ip.get_links(index)[0]
@@ -259,13 +217,13 @@ def _link(ip: IPRoute, index: int) -> Library:
 
 def _ensure_bridge(ip: IPRoute, name: str, interface: str | None, wanted: tuple[int | None, str | None]) -> None:
     mtu, mac = wanted
-    index = _index(ip, name)
+    index = index_or_none(ip, name)
     if index is None:
         # A MAC of its own: a bridge otherwise takes the lowest of its ports', and changes it as guests come and go.
-        mac = mac or (_link(ip, _need(ip, interface)).get_attr("IFLA_ADDRESS") if interface else generate_mac())
-        with _ignoring(errno.EEXIST):
+        mac = mac or (_link(ip, index_of(ip, interface)).get_attr("IFLA_ADDRESS") if interface else generate_mac())
+        with ignoring(errno.EEXIST):
             ip.link("add", ifname=name, kind="bridge", address=mac, br_forward_delay=0, br_stp_state=0)
-        index = _need(ip, name)
+        index = index_of(ip, name)
     link = _link(ip, index)
     info = link.get_attr("IFLA_LINKINFO")
     if info is None or info.get_attr("IFLA_INFO_KIND") != "bridge":
@@ -300,7 +258,7 @@ def _up(ip: IPRoute, link: Library, mtu: int | None = None) -> None:
 
 
 def _enslave(ip: IPRoute, bridge: str, interface: str) -> None:
-    master, index = _need(ip, bridge), _need(ip, interface)
+    master, index = index_of(ip, bridge), index_of(ip, interface)
     link = _link(ip, index)
     current = link.get_attr("IFLA_MASTER")
     if current not in (None, 0, master):
@@ -320,14 +278,14 @@ def _enslave(ip: IPRoute, bridge: str, interface: str) -> None:
 
 
 def _ensure_vlan(ip: IPRoute, vlan: Vlan) -> None:
-    parent = _need(ip, vlan.parent)
+    parent = index_of(ip, vlan.parent)
     _up(ip, _link(ip, parent))  # a VLAN's device can't be up on one that is down
-    index = _index(ip, vlan.name)
+    index = index_or_none(ip, vlan.name)
     if index is None:
-        with _ignoring(errno.EEXIST):
+        with ignoring(errno.EEXIST):
             ip.link("add", ifname=vlan.name, kind="vlan", link=parent, vlan_id=vlan.id,
                     **({"address": vlan.mac} if vlan.mac else {}))
-        index = _need(ip, vlan.name)
+        index = index_of(ip, vlan.name)
     link = _link(ip, index)
     info = link.get_attr("IFLA_LINKINFO")
     if (info is None or info.get_attr("IFLA_INFO_KIND") != "vlan" or link.get_attr("IFLA_LINK") != parent
@@ -337,22 +295,22 @@ def _ensure_vlan(ip: IPRoute, vlan: Vlan) -> None:
 
 
 def _ensure_up(ip: IPRoute, device: str, mac: str | None, mtu: int | None) -> None:
-    link = _link(ip, _need(ip, device))
+    link = _link(ip, index_of(ip, device))
     if mac and link.get_attr("IFLA_ADDRESS") != mac:
         ip.link("set", index=link["index"], address=mac)
     _up(ip, link, mtu)
 
 
 def _ensure_tap(ip: IPRoute, tap: Tap) -> None:
-    index = _index(ip, tap.name)
+    index = index_or_none(ip, tap.name)
     if index is None:
         make_tap(tap)
-        index = _need(ip, tap.name)
+        index = index_of(ip, tap.name)
     link = _link(ip, index)
     if tap.mac and link.get_attr("IFLA_ADDRESS") != tap.mac:
         ip.link("set", index=index, address=tap.mac)
     if tap.bridge:
-        master = _need(ip, tap.bridge)
+        master = index_of(ip, tap.bridge)
         if link.get_attr("IFLA_MASTER") != master:
             ip.link("set", index=index, master=master)
     _up(ip, link, tap.mtu)
@@ -374,13 +332,13 @@ def _add_address(ip: IPRoute, index: int, address: Address) -> None:
     more: dict[str, Any] = {"broadcast": address.broadcast} if address.broadcast else {}
     if family == IPV6:
         more = {"flags": NO_DAD}
-    with _ignoring(errno.EEXIST):
+    with ignoring(errno.EEXIST):
         ip.addr("add", index=index, address=address.address, prefixlen=address.prefix, family=family,
                 scope=address.scope, **more)
 
 
 def _delete_address(ip: IPRoute, index: int, address: Address) -> None:
-    with _ignoring(errno.EADDRNOTAVAIL, errno.ENODEV):
+    with ignoring(errno.EADDRNOTAVAIL, errno.ENODEV):
         ip.addr("del", index=index, address=address.address, prefixlen=address.prefix,
                 family=_family(address.address))
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from nova import errors
+from nova.privileged.client import forwarded
 from nova.privileged.runner import CommandRunner, Completed
 
 NO_SPACE = "insufficient free space"
@@ -26,6 +27,11 @@ class Lvm:
     def __init__(self, group: str, runner: CommandRunner, clearing: Clearing = Clearing()) -> None:  # noqa: B008 - immutable
         self._group, self._runner, self._clearing = group, runner, clearing
 
+    def sent_along(self) -> Mapping[str, object]:
+        """How a volume is cleared the helper knows by itself."""
+        return {"group": self._group}
+
+    @forwarded("lvm.volumes")
     def volumes(self) -> Mapping[str, int]:
         """Name -> size of every volume. host.Lvm: there is no such group."""
         done = self._run("list its volumes", ["lvs", "--noheadings", "--nosuffix", "--units", "b", "--separator", ",",
@@ -33,6 +39,7 @@ class Lvm:
         rows = (line.strip().partition(",") for line in done.stdout.splitlines() if line.strip())
         return {name: int(size) for name, _comma, size in rows}
 
+    @forwarded("lvm.space")
     def space(self) -> tuple[int, int]:
         """Of the group: all, and free."""
         done = self._run("tell its size", ["vgs", "--noheadings", "--nosuffix", "--units", "b", "--separator", ",",
@@ -43,20 +50,24 @@ class Lvm:
     def device(self, name: str) -> str:
         return f"/dev/{self._group}/{name}"
 
+    @forwarded("lvm.create")
     def create(self, name: str, size_bytes: int) -> None:
         """A volume whose content is what the last one left there: see ``remove``. host.DiskFull."""
         self._run("create a volume", ["lvcreate", "-q", "--yes", "--wipesignatures", "n", "-L", f"{size_bytes}b",
                                       "-n", name, self._group])
 
+    @forwarded("lvm.rename")
     def rename(self, old: str, new: str) -> None:
         """host.Lvm: there is no volume ``old``, or there is a volume ``new``. (lvrename(8))"""
         self._run("rename a volume", ["lvrename", "-q", self._group, old, new])
 
+    @forwarded("lvm.grow")
     def grow(self, name: str, size_bytes: int) -> None:
         """Nothing when it is as large. host.DiskFull."""
         if self.volumes().get(name, 0) < size_bytes:
             self._run("grow a volume", ["lvextend", "-q", "--yes", "-L", f"{size_bytes}b", f"{self._group}/{name}"])
 
+    @forwarded("lvm.remove")
     def remove(self, name: str) -> None:
         """Clear it, and give its space back. Nothing when it is not there."""
         size = self.volumes().get(name)

@@ -6,15 +6,20 @@ the programs run where the host's first process is.
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 from pathlib import Path
 
+from nova.privileged.client import forwarded
 from nova.privileged.runner import CommandRunner
+
+LOG = logging.getLogger(__name__)
 
 TABLE = Path("/proc/self/mountinfo")
 PROCESSES = Path("/proc")
 BOOT = Path("/proc/sys/kernel/random/boot_id")
+OURS = ".mounted"
 ESCAPED = re.compile(r"\\([0-7]{3})")  # as the kernel writes blanks and the like in names: proc(5)
 
 
@@ -29,10 +34,40 @@ class Mounts:
         lines = self._table.read_text(errors="surrogateescape").splitlines()
         return any(_plain(line.split(" ")[4]) == path for line in lines)
 
+    def is_ours(self, path: str) -> bool | None:
+        """Whether this host's daemon has mounted what is mounted on the path, or was about to, in this run of the
+        kernel, which no mount outlives; None: it never was."""
+        try:
+            return _mark(path).read_text() == self.boot_id()
+        except FileNotFoundError:
+            return None
+
+    @forwarded("mounts.prepare")
+    def prepare(self, path: str) -> None:
+        """Have the mount point, and a mark beside it that says it is ours. OSError."""
+        Path(path).mkdir(parents=True, exist_ok=True)
+        _mark(path).write_text(self.boot_id())
+
+    @forwarded("mounts.forget")
+    def forget(self, path: str) -> None:
+        """The mount point, which has nothing mounted on it, and our mark. Files in it are somebody else's, and stay."""
+        try:
+            Path(path).rmdir()
+        except OSError as error:
+            LOG.info("the folder %s stays: %s", path, error.strerror)
+        self.forget_mark(path)
+
+    @forwarded("mounts.forget_mark")
+    def forget_mark(self, path: str) -> None:
+        """What is mounted there is somebody else's."""
+        _mark(path).unlink(missing_ok=True)
+
+    @forwarded("mounts.mount")
     def mount(self, source: str, path: str, type_: str, options: str = "") -> None:
         """host.CommandFailed."""
         self._run(["mount", "-t", type_, *(["-o", options] if options else []), "--", source, path])
 
+    @forwarded("mounts.unmount")
     def unmount(self, path: str) -> None:
         """host.CommandFailed: it is in use, say."""
         self._run(["umount", "--", path])
@@ -46,6 +81,10 @@ class Mounts:
         hosts, ours = (self._processes / pid / "ns/mnt" for pid in ("1", "self"))
         shielded = os.readlink(hosts) != os.readlink(ours)
         self._runner.run([*(["nsenter", f"--mount={hosts}", "--"] if shielded else []), *argv])
+
+
+def _mark(path: str) -> Path:
+    return Path(path + OURS)
 
 
 def _plain(name: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from nova.privileged.client import forwarded
 from nova.privileged.runner import CommandRunner, SystemRunner
 
 TIMEOUT_S = 30
@@ -17,18 +18,22 @@ class OpenVSwitch:
     def __init__(self, runner: CommandRunner | None = None) -> None:
         self._runner = runner or SystemRunner(TIMEOUT_S + 5.0)
 
+    @forwarded("ovs.has_bridge")
     def has_bridge(self, name: str) -> bool:
         """Whether the switch has that bridge. host.CommandFailed: no switch answers."""
         return self._run("br-exists", name, ok=(0, NO_SUCH)) == 0
 
+    @forwarded("ovs.datapath_of")
     def datapath_of(self, bridge: str) -> str:
         """What moves its packets: system (the kernel), netdev (the daemon); empty where nobody chose."""
         return self._answer("get", "Bridge", bridge, "datapath_type").strip('"')
 
+    @forwarded("ovs.has_port")
     def has_port(self, bridge: str, port: str) -> bool:
         """host.CommandFailed, too, when there is no such bridge."""
         return port in self._answer("list-ports", bridge).split()
 
+    @forwarded("ovs.ensure_port")
     def ensure_port(self, bridge: str, port: str, ids: Mapping[str, str], kind: str = "",
                     options: Mapping[str, str] | None = None) -> None:
         """The port is on that bridge (on no other), with these external ids. ``kind``: the interface's type."""
@@ -38,6 +43,7 @@ class OpenVSwitch:
         self._run("--", "--if-exists", "del-port", port, "--", "add-port", bridge, port,
                   "--", "set", "Interface", port, *settings)
 
+    @forwarded("ovs.delete_port")
     def delete_port(self, bridge: str, port: str) -> None:
         """Nothing when there is none."""
         self._run("--", "--if-exists", "del-port", bridge, port)
@@ -47,6 +53,21 @@ class OpenVSwitch:
 
     def _answer(self, *words: str) -> str:
         return self._runner.run([*TOOL, *words]).stdout.strip()
+
+
+@forwarded("ovs.ensure_internal_port", local=("runner",))
+def ensure_internal_port(runner: CommandRunner, timeout_s: int, bridge: str, device: str, mac: str) -> None:
+    """The host's own port ``device`` on the bridge, as agents look for one. host.CommandFailed."""
+    settings = ("type=internal", f"external-ids:iface-id={device}", "external-ids:iface-status=active",
+                f"external-ids:attached-mac={mac}")
+    runner.run(["ovs-vsctl", f"--timeout={timeout_s}", "--", "--may-exist", "add-port", bridge, device,
+                "--", "set", "Interface", device, *settings])
+
+
+@forwarded("ovs.delete_internal_port", local=("runner",))
+def delete_internal_port(runner: CommandRunner, timeout_s: int, bridge: str, device: str) -> None:
+    """Nothing when there is none. host.CommandFailed."""
+    runner.run(["ovs-vsctl", f"--timeout={timeout_s}", "--", "--if-exists", "del-port", bridge, device])
 
 
 def _quoted(value: str) -> str:

@@ -10,12 +10,13 @@ import errno
 import os
 import re
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from nova import errors
 from nova.privileged import sandbox
+from nova.privileged.client import forwarded
 from nova.privileged.disk_exports import ReadExport
 from nova.privileged.runner import CommandRunner, Completed, PrivateRunner, hide
 from nova.privileged.sandbox import ToolFiles
@@ -70,8 +71,13 @@ class QemuImg:
 
     def __init__(self, limits: ToolLimits = ToolLimits(), timeout_s: float = 600.0,  # noqa: B008 - an immutable value
                          runner_of: Callable[[float], CommandRunner] = PrivateRunner) -> None:
-        self._limits, self._runner = limits, runner_of(timeout_s)
+        self._limits, self._timeout_s, self._runner = limits, timeout_s, runner_of(timeout_s)
 
+    def sent_along(self) -> Mapping[str, object]:
+        """The bounds of its runs."""
+        return {"limits": self._limits, "timeout_s": self._timeout_s}
+
+    @forwarded("qemu_img.convert")
     def convert(self, source: ImageFile, target: ImageFile, max_bytes: int | None = None) -> None:
         """Copy ``source`` as ``target``, sparse. ``max_bytes``: the longest the result may get."""
         argv = ["qemu-img", "convert", "-f", TOOL_NAMES[source.format], "-O", TOOL_NAMES[target.format],
@@ -80,6 +86,7 @@ class QemuImg:
         self._run("convert an image", argv, _seen(source)._replace(write=(target.path,)),
                   self._limits._replace(file_bytes=max_bytes))
 
+    @forwarded("qemu_img.fetch")
     def fetch(self, export: ReadExport, target: str, max_bytes: int | None = None) -> None:
         """Copy an export of another host (``disk_exports.reading``) as it is, sparse, and no more than was told. It is
         the one call that speaks with other hosts."""
@@ -89,11 +96,13 @@ class QemuImg:
         self._run("fetch a disk", argv, ToolFiles(read=(export.keys,), write=(target,), network=True),
                   self._limits._replace(file_bytes=max_bytes))
 
+    @forwarded("qemu_img.rebase")
     def rebase(self, path: str, base: str, base_format: str) -> None:
         """Let an overlay show ``base``, which has the same content as the one it showed."""
         self._run("give a disk its base", ["qemu-img", "rebase", "-q", "-u", "-f", "qcow2", "-F", base_format,
                                            "-b", base, path], ToolFiles(read=(base,), write=(path,)))
 
+    @forwarded("qemu_img.pull")
     def pull(self, path: str, base: tuple[str, str] | None, below: Sequence[str]) -> None:
         """Copy into an overlay what the files ``below`` it hold, down to ``base`` (its name in the same folder, and its
         format), which it lies over then; None: over none."""
@@ -102,18 +111,21 @@ class QemuImg:
             "qemu-img", "rebase", "-q", "-f", "qcow2", *(("-F", image_format) if image_format else ()), "-b", name,
             path], ToolFiles(read=tuple(below), write=(path,)))
 
+    @forwarded("qemu_img.fill")
     def fill(self, source: ImageFile, target: ImageFile) -> None:
         """Copy ``source`` over a ``target`` that is there (a device) and may hold anything: its holes become zeros."""
         self._run("copy an image", ["qemu-img", "convert", "-n", "-f", TOOL_NAMES[source.format],
                                     "-O", TOOL_NAMES[target.format], source.path, target.path],
                   _seen(source)._replace(write=(target.path,)))
 
+    @forwarded("qemu_img.create")
     def create(self, path: str, image_format: str, size_bytes: int) -> None:
         """An empty disk."""
         sandbox.make_empty(path)
         self._run("create a disk", ["qemu-img", "create", "-q", "-f", image_format, path, str(size_bytes)],
                   ToolFiles(write=(path,)))
 
+    @forwarded("qemu_img.create_overlay")
     def create_overlay(self, overlay: Overlay) -> None:
         """The base is not opened for writing, and must be there. host.DiskFull, host.ImageTool."""
         sandbox.make_empty(overlay.path)
@@ -121,6 +133,7 @@ class QemuImg:
                                     "-b", overlay.base, overlay.path, str(overlay.size_bytes)],
                   ToolFiles(read=(overlay.base,), write=(overlay.path,)))
 
+    @forwarded("qemu_img.resize")
     def resize(self, disk: ImageFile, size_bytes: int) -> None:
         """Let a disk grow to ``size_bytes``."""
         self._run("resize a disk", ["qemu-img", "resize", "-q", "-f", disk.format, disk.path, str(size_bytes)],

@@ -55,12 +55,13 @@ class CommandRunner(Protocol):
 
 
 class SystemRunner:
-    """Runs programs for real, with the system's search path and the C locale, for at most ``timeout_s`` seconds."""
+    """Runs programs for real, with the system's search path and the C locale, for at most ``timeout_s`` seconds.
+    ``descriptors``: those of ours that they get."""
 
     umask = -1  # of the programs; -1: ours
 
-    def __init__(self, timeout_s: float = 30.0) -> None:
-        self.timeout_s = timeout_s
+    def __init__(self, timeout_s: float = 30.0, descriptors: tuple[int, ...] = ()) -> None:
+        self.timeout_s, self._descriptors = timeout_s, descriptors
 
     def run(self, argv: Sequence[str], *, stdin: str | None = None, ok: Collection[int] = (0,),
             environment: Mapping[str, str] | None = None) -> Completed:
@@ -68,7 +69,7 @@ class SystemRunner:
             given.write((stdin or "").encode())
             given.seek(0)
             process = _started(argv, {**system_environment(), **(environment or {})}, given, (output, complaints),
-                               self.umask)
+                               _Given(self.umask, self._descriptors))
             try:
                 self._wait(process, argv, (output, complaints))
             except BaseException:  # who is interrupted leaves nothing running: it is in a group of its own
@@ -138,16 +139,17 @@ class Conversation:
 
 
 @contextlib.contextmanager
-def conversation(argv: Sequence[str], timeout_s: float) -> Iterator[Conversation]:
+def conversation(argv: Sequence[str], timeout_s: float, descriptors: tuple[int, ...] = ()) -> Iterator[Conversation]:
     """A program that stays when the talk is over; after ``timeout_s`` it is killed, which ends a talk that hangs. Its
-    own process group is led by it. host.CommandFailed: it can not be started.
+    own process group is led by it, and it gets these ``descriptors`` of ours. host.CommandFailed: it can not be
+    started.
     """
     ours, theirs = socket.socketpair()
     os.set_blocking(theirs.fileno(), True)  # eventlet makes both ends such that a read does not wait
     try:
         process = subprocess.Popen(list(argv), stdin=theirs.fileno(), stdout=theirs.fileno(),
                                    stderr=subprocess.DEVNULL, start_new_session=True, cwd="/",
-                                   env={"PATH": SYSTEM_PATH, "LC_ALL": "C"})
+                                   pass_fds=descriptors, env={"PATH": SYSTEM_PATH, "LC_ALL": "C"})
     except (OSError, ValueError) as error:
         ours.close()
         raise _failed(argv, _why_not(argv, error)) from None
@@ -174,12 +176,19 @@ def hide(text: str) -> str:
     return SECRETS.sub(r"\1***", text)
 
 
+class _Given(NamedTuple):
+    """What a program is given of ours."""
+
+    umask: int
+    descriptors: tuple[int, ...]
+
+
 def _started(argv: Sequence[str], environment: Mapping[str, str], given: BinaryIO, outputs: tuple[BinaryIO, BinaryIO],
-             umask: int) -> Process:
+             more: _Given) -> Process:
     output, complaints = outputs
     try:
         return subprocess.Popen(list(argv), stdin=given, stdout=output, stderr=complaints, env=environment,
-                                start_new_session=True, umask=umask)
+                                start_new_session=True, umask=more.umask, pass_fds=more.descriptors)
     except (OSError, ValueError) as error:
         raise _failed(argv, _why_not(argv, error)) from None
 

@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from nova import errors
+from nova.privileged.client import forwarded
+from nova.privileged.opened_files import OpenedFile, descriptor_of
 from nova.privileged.runner import CommandRunner
 
 PROGRAM = "bwrap"
@@ -57,11 +59,17 @@ def sandboxed(argv: Sequence[str], files: ToolFiles) -> list[str]:
     for path in (*files.optional, *(NAMES if files.network else ())):
         words += ["--ro-bind-try", path, path]
     for path in files.read:
-        words += ["--ro-bind", path, path]
+        words += _bound("--ro-bind", path)
     for path in files.write:
-        words += ["--dev-bind" if _is_device(path) else "--bind", path, path]
+        words += _bound("--dev-bind" if _is_device(path) else "--bind", path)
     words += ["--remount-ro", "/dev", "--remount-ro", "/"]  # or they would be as much memory as there is
     return [*words, "--chdir", "/", "--", *(_identity(files) if is_root else ()), *argv]
+
+
+def _bound(way: str, path: str) -> tuple[str, ...]:
+    """An opened file is bound by its descriptor: its path may lead elsewhere by now."""
+    opened = descriptor_of(path)
+    return (way, path, path) if opened is None else (f"{way}-fd", str(opened), path)
 
 
 def exit_code(code: int) -> int:
@@ -71,9 +79,12 @@ def exit_code(code: int) -> int:
 
 def make_empty(path: str) -> None:
     """A file for a tool to write (0600), if there is none."""
+    if isinstance(path, OpenedFile):
+        return
     os.close(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o600))
 
 
+@forwarded("sandbox.check", local=("runner",))
 def check(runner: CommandRunner) -> None:
     """host.NoSandbox: there can be none on this host."""
     try:
@@ -101,16 +112,18 @@ def _identity(files: ToolFiles) -> Sequence[str]:
 
 
 def _is_device(path: str) -> bool:
+    """(An opened file is a plain one.)"""
     try:
-        return stat.S_ISBLK(os.stat(path).st_mode)
+        return descriptor_of(path) is None and stat.S_ISBLK(os.stat(path).st_mode)
     except OSError:
         return False
 
 
 def _is_on_network(path: str, mounts: Path = Path("/proc/self/mountinfo")) -> bool:
     """By the kind of the file system that has the file (proc(5))."""
+    opened = descriptor_of(path)
     try:
-        device = os.stat(path).st_dev
+        device = (os.stat(path) if opened is None else os.fstat(opened)).st_dev
     except OSError:
         return False
     number = f"{os.major(device)}:{os.minor(device)}"

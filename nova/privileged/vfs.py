@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from nova.model.base import Library
-from nova.privileged import links
+from nova.privileged import netlink
+from nova.privileged.client import forwarded
 
 SYSFS = Path("/sys")
 PCI = re.compile(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
@@ -37,12 +38,13 @@ def function_of(address: str, sysfs: Path = SYSFS) -> Function | None:
     return None
 
 
+@forwarded("vfs.set_up")
 def set_up(function: Function, mac: str, vlan: int) -> None:
     """Its MAC address and VLAN (0: none), which the guest can not change."""
     def work(ip: Library) -> None:
-        ip.link("set", index=links.index_of(ip, function.parent),
+        ip.link("set", index=netlink.index_of(ip, function.parent),
                 vf={"vf": function.number, "mac": mac, "vlan": vlan})
-    links.conversation(function.parent, work)
+    netlink.conversation(function.parent, work)
 
 
 def _only(folder: Path) -> str | None:

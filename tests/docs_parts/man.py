@@ -33,15 +33,17 @@ OF_THE_LIBRARY = (
     Argument(("--help", "-h"), "", "Show the options, and end."),
     Argument(("--version",), "", "Print the release, and end."))
 #: Programs that people do not call: section 8.
-SYSTEM = {BRIDGE}
+SYSTEM = {BRIDGE, "nova-privileged"}
 
 
 def programs() -> dict[str, str]:
-    """Each console script and its module."""
+    """Each console script and its module; others' (nova-rootwrap) have no page of ours."""
     found = configparser.ConfigParser()
     found.read(SETUP)
     rows = found["options.entry_points"]["console_scripts"].strip().splitlines()
-    return {name.strip(): target.strip().partition(":")[0] for name, _, target in (row.partition("=") for row in rows)}
+    scripts = [(name.strip(), target.strip().partition(":")[0]) for name, _, target in
+               (row.partition("=") for row in rows)]
+    return {name: module for name, module in scripts if module.startswith("nova.")}
 
 
 def section(name: str) -> int:

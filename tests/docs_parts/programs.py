@@ -74,7 +74,8 @@ ABOUT: dict[str, tuple[str, ...]] = {
                   "authorities (`[DEFAULT]ca_path`, `keys_path`) there: have them in a backup. `nova-manage x509 "
                   "revoke` revokes.", _BUS),
     "nova-compute": ("It makes guests by libvirt, starts, stops and moves them, and gives images, networks and "
-                     "consoles to them. Guests run on while it does not. It runs as root.", _HOSTS_BUS),
+                     "consoles to them. Guests run on while it does not. It runs as the user nova: what root "
+                     "alone may, `nova-privileged` does for it.", _HOSTS_BUS),
     "nova-conductor": ("Every long operation is a row in the database. When a conductor dies, another one goes on "
                        "where it stopped, so several may run. They are the only daemons that know the databases, and "
                        "they have a user of their own.",),
@@ -93,7 +94,8 @@ ABOUT: dict[str, tuple[str, ...]] = {
                     "`nova-manage doctor` tells what is wrong, and what to do about it. Some commands of older "
                     "releases have nothing to do here: they say so."),
     "nova-network": ("It makes bridges, VLANs, firewall rules and floating addresses, and runs dnsmasq. They stay "
-                     "while it does not run. It runs as root. Where networks are Neutron's it is not needed.",
+                     "while it does not run. It runs as the user nova: what root alone may, `nova-privileged` does "
+                     "for it. Where networks are Neutron's it is not needed.",
                      _HOSTS_BUS),
     "nova-novncproxy": _PROXY,
     "nova-objectstore": ("It is a small S3 on files, for image bundles and other objects of projects. It listens on "
@@ -105,6 +107,11 @@ ABOUT: dict[str, tuple[str, ...]] = {
     "nova-policy": ("It reads the defaults of the access rules from the code, and changes to them from "
                     "`policy.yaml`. Credentials can stand before or behind the words of a command, or in the variables "
                     "that the options name.",),
+    "nova-privileged": ("It runs as root, and listens on a unix socket (`[privileged]socket`) for processes of root "
+                        "and of one user (`[privileged]user`). It does what is in its table and nothing else: each "
+                        "argument of a call is checked, and paths lie below the folders that its own `nova.conf` "
+                        "names. When that file changes, start it anew. Where it does not run, nova-compute and "
+                        "nova-network start the same helper by `sudo nova-rootwrap`; as root they need none.",),
     "nova-scheduler": ("It chooses a host for each server: filters say which hosts can have it, weighers which of "
                        "these is the best. It knows all hosts from what they report. Several may run.", _BUS),
     "nova-serialproxy": _PROXY,
@@ -124,17 +131,19 @@ SEE: dict[str, tuple[str, ...]] = {
     "nova-api-metadata": ("nova-api", "nova-conductor", "nova-manage", "nova-network"),
     "nova-api-os-compute": ("nova-api", "nova-conductor", "nova-manage", "nova-policy"),
     "nova-cert": ("nova-conductor", "nova-manage", "nova-network"),
-    "nova-compute": ("nova-conductor", "nova-imageproxy", "nova-manage", "nova-network"),
+    "nova-compute": ("nova-conductor", "nova-imageproxy", "nova-manage", "nova-network", "nova-privileged"),
     "nova-conductor": ("nova-api", "nova-compute", "nova-manage", "nova-scheduler", "nova-status"),
     "nova-consoleauth": ("nova-manage", "nova-novncproxy", "nova-serialproxy", "nova-spicehtml5proxy"),
     "nova-dhcpbridge": ("nova-network",),
     "nova-imageproxy": ("nova-compute", "nova-conductor", "nova-manage"),
     "nova-manage": ("nova-conductor", "nova-policy", "nova-status"),
-    "nova-network": ("nova-api-metadata", "nova-conductor", "nova-dhcpbridge", "nova-manage"),
+    "nova-network": ("nova-api-metadata", "nova-conductor", "nova-dhcpbridge", "nova-manage",
+                     "nova-privileged"),
     "nova-novncproxy": _CONSOLES,
     "nova-objectstore": ("nova-api", "nova-manage"),
     "nova-placement-api": ("nova-api", "nova-conductor", "nova-manage"),
     "nova-policy": ("nova-api", "nova-manage"),
+    "nova-privileged": ("nova-compute", "nova-manage", "nova-network"),
     "nova-scheduler": ("nova-compute", "nova-conductor", "nova-manage"),
     "nova-serialproxy": _CONSOLES,
     "nova-spicehtml5proxy": _CONSOLES,

@@ -48,7 +48,10 @@ class LibvirtRig:
         self.driver = LibvirtDriver(LibvirtSettings(
             instances_path=self.instances, state_path=state, virt_type="qemu", shutdown_retry_s=2,
             cache_mode=cache_mode(state), mount_base=state / "mnt"))
-        base = state / "base"
+        base = self.instances / "_base" / "base"  # as nova-compute's cache
+        base.parent.mkdir(parents=True)
+        for folder in base.parents[:2]:
+            folder.chmod(0o711)
         subprocess.run(["qemu-img", "create", "-q", "-f", "raw", str(base), "64M"], check=True)
         self.images = Cached(**{IMAGE_ID.replace("-", "_"): base})
 
@@ -213,7 +216,7 @@ def booted(rig, sources: dict[str, Path], **changes) -> Iterator[BuildOrder]:
     """A guest of the images ``sources`` (id -> file), started."""
     cached = {}
     for name, source in sources.items():
-        cached[name] = rig.instances.parent / f"{name}{source.suffix if source.suffix == '.qcow2' else ''}"
+        cached[name] = rig.instances / "_base" / f"{name}{source.suffix if source.suffix == '.qcow2' else ''}"
         shutil.copyfile(source, cached[name])
         cached[name].chmod(0o644)
     order = make_order(rig.bridge, disks=(Disk(kind="root", size_gb=1),), **changes)

@@ -7,6 +7,7 @@ A line in: {"id": 1, "call": "leave", "with": ...}; a line out, in the order in 
 from __future__ import annotations
 
 import hashlib
+import os
 import sys
 import threading
 import time
@@ -17,11 +18,12 @@ from typing import Any
 import msgspec
 from oslo_config import cfg
 
-from nova import concurrency, errors
+from nova import concurrency, errors, migrationproxy
 from nova import conf as nova_conf
 from nova.migrationproxy import libvirt_uri
 from nova.model.orders import BuildOrder, LiveOrder, MoveOrder
 from nova.virt.libvirt import LibvirtDriver, from_conf
+from tests.machine import helped
 
 concurrency.patch("threads")
 
@@ -142,9 +144,24 @@ def answer(number: int, call: Callable[..., Any], arguments: tuple[Any, ...]) ->
         sys.stdout.flush()
 
 
+def without_rights(conf_file: str) -> None:
+    """From here on an ordinary user with a helper, as nova-compute is by its unit."""
+    helped.let_in_by_libvirt()
+    folder = migrationproxy.DIRECTORY
+    folder.mkdir(mode=0o711, exist_ok=True)
+    user = helped.some_user()
+    os.chown(folder, user.pw_uid, user.pw_gid)
+    socket = Path("/run/helper.sock")
+    socket.unlink(missing_ok=True)
+    helped.start_helper([conf_file], socket, Path("/run/helper.log"))
+    helped.become_user(socket)
+
+
 def main(conf_file: str) -> None:
     conf = nova_conf.register(cfg.ConfigOpts())
     conf(["--config-file", conf_file], project="nova")
+    if os.environ.get("NOVA_TEST_HELPED"):
+        without_rights(conf_file)
     driver = from_conf(conf, conf.host)
     driver.connect()
     calls = Calls(driver, Cached(Path(conf.instances_path) / conf.image_cache.subdirectory_name))

@@ -4,12 +4,15 @@
 
 ``STATE_DIRECTORY/orders.json`` is what the conductor says of this host (NetworkOnHost values); leases that are told
 are appended to ``leases.log``; the directory's ``down`` file means that the conductor does not answer. Each line on
-standard input orders the service to serve what the file says; the answer is a line: ok, or the error.
+standard input orders the service to serve what the file says; the answer is a line: ok, or the error. With
+NOVA_TEST_HELPER (a socket) it becomes NOVA_TEST_USER first.
 """
 
 from __future__ import annotations
 
 import json
+import os
+import pwd
 import sys
 from pathlib import Path
 
@@ -23,6 +26,8 @@ from nova.errors import NovaError, Unavailable  # noqa: E402
 from nova.model.networks import LeaseChange, NetworkOnHost  # noqa: E402
 from nova.network.options import NetworkHostOptions  # noqa: E402
 from nova.network.service import assemble  # noqa: E402
+from nova.privileged import client  # noqa: E402
+from nova.privileged.helper_socket import SocketHelper  # noqa: E402
 
 HOST = "host1"
 ELSEWHERE = "192.0.2.90/32"
@@ -51,7 +56,18 @@ class FileConductor:
             raise Unavailable("the conductor does not answer")
 
 
+def use_helper(path: str, user: str) -> None:
+    """From here on an ordinary user, whose helper has been started."""
+    found = pwd.getpwnam(user)
+    os.setgroups([])
+    os.setgid(found.pw_gid)
+    os.setuid(found.pw_uid)
+    client.use(SocketHelper(Path(path)))
+
+
 def main(state: Path) -> None:
+    if "NOVA_TEST_HELPER" in os.environ:
+        use_helper(os.environ["NOVA_TEST_HELPER"], os.environ["NOVA_TEST_USER"])
     settings = json.loads((state / "settings.json").read_text())
     paths = {"networks_path": state / "networks", "state_path": state}
     options = NetworkHostOptions(**{**{key: tuple(value) if isinstance(value, list) else value

@@ -101,7 +101,7 @@ MUTATIONS: dict[str, Mutation] = {
         "nova/conductor/hosts/guest_answers.py",
         "if row is None or projects - {row.project_id} or not", "if row is None or not"),
     "OSSA-2013-037": Mutation(
-        "nova/virt/libvirt/disks/filesystems.py",
+        "nova/privileged/filesystems.py",
         """    if filesystem not in COMMANDS:
         raise errors.guest.DiskFilesystem(name=filesystem, known=", ".join(sorted(COMMANDS)))
     return [*COMMANDS[filesystem], label_, path]

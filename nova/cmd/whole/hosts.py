@@ -16,9 +16,9 @@ from nova.conf.base import Options
 from nova.db import enrolments, services
 from nova.db.engine import Connection
 from nova.model.base import Library
+from nova.privileged.config_drives import ISO_MAKERS
 from nova.privileged.runner import SYSTEM_PATH
 from nova.rpc.host_secret import HostSecret
-from nova.virt.libvirt.disks.config_drive import ISO_MAKERS
 
 
 class Need(NamedTuple):

@@ -9,22 +9,19 @@ packet decides.
 
 from __future__ import annotations
 
-import ipaddress
 import logging
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from nova import errors
 from nova.model.security_groups import GuestFirewall, HostFirewall
+from nova.privileged.announcements import mark_connections
 from nova.privileged.runner import CommandRunner
 
 LOG = logging.getLogger(__name__)
 
 PROGRAM = "conntrack"
-NONE_FOUND = 1  # its exit code
 PATIENCE_S = 10.0  # for all addresses of a change
-BIT = 0x20000000  # of a connection's mark: it must be let in by a rule; other bits are other programs'
-MARKED = f"{BIT:#x}/{BIT:#x}"
 
 
 def narrowed(before: HostFirewall, after: HostFirewall) -> tuple[str, ...]:
@@ -53,17 +50,10 @@ def judge_anew(runner: CommandRunner, addresses: Iterable[str], patience_s: floa
             LOG.warning("connections of guests that get less by their security groups now may last: there are too many")
             return
         try:
-            for argv in _commands(address):
-                runner.run(argv, ok=(0, NONE_FOUND))
+            mark_connections(runner, address)
         except errors.host.CommandFailed as error:
             LOG.warning("connections that security groups do not let in any more may last: %s", error)
             return
 
 
-def _commands(address: str) -> Iterator[list[str]]:
-    family = "ipv6" if ipaddress.ip_address(address).version == 6 else "ipv4"
-    yield [PROGRAM, "-U", "-f", family, "-p", "tcp", "-r", address, "-m", MARKED]
-    yield [PROGRAM, "-D", "-f", family, "-r", address, "-m", f"0/{BIT:#x}"]
-
-
-__all__ = ["MARKED", "PROGRAM", "everybody", "judge_anew", "narrowed"]
+__all__ = ["PROGRAM", "everybody", "judge_anew", "narrowed"]

@@ -16,14 +16,12 @@ from nova.compute.filter.packet_rules import RuleOptions
 from nova.model.forbidden_ranges import Forbidden
 from nova.model.security_groups import HostFirewall
 from nova.privileged.ebtables import frame_filter
-from nova.privileged.iptables import IPV4, IPV6, Foreign, PacketFilter
+from nova.privileged.iptables import IPV4, IPV6, LOCK, Foreign, PacketFilter
+from nova.privileged.kernel_switches import BRIDGE_SWITCHES, filter_bridged
 from nova.privileged.runner import CommandRunner
 
 LOG = logging.getLogger(__name__)
 
-LOCK = "iptables.lock"  # in state_path: nova-network's, too, whose jumps stand in the same chains
-BRIDGE_SWITCHES = Path("/proc/sys/net/bridge")
-SWITCHES = ("bridge-nf-call-iptables", "bridge-nf-call-ip6tables")
 CURE = ("load the kernel module br_netfilter (modprobe br_netfilter, and a line in /etc/modules-load.d), or filter "
         "nothing here: [DEFAULT]firewall_driver = nova.virt.firewall.NoopFirewallDriver")
 
@@ -80,7 +78,7 @@ class PacketFilters:
 
     def _ask_for_bridged_packets(self) -> None:
         """Without this, what one guest sends another on the same bridge passes every security group."""
-        lacks = "; ".join(unset(self._switches, turn_on=True))
+        lacks = "; ".join(filter_bridged(self._switches))
         if lacks and not self._lacks:
             LOG.error("SECURITY GROUPS DO NOT HOLD between guests on one bridge, and none is started here (%s). To "
                         "cure it, %s", lacks, CURE)
@@ -91,18 +89,3 @@ def _addresses(state: HostFirewall) -> Iterator[str]:
     for guest in state.guests:
         for interface in guest.interfaces:
             yield from interface.addresses
-
-
-def unset(switches: Path, turn_on: bool = False) -> list[str]:
-    """Which of the switches are off, and why they can't be (or, not to be turned on: those that are not there)."""
-    found = []
-    for switch in (switches / name for name in SWITCHES):
-        try:
-            if switch.read_text().strip() == "1":
-                continue
-            if turn_on:
-                switch.write_text("1\n")
-                LOG.info("%s was off, and is on", switch)
-        except OSError as error:
-            found.append(f"{switch}: {error.strerror}")
-    return found

@@ -12,10 +12,10 @@ import ipaddress
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from nova.compute.filter.flows import MARKED
 from nova.model.forbidden_ranges import Forbidden
 from nova.model.security_groups import AllowedTraffic, GuardedInterface, GuestFirewall, HostFirewall
 from nova.privileged import forbidden_rules
+from nova.privileged.announcements import MARKED
 from nova.privileged.forbidden_rules import MetadataService
 from nova.privileged.iptables import Table
 

@@ -8,21 +8,18 @@ CVE-2024-40767.
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 
-import nova
 from nova import decoding, errors
 from nova.imageinspector import Inspected
+from nova.privileged import inspection
+from nova.privileged.inspection import LONGEST_S
 from nova.privileged.runner import CommandRunner, PrivateRunner
-from nova.privileged.sandbox import ToolFiles, exit_code, sandboxed
+from nova.privileged.sandbox import exit_code
 
-LIMITS = ("prlimit", "--cpu=120", f"--as={2 << 30}", "--core=0", "--nofile=64", "--")
-LONGEST_S = 600.0  # for a whole file, on slow storage
 RAW = frozenset({"raw"})
 PARTITIONED = frozenset({"gpt"})  # a raw disk with a partition table, old (MBR) or new (GPT)
 
@@ -73,11 +70,8 @@ def look(path: str, declared: str | None, image_id: str,
 
 def inspect_in_sandbox(path: str, runner: CommandRunner | None = None) -> Inspected:
     """By a process that sees this file alone. host.CommandFailed: it can not be started."""
-    package = Path(nova.__file__).parent
-    argv = [*LIMITS, "env", f"PYTHONPATH={package.parent}", sys.executable, "-m", "nova.imageinspector", path]
-    seen = ToolFiles(read=tuple(dict.fromkeys([sys.base_prefix, sys.prefix, str(package), path])))
     try:
-        done = (runner or PrivateRunner(LONGEST_S)).run(sandboxed(argv, seen), ok=range(-64, 256))
+        done = inspection.inspect(runner or PrivateRunner(LONGEST_S), path)
         return decoding.from_json(done.stdout, Inspected)
     except errors.host.CommandTooSlow:
         return Inspected(problem=f"its format can not be told within {LONGEST_S:g} s")

@@ -23,7 +23,7 @@ from typing import Protocol
 from nova import concurrency, errors
 from nova.compute.guests import image_format
 from nova.model.images import Image
-from nova.privileged import files
+from nova.privileged import files, guest_files
 from nova.privileged.qemu_img import ImageFile, QemuImg
 from nova.virt.image_files import KEPT_SUFFIX, check_size, virtual_bytes
 
@@ -241,7 +241,7 @@ class ImageCache:
         for ready in self._names(image_id):
             with contextlib.suppress(FileNotFoundError):
                 if self._is_whole(ready):
-                    os.utime(ready)
+                    guest_files.mark_used(ready)
                     return True
         return False
 

@@ -21,6 +21,7 @@ from nova.manage.doctor.mode import security_mode
 from nova.manage.doctor.neutron_service import neutron
 from nova.manage.doctor.nova_network import networks
 from nova.manage.doctor.optional import optional_parts
+from nova.manage.doctor.privileges import privileges
 from nova.manage.doctor.secret_files import secret_files
 from nova.manage.doctor.services import broker, cinder, databases, glance, image_proxy, placement
 from nova.manage.doctor.standing import keystone, limits, service_user
@@ -77,7 +78,7 @@ CHECKS: tuple[tuple[str, Check], ...] = (
     ("hosts", hosts), ("enrolled-hosts", enrolled), ("capacity", capacity), ("tasks", tasks), ("failures", failures),
     ("consoles", consoles),
     ("disk", disk), ("kvm", kvm),
-    ("sandbox", image_sandbox), ("optional-parts", optional_parts))
+    ("sandbox", image_sandbox), ("privileges", privileges), ("optional-parts", optional_parts))
 NAMES = tuple(name for name, _check in CHECKS)
 
 #: By the worst state, as monitoring plugins have it (OK, WARNING, CRITICAL).

@@ -45,7 +45,8 @@ def packet_filter(options: Options, switches: Path | None = None, elsewhere: Cal
 def _ours(options: Options, switches: Path | None) -> Finding:
     from nova.cmd.compute import packet_filters
     from nova.compute.filter import flows
-    from nova.compute.filter.host_filter import BRIDGE_SWITCHES, CURE, unset
+    from nova.compute.filter.host_filter import CURE
+    from nova.privileged.kernel_switches import BRIDGE_SWITCHES, unset
 
     try:
         if packet_filters(options) is None:

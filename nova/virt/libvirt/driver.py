@@ -14,7 +14,9 @@ from nova.model.orders import GuestState
 from nova.model.states import PowerState
 from nova.privileged import sandbox
 from nova.privileged.brick import Brick, HostWords, is_installed
+from nova.privileged.client import in_use
 from nova.privileged.mounts import Mounts
+from nova.privileged.os_vif_plugs import OsVif
 from nova.privileged.ovs import OpenVSwitch
 from nova.privileged.qemu_img import QemuImg, ToolLimits
 from nova.privileged.runner import CommandRunner, PrivateRunner
@@ -52,7 +54,6 @@ from nova.virt.libvirt.settings.bricks import brick_settings_of, check_locks
 from nova.virt.libvirt.settings.consoles import console_settings_of
 from nova.virt.libvirt.vifs import PlugTools
 from nova.virt.libvirt.vifs.interfaces import LibvirtInterfaces
-from nova.virt.libvirt.vifs.os_vif_plugs import OsVif
 from nova.virt.libvirt.volumes.common import VolumeTools
 from nova.virt.libvirt.volumes.connections import VolumeConnections
 from nova.virt.libvirt.xml.domain import NOTES
@@ -205,7 +206,7 @@ class LibvirtDriver(interface.Driver):
         root = self.tools.folders.root
         root.mkdir(parents=True, exist_ok=True)
         root.chmod(0o711)
-        if self.tools.brick is not None:
+        if self.tools.brick is not None and in_use() is None:  # a helper has locks of its own
             check_locks(self.tools.settings.state_path / self.tools.settings.brick.lock_path)
         self.tools.hypervisor.open(self._events.wire.put)
         if self.tools.settings.store == "rbd" and self.tools.settings.rbd_user:

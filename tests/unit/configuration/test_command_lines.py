@@ -36,11 +36,12 @@ OLD = [("--log_file", True), ("--log_dir", True), ("--use_syslog", False), ("--n
 
 
 def scripts() -> dict[str, str]:
-    """Name -> module:function, of every program that is installed."""
+    """Name -> module:function, of every program of ours that is installed."""
     setup = configparser.ConfigParser()
     setup.read(TOP / "setup.cfg")
     lines = setup["options.entry_points"]["console_scripts"].split("\n")
-    return dict(line.replace(" ", "").split("=") for line in lines if line)
+    found = dict(line.replace(" ", "").split("=") for line in lines if line)
+    return {name: entry for name, entry in found.items() if entry.startswith("nova.")}
 
 
 def call(entry: str, *words: str) -> subprocess.CompletedProcess[str]:

@@ -12,8 +12,9 @@ import time
 import pytest
 
 from nova import errors
-from nova.network import dnsmasq, processes
+from nova.network import dnsmasq
 from nova.network.dnsmasq import Dnsmasq, Lease
+from nova.privileged import processes
 from tests.fakes.host_machinery import FakeRunner
 from tests.fakes.network import guest, network, options
 

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import os
-import shutil
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 
 from nova import errors
+from nova.privileged import config_drives
+from nova.privileged.config_drives import LABEL
 from nova.privileged.runner import CommandRunner
-from nova.privileged.sandbox import ToolFiles, make_empty, sandboxed
 
-LABEL = "config-2"
-VFAT_BYTES = 64 << 20
 VOLUME_LABEL = b"\x08"  # what a FAT directory's entry is, by its attributes
-#: Programs that make an ISO 9660 file system, the best first; all take the same arguments.
-ISO_MAKERS = ("xorrisofs", "genisoimage", "mkisofs")
 
 
 class ConfigDrive:
@@ -35,8 +31,11 @@ class ConfigDrive:
         try:
             with tempfile.TemporaryDirectory(prefix=".config-", dir=target.parent) as tree:  # 0700: it has secrets
                 _lay_out(Path(tree), files)
-                make = self._make_vfat if self._format == "vfat" else self._make_iso
-                make(tree, str(part))
+                if self._format == "vfat":
+                    config_drives.make_vfat(self._runner, tree, str(part))
+                    _label_in_small_letters(part)
+                else:
+                    config_drives.make_iso(self._runner, tree, str(part))
             part.chmod(0o600)
             with part.open("rb") as made:
                 os.fsync(made.fileno())  # else a host that loses power may keep the name and not what is in it
@@ -44,37 +43,6 @@ class ConfigDrive:
         finally:
             part.unlink(missing_ok=True)
         return target.stat().st_size
-
-    def _make_iso(self, tree: str, part: str) -> None:
-        maker = next((program for program in ISO_MAKERS if shutil.which(program)), None)
-        if maker is None:
-            raise errors.host.NoIsoMaker(programs=", ".join(ISO_MAKERS))
-        self._sandboxed(iso_argv(maker, tree, part), tree, part)
-
-    def _make_vfat(self, tree: str, part: str) -> None:
-        for argv in vfat_argvs(sorted(os.listdir(tree)), tree, part):
-            self._sandboxed(argv, tree, part)
-        _label_in_small_letters(Path(part))
-
-
-    def _sandboxed(self, argv: list[str], tree: str, part: str) -> None:
-        """Names and contents are a user's."""
-        make_empty(part)
-        self._runner.run(sandboxed(argv, ToolFiles(read=(tree,), write=(part,))))
-
-
-def iso_argv(maker: str, tree: str, target: str) -> list[str]:
-    """The command that makes ``target`` of the folder ``tree``: an ISO 9660 image with Joliet and Rock Ridge names and
-    the volume label config-2. ``maker`` is a program of ``ISO_MAKERS`` (genisoimage(1))."""
-    return [maker, "-quiet", "-J", "-r", "-l", "-ldots", "-allow-lowercase", "-allow-multidot", "-V", LABEL,
-            "-publisher", "OpenStack Nova", "-o", target, tree]
-
-
-def vfat_argvs(entries: list[str], tree: str, target: str) -> list[list[str]]:
-    """mtools write into the file as it lies there; ``::`` is its root directory."""
-    sectors = str(VFAT_BYTES // 512)
-    return [["mformat", "-C", "-i", target, "-v", LABEL, "-T", sectors, "-h", "64", "-s", "32", "::"],
-            ["mcopy", "-s", "-Q", "-i", target, *(f"{tree}/{entry}" for entry in entries), "::/"]]
 
 
 def _label_in_small_letters(image: Path) -> None:

@@ -9,6 +9,7 @@ import struct
 from pathlib import Path
 
 from nova import errors
+from nova.privileged import guest_files
 
 MAGIC = b"QFI\xfb"
 HEADER = struct.Struct(">4sIQIIQ")  # magic, version, backing file's offset and length, cluster bits, size
@@ -27,8 +28,7 @@ def refers(path: Path) -> bool:
 
 
 def _header(path: Path) -> tuple[bytes, int, int, int, int, int]:
-    with open(path, "rb") as source:
-        start = source.read(FEATURES_AT + 8)
+    start = guest_files.head(path, FEATURES_AT + 8)
     if len(start) < FEATURES_AT + 8 or not start.startswith(MAGIC):
         raise errors.guest.DiskUnsafe(name=path.name, reason="it is not in the format qcow2")
     found = HEADER.unpack_from(start)

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from nova import concurrency
 from nova.model.orders import BuildOrder
+from nova.privileged import filesystems
 from nova.privileged.qemu_img import QemuImg
 from nova.privileged.runner import CommandRunner
 from nova.virt.image_clones import CloneParent
-from nova.virt.libvirt.disks import filesystems
 from nova.virt.libvirt.disks.backends import Backends, Format, Space
 from nova.virt.libvirt.disks.backends.files import whole
 from nova.virt.libvirt.disks.folders import Folder

@@ -13,7 +13,10 @@ import uuid
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
-from nova import concurrency, errors
+import msgspec
+
+from nova import decoding, errors
+from nova.privileged import tpm_states
 from nova.virt.libvirt.disks.folders import Folder
 from nova.virt.libvirt.hypervisor import LibvirtHypervisor
 from nova.virt.libvirt.xml.build import add, text
@@ -50,13 +53,27 @@ class Tpms:
         """The folder of the state: what a guest that is off takes with it to another host."""
         return self._root / str(uuid.UUID(server_uuid))
 
+    def packed(self, server_uuid: str) -> bytes:
+        """The state, to be sent to another host."""
+        return msgspec.msgpack.encode(dict(tpm_states.read(self._root, self.state(server_uuid).name)))
+
+    def lay_out(self, server_uuid: str, packed: Path) -> None:
+        """A state that came from another host. move.Tpm."""
+        if packed.stat().st_size > tpm_states.LONGEST:
+            raise errors.move.Tpm(reason="it is too long")
+        try:
+            found = decoding.from_msgpack(packed.read_bytes(), dict[str, bytes])
+        except msgspec.DecodeError as error:
+            raise errors.move.Tpm(reason=str(error)) from error
+        tpm_states.lay_out(self._root, self.state(server_uuid).name, found)
+
     def remove(self, server_uuid: str, folder: Folder) -> None:
         """State and secret. Nothing when the guest never had a TPM; before the folder goes."""
         state = self.state(server_uuid)
         if not state.exists() and not folder.file(MARK).exists():
             return
         if state.exists():
-            concurrency.run_in_thread(shutil.rmtree, state)
+            tpm_states.remove(self._root, state.name)
         self._hypervisor.drop_secret(server_uuid)
         if folder.owned:  # else the mark stands for what its new host has
             folder.file(MARK).unlink(missing_ok=True)

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from nova import errors
+from nova.privileged import guest_files
 from nova.virt.libvirt.disks.header import HEADER, MAGIC
 
 LENGTH_AT, FIRST_LENGTH = 100, 72  # where a header says how long it is; how long those of version 2 are
 EXTENSION = struct.Struct(">II")  # kind, length
 BASE_FORMAT = 0xE2792ACA
-HEAD_BYTES = 1 << 16
 MOST_FILES = 256
 
 
@@ -38,8 +38,7 @@ def chain(path: str, image_format: str) -> tuple[VolumeFile, ...]:
 
 def _below(path: Path) -> VolumeFile | None:
     try:
-        with path.open("rb") as source:
-            head = source.read(HEAD_BYTES)
+        head = guest_files.head(path, guest_files.LONGEST_HEAD)
     except OSError as error:
         raise errors.guest.DiskUnsafe(name=path.name, reason=f"it can not be read ({error.strerror})") from error
     if not head.startswith(MAGIC) or len(head) < LENGTH_AT + 4:

@@ -3,18 +3,19 @@ console.log, then .0, .1 ... ever older."""
 
 from __future__ import annotations
 
-import os
-import stat
 from dataclasses import dataclass
 from pathlib import Path
 
 from nova import concurrency, errors
+from nova.privileged import guest_files
+from nova.privileged.client import in_use
 from nova.virt.libvirt.disks.folders import Folders
 from nova.virt.libvirt.guest.devices import CONSOLE_LOG
 from nova.virt.libvirt.hypervisor import LibvirtHypervisor, state_of
 
 MOST_PARTS = 64  # more than any virtlogd keeps
-MOST_BYTES = 4 << 20  # of one answer; QEMU's user can't write the log, but the guest decides what is in it
+#: Of one answer: QEMU's user can't write the log, but the guest decides what is in it.
+MOST_BYTES = guest_files.LONGEST_TAIL
 
 
 @dataclass(frozen=True)
@@ -32,13 +33,13 @@ class LibvirtConsoles:
 
 def tail(log: Path, lines: int | None) -> str | None:
     """The last ``lines`` (all, for None) of a log with its rotated parts; None when there is none."""
-    return concurrency.run_in_thread(_tail, log, lines)
+    return _tail(log, lines) if in_use() is not None else concurrency.run_in_thread(_tail, log, lines)
 
 
 def _tail(log: Path, lines: int | None) -> str | None:
     parts, size, ends, found = [], 0, 0, False
     for part in (log, *(log.with_name(f"{log.name}.{number}") for number in range(MOST_PARTS))):
-        content = _read_end(part, MOST_BYTES - size)
+        content = guest_files.tail(part, MOST_BYTES - size)
         if content is None:
             if part != log:  # right after a rotation the newest part may not be there yet
                 break
@@ -60,17 +61,3 @@ def _last(text: str, lines: int) -> str:
     pieces = text.split("\n")
     unfinished = pieces[-1] != ""
     return "\n".join(pieces[max(0, len(pieces) - lines - (not unfinished)):]) if lines > 0 else ""
-
-
-def _read_end(path: Path, limit: int) -> bytes | None:
-    """The last ``limit`` bytes; None when there is no such plain file."""
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError:
-        return None
-    with os.fdopen(descriptor, "rb") as source:
-        facts = os.fstat(source.fileno())
-        if not stat.S_ISREG(facts.st_mode):
-            return None
-        source.seek(max(0, facts.st_size - limit))
-        return source.read(limit)

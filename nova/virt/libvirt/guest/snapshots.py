@@ -19,6 +19,7 @@ from typing import NamedTuple
 from nova import concurrency, errors
 from nova.model.orders import DiskSnapshot, SnapshotOrder
 from nova.model.rbd_locations import RbdLocation
+from nova.privileged import guest_files
 from nova.privileged.qemu_img import ImageFile, QemuImg
 from nova.virt.libvirt.disks.backends.files import PART
 from nova.virt.libvirt.disks.folders import Folder, Folders
@@ -89,6 +90,7 @@ class LibvirtSnapshots:
             else:
                 raise errors.host.LibvirtRefused(task="copy the guest's disk",
                                                  reason="it stops and starts again and again")
+            guest_files.take(plan.part)
             plan.part.chmod(0o600)
             os.replace(plan.part, plan.target)
         finally:

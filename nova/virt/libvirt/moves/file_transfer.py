@@ -16,7 +16,7 @@ import msgspec
 
 from nova import errors
 from nova.model.orders import BuildOrder, GuestOnSource
-from nova.privileged import disk_exports
+from nova.privileged import disk_exports, guest_files
 from nova.privileged.qemu_img import ImageFile, QemuImg, ToolLimits
 from nova.privileged.runner import CommandRunner
 from nova.virt import image_files
@@ -46,7 +46,7 @@ class FromFolder:
         if name.startswith(BASE):
             (source,) = (self.folder.base_file(disk) for disk in self.folder.disks()
                          if disk.name == name.removeprefix(BASE))
-        self.runner.run(["cp", "--reflink=auto", "--sparse=always", "--", str(source), str(target)])
+        guest_files.copy(self.runner, str(source), str(target))
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,10 @@ from dataclasses import replace
 from nova import errors
 from nova.model.networks import Interface
 from nova.privileged import links
+from nova.privileged.os_vif_plugs import LINUX_BRIDGE, VifPort
 from nova.virt.libvirt.disks.records import PlugRecord
 from nova.virt.libvirt.settings import LibvirtSettings
 from nova.virt.libvirt.vifs.common import PlugContext, VifRequirements, plain, tap_name
-from nova.virt.libvirt.vifs.os_vif_plugs import LINUX_BRIDGE, VifPort
 from nova.virt.libvirt.xml.specs import VifSpec
 
 LOCAL_PATIENCE_S, POLL_S = 10.0, 0.2  # for a bridge that nova-network on this host makes

@@ -9,11 +9,11 @@ from typing import Any, NamedTuple, Protocol
 from nova import errors
 from nova.model.networks import Interface
 from nova.privileged import links, vfs
+from nova.privileged.os_vif_plugs import Plugs
 from nova.privileged.ovs import OpenVSwitch
 from nova.virt.libvirt.disks.records import PlugRecord
 from nova.virt.libvirt.properties import RequestedProperties
 from nova.virt.libvirt.settings import LibvirtSettings
-from nova.virt.libvirt.vifs.os_vif_plugs import Plugs
 from nova.virt.libvirt.xml.specs import VifSpec
 
 TAP_CHARACTERS = 11  # of the interface's id; a device's name has 15 at most

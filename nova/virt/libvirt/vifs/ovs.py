@@ -8,9 +8,9 @@ from dataclasses import replace
 
 from nova import errors
 from nova.model.networks import Interface
+from nova.privileged.os_vif_plugs import OVS, VifPort
 from nova.virt.libvirt.disks.records import PlugRecord
 from nova.virt.libvirt.vifs.common import PlugContext, PlugTools, VifRequirements, detail, named, plain, tap_name
-from nova.virt.libvirt.vifs.os_vif_plugs import OVS, VifPort
 from nova.virt.libvirt.xml.specs import VifSpec
 
 INTEGRATION_BRIDGE = "br-int"  # where the port's details name none

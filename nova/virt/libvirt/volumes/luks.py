@@ -11,11 +11,12 @@ import struct
 import xml.etree.ElementTree as ET
 
 from nova import errors
+from nova.privileged import guest_files
+from nova.privileged.guest_files import LUKS_HEADER, LUKS_MAGIC
 from nova.virt.libvirt.disks.records import VolumeRecord
 from nova.virt.libvirt.hypervisor import LibvirtHypervisor
 from nova.virt.libvirt.xml.build import add, text
 
-MAGIC = b"LUKS\xba\xbe"
 SECTOR = 512
 #: Where the data begins in a header that can not be read here: LUKS 1 has it no further on.
 USUAL_OFFSET = 2 << 20
@@ -54,10 +55,10 @@ def header_bytes(record: VolumeRecord) -> int:
     if record.store not in ("file", "block"):
         return USUAL_OFFSET
     try:
-        with open(record.path, "rb") as volume:
-            found = volume.read(108)
+        is_file = record.store == "file"
+        found = guest_files.head(record.path, LUKS_HEADER) if is_file else guest_files.luks_header(record.path)
     except OSError as error:
         raise errors.host.VolumeData(volume=record.volume_id, reason=f"{record.path}: {error.strerror}") from error
-    if len(found) < 108 or not found.startswith(MAGIC) or found[6:8] != b"\0\1":
+    if len(found) < LUKS_HEADER or not found.startswith(LUKS_MAGIC) or found[6:8] != b"\0\1":
         raise errors.host.VolumeData(volume=record.volume_id, reason=f"{record.path} has no header of LUKS 1")
     return SECTOR * int(struct.unpack(">I", found[104:108])[0])

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from pathlib import Path
 
 import msgspec
 
@@ -21,7 +20,6 @@ LOG = logging.getLogger(__name__)
 
 FORMATS = ("raw", "qcow2")
 LUKS = "luks"  # Cinder's word for a raw file that begins with LUKS' own header
-OURS = ".mounted"
 
 
 def record(plain: VolumeRecord, data: ConnectionData, settings: LibvirtSettings) -> VolumeRecord:
@@ -45,14 +43,12 @@ def connect(record: VolumeRecord, tools: VolumeTools, data: ConnectionData | Non
     """host.VolumeMount."""
     if tools.mounts.has(record.mount):
         return record
-    ours = _ours(record)
-    Path(record.mount).mkdir(parents=True, exist_ok=True)
-    ours.write_text(tools.mounts.boot_id())
+    tools.mounts.prepare(record.mount)
     try:
         tools.mounts.mount(record.export, record.mount, "nfs", record.options)
     except errors.host.CommandFailed as error:
         if not tools.mounts.has(record.mount):
-            _forget(record)
+            tools.mounts.forget(record.mount)
         raise errors.host.VolumeMount(export=record.export, path=record.mount, reason=error.message) from error
     LOG.info("mounted %s on %s", record.export, record.mount)
     return record
@@ -60,34 +56,21 @@ def connect(record: VolumeRecord, tools: VolumeTools, data: ConnectionData | Non
 
 def disconnect(record: VolumeRecord, use: Use, tools: VolumeTools) -> None:
     """An export that can not be unmounted now stays until its next last user goes: its mount hurts nobody."""
-    ours = _ours(record)
-    if use.others or not ours.exists():
+    ours = tools.mounts.is_ours(record.mount)
+    if use.others or ours is None:
         return
     if tools.mounts.has(record.mount):
-        if ours.read_text() != tools.mounts.boot_id():
-            return ours.unlink(missing_ok=True)  # somebody else's, since the host's reboot
+        if not ours:
+            return tools.mounts.forget_mark(record.mount)  # somebody else's, since the host's reboot
         try:
             tools.mounts.unmount(record.mount)
         except errors.host.CommandFailed as error:
             LOG.warning("%s stays mounted on %s: %s", record.export, record.mount, error)
             return None
         LOG.info("unmounted %s from %s", record.export, record.mount)
-    return _forget(record)
+    return tools.mounts.forget(record.mount)
 
 
 def _words(options: str) -> str:
     """Cinder has them as for a command line: ``-o vers=4``."""
     return options.removeprefix("-o").strip()
-
-
-def _ours(record: VolumeRecord) -> Path:
-    return Path(record.mount + OURS)
-
-
-def _forget(record: VolumeRecord) -> None:
-    """The mount point, which has nothing mounted on it, and our mark. Files in it are somebody else's, and stay."""
-    try:
-        Path(record.mount).rmdir()
-    except OSError as error:
-        LOG.info("the folder %s stays: %s", record.mount, error.strerror)
-    _ours(record).unlink(missing_ok=True)

@@ -9,10 +9,11 @@ import pytest
 from nova import errors
 from nova.model.images import Image
 from nova.model.orders import Disk
+from nova.privileged import config_drives, filesystems
 from nova.privileged.qemu_img import ImageFile, QemuImg, ToolLimits
 from nova.privileged.runner import Completed, SystemRunner
 from nova.virt import image_files
-from nova.virt.libvirt.disks import config_drive, filesystems, plan
+from nova.virt.libvirt.disks import config_drive, plan
 from nova.virt.libvirt.disks.folders import Folder
 from nova.virt.libvirt.disks.maker import DiskMaker
 from tests.unit.virt.libvirt.acting import tool_of
@@ -213,7 +214,7 @@ def test_config_drive_as_a_cd_has_the_label_and_the_files(tmp_path):
 def test_config_drive_as_a_disk_has_the_label_and_the_files(tmp_path):
     target = tmp_path / "disk.config"
     config_drive.ConfigDrive("vfat", 64, SystemRunner()).write(target, FILES)
-    assert target.stat().st_size == config_drive.VFAT_BYTES
+    assert target.stat().st_size == config_drives.VFAT_BYTES
     label = subprocess.run(["mlabel", "-s", "-i", str(target), "::"], capture_output=True, text=True, check=True).stdout
     assert "Volume label is config-2" in label, "as guests look for it: names of labels are not folded"
     for path, content in FILES.items():

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from nova import errors
-from nova.virt.libvirt.vifs.os_vif_plugs import LINUX_BRIDGE, OVS, OsVif, VifPort, _vif
+from nova.privileged.os_vif_plugs import LINUX_BRIDGE, OVS, OsVif, VifPort, _vif
 
 ID, MAC, UUID = "ce531f90-199f-48c0-816c-13e38010b442", "fa:16:3e:4c:2c:30", "11111111-2222-4333-8444-555555555555"
 NETWORK = "21111111-2222-4333-8444-555555555555"

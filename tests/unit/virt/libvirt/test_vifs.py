@@ -13,13 +13,13 @@ import pytest
 from nova import errors
 from nova.model.networks import Interface
 from nova.privileged import vfs
+from nova.privileged.os_vif_plugs import VifPort
 from nova.privileged.ovs import OpenVSwitch
 from nova.privileged.runner import Completed
 from nova.virt.libvirt import vifs
 from nova.virt.libvirt.disks.records import PlugRecord
 from nova.virt.libvirt.properties import requested_properties
 from nova.virt.libvirt.settings import LibvirtSettings
-from nova.virt.libvirt.vifs.os_vif_plugs import VifPort
 from nova.virt.libvirt.xml import interfaces as xml
 from nova.virt.libvirt.xml.arrival import ArrivalPaths, InterfaceWire, arrival_xml
 

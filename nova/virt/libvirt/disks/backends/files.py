@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from nova import errors
+from nova.privileged import filesystems
 from nova.privileged.qemu_img import ImageFile, Overlay, QemuImg
 from nova.privileged.runner import CommandRunner
-from nova.virt.libvirt.disks import filesystems
 from nova.virt.libvirt.disks.backends.interface import Format, Space
 from nova.virt.libvirt.disks.folders import Folder
 from nova.virt.libvirt.disks.plan import Base

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from nova.privileged import filesystems
 from nova.privileged.lvm import Lvm
 from nova.privileged.qemu_img import ImageFile, QemuImg
 from nova.privileged.runner import CommandRunner
-from nova.virt.libvirt.disks import filesystems
 from nova.virt.libvirt.disks.backends.interface import Format, Space
 from nova.virt.libvirt.disks.folders import Folder
 from nova.virt.libvirt.disks.plan import Base

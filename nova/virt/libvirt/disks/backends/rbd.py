@@ -11,11 +11,11 @@ from __future__ import annotations
 import contextlib
 from pathlib import Path
 
+from nova.privileged import filesystems
 from nova.privileged.qemu_img import ImageFile, QemuImg
 from nova.privileged.rbd import SNAPSHOT, Rbd
 from nova.privileged.runner import CommandRunner
 from nova.virt.image_clones import CloneParent
-from nova.virt.libvirt.disks import filesystems
 from nova.virt.libvirt.disks.backends.files import format_file, scratch
 from nova.virt.libvirt.disks.backends.interface import Format, Space
 from nova.virt.libvirt.disks.backends.pool import PoolHosts, PoolTrash

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from nova import errors
+from nova.privileged.client import forwarded
 from nova.privileged.runner import CommandRunner
 from nova.privileged.sandbox import ToolFiles, sandboxed
 
@@ -30,6 +31,7 @@ def label(kind: str, index: int) -> str:
     return "swap" if kind == "swap" else f"ephemeral{index}"
 
 
+@forwarded("filesystems.make", local=("runner",))
 def make(runner: CommandRunner, filesystem: str, label_: str, path: str) -> None:
     """The file system in a file or device that is there. guest.DiskFilesystem; host.CommandFailed."""
     runner.run(sandboxed(argv(filesystem, label_, path), ToolFiles(write=(path,))))

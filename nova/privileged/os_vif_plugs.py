@@ -1,8 +1,8 @@
 """Ports of Neutron's on Open vSwitch and on Linux bridges, plugged by the library os-vif (https://docs.openstack.org/
 os-vif), as other compute services plug them: agents know what it leaves on a host.
 
-What of it needs root runs in privsep daemons of its own, which have CAP_NET_ADMIN and little else. As root we start
-them ourselves, otherwise by sudo; ``[vif_plug_ovs_privileged]`` and ``[vif_plug_linux_bridge_privileged]`` can say
+What of it needs root runs in privsep daemons of its own, which have CAP_NET_ADMIN and little else. As root (or in the
+helper) we start them ourselves; ``[vif_plug_ovs_privileged]`` and ``[vif_plug_linux_bridge_privileged]`` can say
 otherwise. They end when we do, in whatever way. Its options are in ``[os_vif_ovs]`` and ``[os_vif_linux_bridge]``.
 
 The library is for the life of a process, reads the process's one configuration, and is loaded with the first port:
@@ -27,6 +27,7 @@ from oslo_config import cfg
 from nova import errors
 from nova.conf.base import Options
 from nova.model.base import Library
+from nova.privileged.client import forwarded
 
 LOG = logging.getLogger(__name__)
 
@@ -71,9 +72,11 @@ class OsVif:
         self._one_at_a_time = threading.Lock()
         self._library: Any = None
 
+    @forwarded("os_vif.plug")
     def plug(self, port: VifPort, server_uuid: str) -> None:
         self._call("plug", port, server_uuid, "plugged into")
 
+    @forwarded("os_vif.unplug")
     def unplug(self, port: VifPort) -> None:
         self._call("unplug", port, NOBODY, "taken from")
 

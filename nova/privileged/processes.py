@@ -6,9 +6,11 @@ import contextlib
 import os
 import signal
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from nova import errors
+from nova.privileged.client import forwarded
 
 STOP_PATIENCE_S = 5.0
 
@@ -35,23 +37,43 @@ def same_environment(pid: int, wanted: dict[str, str]) -> bool:
     return not present or all(f"{name}={value}" in present for name, value in wanted.items())
 
 
-def read_again(pid: int) -> None:
-    """SIGHUP; nothing when it has just ended."""
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(pid, signal.SIGHUP)
+Check = Callable[[int], None]  # raises where the pid is not the process that is meant
 
 
-def end(pid: int, program: str, device: str) -> None:
+def _anybody(_pid: int) -> None:
+    """Whoever asks has looked."""
+
+
+@forwarded("processes.read_again", local=("check",))
+def read_again(pid: int, program: str, device: str, check: Check = _anybody) -> None:
+    """SIGHUP to the ``program`` of a network's ``device``; nothing when it has just ended."""
+    with contextlib.suppress(ProcessLookupError), _held(pid, check) as held:
+        signal.pidfd_send_signal(held, signal.SIGHUP)
+
+
+@forwarded("processes.end", local=("check",))
+def end(pid: int, program: str, device: str, check: Check = _anybody) -> None:
     """SIGTERM, then SIGKILL; done when it is gone. network.DaemonStillRunning."""
     for word in (signal.SIGTERM, signal.SIGKILL):
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, word)
+        with contextlib.suppress(ProcessLookupError), _held(pid, check) as held:
+            signal.pidfd_send_signal(held, word)
         deadline = time.monotonic() + STOP_PATIENCE_S
         while time.monotonic() < deadline:
             if not command_line(pid):
                 return
             time.sleep(0.02)
     raise errors.network.DaemonStillRunning(program=program, pid=pid, device=device)
+
+
+@contextlib.contextmanager
+def _held(pid: int, check: Check) -> Iterator[int]:
+    """The process itself: its number may be another's in the next moment."""
+    held = os.pidfd_open(pid)
+    try:
+        check(pid)
+        yield held
+    finally:
+        os.close(held)
 
 
 def read(path: Path) -> str:

@@ -1,0 +1,54 @@
+"""What the host's neighbours and its own kernel are told of addresses: argument lists for arping(8), dhcp_release(1)
+and conntrack(8)."""
+
+from __future__ import annotations
+
+import ipaddress
+from enum import StrEnum
+
+from nova.privileged.client import forwarded
+from nova.privileged.runner import CommandRunner
+
+NONE_FOUND = 1  # conntrack's exit code when there was nothing to change
+BIT = 0x20000000  # of a connection's mark: it must be let in by a rule; other bits are other programs'
+MARKED = f"{BIT:#x}/{BIT:#x}"
+
+
+class Which(StrEnum):
+    """Connections that the kernel translates: to that original destination, or with that source or destination of
+    their answers."""
+
+    TO = "-d"
+    ANSWERED_BY = "-r"
+    ANSWERED_TO = "-q"
+
+
+@forwarded("announcements.announce", local=("runner",))
+def announce(runner: CommandRunner, device: str, address: str, count: int) -> None:
+    """That the address is here now. host.CommandFailed."""
+    runner.run(["arping", "-U", address, "-A", "-I", device, "-c", str(count)])
+
+
+@forwarded("announcements.release_lease", local=("runner",))
+def release_lease(runner: CommandRunner, device: str, address: str, mac: str) -> None:
+    """Have dnsmasq forget whose an address was. host.CommandFailed."""
+    runner.run(["dhcp_release", device, address, mac])
+
+
+@forwarded("announcements.forget_connections", local=("runner",))
+def forget_connections(runner: CommandRunner, which: Which, address: str) -> None:
+    """Nothing when there are none. host.CommandFailed."""
+    runner.run(["conntrack", "-D", which, address], ok=(0, NONE_FOUND))
+
+
+@forwarded("announcements.mark_connections", local=("runner",))
+def mark_connections(runner: CommandRunner, address: str) -> None:
+    """Those whose answers come from the address must be let in by a rule again: TCP's are marked, the others are
+    forgotten. host.CommandFailed."""
+    family = "ipv6" if ipaddress.ip_address(address).version == 6 else "ipv4"
+    for argv in (["conntrack", "-U", "-f", family, "-p", "tcp", "-r", address, "-m", MARKED],
+                 ["conntrack", "-D", "-f", family, "-r", address, "-m", f"0/{BIT:#x}"]):
+        runner.run(argv, ok=(0, NONE_FOUND))
+
+
+__all__ = ["BIT", "MARKED", "Which", "announce", "forget_connections", "mark_connections", "release_lease"]

@@ -1,0 +1,122 @@
+"""The helper on a unix socket: a thread for each call, one call a connection. Whoever asks is known by the kernel's
+word (SO_PEERCRED); one that hangs up has its copy broken off."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import pwd
+import socket
+import struct
+import threading
+from collections.abc import Callable, Collection
+from pathlib import Path
+
+from nova import concurrency, errors
+from nova.privileged import wire
+from nova.privileged.helper.settings import HelperSettings
+from nova.privileged.helper.table import dispatch
+
+LOG = logging.getLogger(__name__)
+
+MOST_CALLS = 64  # at once; others wait in the socket's queue
+READ_S = 30.0  # for a request to come whole
+FIRST_PASSED = 3  # sd_listen_fds(3)
+
+
+def allowed_users(user: str) -> frozenset[int]:
+    """Root and the daemons' own. config.Unusable: there is no such user."""
+    try:
+        return frozenset({0, pwd.getpwnam(user).pw_uid})
+    except KeyError:
+        raise errors.config.Unusable(option="[privileged]user", reason=f"there is no user {user}") from None
+
+
+def listening(path: Path, user: str) -> socket.socket:
+    """systemd's socket, or one of our own that root and the user's group may write to. service.CanNotStart."""
+    if os.environ.get("LISTEN_PID") == str(os.getpid()) and os.environ.get("LISTEN_FDS") == "1":
+        return socket.socket(fileno=FIRST_PASSED)
+    made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        path.unlink(missing_ok=True)
+        before = os.umask(0o177)
+        try:
+            made.bind(str(path))
+        finally:
+            os.umask(before)
+        os.chown(path, 0, pwd.getpwnam(user).pw_gid)
+        os.chmod(path, 0o660)
+        made.listen(MOST_CALLS)
+    except OSError as error:
+        made.close()
+        raise errors.service.CanNotStart(
+            reason=f"[privileged]socket = {path} can not be listened on: {error.strerror}") from None
+    return made
+
+
+class HelperServer:
+    """``users``: whose processes may ask."""
+
+    def __init__(self, sock: socket.socket, settings: HelperSettings, users: Collection[int]) -> None:
+        self._sock, self._settings, self._users = sock, settings, users
+        self._places = threading.Semaphore(MOST_CALLS)
+
+    def serve(self, stopped: Callable[[], bool]) -> None:
+        """Until ``stopped``."""
+        self._sock.settimeout(0.5)
+        while not stopped():
+            self._places.acquire()
+            try:
+                connection, _ = self._sock.accept()
+            except TimeoutError:
+                self._places.release()
+                continue
+            concurrency.spawn(self._answered, connection, name="call")
+
+    def _answered(self, connection: socket.socket) -> None:
+        try:
+            with connection, contextlib.suppress(OSError, ValueError):  # it has gone, or says what makes no sense
+                self._answer(connection)
+        finally:
+            self._places.release()
+
+    def _answer(self, connection: socket.socket) -> None:
+        user = peer_of(connection)
+        if user not in self._users:
+            LOG.warning("a process of user %d asked, who may not", user)
+            return
+        connection.settimeout(READ_S)
+        request = wire.receive(connection, _too_slow)
+        if not request:
+            return
+        connection.setblocking(False)
+        with concurrency.while_wanted(lambda: _check_wanted(connection)):
+            answer = dispatch(request, self._settings)
+        connection.settimeout(READ_S)
+        wire.send(connection, answer)
+
+
+def peer_of(connection: socket.socket) -> int:
+    """The user at the other end, when it connected."""
+    _pid, user, _group = struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+    return int(user)
+
+
+def _too_slow() -> None:
+    raise TimeoutError
+
+
+def _check_wanted(connection: socket.socket) -> None:
+    """host.HelperDied, which nobody reads: who asked has gone."""
+    try:
+        gone = not connection.recv(1, socket.MSG_PEEK)
+    except BlockingIOError:
+        return
+    except OSError:
+        gone = True
+    if gone:
+        raise errors.host.HelperDied(call="that", reason="who asked has gone")
+
+
+__all__ = ["HelperServer", "allowed_users", "listening", "peer_of"]

@@ -1,0 +1,37 @@
+"""Whether bridges ask iptables about what they pass on from one guest to another."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+from nova.privileged.client import forwarded
+
+LOG = logging.getLogger(__name__)
+
+BRIDGE_SWITCHES = Path("/proc/sys/net/bridge")
+SWITCHES = ("bridge-nf-call-iptables", "bridge-nf-call-ip6tables")
+
+
+@forwarded("kernel_switches.filter_bridged", local=("switches",))
+def filter_bridged(switches: Path = BRIDGE_SWITCHES) -> tuple[str, ...]:
+    """Turn them on; why they can't be."""
+    return tuple(unset(switches, turn_on=True))
+
+
+def unset(switches: Path = BRIDGE_SWITCHES, turn_on: bool = False) -> list[str]:
+    """Which of the switches are off, and why they can't be (or, not to be turned on: those that are not there)."""
+    found = []
+    for switch in (switches / name for name in SWITCHES):
+        try:
+            if switch.read_text().strip() == "1":
+                continue
+            if turn_on:
+                switch.write_text("1\n")
+                LOG.info("%s was off, and is on", switch)
+        except OSError as error:
+            found.append(f"{switch}: {error.strerror}")
+    return found
+
+
+__all__ = ["BRIDGE_SWITCHES", "SWITCHES", "filter_bridged", "unset"]
