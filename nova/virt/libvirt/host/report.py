@@ -164,8 +164,7 @@ def node_uuid(settings: LibvirtSettings) -> str:
     kept = state_path / COMPUTE_ID
     for path in (*(folder / COMPUTE_ID for folder in settings.config_folders), kept):
         try:
-            is_roots = path == dmi.PRODUCT_UUID and in_use() is not None
-        return str(uuid.UUID(dmi.product_uuid() if is_roots else path.read_text().strip()))
+            return str(uuid.UUID(path.read_text().strip()))
         except FileNotFoundError:
             continue
         except ValueError:
