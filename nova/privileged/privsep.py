@@ -83,6 +83,7 @@ class PrivsepHelper:
 
 def can_be_started(conf: Options) -> str:
     """Why not; empty when it seems that it can."""
+    conf.register_opts(priv_context.OPTS, group=SECTION)
     if conf.nova_sys_admin.helper_command or _plain_command(conf):
         return ""
     if shutil.which("sudo") is None:

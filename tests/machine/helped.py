@@ -46,10 +46,11 @@ def let_in_by_libvirt() -> None:
             path.chmod(0o770)
 
 
-def become_user(socket: Path) -> None:
-    """The saved user id stays root's, for who has to write a report in the end."""
+def become_user(socket: Path, *more_groups: str) -> None:
+    """The saved user id stays root's, for who has to write a report in the end. ``more_groups``: QEMU's, where that is
+    another than a host's usual one."""
     user = some_user()
-    os.setgroups([group.gr_gid for group in grp.getgrall() if group.gr_name in GROUPS])
+    os.setgroups([group.gr_gid for group in grp.getgrall() if group.gr_name in (*GROUPS, *more_groups)])
     os.setresgid(user.pw_gid, user.pw_gid, 0)
     os.setresuid(user.pw_uid, user.pw_uid, 0)
     client.use(SocketHelper(socket))

@@ -154,7 +154,7 @@ def without_rights(conf_file: str) -> None:
     socket = Path("/run/helper.sock")
     socket.unlink(missing_ok=True)
     helped.start_helper([conf_file], socket, Path("/run/helper.log"))
-    helped.become_user(socket)
+    helped.become_user(socket, "root")  # QEMU's group in a sandbox's rooms
 
 
 def main(conf_file: str) -> None:

@@ -9,7 +9,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from nova.privileged import ownership, tpm_states
+from nova.privileged import dmi, ownership, tpm_states
 from nova.privileged.about import About
 from nova.privileged.helper import arguments as types
 from nova.privileged.helper.calling import HelperCall, call
@@ -24,6 +24,11 @@ def about(call: HelperCall) -> About:
     own = call.settings
     return About(release=RELEASE, instances_path=str(own.instances_path), state_path=str(own.state_path),
                  networks_path=str(own.networks_path), user=own.user)
+
+
+@call("dmi.product_uuid")
+def product_uuid(call: HelperCall) -> str:
+    return dmi.product_uuid()
 
 
 @call("ownership.adopt")
@@ -58,4 +63,4 @@ def lay_out(call: HelperCall, server_uuid: types.Uuid,
     tpm_states.lay_out(call.settings.tpm_path, server_uuid, files)
 
 
-__all__ = ["about", "adopt", "lay_out", "read", "remove"]
+__all__ = ["about", "adopt", "lay_out", "product_uuid", "read", "remove"]

@@ -21,14 +21,11 @@ NETWORK = "from nova.cmd import network; raise SystemExit(network.main())"
 @pytest.fixture
 def options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("PATH", str(tmp_path))  # no sudo there
-    made = conf.register(cfg.CONF)
+    made = conf.register(cfg.ConfigOpts())
     made([], default_config_files=[])
     made.set_override("socket", str(tmp_path / "helper.sock"), group="privileged")
     made.set_override("rootwrap_config", str(tmp_path / "rootwrap.conf"))
-    yield made
-    made.reset()
-    made.clear_override("socket", group="privileged")
-    made.clear_override("rootwrap_config")
+    return made
 
 
 def test_way_when_the_socket_is_there_then_it_is_taken(options, tmp_path: Path) -> None:

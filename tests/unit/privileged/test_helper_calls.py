@@ -33,7 +33,7 @@ def samples(folder: str) -> dict[str, dict[str, Any]]:
              "own": "nova-compute-inst-"}
     mount = "/m/0123456789abcdef0123456789abcdef"
     return {
-        "about": {}, "ownership.adopt": {},
+        "about": {}, "dmi.product_uuid": {}, "ownership.adopt": {},
         "links.ensure_bridge": {"name": "br1", "interface": "eth9", "mac": MAC},
         "links.enslave": {"bridge": "br1", "interface": "eth9"}, "links.set_ipv6": {"device": "br1", "on": True},
         "links.ensure_tap": {"tap": ["gw-12345678-ab", MAC, 1500, "br1"]},

@@ -15,7 +15,8 @@ from nova import errors
 from nova.model import address_space
 from nova.model.base import utcnow
 from nova.model.hosts import HostUptime, Node
-from nova.privileged import kvm
+from nova.privileged import dmi, kvm
+from nova.privileged.client import in_use
 from nova.privileged.runner import CommandRunner
 from nova.virt.libvirt.disks import tpm
 from nova.virt.libvirt.disks.folders import Folders
@@ -30,7 +31,7 @@ from nova.virt.libvirt.xml import capabilities
 
 GIB = 1 << 30
 MACHINE_ID = Path("/etc/machine-id")
-HARDWARE_SERIAL = Path("/sys/class/dmi/id/product_uuid")
+HARDWARE_SERIAL = dmi.PRODUCT_UUID
 HYPERVISOR = "QEMU"
 CPU_MAP = Path("/usr/share/libvirt/cpu_map")
 PROC, UTMP = Path("/proc"), Path("/run/utmp")
@@ -192,7 +193,8 @@ def serial_of(choice: str) -> Callable[[str], str | None]:
 
 def _read_serial(path: Path) -> str | None:
     try:
-        return str(uuid.UUID(path.read_text().strip()))
+        is_roots = path == dmi.PRODUCT_UUID and in_use() is not None
+        return str(uuid.UUID(dmi.product_uuid() if is_roots else path.read_text().strip()))
     except (OSError, ValueError):
         return None
 

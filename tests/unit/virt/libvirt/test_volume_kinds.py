@@ -79,8 +79,17 @@ class Host:
     def unmount(self, path: str) -> None:
         self.real.unmount(path)
 
-    def boot_id(self) -> str:
-        return self.real.boot_id()
+    def is_ours(self, path: str) -> bool | None:
+        return self.real.is_ours(path)
+
+    def prepare(self, path: str) -> None:
+        self.real.prepare(path)
+
+    def forget(self, path: str) -> None:
+        self.real.forget(path)
+
+    def forget_mark(self, path: str) -> None:
+        self.real.forget_mark(path)
 
     def connect(self, *disks: VolumeDisk, uuid: str = UUID) -> None:
         self.connections.connect(uuid, disks)
