@@ -3,6 +3,7 @@ started anew is found again by the next call, and one whose caller has gone sees
 
 from __future__ import annotations
 
+import os
 import socket
 from pathlib import Path
 
@@ -25,7 +26,8 @@ class SocketHelper:
             try:
                 connection.connect(str(self.path))
             except OSError as error:
-                raise errors.host.NoHelper(reason=f"{self.path}: {error.strerror or error}") from error
+                reason = os.strerror(error.errno) if error.errno else str(error)  # eventlet's own are names of numbers
+                raise errors.host.NoHelper(reason=f"{self.path}: {reason}") from error
             try:
                 wire.send(connection, request)
                 connection.settimeout(LOOK_S)

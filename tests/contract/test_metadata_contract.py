@@ -29,8 +29,8 @@ from nova.model import guest_tree
 from nova.model.guest_tree import TreeOptions, VendorData
 from nova.model.guests import DevicePlace, GuestFacts, GuestPassword, GuestQuery
 from nova.model.networks import FixedAddress, GuestRoute, Interface, Subnet
+from nova.privileged import config_drives as drives
 from nova.rpc.contracts.conductor_host import ConductorHostRPC
-from nova.virt.libvirt.disks import config_drive as drives
 from tests.fakes.contract import ContractFake
 
 CONTRACT = Path(__file__).resolve().parents[3] / "shared" / "contract" / "metadata.yaml"

@@ -85,9 +85,9 @@ MUTATIONS: dict[str, Mutation] = {
         "nova/privileged/qemu_img.py",
         """                  self._limits._replace(file_bytes=max_bytes))
 
-    def fetch(""", """                  self._limits)
+    @forwarded("qemu_img.fetch")""", """                  self._limits)
 
-    def fetch("""),
+    @forwarded("qemu_img.fetch")"""),
     "OSSA-2013-030": Mutation(
         "nova/compute/orders/with_firewall.py",
         """            guard.guard(order.build)

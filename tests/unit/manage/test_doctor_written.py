@@ -94,7 +94,7 @@ def test_options_when_another_daemons_file_lies_beside_then_it_is_looked_at_too(
 
 
 DEPLOYED = """[DEFAULT]
-rootwrap_config = /etc/nova/rootwrap.conf
+root_helper = sudo nova-rootwrap /etc/nova/rootwrap.conf
 [database]
 max_retries = -1
 [api_database]
