@@ -23,6 +23,8 @@ FILES = {"/etc/nova": "root:nova 750", "/etc/nova/nova.conf": "root:nova 640",
          "/etc/nova/nova-imageproxy.conf": "nova-imageproxy:root 600",
          "/var/lib/nova": "nova:nova 755", "/var/lib/nova-conductor": "nova-conductor:nova-conductor 755",
          "/var/log/nova": "root:nova 770"}
+#: In the release before, daemons shared a user.
+FILES_BEFORE = {"/etc/nova/nova-imageproxy.conf": "nova:root 600"}
 BROKER = """
 for vhost in nova nova-hosts; do rabbitmqctl -q add_vhost $vhost; done
 rabbitmqctl -q add_user nova broker
@@ -90,7 +92,7 @@ SERVER = f"""{{"server": {{"name": "vm1", "flavorRef": "1", "imageRef": "{IMAGE}
 OURS = ("find / -xdev \\( -path /proc -o -path /sys -o -path /run -o -path /root -o -path /var/log/journal "
         "-o -path /var/cache -o -path /tmp \\) -prune -o -name '*nova*' -print")
 #: How doc/install.rst names the files of all packages that a machine has: apt would remove one that is left out.
-ALL_THAT_ARE_HERE = re.compile(r"^    apt install (\$\(dpkg-query .*\))$", re.M)
+ALL_THAT_ARE_HERE = re.compile(r"^    apt install (\$\(dpkg-query .*\) \./nova-privileged_\*\.deb)$", re.M)
 DATA = ("/var/lib/nova", "/var/lib/nova-conductor", "/var/lib/rabbitmq", "/var/lib/systemd")
 
 
@@ -117,12 +119,17 @@ def installed(machine: Machine) -> None:
         assert re.search(f"^{daemon}: not started.* systemctl enable --now {daemon}$", said, re.M), said[-2000:]
     states = machine.run(f"systemctl is-active {' '.join(DAEMONS)}; systemctl is-enabled {' '.join(DAEMONS)}").text
     assert states.split() == ["inactive"] * len(DAEMONS) + ["disabled"] * len(DAEMONS)
-    told = machine.ok(f"stat -c '%n %U:%G %a' {' '.join(FILES)}")
-    assert dict(line.split(" ", 1) for line in told.splitlines()) == FILES
+    assert owners(machine) == FILES | FILES_BEFORE
     machine.ok(f"systemd-analyze verify {' '.join(f'{daemon}.service' for daemon in DAEMONS)}", STEP_S)
     assert re.fullmatch(r"[\d.]+\n", machine.ok("nova-manage version"))
     machine.ok("/usr/lib/nova/bin/python -c 'import libvirt'")
     assert "nova" not in machine.ok(f"{APT} -s upgrade")
+
+
+def owners(machine: Machine) -> dict[str, str]:
+    """Who may read what."""
+    told = machine.ok(f"stat -c '%n %U:%G %a' {' '.join(FILES)}")
+    return dict(line.split(" ", 1) for line in told.splitlines())
 
 
 def in_use(machine: Machine) -> None:
@@ -150,6 +157,9 @@ def upgraded(machine: Machine) -> None:
     assert all(pid not in ("0", before[name]) for name, pid in after.items()), (before, after)
     wait_for(machine, "nova-manage service list", r"nova-compute .*:-\)")
     wait_for(machine, f"{CURL} {URL}/servers/detail", '"name": ?"vm1"')
+    assert owners(machine) == FILES
+    assert machine.ok(f"ps -o user= -p {after['nova-compute']}").strip() == "nova"
+    machine.ok("systemctl is-active nova-privileged.socket")
     machine.ok("grep -q broker /etc/nova/nova.conf")
     tables_are_behind(machine, after["nova-conductor"])
 
@@ -168,7 +178,7 @@ def removed(machine: Machine) -> None:
     machine.ok(f"{APT} remove {names}", APT_S)
     assert machine.run(f"systemctl is-active {' '.join(DAEMONS)}").text.split() == ["inactive"] * len(DAEMONS)
     machine.ok("test -e /etc/nova/nova.conf && test ! -e /usr/lib/nova && test ! -e /usr/bin/nova-manage")
-    machine.ok(f"{APT} purge {names}", APT_S)
+    machine.ok(f"{APT} purge {names} nova-privileged", APT_S)
     left = [path for path in machine.ok(OURS).split() if not path.startswith(DATA)]
     assert left == [], "\n".join(machine.run(f"find {' '.join(left)} | head -40").text.split())
     machine.ok("test -s /var/lib/nova-conductor/cell.db && test -e /var/lib/nova/host_id")
