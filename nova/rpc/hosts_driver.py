@@ -162,8 +162,9 @@ class HostsConnection(PassivePublisher):
             enable_cancel_on_failover=self.enable_cancel_on_failover, rabbit_quorum_queue=quorum,
             rabbit_quorum_queue_config=self.rabbit_quorum_queue_config)
         consumer.exchange = topic_exchange(exchange, passive=not self._driver.declares)
-        if consumer.exchange.passive:
-            self._check_exchange(consumer.exchange)
+        if self._driver.host:  # in upstream mode it makes its own exchange, and needs the conductors' all the same
+            needed = consumer.exchange if consumer.exchange.passive else topic_exchange(CALLS, passive=True)
+            self._check_exchange(needed)
         self.declare_consumer(consumer)
 
     def _check_exchange(self, exchange: Library) -> None:

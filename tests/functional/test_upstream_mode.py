@@ -151,3 +151,14 @@ def test_options_of_bounded_mode_when_they_are_isolated_in_nova_manage_alone_the
         cloud: Cloud) -> None:
     said = cloud.manage("host", "isolate", "host1", code=2)
     assert "[DEFAULT]hosts_transport_url is not set: first give conductors" in said
+
+
+def test_host_when_it_starts_before_any_conductor_then_it_waits_without_an_error(make_cloud) -> None:
+    alone = make_cloud(Plan(computes=1, upstream=True, network=False)).prepare()
+    compute = alone.compute("host1").start()
+    compute.wait_log("WARNING .*exchange nova-conductor-host is not on the broker", 40)
+    for name in ("conductor", "scheduler", "api"):
+        alone.daemons[name].start()
+    compute.ready()
+    wait_until("it is up", lambda: ("nova-compute", "host1") in alone.up(), 30)
+    assert " ERROR " not in compute.text()
