@@ -156,7 +156,7 @@ def test_units_when_started_twice_then_installed_once_and_a_change_restarts(unit
 def test_dropin_when_the_daemon_works_on_the_machine_then_it_is_root(name, root):
     made = Daemon(name=f"{name}-host1", argv=(f"/v/bin/{name}",), probe=Probe("notify"))
     text = systemd.dropin(made, Path("/state"))
-    assert ("\nUser=root\n" in text) is root and text.count("[Service]") == 1
+    assert ("\nUser=\n" in text) is root and text.count("[Service]") == 1
 
 
 def test_units_when_the_release_brings_its_own_then_that_is_installed_else_the_checkouts_without_its_watchdog(
