@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import os
+import pwd
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
@@ -27,6 +29,20 @@ class DaemonService(Protocol):
         """Take nothing new and let what runs end; return after ``seconds`` at the latest."""
 
 
+def not_its_file(error: Exception) -> errors.NovaError | None:
+    """What to do about a file that this daemon's user has no right to; None: it is another error."""
+    if not isinstance(error, PermissionError) or not error.filename:
+        return None
+    return errors.daemon.NotItsFile(path=error.filename, user=_user_name(os.geteuid()))
+
+
+def _user_name(uid: int) -> str:
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:  # a container's
+        return str(uid)
+
+
 class Start:
     """A service's start beside the main thread, which has signals to look after. ``status``: how the process ends
     where there is no service."""
@@ -44,7 +60,7 @@ class Start:
         except errors.NovaError as error:
             self._refused(binary, error)
         except Exception as error:
-            if wrong := configuration.explained(self._conf, error):
+            if wrong := configuration.explained(self._conf, error) or not_its_file(error):
                 self._refused(binary, wrong)
                 return
             LOG.exception("a failure that nobody foresaw, while %s started", binary)

@@ -241,6 +241,8 @@ def check(options: Options) -> None:
     require_hosts_url(options)
     if is_libvirt(options.compute_driver) and not (options.libvirt.connection_uri or "").endswith("/session"):
         choosing.choose(options)
+    else:
+        choosing.take_over(options)
 
 
 def main() -> int:

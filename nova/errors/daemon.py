@@ -33,6 +33,9 @@ TooManyDaemons = kinds.Forbidden.row("daemon.too_many_daemons",
     "`nova-manage service list` shows them, and `nova-manage service delete` removes the rows of removed daemons.")
 LongRegistration = kinds.Invalid.row("daemon.long_registration",
     "A {binary} registers with a name, a topic or a release that is too long: install the conductors' release there.")
+NotItsFile = kinds.Unavailable.row("daemon.not_its_file",
+    "{path} is not for the user {user} to use: `chown {user} {path}`, or run the daemon as the user before.",
+    "A daemon that ran as another user, or a command said as root, has made the file.")
 StillUp = kinds.Conflict.row("daemon.still_up",
     "{binary} on {host} is up: it would register again. Stop it first; after [DEFAULT]service_down_time its row can be "
     "deleted.")

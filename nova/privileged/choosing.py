@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 from pathlib import Path
@@ -26,7 +27,20 @@ def choose(options: Options) -> None:
     client.use(helper)
     LOG.info("what needs root's rights is done by the helper, by %s", helper.name)
     _check(options, about())
-    if count := ownership.adopt((), os.geteuid(), os.getegid()):
+    _say_adopted(ownership.adopt((), os.geteuid(), os.getegid()))
+
+
+def take_over(options: Options) -> None:
+    """Have what root has left in this daemon's folders given to this user, where a helper answers: for a daemon that
+    needs nothing else of it."""
+    path = Path(options.privileged.socket)
+    if not is_privileged() and path.is_socket():
+        with contextlib.suppress(errors.Unavailable):  # another user's helper
+            _say_adopted(client.ask(SocketHelper(path), "ownership.adopt", {}, int))
+
+
+def _say_adopted(count: int) -> None:
+    if count:
         LOG.info("%d files and folders of root's, from when this daemon was root, are this user's now", count)
 
 
@@ -60,4 +74,4 @@ def is_privileged() -> bool:
     return all(held >> one & 1 for one in (NET_ADMIN, DAC_OVERRIDE, SYS_ADMIN))
 
 
-__all__ = ["choose", "is_privileged", "way"]
+__all__ = ["choose", "is_privileged", "take_over", "way"]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import os
+import pwd
 import time
 from types import SimpleNamespace
 
@@ -43,6 +45,13 @@ def said(caplog: pytest.LogCaptureFixture) -> list[logging.LogRecord]:
                                                               "[DEFAULT]x"), errors.Unavailable("set [DEFAULT]x")])
 def test_start_when_the_reason_is_known_then_it_is_the_only_line(error, caplog):
     assert last_line(error, caplog) == "nova-compute can not start: set [DEFAULT]x"
+    assert len(said(caplog)) == 1
+
+
+def test_start_when_a_file_is_another_users_then_it_is_named_with_the_cure(caplog):
+    line = last_line(PermissionError(13, "Permission denied", "/var/lib/nova/nova-compute.lock"), caplog)
+    user = pwd.getpwuid(os.geteuid()).pw_name
+    assert f"/var/lib/nova/nova-compute.lock is not for the user {user} to use" in line and f"`chown {user} " in line
     assert len(said(caplog)) == 1
 
 

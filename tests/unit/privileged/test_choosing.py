@@ -6,14 +6,18 @@ import os
 import socket
 import subprocess
 import sys
+import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from oslo_config import cfg
 
-from nova import conf, errors
+from nova import concurrency, conf, errors
 from nova.privileged import choosing
+from nova.privileged.helper.serving import HelperServer
 from nova.privileged.helper_socket import SocketHelper
+from tests.fakes.helper import settings
 
 NETWORK = "from nova.cmd import network; raise SystemExit(network.main())"
 
@@ -41,6 +45,31 @@ def test_way_when_there_is_none_then_the_cause_and_the_cure_are_one_line(options
     said = found.value.message
     assert f"{tmp_path}/helper.sock is not there, and there is no sudo" in said
     assert "nova-privileged.service" in said and "doc/install.rst" in said and "\n" not in said
+
+
+@pytest.mark.parametrize(("callers", "left"), [({os.geteuid()}, 54321), ({54322}, 0)])
+def test_take_over_when_a_helper_answers_this_user_then_what_root_left_is_its_own(
+        options, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, callers: set[int], left: int) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("needs root, whose the file was")
+    monkeypatch.setattr(choosing, "is_privileged", lambda: False)
+    monkeypatch.setattr("nova.privileged.helper.state_calls.pwd.getpwnam",
+                        lambda name: SimpleNamespace(pw_uid=54321, pw_gid=54321))
+    (tmp_path / "nova-compute.lock").write_text("")
+    stop = threading.Event()
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
+        sock.bind(str(tmp_path / "helper.sock"))
+        sock.listen(4)
+        serving = concurrency.spawn(HelperServer(sock, settings(tmp_path), callers).serve, stop.is_set)
+        choosing.take_over(options)
+        stop.set()
+        serving.join(5)
+    assert (tmp_path / "nova-compute.lock").stat().st_uid == left
+
+
+def test_take_over_when_there_is_no_helper_then_nothing_is_asked(options, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(choosing, "is_privileged", lambda: False)
+    choosing.take_over(options)
 
 
 @pytest.mark.parametrize(("rootwrap", "said"), [(False, "rootwrap.conf is not there"), (True, "")])
