@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import re
+from collections.abc import Iterator
 from pathlib import Path
 
 from nova import errors
@@ -13,10 +16,12 @@ from nova.privileged import choosing, client
 from nova.privileged.about import About
 from nova.privileged.helper_socket import SocketHelper
 
+#: A program of that name, by itself or run by Python.
+NEEDS_RIGHTS = re.compile(rb"(^|[/\0])nova-(compute|network)\0")
 PATHS = ("instances_path", "state_path", "networks_path")
 
 
-def privileges(options: Options) -> Finding:
+def privileges(options: Options, processes: Path = Path("/proc")) -> Finding:
     """Which way a daemon that is not root takes here, and whether it answers."""
     if not is_libvirt(options.compute_driver) and not runs_network(options):
         return Finding(OK, "no daemon here needs root's rights")
@@ -26,12 +31,24 @@ def privileges(options: Options) -> Finding:
     from nova.privileged import privsep
 
     reason = privsep.can_be_started(options)
-    if reason and choosing.is_privileged():
+    if reason and (choosing.is_privileged() or _run_as_root(processes)):
         return Finding(OK, f"daemons here are root: {path} is not there, and {reason}")
     if reason:
         return Finding(BAD, f"{path} is not there, and {reason}: daemons that are not root do not start",
                        "systemctl enable --now nova-privileged.socket")
     return Finding(OK, f"daemons that are not root start their helper by sudo, as {path} is not there")
+
+
+def _run_as_root(processes: Path) -> bool:
+    """Whether root's is one of the daemons that run here."""
+    return any(not owner and NEEDS_RIGHTS.search(command) for owner, command in _commands(processes))
+
+
+def _commands(processes: Path) -> Iterator[tuple[int, bytes]]:
+    """Whose a process is, and its command line."""
+    for at in processes.glob("[0-9]*"):
+        with contextlib.suppress(OSError):  # it has ended meanwhile
+            yield at.stat().st_uid, (at / "cmdline").read_bytes()
 
 
 def _socket(options: Options, path: Path) -> Finding:

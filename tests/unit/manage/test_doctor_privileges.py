@@ -59,6 +59,21 @@ def test_privileges_when_nobody_listens_then_it_is_told_with_a_cure(options, tmp
     assert found.state == BAD and "Connection refused" in found.what and found.cure
 
 
+@pytest.mark.parametrize(("command", "state"), [
+    (b"/opt/nova/bin/python\0-s\0/opt/nova/bin/nova-compute\0--config-file\0/etc/nova/nova.conf\0", OK),
+    (b"nova-network\0", OK), (b"/usr/bin/nova-api\0--log-file\0/var/log/nova/nova-compute.log\0", BAD)])
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, whose the process is")
+def test_privileges_when_daemons_run_as_root_then_they_need_no_helper(
+        options, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: bytes, state: str) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))  # no sudo there
+    monkeypatch.setattr("nova.privileged.choosing.is_privileged", lambda: False)
+    (tmp_path / "4242").mkdir()
+    (tmp_path / "4242" / "cmdline").write_bytes(command)
+    (tmp_path / "4243").mkdir()  # ends just now
+    found = privileges(options, tmp_path)
+    assert found.state == state and ("daemons here are root" in found.what) is (state == OK)
+
+
 def test_privileges_when_no_daemon_here_needs_any_then_that_is_said(options) -> None:
     options.set_override("compute_driver", "fake.FakeDriver")
     options.set_override("use_neutron", True)
