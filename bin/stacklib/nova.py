@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from . import novaconf, venvs
+from . import novaconf, systemd, venvs
 from .control import last_lines
 from .errors import StackError
 from .layout import BRIDGE, CHECKOUT, GUEST_CIDR, Compute, Layout, write_private
@@ -79,7 +79,7 @@ def write_files(stack: Stack, own_users: bool | None = None) -> None:
         return
     for program in programs(layout):
         text = novaconf.text(novaconf.own(layout, secrets, program.name, own_users))
-        write_private(novaconf.own_file(layout, program.name), text, owner=readers.user_of(program.name))
+        write_private(novaconf.own_file(layout, program.name), text, owner=systemd.user_of(stack, program.name))
     for path, settings in (
         (novaconf.control_file(layout), novaconf.shared(layout, secrets)),
         (novaconf.proxies_file(layout), novaconf.console_proxies(layout)),

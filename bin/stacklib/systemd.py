@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import fnmatch
+import re
 import shutil
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -15,6 +17,10 @@ from .releases import Releases
 from .spec import Daemon
 from .stack import Stack
 
+sys.path.insert(1, str(CHECKOUT))  # before a nova that the machine may have installed
+
+from nova.manage.secret_files import readers  # noqa: E402
+
 RUNNING = Path("/run/systemd/system")
 UNITS = Path("/etc/systemd/system")
 SHIPPED = CHECKOUT / "etc" / "systemd"
@@ -24,6 +30,13 @@ OF_ROOT, AS_ROOT = ("nova-compute", "nova-network"), CHECKOUT / "etc" / "drop-in
 
 def manages(layout: Layout) -> bool:
     return not layout.sandbox and RUNNING.is_dir() and shutil.which("systemctl") is not None
+
+
+def user_of(stack: Stack, program: str) -> str:
+    """Who its unit, which is of the active release, runs it as: that one reads its files."""
+    unit = Releases(stack.layout.venvs).unit(program)
+    named = re.search(r"^User=(.+)$", unit.read_text(), re.M) if manages(stack.layout) and unit.exists() else None
+    return named[1] if named else readers.user_of(program)
 
 
 def any_runs(layout: Layout) -> bool:

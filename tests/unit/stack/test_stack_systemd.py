@@ -159,6 +159,18 @@ def test_dropin_when_the_daemon_works_on_the_machine_then_it_is_root(name, root)
     assert ("\nUser=\n" in text) is root and text.count("[Service]") == 1
 
 
+@pytest.mark.parametrize(("unit", "user"), [("User=nova\n", "nova"), ("", "nova-scheduler"), (None, "nova-scheduler")])
+def test_user_of_a_program_when_a_release_before_ran_it_as_another_then_it_is_that_ones(units, monkeypatch, unit, user):
+    monkeypatch.setattr(systemd, "manages", lambda layout: True)
+    releases = Releases(units.stack.layout.venvs)
+    (releases.venvs / "nova-1").mkdir(parents=True)
+    releases.activate("nova-1")
+    if unit is not None:
+        releases.unit("nova-scheduler").parent.mkdir(parents=True)
+        releases.unit("nova-scheduler").write_text(f"[Service]\n{unit}Group=nova\n")
+    assert systemd.user_of(units.stack, "nova-scheduler") == user
+
+
 def test_units_when_the_release_brings_its_own_then_that_is_installed_else_the_checkouts_without_its_watchdog(
         units, calls):
     unit = units.units / "nova-scheduler.service"
