@@ -17,7 +17,7 @@ import re
 import shutil
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -134,6 +134,12 @@ def written(name: str, key: str, below: Made, write: Callable[[Path], None]) -> 
 
 def packages_key() -> str:
     return _digest(*(name for part in PARTS for name in packages.PACKAGES[part]))
+
+
+def neighbours_key(parts: Sequence[str]) -> str:
+    """Of what stands in them: a stack's own programs may be older ones."""
+    return _digest(*(name for part in parts for name in packages.PACKAGES[part]),
+                   venvs.digest(CHECKOUT, ("bin/stacklib",)))
 
 
 def environments_key() -> str:

@@ -92,6 +92,19 @@ def installed(suite: str = layers.BOOKWORM) -> layers.Made:
     return (*layers.checkout(), *_made("current", suite, layers.sources_key(), environments(suite)[1:], INSTALL))
 
 
+#: What clouds have before anybody installs nova, and what runs guests.
+NEIGHBOURS = ("broker", "databases", "nextdoor", "clients", "hypervisor")
+NEIGHBOURS_AT = "/srv/neighbours"
+
+
+def with_neighbours(suite: str = layers.BOOKWORM) -> layers.Made:
+    """Debian with RabbitMQ, MariaDB, memcached, Keystone, Glance, libvirt, and nothing of nova's; a checkout."""
+    below = layers.base(suite=suite)
+    command = (f"bin/stack install --parts {','.join(NEIGHBOURS)} && bin/stack --state {NEIGHBOURS_AT} up "
+               f"--neighbours-only --driver fake --no-demo && bin/stack --state {NEIGHBOURS_AT} down")
+    return (*layers.checkout(), *_made("neighbours", suite, layers.neighbours_key(NEIGHBOURS), below, command))
+
+
 def _made(name: str, suite: str, key: str, below: layers.Made, command: str) -> layers.Made:
     def write(target: Path) -> None:
         with Machine((*layers.checkout(), *below), Plan(), upper=target) as machine:

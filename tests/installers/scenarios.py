@@ -1,0 +1,24 @@
+"""The table: every tool that installs nova, and its story."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from tests.fresh import layers, trees
+from tests.installers.site import Site
+
+#: For the table at the end of a run: name of a scenario, its seconds, how it ended.
+ROWS: list[tuple[str, float, str]] = []
+
+
+class Scenario(NamedTuple):
+    """``story`` installs, looks at what it made as the tool does, boots a server, does all of it once more, and upgrades;
+    it returns what the table says in the end."""
+
+    story: Callable[[Site], str]
+    tree: Callable[[], layers.Made] = trees.with_neighbours
+
+
+SCENARIOS: dict[str, Scenario] = {
+}

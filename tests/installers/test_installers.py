@@ -1,0 +1,30 @@
+"""Tools that install OpenStack Nova install this: their files, their steps in their order, their reading of what our
+programs print."""
+
+from __future__ import annotations
+
+import os
+import time
+
+import pytest
+
+from tests import sampling
+from tests.fresh import machine
+from tests.fresh.machine import Plan
+from tests.installers.scenarios import ROWS, SCENARIOS
+from tests.installers.site import Site
+
+MACHINE = Plan(systemd=True, pip_cache=True)
+
+
+@pytest.mark.parametrize("name", sampling.drawn(list(SCENARIOS), 1))
+def test_installer_when_it_plays_its_whole_order_then_a_server_boots_and_a_second_run_changes_nothing(name: str) -> None:
+    if os.getuid() or machine.tools_missing():
+        pytest.skip(f"needs root and {' '.join(machine.tools_missing())}")
+    scenario = SCENARIOS[name]
+    started, ended = time.monotonic(), "FAILED"
+    try:
+        with machine.Machine(scenario.tree(), MACHINE) as made:
+            ended = scenario.story(Site(made))
+    finally:
+        ROWS.append((name, time.monotonic() - started, ended))
