@@ -1,5 +1,5 @@
-"""A machine on which an installer finds what it installs nova beside: RabbitMQ, MariaDB, memcached, Keystone, Glance and
-libvirt, all real; and what a tenant does at the end."""
+"""A machine on which an installer finds what it installs nova beside: RabbitMQ, MariaDB, memcached, Keystone, Glance
+and libvirt, all real; and what a tenant does at the end."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ MACHINE = Plan(systemd=True, pip_cache=True)
 
 
 @pytest.mark.parametrize("name", sampling.drawn(list(SCENARIOS), 1))
-def test_installer_when_it_plays_its_whole_order_then_a_server_boots_and_a_second_run_changes_nothing(name: str) -> None:
+def test_installer_when_its_whole_order_is_played_then_a_server_boots_and_again_nothing_changes(name: str) -> None:
     if os.getuid() or machine.tools_missing():
         pytest.skip(f"needs root and {' '.join(machine.tools_missing())}")
     scenario = SCENARIOS[name]
