@@ -13,7 +13,7 @@ ROWS: list[tuple[str, float, str]] = []
 
 
 class Scenario(NamedTuple):
-    """``story`` installs, looks at what it made as the tool does, boots a server, does all of it once more and upgrades.
+    """``story`` installs, looks at what it made as the tool does, boots a server, does it all once more and upgrades.
     It returns what the table says in the end."""
 
     story: Callable[[Site], str]
