@@ -57,7 +57,7 @@ def _lay_out(package: Package, tree: Path) -> None:
         for alias in ALIAS.findall(unit.read_text()):  # enabled or not, it has the names of other distributions
             _link(tree / UNITS / alias, unit.name)
     if package.config:
-        _copy(CHECKOUT / "etc/nova" / package.config.name, tree / "etc/nova" / package.config.name)
+        _copy(CHECKOUT / "etc/bounded" / package.config.name, tree / "etc/nova" / package.config.name)
     if package.name != COMMON:
         _link(tree / DOCUMENTS / package.name, COMMON)
         return

@@ -114,6 +114,12 @@ def shipped() -> list[Path]:
             if path.is_file() and IN_A_CHECKOUT.isdisjoint(path.relative_to(TOP).parts)]
 
 
+def test_etc_nova_when_a_tool_copies_all_of_it_to_the_machine_then_no_daemon_reads_options_from_it() -> None:
+    generators = {"nova-config-generator.conf", "nova-policy-generator.conf"}
+    copied = {path.name for path in (TOP / "etc/nova").iterdir()}
+    assert copied == {*COPIED, "rootwrap.d", *generators, "nova.conf.sample", "policy.yaml.sample"}
+
+
 def migrations() -> list[Path]:
     return [path for path in (TOP / "alembic").rglob("*") if path.is_file() and "__pycache__" not in path.parts]
 

@@ -225,7 +225,7 @@ def test_modes_then_all_may_read_the_rest_and_times_are_the_releases(made: dict[
 
 def test_examples_then_tools_that_write_the_configuration_run_before_anybody_has_changed_them() -> None:
     given = [word for package in PACKAGES if package.config
-             for word in ("--config-file", str(TOP / "etc/nova" / package.config.name))]
+             for word in ("--config-file", str(TOP / "etc/bounded" / package.config.name))]
     done = subprocess.run([sys.executable, "-W", "ignore", "-m", "nova.manage.main", *given, "version"], cwd=TOP,
                           capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(TOP)}, check=False)
     assert (done.returncode, done.stdout) == (0, f"{version.RELEASE}\n"), done.stderr
