@@ -11,7 +11,7 @@ NAMES = (ALL, *LONG, "books", "mutations", "fuzz", *BENCHES, "docs", TURNS)
 #: What takes no other part beside it.
 ALONE = (TURNS, *BENCHES)
 #: What has words of its own, which may be names of parts, too: these end the list of parts.
-OWN_WORDS = ("fresh", "tempest", "clients", "mutations", "fuzz", *ALONE)
+OWN_WORDS = ("fresh", "installers", "tempest", "clients", "mutations", "fuzz", *ALONE)
 
 
 class Command(NamedTuple):

@@ -49,6 +49,7 @@ PARTS = {
                                              "tests", "browser", "switch"), venvs=("neutron", "cinder"),
                     beside=tuple(f"tests/machine/test_{name}.py" for name in BESIDE)),
     "fresh": Part(("tests/fresh",), ("fresh", "tests")),
+    "installers": Part(("tests/installers",), ("fresh", "tests")),
     "books": Part(("tests/books",), ("fresh", "tests")),
     "tempest": Part((), ("broker", "databases", "nextdoor", "clients", "nova"), venvs=("clients", "tempest", "cinder")),
     "clients": Part((), ("gophercloud",), venvs=("judges", "ansible")),
@@ -59,17 +60,21 @@ PARTS = {
 #: or say in the commit that raises the number what the seconds are for. Twice as much fails the part.
 BUDGETS_S = {"unit": 410.0, "functional": 470.0}
 FUZZ_S = "600"
-ORDER = ("check", "unit", "functional", "machine", "fresh", "tempest")
+ORDER = ("check", "unit", "functional", "machine", "fresh", "installers", "tempest")
 #: Part -> the part that CI begins with it: that waits for downloads and installers, and this one for daemons.
 BEGINS = {"functional": "fresh"}
 LONG = (*ORDER, "clients")
 #: Parts that have everything whenever they are named.
-ALWAYS_LONG = ("fresh", "books")
+ALWAYS_LONG = ("fresh", "installers", "books")
 #: part -> lengths of its cycles, where it draws by other means than pytest's: of tempest, its classes (``TURNS`` of
 #: tests/tempest), and whether the cloud is one process.
 CYCLES = {"tempest": (5, 2)}
-#: The one test of machines unlike this one; a case's name follows in brackets.
-FRESH = "tests/fresh/test_fresh.py::test_machine_when_unlike_ours_then_its_cloud_answers_or_a_line_says_what_to_do"
+#: Part -> its one test; a case's name follows in brackets.
+CASES = {
+    "fresh": "tests/fresh/test_fresh.py::test_machine_when_unlike_ours_then_its_cloud_answers_or_a_line_says_what_to_do",
+    "installers": "tests/installers/test_installers.py::"
+                  "test_installer_when_its_whole_order_is_played_then_a_server_boots_and_again_nothing_changes",
+}
 #: part -> the module that it is
 BENCHES = {"bench": "tests.bench", "bench-scheduler": "tests.bench.scheduler",
            "bench-consoles": "tests.bench.consoles", "bench-metadata": "tests.bench.metadata",
