@@ -48,6 +48,7 @@ LOGGING = "[loggers]\nkeys = root\n[handlers]\nkeys = stderr\n[formatters]\nkeys
           "[logger_root]\nlevel = INFO\nhandlers = stderr\n[handler_stderr]\nclass = StreamHandler\nargs = ()\n" \
           "formatter = plain\n[formatter_plain]\nformat = %(message)s\n"
 CONSOLES = "NOVA_CONSOLE_PROXY_TYPE=novnc\n"
+HYPERVISOR = "Depends: nova-common, nova-compute\nProvides: nova-compute-hypervisor\n"
 VIRT_TYPE = {"DEFAULT": {"compute_driver": "libvirt.LibvirtDriver"}, "libvirt": {"virt_type": "qemu"}}
 DAEMONS = ("nova-api", "nova-api-metadata", "nova-conductor", "nova-scheduler", "nova-compute", "nova-novncproxy")
 DB_ADMIN, DB_ADMIN_PASSWORD = "dbconfig", "of-the-admin"
@@ -59,7 +60,8 @@ def installed(site: Site) -> str:
     packaging.build(site)
     for mixed in mixtures():
         packaging.mix(site, mixed)
-    packaging.make(site, "nova-compute-qemu", "nova-compute-qemu", {"etc/nova/nova-compute.conf": rendered(VIRT_TYPE)})
+    packaging.make(site, "nova-compute-qemu", "nova-compute-qemu", HYPERVISOR,
+                   {"etc/nova/nova-compute.conf": rendered(VIRT_TYPE)})
     answered(site)
     return site.machine.ok(f"{APT} install {BETWEEN}/*.deb", APT_S)
 
@@ -75,7 +77,7 @@ def mixtures() -> tuple[Mixed, ...]:
         }, ("nova-metadata-wsgi",)),
         Mixed("nova-conductor", "nova-conductor"),
         Mixed("nova-scheduler", "nova-scheduler"),
-        Mixed("nova-compute", "nova-compute"),
+        Mixed("nova-compute", "nova-compute", depends="nova-compute-kvm | nova-compute-hypervisor, "),
         Mixed("nova-novncproxy", "nova-consoleproxy", {"usr/share/nova-consoleproxy/default": CONSOLES}),
     )
 
@@ -107,7 +109,7 @@ def asked(site: Site) -> dict[tuple[str, str, str], str]:
         "rabbit-host": f"{site.broker_address}/nova", "rabbit-userid": "nova", "ksat-public-url": site.url("keystone"),
         "ksat-region": "RegionOne", "ksat-service-username": "nova", "ksat-service-project-name": "service",
         "ksat-admin-username": "admin", "ksat-admin-project-name": "admin", "neutron_url": site.url("neutron"),
-        "neutron_admin_tenant_name": "service", "neutron_admin_username": "neutron",
+        "neutron_admin_tenant_name": "service", "neutron_admin_username": "neutron", "my-ip": "127.0.0.1",
         "placement_admin_tenant_name": "service", "placement_admin_username": "nova",
         "placement_os_region_name": "RegionOne", "cinder_os_region_name": "RegionOne",
     }

@@ -24,19 +24,21 @@ REPLACED = ("usr/lib/systemd/system usr/lib/sysusers.d usr/lib/tmpfiles.d etc/lo
 #: What bin/build-debs takes, and what Debian's packages depend on.
 BUILDING = "gcc libc6-dev libvirt-dev pkg-config python3-dev python3-venv"
 NEEDED = ("adduser dbconfig-common dbconfig-mysql debconf init-system-helpers lsb-base sudo uwsgi-plugin-python3 "
-          "q-text-as-data logrotate")
+          "q-text-as-data logrotate dpkg-dev")
 
 
 @dataclass(frozen=True)
 class Mixed:
     """A package with the scripts and units of Debian's ``theirs`` and the programs of our ``ours``.
 
-    ``files``: what Debian's would bring from Nova's own tree. ``programs``: more of ours that its units start."""
+    ``files``: what Debian's would bring from Nova's own tree. ``programs``: more of ours that its units start.
+    ``depends``: on a package of Debian's beside what ours depends on."""
 
     ours: str
     theirs: str
     files: Mapping[str, str] = field(default_factory=dict)
     programs: tuple[str, ...] = ()
+    depends: str = ""
 
 
 def fetch(site: Site, names: tuple[str, ...]) -> None:
@@ -67,18 +69,18 @@ def mix(site: Site, mixed: Mixed) -> None:
         cp -a {THEIRS}/{mixed.theirs}/files/. . && if test -d lib; then
             mkdir -p usr/lib && cp -a lib/. usr/lib/ && rm -r lib; fi &&
         for one in {' '.join(mixed.programs)}; do ln -sfn ../lib/nova/bin/$one usr/bin/$one; done &&
-        sed -i 's/10:{RELEASE}-1/{VERSION}/; s/ nova-privileged,//' DEBIAN/control""", 120)
+        sed -i 's/10:{RELEASE}-1/{VERSION}/; s/ nova-privileged,//; s/^Depends: /&{mixed.depends}/' DEBIAN/control""", 120)
     for path, text in mixed.files.items():
         site.write(f"{tree}/{path}", text)
     machine.ok(f"""cd {tree} && (test ! -d etc || find etc -type f -printf '/%p\\n') > DEBIAN/conffiles &&
         dpkg-deb --root-owner-group -Znone --build . {BETWEEN}/{mixed.ours}.deb""", 120)
 
 
-def make(site: Site, name: str, theirs: str, files: Mapping[str, str]) -> None:
+def make(site: Site, name: str, theirs: str, fields: str, files: Mapping[str, str]) -> None:
     """A package of Debian's that has no program: its scripts, and these files."""
     tree = f"{BETWEEN}/{name}"
     site.write(f"{tree}/DEBIAN/control", f"Package: {name}\nVersion: {VERSION}\nArchitecture: all\n"
-               f"Maintainer: nobody <nobody@localhost>\nDepends: nova-compute\nDescription: {name}\n")
+               f"Maintainer: nobody <nobody@localhost>\n{fields}Description: {name}\n")
     for path, text in files.items():
         site.write(f"{tree}/{path}", text)
     site.machine.ok(f"""cd {tree} && for one in {SCRIPTS}; do test ! -e {THEIRS}/{theirs}/control/$one ||
