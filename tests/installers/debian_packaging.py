@@ -1,5 +1,5 @@
-"""Debian's own packaging of nova around our programs: its maintainer scripts, units, init scripts, sudoers and
-logrotate, fetched from the archive while the test runs. Of its packages nothing else is unpacked."""
+"""Debian's own packaging of nova around our programs: its maintainer scripts, units, init scripts, sudoers, logrotate and
+uWSGI's files, fetched from the archive while the test runs. Of its packages nothing else is unpacked."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ OURS, THEIRS, BETWEEN = "/root/ours", "/root/theirs", "/root/between"
 #: Debian's epoch, so that our own packages are an upgrade of these.
 VERSION = f"2:{RELEASE}-1"
 SCRIPTS = "preinst postinst prerm postrm config templates triggers"
-FOLDERS = "lib/systemd usr/lib/systemd etc/init.d etc/default etc/sudoers.d etc/logrotate.d"
-#: What our packages have in the place of Debian's: units, users and folders, rotation, the conductor's own file.
+FILES = r"^\./((usr/)?lib/systemd/|etc/(init|sudoers|logrotate)\.d/|etc/nova/[a-z-]*uwsgi\.ini).*[^/]$"
+#: What our packages have in the place of Debian's: units, users and folders, rotation, the conductor's own file, and
+#: what Debian has in another package.
 REPLACED = ("usr/lib/systemd/system usr/lib/sysusers.d usr/lib/tmpfiles.d etc/logrotate.d etc/nova/nova.conf "
-            "etc/nova/nova-conductor.conf")
+            "etc/nova/nova-conductor.conf etc/nova/api-paste.ini etc/nova/rootwrap.d usr/bin/nova-*-wsgi")
 #: What bin/build-debs takes, and what Debian's packages depend on.
 BUILDING = "gcc libc6-dev libvirt-dev pkg-config python3-dev python3-venv"
 NEEDED = ("adduser dbconfig-common dbconfig-mysql debconf init-system-helpers lsb-base sudo uwsgi-plugin-python3 "
@@ -29,13 +30,13 @@ NEEDED = ("adduser dbconfig-common dbconfig-mysql debconf init-system-helpers ls
 
 @dataclass(frozen=True)
 class Mixed:
-    """A package with the scripts and units of Debian's ``theirs`` and the programs of our ``ours``.
+    """Debian's package ``name``, with its scripts and units, and the programs of our ``ours``.
 
-    ``files``: what Debian's would bring from Nova's own tree. ``programs``: more of ours that its units start.
+    ``files``: what Debian's would bring from Nova's own tree. ``programs``: more of ours that it has.
     ``depends``: on a package of Debian's beside what ours depends on."""
 
+    name: str
     ours: str
-    theirs: str
     files: Mapping[str, str] = field(default_factory=dict)
     programs: tuple[str, ...] = ()
     depends: str = ""
@@ -50,7 +51,7 @@ def fetch(site: Site, names: tuple[str, ...]) -> None:
     machine.ok(f"mkdir -p {THEIRS} && cd {THEIRS} && apt-get -q download {' '.join(names)}", APT_S)
     for name in names:
         machine.ok(f"""cd {THEIRS} && mkdir -p {name}/files && dpkg-deb -e {name}_*.deb {name}/control &&
-            wanted=$(dpkg-deb --fsys-tarfile {name}_*.deb | tar -t | grep -E "^\\./({FOLDERS.replace(' ', '|')})/.*[^/]$") || :
+            wanted=$(dpkg-deb --fsys-tarfile {name}_*.deb | tar -t | grep -E '{FILES}') || :
             test -z "$wanted" || dpkg-deb --fsys-tarfile {name}_*.deb | tar -x -C {name}/files $wanted""")
 
 
@@ -60,29 +61,28 @@ def build(site: Site) -> None:
 
 
 def mix(site: Site, mixed: Mixed) -> None:
-    """Debian's packaging around our programs, as a package of our package's name."""
-    machine, tree = site.machine, f"{BETWEEN}/{mixed.ours}"
+    """Debian's packaging around our programs."""
+    machine, tree, theirs = site.machine, f"{BETWEEN}/{mixed.name}", f"{THEIRS}/{mixed.name}"
     machine.ok(f"""mkdir -p {BETWEEN} && dpkg-deb -R {OURS}/{mixed.ours}_*.deb {tree} && cd {tree} &&
         rm -rf {REPLACED} && (cd DEBIAN && rm -f {SCRIPTS} conffiles) &&
-        for one in {SCRIPTS}; do test ! -e {THEIRS}/{mixed.theirs}/control/$one ||
-            cp {THEIRS}/{mixed.theirs}/control/$one DEBIAN/; done &&
-        cp -a {THEIRS}/{mixed.theirs}/files/. . && if test -d lib; then
-            mkdir -p usr/lib && cp -a lib/. usr/lib/ && rm -r lib; fi &&
+        for one in {SCRIPTS}; do test ! -e {theirs}/control/$one || cp {theirs}/control/$one DEBIAN/; done &&
+        cp -a {theirs}/files/. . &&
         for one in {' '.join(mixed.programs)}; do ln -sfn ../lib/nova/bin/$one usr/bin/$one; done &&
-        sed -i 's/10:{RELEASE}-1/{VERSION}/; s/ nova-privileged,//; s/^Depends: /&{mixed.depends}/' DEBIAN/control""", 120)
+        sed -i 's/10:{RELEASE}-1/{VERSION}/; s/ nova-privileged,//; s/^Package: .*/Package: {mixed.name}/
+            s/^Depends: /&{mixed.depends}/; /^Provides: \\|^Conflicts: \\|^Replaces: /d' DEBIAN/control""", 120)
     for path, text in mixed.files.items():
         site.write(f"{tree}/{path}", text)
     machine.ok(f"""cd {tree} && (test ! -d etc || find etc -type f -printf '/%p\\n') > DEBIAN/conffiles &&
-        dpkg-deb --root-owner-group -Znone --build . {BETWEEN}/{mixed.ours}.deb""", 120)
+        dpkg-deb --root-owner-group -Znone --build . {BETWEEN}/{mixed.name}.deb""", 120)
 
 
-def make(site: Site, name: str, theirs: str, fields: str, files: Mapping[str, str]) -> None:
+def make(site: Site, name: str, fields: str, files: Mapping[str, str]) -> None:
     """A package of Debian's that has no program: its scripts, and these files."""
     tree = f"{BETWEEN}/{name}"
     site.write(f"{tree}/DEBIAN/control", f"Package: {name}\nVersion: {VERSION}\nArchitecture: all\n"
                f"Maintainer: nobody <nobody@localhost>\n{fields}Description: {name}\n")
     for path, text in files.items():
         site.write(f"{tree}/{path}", text)
-    site.machine.ok(f"""cd {tree} && for one in {SCRIPTS}; do test ! -e {THEIRS}/{theirs}/control/$one ||
-            cp {THEIRS}/{theirs}/control/$one DEBIAN/; done && find etc -type f -printf '/%p\\n' > DEBIAN/conffiles &&
+    site.machine.ok(f"""cd {tree} && for one in {SCRIPTS}; do test ! -e {THEIRS}/{name}/control/$one ||
+            cp {THEIRS}/{name}/control/$one DEBIAN/; done && find etc -type f -printf '/%p\\n' > DEBIAN/conffiles &&
         dpkg-deb --root-owner-group -Znone --build . {BETWEEN}/{name}.deb""")

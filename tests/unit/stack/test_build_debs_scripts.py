@@ -110,7 +110,7 @@ def test_upgrade_when_the_conductor_does_not_run_then_it_stays_so(played: Played
 
 @every_package
 def test_scripts_when_systemd_does_not_run_then_they_do_not_speak_to_it(played: Played, package: Package) -> None:
-    calls = {"postinst": [("configure", ""), ("configure", "10:0.1.0-1")], "prerm": [("remove",)],
+    calls = {"preinst": [("install",)], "postinst": [("configure", ""), ("configure", "10:0.1.0-1")], "prerm": [("remove",)],
              "postrm": [("remove",), ("purge",)]}
     lines = [line for script in scripts(package) for words in calls[script]
              for line in played.run(package.name, script, *words, systemd=False)]
@@ -133,5 +133,6 @@ def test_remove_then_the_daemon_ends_and_is_not_started_at_boot(played: Played, 
 def test_purge_then_logs_go_and_data_stays(played: Played) -> None:
     lines = [line for package in PACKAGES if "postrm" in scripts(package)
              for line in played.run(package.name, "postrm", "purge")]
-    assert lines == ["rm -rf /var/log/nova /run/nova /run/nova-migrations"]
+    assert [line for line in lines if not line.startswith("dpkg-maintscript-helper")] == [
+        "rm -rf /var/log/nova /run/nova /run/nova-migrations"]
     assert not any("/var/lib" in text for package in PACKAGES for text in scripts(package).values())
