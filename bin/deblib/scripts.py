@@ -41,8 +41,8 @@ def _configured(package: Package) -> str:
     """Users before what they own. ``$2`` is the version before: empty when the package is new here."""
     made = "".join(f"systemd-sysusers {name}\n" for name in package.users)
     made += "".join(f"systemd-tmpfiles --create {name}\n" for name in package.folders)
-    return made + _if('[ -z "$2" ]', _first(package)) + _if(WAS_DEBIANS, _taken_over(package)) + _handed_over(package) + (
-        _if(SYSTEMD_RUNS, _restarted(package)))
+    owned = _if('[ -z "$2" ]', _first(package)) + _if(WAS_DEBIANS, _taken_over(package)) + _handed_over(package)
+    return made + owned + _if(SYSTEMD_RUNS, _restarted(package))
 
 
 def _taken_over(package: Package) -> str:

@@ -7,7 +7,7 @@ import json
 import re
 
 from tests.installers import debian_packaging as packaging
-from tests.installers.debian_packaging import APT, APT_S, BETWEEN, OURS, THEIRS, Mixed
+from tests.installers.debian_packaging import APT_S, BETWEEN, OURS, THEIRS, Mixed
 from tests.installers.site import Site, rendered
 
 PACKAGES = ("nova-common", "nova-api", "nova-conductor", "nova-scheduler", "nova-compute", "nova-compute-qemu",
@@ -72,7 +72,7 @@ def installed(site: Site) -> None:
         packaging.mix(site, mixed)
     packaging.make(site, "nova-compute-qemu", HYPERVISOR, {"etc/nova/nova-compute.conf": rendered(VIRT_TYPE)})
     answered(site)
-    said = site.machine.ok(f"{APT} install {BETWEEN}/*.deb", APT_S)
+    said = packaging.apt_install(site, f"{BETWEEN}/*.deb")
     assert re.search(r"^The api database is at schema \d+ \(was empty\)\.$", said, re.M), said[-4000:]
     assert re.search(r"^The cell database is at schema \d+ \(was empty\)\.$", said, re.M), said[-4000:]
 
@@ -176,7 +176,7 @@ def healthy(site: Site, units: tuple[str, ...]) -> None:
 def again(site: Site) -> None:
     """apt finds nothing to do. `dpkg-reconfigure` runs all scripts once more: the same files, the same cells."""
     before, running = made(site), pids(site, UNITS)
-    assert "0 upgraded, 0 newly installed" in site.machine.ok(f"{APT} install {BETWEEN}/*.deb", APT_S)
+    assert "0 upgraded, 0 newly installed" in packaging.apt_install(site, f"{BETWEEN}/*.deb")
     assert pids(site, UNITS) == running
     site.machine.ok("DEBIAN_FRONTEND=noninteractive dpkg-reconfigure nova-common nova-api", APT_S)
     assert made(site) == before
@@ -200,7 +200,7 @@ def upgraded(site: Site) -> None:
     """Our packages bring units and users of their own; nova.conf stays. apt takes away nova-consoleproxy, whose place a
     new package takes: new ones are started by hand."""
     kept = site.machine.ok("sha256sum /etc/nova/nova.conf /etc/nova/nova-compute.conf /etc/nova/api-paste.ini")
-    said = site.machine.ok(f"{APT} install {' '.join(f'{OURS}/{name}_*.deb' for name in OURS_THEN)}", APT_S)
+    said = packaging.apt_install(site, " ".join(f"{OURS}/{name}_*.deb" for name in OURS_THEN))
     assert "does not start" not in said and "not restarted" not in said, said[-4000:]
     site.machine.ok("systemctl enable --now nova-novncproxy")
     assert site.machine.ok("sha256sum /etc/nova/nova.conf /etc/nova/nova-compute.conf /etc/nova/api-paste.ini") == kept

@@ -1,5 +1,5 @@
-"""Debian's own packaging of nova around our programs: its maintainer scripts, units, init scripts, sudoers, logrotate and
-uWSGI's files, fetched from the archive while the test runs. Of its packages nothing else is unpacked."""
+"""Debian's own packaging of nova around our programs: its maintainer scripts, units, init scripts, sudoers, logrotate
+and uWSGI's files, fetched from the archive while the test runs. Of its packages nothing else is unpacked."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ OURS, THEIRS, BETWEEN = "/root/ours", "/root/theirs", "/root/between"
 #: Debian's epoch, so that our own packages are an upgrade of these.
 VERSION = f"2:{RELEASE}-1"
 SCRIPTS = "preinst postinst prerm postrm config templates triggers"
-FILES = r"^\./((usr/)?lib/systemd/|etc/(init|sudoers|logrotate)\.d/|etc/nova/[a-z-]*uwsgi\.ini).*[^/]$"
+FILES = r"^\./((usr/)?lib/systemd/.*[^/]|etc/(init|sudoers|logrotate)\.d/.*[^/]|etc/nova/[a-z-]*uwsgi\.ini)$"
 #: What our packages have in the place of Debian's: units, users and folders, rotation, the conductor's own file, and
 #: what Debian has in another package.
 REPLACED = ("usr/lib/systemd/system usr/lib/sysusers.d usr/lib/tmpfiles.d etc/logrotate.d etc/nova/nova.conf "
@@ -53,6 +53,11 @@ def fetch(site: Site, names: tuple[str, ...]) -> None:
         machine.ok(f"""cd {THEIRS} && mkdir -p {name}/files && dpkg-deb -e {name}_*.deb {name}/control &&
             wanted=$(dpkg-deb --fsys-tarfile {name}_*.deb | tar -t | grep -E '{FILES}') || :
             test -z "$wanted" || dpkg-deb --fsys-tarfile {name}_*.deb | tar -x -C {name}/files $wanted""")
+
+
+def apt_install(site: Site, files: str) -> str:
+    """What apt says; dpkg speaks to a terminal of apt's."""
+    return site.machine.ok(f"{APT} install {files}", APT_S).replace("\r", "")
 
 
 def build(site: Site) -> None:
