@@ -81,8 +81,12 @@ def has_broker(conf: cfg.ConfigOpts) -> bool:
 def open_hosts_transport(conf: cfg.ConfigOpts, host: str | None, option: str = "") -> HostsDriver:
     """The driver of the hosts' vhost. ``host``: whose daemon this is; None for a conductor's. ``option``: with its URL;
     empty: the one of the mode that the configuration asks for. config.Missing: it is not set."""
-    url = str(conf[option]) if option else require_hosts_url(conf)
-    shared = (option or hosts_url_option(conf)) == SHARED
+    asked = hosts_url_option(conf)
+    shared = (option or asked) == SHARED
+    if option in ("", asked):
+        url = require_hosts_url(conf)
+    else:  # a conductor, which serves the other vhost as well
+        url = shared_url(conf) if shared else str(conf[option])
     _set_defaults(conf)
     return HostsDriver(conf, oslo_messaging.TransportURL.parse(conf, url), host, declares=shared)
 
