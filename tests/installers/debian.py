@@ -174,10 +174,12 @@ def healthy(site: Site, units: tuple[str, ...]) -> None:
 
 
 def again(site: Site) -> None:
-    """apt finds nothing to do. `dpkg-reconfigure` runs all scripts once more: the same files, the same cells."""
+    """apt finds nothing to do. `dpkg-reconfigure` runs all scripts once more, with the same answers (debconf has
+    forgotten passwords): the same files, the same cells."""
     before, running = made(site), pids(site, UNITS)
     assert "0 upgraded, 0 newly installed" in packaging.apt_install(site, f"{BETWEEN}/*.deb")
     assert pids(site, UNITS) == running
+    answered(site)
     site.machine.ok("DEBIAN_FRONTEND=noninteractive dpkg-reconfigure nova-common nova-api", APT_S)
     assert made(site) == before
     healthy(site, UNITS)
