@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from tests.fresh import layers, trees
-from tests.installers import kolla
+from tests.installers import debian, kolla
 from tests.installers.site import Site
 
 #: For the table at the end of a run: name of a scenario, its seconds, how it ended.
@@ -23,4 +23,5 @@ class Scenario(NamedTuple):
 
 SCENARIOS: dict[str, Scenario] = {
     "kolla-ansible": Scenario(kolla.story, kolla.tree),
+    "debian": Scenario(debian.story),
 }
