@@ -52,7 +52,7 @@ class {{ 'nova::metadata': neutron_metadata_proxy_shared_secret => 'of-the-proxy
 class {{ 'nova::api':
   ensure_package            => '{ensure}',
   api_paste_config          => '/etc/nova/api-paste.ini',
-  db_online_data_migrations => true,
+  db_online_data_migrations => {migrates},
 }}
 include nova::cell_v2::simple_setup
 class {{ 'nova::conductor': ensure_package => '{ensure}', workers => 1 }}
@@ -96,7 +96,7 @@ def configured(site: Site, ensure: str) -> None:
     """``ensure``: of packages."""
     cell, api, _cell0 = (site.database(name, "nova_puppet") for name in ("nova", "nova_api", "nova_cell0"))
     site.write(MANIFEST, SITE.format(
-        ensure=ensure, broker=site.broker_url, cell=cell, api=api, keystone=site.url("keystone"),
+        ensure=ensure, migrates=str(ensure == "latest").lower(), broker=site.broker_url, cell=cell, api=api, keystone=site.url("keystone"),
         glance=site.url("glance"), password=site.password("nova")), mode="0600")
 
 
