@@ -42,20 +42,18 @@ def networking(options: Options, deps: Library) -> Library:
 
 
 def check_networking(back_end: Library) -> None:
-    """service.CanNotStart when Neutron does not let us in. One that is away is no reason: what needs it will wait for
-    it."""
-    from nova import errors
-
+    """Log why Neutron cannot be used yet. The conductor starts all the same: deployment tools make Neutron's user after
+    nova, and what needs no network is served."""
     if back_end.name != "neutron":
         return
     try:
         back_end.client.extensions()
     except (errors.service.Credentials, errors.config.Credentials) as error:
-        raise errors.service.CanNotStart(reason="the network service does not let us in: look at [neutron]auth_url, "
-                                         f"username, password and project_name ({error.message})") from None
+        LOG.error("the network service does not let nova in, so no server gets a port: correct [neutron]auth_url, username, "
+                  "password and project_name (%s)", error.message)
     except errors.service.ResourceNotFound:
-        raise errors.service.CanNotStart(reason="at [neutron]endpoint_override (or the catalog's address) there is no "
-                                         "Neutron") from None
+        LOG.error("there is no Neutron at [neutron]endpoint_override (or the catalog's address), so no server gets a port: "
+                  "correct it")
     except errors.NovaError as error:
         LOG.warning("the network service is not there yet: %s", error.message)
 
