@@ -7,6 +7,7 @@ import logging
 from nova import errors
 from nova.conf.base import Options
 from nova.model.base import Library
+from nova.model.security_modes import SecurityMode
 
 LOG = logging.getLogger(__name__)
 
@@ -41,9 +42,9 @@ def networking(options: Options, deps: Library) -> Library:
     return back_end
 
 
-def check_networking(back_end: Library) -> None:
+def check_networking(back_end: Library, mode: SecurityMode) -> None:
     """service.CanNotStart when Neutron does not let us in. One that is away is no reason: what needs it will wait for
-    it."""
+    it. Nor is a user that Keystone does not know, in upstream mode: tools make Neutron's after they have started us."""
     from nova import errors
 
     if back_end.name != "neutron":
@@ -51,8 +52,11 @@ def check_networking(back_end: Library) -> None:
     try:
         back_end.client.extensions()
     except (errors.service.Credentials, errors.config.Credentials) as error:
-        raise errors.service.CanNotStart(reason="the network service does not let us in: look at [neutron]auth_url, "
-                                         f"username, password and project_name ({error.message})") from None
+        reason = ("the network service does not let us in: look at [neutron]auth_url, username, password and "
+                  f"project_name ({error.message})")
+        if mode is not SecurityMode.UPSTREAM:
+            raise errors.service.CanNotStart(reason=reason) from None
+        LOG.error("%s. Servers with networks can not be built until it does.", reason)
     except errors.service.ResourceNotFound:
         raise errors.service.CanNotStart(reason="at [neutron]endpoint_override (or the catalog's address) there is no "
                                          "Neutron") from None

@@ -18,6 +18,7 @@ from nova.conductor.upkeep import periodic
 from nova.db.models import cell as tables
 from nova.model.guests import GuestQuery
 from nova.model.networks import RequestedNetwork
+from nova.model.security_modes import SecurityMode
 from nova.model.server_parts import ExternalEvent
 from nova.model.servers import ServerQuery
 from tests.fakes.failing_cloud import FailingCloud
@@ -399,15 +400,22 @@ def test_start_when_neutron_does_not_let_us_in_then_it_says_which_option(cloud, 
     client = cloud.neutron.client(retries=0)
     cloud.neutron.trouble("GET", "extensions", status)
     with pytest.raises(errors.service.CanNotStart, match=words):
-        daemon.check_networking(BackEnd(client))
+        daemon.check_networking(BackEnd(client), SecurityMode.BOUNDED)
+
+
+def test_start_when_neutron_does_not_know_our_user_yet_in_upstream_mode_then_it_says_so_and_goes_on(cloud, caplog):
+    client = cloud.neutron.client(retries=0)
+    cloud.neutron.trouble("GET", "extensions", 401)
+    daemon.check_networking(BackEnd(client), SecurityMode.UPSTREAM)
+    assert "look at [neutron]auth_url, username" in caplog.text
 
 
 def test_start_when_neutron_is_away_then_it_goes_on(cloud, caplog):
     client = cloud.neutron.client(retries=0)
     cloud.neutron.trouble("GET", "extensions", "refused")
-    daemon.check_networking(BackEnd(client))
+    daemon.check_networking(BackEnd(client), SecurityMode.BOUNDED)
     assert "not there yet" in caplog.text
-    daemon.check_networking(BackEnd(client))
+    daemon.check_networking(BackEnd(client), SecurityMode.BOUNDED)
 
 
 # -- what guests are told
