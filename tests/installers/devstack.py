@@ -15,10 +15,10 @@ from tests.installers.site import Site
 INSTALL_S, START_S, READY_S = 900.0, 120.0, 60.0
 APT = "DEBIAN_FRONTEND=noninteractive apt-get -q -y"
 #: Of devstack's lists of packages: what nova needs, and what all services need.
-PACKAGES = ("sudo curl apache2 uwsgi uwsgi-plugin-python3 python3-venv python3-dev gcc libc6-dev pkg-config libvirt-dev novnc "
-            "iproute2 procps ebtables iptables dnsmasq-base genisoimage qemu-utils dosfstools e2fsprogs ovmf bubblewrap")
+PACKAGES = ("sudo curl apache2 uwsgi uwsgi-plugin-python3 python3-venv python3-dev gcc libc6-dev pkg-config libvirt-dev "
+            "libsystemd-dev novnc iproute2 procps ebtables iptables dnsmasq-base genisoimage qemu-utils dosfstools e2fsprogs ovmf bubblewrap")
 #: What the services that come before nova have put into the one virtual environment of all.
-OF_OTHERS = "keystonemiddleware oslo.messaging oslo.policy oslo.config PyMySQL python-memcached"
+OF_OTHERS = "keystonemiddleware oslo.messaging oslo.policy oslo.config PyMySQL python-memcached systemd-python"
 #: In the order in which they are started.
 SERVICES = ("n-api", "n-sch", "n-api-meta", "n-novnc-cell1", "n-cond", "n-cpu")
 API, METADATA = "http://127.0.0.1/compute/v2.1/", "http://127.0.0.1:8775/"
@@ -54,11 +54,13 @@ def story(site: Site) -> str:
 
 
 def installed(site: Site) -> None:
-    """``install_nova``: the sources, installed where they lie by the user, and nova-manage's words for bash."""
+    """``install_nova``: the sources, installed where they lie by the user, and nova-manage's words for bash; and stack.sh's
+    links to what is looked for outside of the virtual environment."""
     site.machine.ok(f"cp -r /root/nova/. {DEST}/nova && chown -R {STACK} {DEST}/nova")
     as_stack(site, f"{BIN}/pip install -q -e {DEST}/nova", INSTALL_S)
     as_stack(site, f"sudo install -D -m 0644 -o {STACK} {DEST}/nova/tools/nova-manage.bash_completion "
                    "/etc/bash_completion.d/nova-manage.bash_completion")
+    as_stack(site, f"sudo ln -sf {BIN}/nova-manage {BIN}/privsep-helper /usr/local/bin")
 
 
 def configured(site: Site) -> None:
@@ -103,14 +105,14 @@ def started(site: Site) -> None:
     for name in SERVICES:
         as_stack(site, f"sudo systemctl enable -q devstack@{name} && sudo systemctl start devstack@{name}", START_S)
         if name == "n-api":
-            site.wait_for(f"curl -g -k --noproxy '*' -s -o /dev/null -w '%{{http_code}}' {API}", "^(?!503)[1-5]", READY_S)
+            site.wait_for(f"curl -g -k --noproxy '*' -s -o /dev/null -w '%{{http_code}}' {API}", r"^(?!503)\d{3}$", READY_S)
 
 
 def healthy(site: Site) -> None:
     """``is_nova_ready``, the discovery of hosts, the check before tempest; no unit has failed."""
     host = site.machine.ok("hostname").strip()
     site.wait_for(f". /srv/neighbours/openrc-admin; openstack compute service list --host {host} "
-                  "--service nova-compute -c ID -f value", r"^\S", READY_S)
+                  "--service nova-compute -c ID -f value", r"(?m)^(\d+|[0-9a-f-]{36})$", READY_S)
     manage(site, f"--config-file {CONF} cell_v2 list_cells --verbose")
     manage(site, f"--config-file {CONF} cell_v2 discover_hosts --verbose")
     as_stack(site, f"{BIN}/nova-status --config-file {CONF} upgrade check", START_S)
