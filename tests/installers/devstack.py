@@ -46,6 +46,7 @@ def story(site: Site) -> str:
     started(site)
     healthy(site)
     site.boot("vm1")
+    console(site)
     again(site)
     upgraded(site)
     assert site.status("vm1") == "ACTIVE"
@@ -116,10 +117,15 @@ def healthy(site: Site) -> None:
     manage(site, f"--config-file {CONF} cell_v2 list_cells --verbose")
     manage(site, f"--config-file {CONF} cell_v2 discover_hosts --verbose")
     as_stack(site, f"{BIN}/nova-status --config-file {CONF} upgrade check", START_S)
-    assert site.machine.ok(f"curl -sf {METADATA}")
-    assert "noVNC" in site.machine.ok("curl -sf http://127.0.0.1:6080/vnc_lite.html")
+    site.machine.ok(f"curl -sf {METADATA} && curl -sf http://127.0.0.1:6080/vnc_lite.html")
     assert set(site.machine.ok(f"systemctl is-active {units()}").split()) == {"active"}
     assert not site.machine.ok("systemctl list-units --failed --no-legend 'devstack@*'")
+
+
+def console(site: Site) -> None:
+    """A user's: its address is good, and noVNC comes from there."""
+    url = site.openstack("console url show --novnc -f value -c url vm1").strip()
+    assert "noVNC" in site.machine.ok(f"curl -sf '{url}'"), url
 
 
 def again(site: Site) -> None:
