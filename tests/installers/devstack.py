@@ -9,14 +9,15 @@ from __future__ import annotations
 from tests.fresh import layers, trees
 from tests.fresh.machine import Machine, Plan
 from tests.installers import devstack_files as files
-from tests.installers.devstack_files import BIN, CELL_CONF, CONF, CPU_CONF, DATA, DEST, STACK, VENV
+from tests.installers.devstack_files import BIN, CELL_CONF, CONF, DATA, DEST, STACK, VENV
 from tests.installers.site import Site
 
 INSTALL_S, START_S, READY_S = 900.0, 120.0, 60.0
 APT = "DEBIAN_FRONTEND=noninteractive apt-get -q -y"
 #: Of devstack's lists of packages: what nova needs, and what all services need.
-PACKAGES = ("sudo curl apache2 uwsgi uwsgi-plugin-python3 python3-venv python3-dev gcc libc6-dev pkg-config libvirt-dev "
-            "libsystemd-dev novnc iproute2 procps ebtables iptables dnsmasq-base genisoimage qemu-utils dosfstools e2fsprogs ovmf bubblewrap")
+PACKAGES = ("sudo curl apache2 uwsgi uwsgi-plugin-python3 python3-venv python3-dev gcc libc6-dev pkg-config "
+            "libvirt-dev libsystemd-dev novnc iproute2 procps ebtables iptables dnsmasq-base genisoimage qemu-utils "
+            "dosfstools e2fsprogs ovmf bubblewrap")
 #: What the services that come before nova have put into the one virtual environment of all.
 OF_OTHERS = "keystonemiddleware oslo.messaging oslo.policy oslo.config PyMySQL python-memcached systemd-python"
 #: In the order in which they are started.
@@ -55,8 +56,8 @@ def story(site: Site) -> str:
 
 
 def installed(site: Site) -> None:
-    """``install_nova``: the sources, installed where they lie by the user, and nova-manage's words for bash; and stack.sh's
-    links to what is looked for outside of the virtual environment."""
+    """``install_nova``: the sources, installed where they lie by the user, and nova-manage's words for bash; and
+    stack.sh's links to what is looked for outside of the virtual environment."""
     site.machine.ok(f"cp -r /root/nova/. {DEST}/nova && chown -R {STACK} {DEST}/nova")
     as_stack(site, f"{BIN}/pip install -q -e {DEST}/nova", INSTALL_S)
     as_stack(site, f"sudo install -D -m 0644 -o {STACK} {DEST}/nova/tools/nova-manage.bash_completion "
@@ -106,7 +107,8 @@ def started(site: Site) -> None:
     for name in SERVICES:
         as_stack(site, f"sudo systemctl enable -q devstack@{name} && sudo systemctl start devstack@{name}", START_S)
         if name == "n-api":
-            site.wait_for(f"curl -g -k --noproxy '*' -s -o /dev/null -w '%{{http_code}}' {API}", r"^(?!503)\d{3}$", READY_S)
+            site.wait_for(f"curl -g -k --noproxy '*' -s -o /dev/null -w '%{{http_code}}' {API}", r"^(?!503)\d{3}$",
+                          READY_S)
 
 
 def healthy(site: Site) -> None:
@@ -152,8 +154,10 @@ def upgraded(site: Site) -> None:
     uuid = site.openstack("server show -f value -c id vm1").strip()
     as_stack(site, f"sudo systemctl stop {units()}", START_S)
     installed(site)
-    for words in ("api_db sync", "db sync", f"cell_v2 map_cell0 --database_connection '{files.database(site, 'nova_cell0')}'",
-                  f"cell_v2 simple_cell_setup --transport-url {site.broker_url}", f"cell_v2 verify_instance --uuid {uuid}"):
+    for words in ("api_db sync", "db sync",
+                  f"cell_v2 map_cell0 --database_connection '{files.database(site, 'nova_cell0')}'",
+                  f"cell_v2 simple_cell_setup --transport-url {site.broker_url}",
+                  f"cell_v2 verify_instance --uuid {uuid}"):
         manage(site, f"--config-file {CONF} {words}")
     assert site.machine.run(f"{BIN}/nova-status --config-file {CONF} upgrade check", START_S, STACK).status < 2
     started(site)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tests.installers.site import Options, Site
+from tests.installers.site import Options, Site, rendered
 
 STACK, DEST = "stack", "/opt/stack"
 DATA, VENV = f"{DEST}/data", f"{DEST}/data/venv"
@@ -41,13 +41,13 @@ ProxyPass "/compute" "unix:{SOCKET}|uwsgi://uwsgi-uds-nova-api" retry=0 acquire=
 """
 #: With colors, as its own reader of logs in a terminal expects them.
 FORMATS = {
-    "logging_context_format_string": "%(color)s%(levelname)s %(name)s [^[[01;36m%(global_request_id)s %(request_id)s "
-                                     "^[[00;36m%(project_name)s %(user_name)s%(color)s] ^[[01;35m%(instance)s%(color)s"
-                                     "%(message)s^[[00m".replace("^[", "\x1b"),
-    "logging_default_format_string": "%(color)s%(levelname)s %(name)s [-%(color)s] ^[[01;35m%(instance)s%(color)s"
-                                     "%(message)s^[[00m".replace("^[", "\x1b"),
-    "logging_debug_format_suffix": "from (pid=%(process)d) %(funcName)s %(pathname)s:%(lineno)d".replace("^[", "\x1b"),
-    "logging_exception_prefix": "ERROR %(name)s ^[[01;35m%(instance)s^[[00m".replace("^[", "\x1b"),
+    "logging_context_format_string": "%(color)s%(levelname)s %(name)s [\x1b[01;36m%(global_request_id)s %(request_id)s "
+                                     "\x1b[00;36m%(project_name)s %(user_name)s%(color)s] \x1b[01;35m%(instance)s"
+                                     "%(color)s%(message)s\x1b[00m",
+    "logging_default_format_string": "%(color)s%(levelname)s %(name)s [-%(color)s] \x1b[01;35m%(instance)s%(color)s"
+                                     "%(message)s\x1b[00m",
+    "logging_debug_format_suffix": "from (pid=%(process)d) %(funcName)s %(pathname)s:%(lineno)d",
+    "logging_exception_prefix": "ERROR %(name)s \x1b[01;35m%(instance)s\x1b[00m",
     "logging_user_identity_format": "%(project_name)s %(user_name)s",
 }
 
@@ -59,8 +59,8 @@ def inis(site: Site) -> Mapping[str, Options]:
             CPU_CONF: {**conf, "database": {}, "api_database": {}},
             API_UWSGI: {"uwsgi": {**UWSGI, "module": "nova.wsgi.osapi_compute:application", "socket": SOCKET,
                                   "chmod-socket": 666}},
-            METADATA_UWSGI: {"uwsgi": {**UWSGI, "module": "nova.wsgi.metadata:application",
-                                       "http": "0.0.0.0:8775", "http-chunked-input": "true", "http-auto-chunked": "true"}}}
+            METADATA_UWSGI: {"uwsgi": {**UWSGI, "module": "nova.wsgi.metadata:application", "http": "0.0.0.0:8775",
+                                       "http-chunked-input": "true", "http-auto-chunked": "true"}}}
 
 
 def nova_conf(site: Site) -> Options:
@@ -73,8 +73,9 @@ def nova_conf(site: Site) -> Options:
             "shutdown_timeout": 0, "graceful_shutdown_timeout": 5, "report_interval": 120, "service_down_time": 720,
             "enabled_apis": "osapi_compute,metadata", "default_ephemeral_format": "ext4", "use_journal": True,
             "compute_driver": "libvirt.LibvirtDriver", "osapi_compute_workers": 1, "metadata_workers": 1,
-            "log_color": True, "instance_usage_audit": True, "instance_usage_audit_period": "hour", "pointer_model": "ps2mouse",
-            "notify_on_state_change": "vm_and_task_state", "transport_url": site.broker_url, **FORMATS},
+            "instance_usage_audit": True, "instance_usage_audit_period": "hour", "pointer_model": "ps2mouse",
+            "notify_on_state_change": "vm_and_task_state", "transport_url": site.broker_url, "log_color": True,
+            **FORMATS},
         "wsgi": {"api_paste_config": "/etc/nova/api-paste.ini"},
         "api": {"response_validation": "error"},
         "database": {"connection": database(site, "nova_cell1")},
@@ -87,12 +88,12 @@ def nova_conf(site: Site) -> Options:
         "scheduler": {"workers": 1},
         "conductor": {"workers": 1},
         "filter_scheduler": {"enabled_filters": "ComputeFilter,ComputeCapabilitiesFilter,ImagePropertiesFilter,"
-                             "ServerGroupAntiAffinityFilter,ServerGroupAffinityFilter,SameHostFilter,DifferentHostFilter",
-                             "track_instance_changes": False},
+                             "ServerGroupAntiAffinityFilter,ServerGroupAffinityFilter,SameHostFilter,"
+                             "DifferentHostFilter", "track_instance_changes": False},
         "key_manager": {"backend": "nova.keymgr.conf_key_mgr.ConfKeyManager", "fixed_key": "30" * 32},
         "cache": {"enabled": True, "backend": "dogpile.cache.memcached", "memcache_servers": "localhost:11211"},
-        "keystone_authtoken": {**credentials(site, "nova"), "interface": "public", "memcached_servers": "localhost:11211",
-                               "www_authenticate_uri": site.url("keystone")},
+        "keystone_authtoken": {**credentials(site, "nova"), "interface": "public",
+                               "memcached_servers": "localhost:11211", "www_authenticate_uri": site.url("keystone")},
         "service_user": {**credentials(site, "nova"), "send_service_user_token": True},
         "placement": {**credentials(site, "placement"), "region_name": REGION},
         "neutron": {**credentials(site, "neutron"), "region_name": REGION, "service_metadata_proxy": True,
@@ -110,7 +111,8 @@ def nova_conf(site: Site) -> Options:
 
 def cell_conf(site: Site) -> Options:
     """Of one cell: its database and the broker alone, and what its proxies listen on."""
-    return {"DEFAULT": {"debug": True, "transport_url": site.broker_url, "use_journal": True, "log_color": True, **FORMATS},
+    return {"DEFAULT": {"debug": True, "transport_url": site.broker_url, "use_journal": True, "log_color": True,
+                        **FORMATS},
             "database": {"connection": database(site, "nova_cell1")},
             "conductor": {"workers": 1},
             "vnc": {"novncproxy_host": "0.0.0.0", "novncproxy_port": 6080}}
@@ -149,7 +151,9 @@ def units() -> Mapping[str, str]:
 
 def unit(name: str, command: str, **more: object) -> str:
     path = f"{BIN}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-    service = {"ExecStart": command, "ExecReload": "/bin/kill -HUP $MAINPID", "KillMode": "process", "TimeoutStopSec": 300,
-               "User": STACK, "Environment": f'"PATH={path}"', "SyslogIdentifier": f"devstack@{name}.service", **more}
-    lines = "".join(f"{key} = {value}\n" for key, value in service.items())
-    return f"[Unit]\nDescription = Devstack devstack@{name}.service\n[Service]\n{lines}[Install]\nWantedBy = multi-user.target\n"
+    return rendered({
+        "Unit": {"Description": f"Devstack devstack@{name}.service"},
+        "Service": {"ExecStart": command, "ExecReload": "/bin/kill -HUP $MAINPID", "KillMode": "process",
+                    "TimeoutStopSec": 300, "User": STACK, "Environment": f'"PATH={path}"',
+                    "SyslogIdentifier": f"devstack@{name}.service", **more},
+        "Install": {"WantedBy": "multi-user.target"}})
