@@ -282,7 +282,7 @@ class _Parent:
                 return 1
             self.failures = self.failures + 1 if code == 1 and age < 30 else 0
             if self.failures > 2 * self.workers:
-                self._signal(signal.SIGTERM)
+                self._end()  # what is left of this process's files goes when it ends: not from under the others
                 return 1
             LOG.error("worker %d of %s ended (exit code %d); starting another", index, self.binary, code)
             self._forget(index)

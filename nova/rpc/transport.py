@@ -28,7 +28,7 @@ from nova.rpc.conductor_end import ConductorDispatcher
 from nova.rpc.control_driver import ControlDriver, ProbedDriver
 from nova.rpc.hearing import DEAF_S, ECHO, ECHO_SENT, Hearing
 from nova.rpc.hosts_driver import HostsDriver, MissingExchange
-from nova.rpc.hosts_url import OWN, SHARED, hosts_url_option, require_hosts_url, shared_url
+from nova.rpc.hosts_url import OWN, SHARED, hosts_url, hosts_url_option, shared_url
 from nova.rpc.interface import Contract, Method
 from nova.rpc.passive_publishing import QueueFull
 from nova.rpc.proofs import HostKeys, Proofs
@@ -90,10 +90,10 @@ def has_broker(conf: cfg.ConfigOpts) -> bool:
 def open_hosts_transport(conf: cfg.ConfigOpts, host: str | None, option: str = "") -> HostsDriver:
     """The driver of the hosts' vhost. ``host``: whose daemon this is; None for a conductor's. ``option``: with its URL;
     empty: the one of the mode that the configuration asks for. config.Missing: it is not set."""
-    shared = (option or hosts_url_option(conf)) == SHARED
-    url = require_hosts_url(conf) if not option else shared_url(conf) if shared else conf.hosts_transport_url
+    option = option or hosts_url_option(conf)
+    url = hosts_url(conf, option)
     _set_defaults(conf)
-    return HostsDriver(conf, oslo_messaging.TransportURL.parse(conf, url), host, declares=shared)
+    return HostsDriver(conf, oslo_messaging.TransportURL.parse(conf, url), host, declares=option == SHARED)
 
 
 def _set_defaults(conf: cfg.ConfigOpts) -> None:

@@ -19,20 +19,27 @@ pytestmark = pytest.mark.one_in(2)  # one of two runs has each
 SCRIPT = """
 import logging, os, signal, sys, time
 from types import SimpleNamespace
-from nova import concurrency, service
+from nova import concurrency, errors, service
 from nova.monitoring import counting, health, workers
 
 logging.basicConfig(level=logging.INFO, stream=sys.stderr)
 mode, kind, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
 concurrency.patch(mode)
 service.LOOK_S, service.WAITING_S, workers.STUCK_S = 0.2, 0.1, 1.5
+if kind == "refused":
+    service.RESPAWN_S = 0.05
 counting.make_folder("nova-test")
 conf = SimpleNamespace(host="ctl", graceful_shutdown_timeout=1, monitoring=SimpleNamespace(enabled=False),
                        tracing=SimpleNamespace(otlp_endpoint=None))
 marker = sys.argv[4]
 
 class Daemon:
+    def __init__(self, index):
+        self.refused = kind == "refused" and index == 0
+
     def start(self):
+        if self.refused:
+            raise errors.service.CanNotStart(reason="it is refused")
         while kind == "waits" and not os.path.exists(marker):
             time.sleep(0.05)
 
@@ -47,9 +54,11 @@ class Daemon:
         return health.Vitals()
 
     def stop(self, seconds):
-        pass
+        if kind == "refused":
+            time.sleep(0.5)
+            open(marker, "w").close()
 
-sys.exit(service.run(conf, "nova-test", lambda index: Daemon(), count))
+sys.exit(service.run(conf, "nova-test", Daemon, count))
 """
 
 
@@ -134,3 +143,10 @@ def test_worker_when_its_main_loop_stands_still_then_it_is_killed_and_replaced(t
     with running(tmp_path, mode, "stuck", "2") as daemon:
         assert daemon.logs("has stood still for") and daemon.logs("nova-test is ready", 2)
         assert daemon.process.poll() is None and daemon.end() == 0
+
+
+def test_daemon_when_a_worker_is_refused_again_and_again_then_it_ends_after_all_other_workers(
+        tmp_path: Path, mode: str) -> None:
+    with running(tmp_path, mode, "refused", "2") as daemon:
+        assert daemon.process.wait(20) == 1
+        assert daemon.marker.exists()
