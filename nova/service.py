@@ -37,6 +37,7 @@ RESPAWN_S = 1.0
 TICK_S = 0.2
 LOOK_S = 5.0  # how often a worker asks itself whether it still hears
 WAITING_S = 10.0  # how often systemd is told that a start still waits, and for how long it may then
+PATIENCE_S = 30.0  # whoever starts services goes on then: what this one waits for may be started after it
 BEAT_AGAIN_S = 2.0  # after a heartbeat that reached nobody: who was cut off is heard of as soon as the broker is back
 
 
@@ -122,7 +123,7 @@ class _Process(NamedTuple):
         self._turn(index, WorkerState.STARTING)
         signals, started = _Signals(), time.monotonic()
         self.watch.serve()
-        begun = self._started(index, signals)
+        begun = self._started(index, signals, parent)
         if begun.service is None:
             return 0 if signals.stop else begun.status
         service = begun.service
@@ -146,19 +147,19 @@ class _Process(NamedTuple):
     def _turn(self, index: int, state: WorkerState) -> None:
         self.watch.workers.turn(index, os.getpid(), state)
 
-    def _started(self, index: int, signals: _Signals) -> Start:
+    def _started(self, index: int, signals: _Signals, parent: int | None) -> Start:
         """Without a service: it can not start, or was told to stop. systemd is told meanwhile that a start which waits
         goes on."""
-        begun, extended = Start(self.conf, self.binary, self.make, index), time.monotonic()
+        begun, dog, waiting = Start(self.conf, self.binary, self.make, index), _Watchdog(), _Waiting(self.binary, index)
         while not begun.over:
             self._turn(index, WorkerState.STARTING)
             concurrency.sleep(TICK_S / 4)
             if signals.stop:
                 LOG.info("%s was told to stop before it was ready", self.binary)
                 return begun
-            if time.monotonic() - extended > WAITING_S:
-                extended = time.monotonic()
-                notify(f"EXTEND_TIMEOUT_USEC={int(6e6 * WAITING_S)}")
+            waiting.tell()
+            if parent is None:
+                dog.feed()
         return begun
 
     def _serve(self, index: int, signals: _Signals, parent: int | None) -> int:
@@ -187,6 +188,27 @@ class _Process(NamedTuple):
                     LOG.error("%s stops, to be started again: %s", self.binary, why)
                     return 1
         return 0
+
+
+class _Waiting:
+    """What systemd is told while a start waits for a database, the broker or a conductor. After a while: that the
+    daemon runs, so that apt, Ansible or Puppet can start what it waits for."""
+
+    def __init__(self, binary: str, index: int) -> None:
+        self._binary, self._index = binary, index
+        self._began = self._extended = time.monotonic()
+        self._said_ready = False
+
+    def tell(self) -> None:
+        now = time.monotonic()
+        if now - self._extended > WAITING_S:
+            self._extended = now
+            notify(f"EXTEND_TIMEOUT_USEC={int(6e6 * WAITING_S)}")
+        if now - self._began > PATIENCE_S and self._index == 0 and not self._said_ready:
+            self._said_ready = True
+            LOG.warning("%s still waits after %.0f s. It tells systemd that it runs, so that what it waits for can be "
+                        "started", self._binary, PATIENCE_S)
+            notify("READY=1")
 
 
 class _Watchdog:

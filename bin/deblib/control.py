@@ -16,6 +16,8 @@ from .table import COMMON, Package
 
 #: Distributions have packages of the same names with epochs up to 3: theirs must never be taken for an upgrade of ours.
 EPOCH = 10
+#: Lower than any of ours, higher than any of theirs.
+FIRST = f"{EPOCH}:0~"
 ABOUT = """\
  A Nova-compatible control plane for virtual machines. All its packages on a
  machine are of one version. Daemons start when the administrator has
@@ -97,6 +99,8 @@ def control(package: Package, release: Release, kilobytes: int) -> str:
         "Recommends": ", ".join(package.recommends),
         "Suggests": ", ".join(package.suggests),
         "Provides": ", ".join(package.provides),
+        "Conflicts": ", ".join(_of_debian(package.replaces)),
+        "Replaces": ", ".join(_of_debian(package.replaces)),
         "Section": "net",
         "Priority": "optional",
         "Description": package.summary,
@@ -113,6 +117,12 @@ def depends(package: Package, release: Release) -> tuple[str, ...]:
         first = (f"{COMMON} (= {release.version})",)
     compiled = (f"libvirt0 (>= {release.libvirt})",) if package.binary and package.name != COMMON else ()
     return (*first, *compiled, *package.depends)
+
+
+def _of_debian(names: tuple[str, ...]) -> list[str]:
+    """dpkg takes such a package away before it unpacks one of ours. It would take our units with it afterwards, whose
+    folder has two names."""
+    return [f"{name} (<< {FIRST})" for name in names]
 
 
 def conffiles(tree: Path) -> str:

@@ -6,8 +6,13 @@ it is restarted if it runs.
 
 from __future__ import annotations
 
+from .control import FIRST
 from .table import COMMON, Package
 
+#: ``$2`` is the version of Debian's own package of this name.
+WAS_DEBIANS = f'[ -n "$2" ] && dpkg --compare-versions "$2" lt {FIRST}'
+#: In the place of the example, which is of bounded mode.
+ALL_IN_NOVA_CONF = "# Debian's packages have all options in nova.conf: see 'Security modes' in doc/security.rst."
 SYSTEMD_RUNS = "[ -d /run/systemd/system ]"
 #: A conductor does not start on tables of an older release. The one that runs goes on until they are synced.
 RESTART_CONDUCTOR = """\
@@ -24,8 +29,11 @@ fi
 
 def scripts(package: Package) -> dict[str, str]:
     """Name -> text of the scripts that this package has."""
-    bodies = {"postinst": _when("configure", _configured(package)), "prerm": _when("remove", _removing(package)),
-              "postrm": _when("remove", _removed(package)) + _when("purge", _purged(package))}
+    drops = "".join(f'dpkg-maintscript-helper rm_conffile {path} {FIRST} {package.name} -- "$@"\n'
+                    for path in package.drops)
+    bodies = {"preinst": drops, "postinst": drops + _when("configure", _configured(package)),
+              "prerm": _when("remove", _removing(package)),
+              "postrm": drops + _when("remove", _removed(package)) + _when("purge", _purged(package))}
     return {name: f"#!/bin/sh\nset -e\n{body}" for name, body in bodies.items() if body}
 
 
@@ -33,7 +41,17 @@ def _configured(package: Package) -> str:
     """Users before what they own. ``$2`` is the version before: empty when the package is new here."""
     made = "".join(f"systemd-sysusers {name}\n" for name in package.users)
     made += "".join(f"systemd-tmpfiles --create {name}\n" for name in package.folders)
-    return made + _if('[ -z "$2" ]', _first(package)) + _handed_over(package) + _if(SYSTEMD_RUNS, _restarted(package))
+    owned = _if('[ -z "$2" ]', _first(package)) + _if(WAS_DEBIANS, _taken_over(package)) + _handed_over(package)
+    return made + owned + _if(SYSTEMD_RUNS, _restarted(package))
+
+
+def _taken_over(package: Package) -> str:
+    """The daemon goes on with the nova.conf that it had."""
+    config = package.config
+    if config is None or package.name == COMMON:
+        return ""
+    path = f"/etc/nova/{config.name}"
+    return f'echo "{ALL_IN_NOVA_CONF}" > {path}\nchown {config.owner}:{config.group} {path}\n'
 
 
 def _handed_over(package: Package) -> str:

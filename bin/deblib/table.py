@@ -28,8 +28,9 @@ class Package:
     """One package. ``programs`` are links in /usr/bin to the environment's, each with a man page if it has one.
 
     ``files``: in the checkout -> in the package. A file of /etc is a conffile. ``unit``: whether it is a daemon with a
-    unit of its name. ``provides``: what other distributions call it. ``binary``: whether it has compiled files,
-    and so is for one architecture.
+    unit of its name. ``provides``: what other distributions call it. ``replaces``: which packages of Debian's own have
+    some of its files; ``drops``: which of their files do harm beside its own. ``binary``: whether it has compiled
+    files, and so is for one architecture.
     """
 
     name: str
@@ -41,6 +42,8 @@ class Package:
     config: Config | None = None
     files: Mapping[str, str] = field(default_factory=dict)
     provides: tuple[str, ...] = ()
+    replaces: tuple[str, ...] = ()
+    drops: tuple[str, ...] = ()
     unit: bool = True
     binary: bool = False
 
@@ -79,11 +82,16 @@ _EXAMPLES = {f"etc/{name}": f"usr/share/doc/{COMMON}/examples/{Path(name).name}"
 _EDITED = {f"etc/nova/{name}": f"etc/nova/{name}" for name in ("api-paste.ini", "rootwrap.conf",
                                                                "rootwrap.d/compute.filters")}
 
+#: The first rotates the same logs once more; the second lets daemons start root's helper by sudo.
+_DROPPED = ("/etc/logrotate.d/nova-common", "/etc/sudoers.d/nova-common")
+_PROXIES = "nova-consoleproxy"
+
 
 def _daemon(name: str, summary: str, *programs: str, depends: tuple[str, ...] = (), config: Config | None = None,
-            recommends: tuple[str, ...] = (), provides: tuple[str, ...] = ()) -> Package:
+            recommends: tuple[str, ...] = (), provides: tuple[str, ...] = (),
+            replaces: tuple[str, ...] = ()) -> Package:
     return Package(name=name, summary=summary, programs=(name, *programs), depends=depends, recommends=recommends,
-                   config=config, files=_users(name), provides=provides)
+                   config=config, files=_users(name), provides=provides, replaces=replaces)
 
 
 PACKAGES = (
@@ -94,11 +102,12 @@ PACKAGES = (
         suggests=("bash-completion", "logrotate"), config=Config("nova.conf", 0o640, "root", "nova"),
         files={**_users("nova"), "etc/logrotate.d/nova": "etc/logrotate.d/nova",
                "etc/completion/nova-manage": "usr/share/bash-completion/completions/nova-manage",
-               **_EDITED, **_EXAMPLES}),
-    _daemon("nova-api", "Nova's compute API and metadata service", "nova-api-wsgi"),
+               **_EDITED, **_EXAMPLES}, replaces=("nova-compute",), drops=_DROPPED),
+    _daemon("nova-api", "Nova's compute API and metadata service", "nova-api-wsgi", replaces=(COMMON,)),
     _daemon("nova-api-os-compute", "Nova's compute API, without the metadata service"),
     _daemon("nova-api-ec2", "Nova's EC2 API"),
-    _daemon("nova-api-metadata", "Nova's metadata service, without the compute API", "nova-metadata-wsgi"),
+    _daemon("nova-api-metadata", "Nova's metadata service, without the compute API", "nova-metadata-wsgi",
+            replaces=(COMMON, "nova-api")),
     _daemon("nova-placement-api", "Placement's API over Nova's own claims", "nova-placement-wsgi"),
     _daemon("nova-scheduler", "Nova's scheduler: chooses hosts for servers"),
     Package(
@@ -128,9 +137,10 @@ PACKAGES = (
             config=Config("nova-imageproxy.conf", 0o600, "nova-imageproxy", "root")),
     _daemon("nova-objectstore", "Nova's object store: S3 on files, for bundled images"),
     _daemon("nova-novncproxy", "Nova's console proxy: VNC in the browser", depends=("novnc",),
-            provides=("nova-consoleproxy",)),
+            provides=(_PROXIES,), replaces=(_PROXIES,)),
     _daemon("nova-spicehtml5proxy", "Nova's console proxy: SPICE in the browser", depends=("spice-html5",),
-            provides=("nova-spiceproxy",)),
-    _daemon("nova-serialproxy", "Nova's console proxy: serial lines", depends=("libjs-xterm", "node-xterm")),
+            provides=("nova-spiceproxy",), replaces=(_PROXIES,)),
+    _daemon("nova-serialproxy", "Nova's console proxy: serial lines", depends=("libjs-xterm", "node-xterm"),
+            replaces=(_PROXIES,)),
     _daemon("nova-xvpvncproxy", "Nova's console proxy: VNC for the Java viewer"),
 )

@@ -28,6 +28,8 @@ concurrency.patch(mode)
 service.LOOK_S, service.WAITING_S, workers.STUCK_S = 0.2, 0.1, 1.5
 if kind == "refused":
     service.RESPAWN_S = 0.05
+if kind == "waits long":
+    service.PATIENCE_S = 0.5
 counting.make_folder("nova-test")
 conf = SimpleNamespace(host="ctl", graceful_shutdown_timeout=1, monitoring=SimpleNamespace(enabled=False),
                        tracing=SimpleNamespace(otlp_endpoint=None))
@@ -40,7 +42,7 @@ class Daemon:
     def start(self):
         if self.refused:
             raise errors.service.CanNotStart(reason="it is refused")
-        while kind == "waits" and not os.path.exists(marker):
+        while kind.startswith("waits") and not os.path.exists(marker):
             time.sleep(0.05)
 
     def vitals(self):
@@ -125,6 +127,16 @@ def test_start_when_it_waits_then_systemd_is_told_to_wait_too(tmp_path: Path, mo
         assert daemon.hears("EXTEND_TIMEOUT_USEC=", 2) and "READY=1" not in daemon.said
         daemon.marker.touch()
         assert daemon.hears("READY=1") and daemon.end() == 0
+
+
+@pytest.mark.parametrize("count", ["1", "2"])
+def test_start_when_it_waits_for_long_then_systemd_is_told_that_it_runs_so_that_what_it_waits_for_can_be_started(
+        tmp_path: Path, mode: str, count: str) -> None:
+    with running(tmp_path, mode, "waits long", count, watchdog_s=0.6) as daemon:
+        assert daemon.hears("READY=1") and daemon.hears("WATCHDOG=1", 3) and daemon.logs("still waits after")
+        assert "nova-test is ready" not in daemon.log.read_text()
+        daemon.marker.touch()
+        assert daemon.logs("nova-test is ready", int(count)) and daemon.end() == 0
 
 
 def test_daemon_when_it_is_deaf_then_it_ends_with_1_to_be_started_again(tmp_path: Path, mode: str) -> None:

@@ -103,6 +103,13 @@ def test_units_then_each_has_a_user_of_its_own_but_for_those_that_speak_for_thei
 
 
 @pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.stem)
+def test_unit_when_it_takes_the_place_of_another_then_it_starts_after_the_others_end(unit: Path) -> None:
+    """systemd ends the one before it starts the other if there is an order between them, whichever it is."""
+    for other in values(unit, "Conflicts"):
+        assert other in values(unit, "After") or unit.name in values(unit.with_name(other), "After")
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.stem)
 def test_unit_then_the_folders_that_it_writes_to_are_made(unit: Path) -> None:
     written = {word.lstrip("-+") for word in values(unit, "ReadWritePaths")}
     written |= {f"/var/lib/{word}" for word in values(unit, "StateDirectory")}
@@ -198,7 +205,8 @@ def test_logrotate_when_it_renamed_a_log_then_the_daemon_writes_to_a_new_one(tmp
 @pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("systemd-tmpfiles"), reason="it takes root, systemd-tmpfiles")
 @pytest.mark.parametrize(("path", "daemon"), [
     ("var/lib/nova/CA/private/cakey.pem", "nova-cert"), ("var/lib/nova/buckets/b/object", "nova-objectstore"),
-    ("var/log/nova/nova-scheduler.log", "nova-scheduler"), ("var/log/nova/nova-novncproxy.log.1", "nova-novncproxy")])
+    ("var/log/nova/nova-scheduler.log", "nova-scheduler"), ("var/log/nova/nova-conductor.log", "nova-conductor"),
+    ("var/log/nova/nova-novncproxy.log.1", "nova-novncproxy")])
 def test_tmpfiles_when_a_daemon_of_an_older_release_ran_as_nova_then_what_it_wrote_is_given_to_its_user(
         tmp_path: Path, path: str, daemon: str) -> None:
     made, _groups = make_users(tmp_path)

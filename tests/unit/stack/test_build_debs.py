@@ -200,6 +200,23 @@ def test_package_when_another_distribution_calls_it_otherwise_then_it_provides_t
     assert fields(package)["Provides"] == called
 
 
+@pytest.mark.parametrize(("name", "replaced"), [
+    (COMMON, ["nova-compute"]), ("nova-api", [COMMON]), ("nova-api-metadata", [COMMON, "nova-api"]),
+    *((f"nova-{kind}proxy", ["nova-consoleproxy"]) for kind in ("novnc", "spicehtml5", "serial"))])
+def test_package_when_debians_has_some_of_its_files_then_it_replaces_those_and_none_of_ours(
+        name: str, replaced: list[str]) -> None:
+    told = fields(NAMED[name])
+    assert told["Replaces"] == told["Conflicts"] == ", ".join(f"{one} (<< 10:0~)" for one in replaced)
+    for lower, higher in (("3:99", "10:0~"), ("10:0~", RELEASE.version)):
+        subprocess.run(["dpkg", "--compare-versions", lower, "lt", higher], check=True)
+
+
+def test_rootwrap_when_libraries_are_the_packages_then_their_programs_are_found_before_the_systems() -> None:
+    told = configparser.ConfigParser()
+    told.read(TOP / "etc/nova/rootwrap.conf")
+    assert told["DEFAULT"]["exec_dirs"].split(",")[0] == f"/{trees.ENVIRONMENT}/bin"
+
+
 @every_package
 def test_conffiles_then_they_are_its_files_of_etc_and_passwords_are_not_for_all(made: dict[str, Path],
                                                                                 package: Package) -> None:

@@ -32,15 +32,17 @@ class Played:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        for name in ("systemctl", "systemd-sysusers", "systemd-tmpfiles", "chown", "rm", "find"):
+        for name in ("systemctl", "systemd-sysusers", "systemd-tmpfiles", "chown", "rm", "find", "dpkg-maintscript-helper"):
             (folder / name).write_text(STUB)
         (folder / "nova-status").write_text(STATUS)
         for program in folder.iterdir():
             program.chmod(0o755)
 
-    def run(self, package: str, script: str, *words: str, systemd: bool = True, **env: str) -> list[str]:
+    def run(self, package: str, script: str, *words: str, systemd: bool = True, etc: str = "/etc/nova",
+            **env: str) -> list[str]:
         """Its lines. CalledProcessError: it has failed."""
         text = scripts(NAMED[package])[script].replace("/run/systemd/system", str(self.folder if systemd else "/none"))
+        text = text.replace("/etc/nova/", f"{etc}/")
         return subprocess.run(["sh", "-c", text, script, *words], check=True, capture_output=True, text=True,
                               env={"PATH": f"{self.folder}:/usr/bin:/bin", **env}).stdout.splitlines()
 
@@ -76,6 +78,25 @@ def test_upgrade_when_the_daemon_does_not_start_then_dpkg_goes_on_and_a_line_say
     assert lines[-1] == f"{package.name}: does not start: journalctl -u {package.name}"
 
 
+def test_upgrade_when_the_package_was_debians_then_the_conductor_goes_on_with_nova_conf_alone(
+        played: Played, tmp_path: Path) -> None:
+    own = tmp_path / "nova-conductor.conf"
+    own.write_text("[conductor]\nhost_secret_key = HOST_SECRET_KEY\n")
+    lines = played.run("nova-conductor", "postinst", "configure", "2:26.2.2-1", SCHEMAS="Success", etc=str(tmp_path))
+    assert own.read_text().startswith("# ") and "host_secret_key" not in own.read_text()
+    assert f"chown nova-conductor:root {own}" in lines and lines[-1] == "systemctl restart nova-conductor.service"
+    own.write_text("[database]\n")
+    played.run("nova-conductor", "postinst", "configure", "10:0.1.0-1", SCHEMAS="Success", etc=str(tmp_path))
+    assert own.read_text() == "[database]\n"
+
+
+@pytest.mark.parametrize("script", ["preinst", "postinst", "postrm"])
+def test_upgrade_when_the_package_was_debians_then_its_files_that_do_harm_go(played: Played, script: str) -> None:
+    told = [line for line in played.run(COMMON, script, "upgrade", "2:26.2.2-1") if line.startswith("dpkg-")]
+    assert told == [f"dpkg-maintscript-helper rm_conffile {path} 10:0~ nova-common -- upgrade 2:26.2.2-1"
+                    for path in ("/etc/logrotate.d/nova-common", "/etc/sudoers.d/nova-common")]
+
+
 def test_upgrade_when_tables_are_behind_then_the_conductor_that_runs_goes_on(played: Played) -> None:
     lines = played.run("nova-conductor", "postinst", "configure", "10:0.1.0-1", SCHEMAS="Failure")
     assert not any(line.startswith("systemctl restart") for line in lines)
@@ -89,7 +110,7 @@ def test_upgrade_when_the_conductor_does_not_run_then_it_stays_so(played: Played
 
 @every_package
 def test_scripts_when_systemd_does_not_run_then_they_do_not_speak_to_it(played: Played, package: Package) -> None:
-    calls = {"postinst": [("configure", ""), ("configure", "10:0.1.0-1")], "prerm": [("remove",)],
+    calls = {"preinst": [("install",)], "postinst": [("configure", ""), ("configure", "10:0.1.0-1")], "prerm": [("remove",)],
              "postrm": [("remove",), ("purge",)]}
     lines = [line for script in scripts(package) for words in calls[script]
              for line in played.run(package.name, script, *words, systemd=False)]
@@ -112,5 +133,6 @@ def test_remove_then_the_daemon_ends_and_is_not_started_at_boot(played: Played, 
 def test_purge_then_logs_go_and_data_stays(played: Played) -> None:
     lines = [line for package in PACKAGES if "postrm" in scripts(package)
              for line in played.run(package.name, "postrm", "purge")]
-    assert lines == ["rm -rf /var/log/nova /run/nova /run/nova-migrations"]
+    assert [line for line in lines if not line.startswith("dpkg-maintscript-helper")] == [
+        "rm -rf /var/log/nova /run/nova /run/nova-migrations"]
     assert not any("/var/lib" in text for package in PACKAGES for text in scripts(package).values())

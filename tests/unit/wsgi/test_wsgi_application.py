@@ -113,9 +113,21 @@ os._exit(0)  # its threads would look for a broker
 """
 
 
-def imported(folder: Path, conf: str, *words: str, **environ: str) -> subprocess.CompletedProcess[str]:
+#: Makes what the application makes at its first request; prints the bus's option.
+METADATA = """
+import os
+from nova.wsgi.metadata import application
+from nova.cmd.api import METADATA, Api
+from oslo_config import cfg
+print(*(bus.option for bus in Api(cfg.CONF, {METADATA: None}).buses.values()), flush=True)
+os._exit(0)
+"""
+
+
+def imported(folder: Path, conf: str, *words: str, server: str = SERVER,
+             **environ: str) -> subprocess.CompletedProcess[str]:
     (folder / "nova.conf").write_text(conf)
-    return subprocess.run([sys.executable, "-W", "ignore", "-c", SERVER, *words], capture_output=True, text=True,
+    return subprocess.run([sys.executable, "-W", "ignore", "-c", server, *words], capture_output=True, text=True,
                           timeout=60, check=False, cwd=folder, env={"PYTHONPATH": ":".join(sys.path), **environ})
 
 
@@ -129,6 +141,14 @@ def test_import_when_the_configuration_is_wrong_then_the_log_says_why_and_reques
     assert done.returncode == 0 and done.stdout.startswith("503 Service Unavailable"), done.stderr
     [line] = done.stderr.strip().splitlines()
     assert conf.partition("]")[0].removeprefix("[") in line and "secret" not in done.stdout + line
+
+
+def test_metadata_when_in_upstream_mode_then_it_is_made_though_nobody_has_read_transport_url_before(
+        tmp_path: Path) -> None:
+    """The library registers its options when it is used first."""
+    conf = f"[DEFAULT]\nstate_path = {tmp_path}\ntransport_url = rabbit://nova:secret@127.0.0.1:1/nova\n"
+    done = imported(tmp_path, conf, server=METADATA, OS_NOVA_CONFIG_DIR=str(tmp_path), OS_NOVA_CONFIG_FILES="nova.conf")
+    assert done.stdout == "transport_url\n", done.stderr
 
 
 def test_words_when_uwsgi_has_some_for_the_program_then_they_are_read_as_its_command_line(tmp_path: Path) -> None:

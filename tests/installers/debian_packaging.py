@@ -1,0 +1,93 @@
+"""Debian's own packaging of nova around our programs: its maintainer scripts, units, init scripts, sudoers, logrotate
+and uWSGI's files, fetched from the archive while the test runs. Of its packages nothing else is unpacked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from nova.version import RELEASE
+from tests.installers.site import Site
+
+APT = "DEBIAN_FRONTEND=noninteractive apt-get -q -y -o Dpkg::Options::=--force-confold"
+#: Machines share a folder of packages, and its lock: this one is not to wait for others.
+ARCHIVES = "/var/cache/own-archives"
+APT_S, BUILD_S = 1200.0, 900.0
+OURS, THEIRS, BETWEEN = "/root/ours", "/root/theirs", "/root/between"
+#: Debian's epoch, so that our own packages are an upgrade of these.
+VERSION = f"2:{RELEASE}-1"
+SCRIPTS = "preinst postinst prerm postrm config templates triggers"
+FILES = r"^\./((usr/)?lib/systemd/.*[^/]|etc/(init|sudoers|logrotate)\.d/.*[^/]|etc/nova/[a-z-]*uwsgi\.ini)$"
+#: What our packages have in the place of Debian's: units, users and folders, rotation, the conductor's own file, and
+#: what Debian has in another package.
+REPLACED = ("usr/lib/systemd/system usr/lib/sysusers.d usr/lib/tmpfiles.d etc/logrotate.d etc/nova/nova.conf "
+            "etc/nova/nova-conductor.conf etc/nova/api-paste.ini etc/nova/rootwrap.d usr/bin/nova-*-wsgi")
+#: What bin/build-debs takes, and what Debian's packages depend on.
+BUILDING = "gcc libc6-dev libvirt-dev pkg-config python3-dev python3-venv"
+NEEDED = ("adduser dbconfig-common dbconfig-mysql debconf init-system-helpers lsb-base sudo uwsgi-plugin-python3 "
+          "q-text-as-data logrotate dpkg-dev")
+
+
+@dataclass(frozen=True)
+class Mixed:
+    """Debian's package ``name``, with its scripts and units, and the programs of our ``ours``.
+
+    ``files``: what Debian's would bring from Nova's own tree. ``programs``: more of ours that it has.
+    ``depends``: on a package of Debian's beside what ours depends on."""
+
+    name: str
+    ours: str
+    files: Mapping[str, str] = field(default_factory=dict)
+    programs: tuple[str, ...] = ()
+    depends: str = ""
+
+
+def fetch(site: Site, names: tuple[str, ...]) -> None:
+    """Into a folder for each: ``control`` and ``files``."""
+    machine = site.machine
+    machine.ok(f"mkdir -p {ARCHIVES}/partial")
+    site.write("/etc/apt/apt.conf.d/90own-archives", f'Dir::Cache::Archives "{ARCHIVES}";\n')
+    machine.ok(f"apt-get -q update && {APT} install {BUILDING} {NEEDED}", APT_S)
+    machine.ok(f"mkdir -p {THEIRS} && cd {THEIRS} && apt-get -q download {' '.join(names)}", APT_S)
+    for name in names:
+        machine.ok(f"""cd {THEIRS} && mkdir -p {name}/files && dpkg-deb -e {name}_*.deb {name}/control &&
+            wanted=$(dpkg-deb --fsys-tarfile {name}_*.deb | tar -t | grep -E '{FILES}') || :
+            test -z "$wanted" || dpkg-deb --fsys-tarfile {name}_*.deb | tar -x -C {name}/files $wanted""")
+
+
+def apt_install(site: Site, files: str) -> str:
+    """What apt says; dpkg speaks to a terminal of apt's."""
+    return site.machine.ok(f"{APT} install {files}", APT_S).replace("\r", "")
+
+
+def build(site: Site) -> None:
+    """Our packages."""
+    site.machine.ok(f"bin/build-debs --output {OURS}", BUILD_S)
+
+
+def mix(site: Site, mixed: Mixed) -> None:
+    """Debian's packaging around our programs."""
+    machine, tree, theirs = site.machine, f"{BETWEEN}/{mixed.name}", f"{THEIRS}/{mixed.name}"
+    machine.ok(f"""mkdir -p {BETWEEN} && dpkg-deb -R {OURS}/{mixed.ours}_*.deb {tree} && cd {tree} &&
+        rm -rf {REPLACED} && (cd DEBIAN && rm -f {SCRIPTS} conffiles) &&
+        for one in {SCRIPTS}; do test ! -e {theirs}/control/$one || cp {theirs}/control/$one DEBIAN/; done &&
+        cp -a {theirs}/files/. . &&
+        for one in {' '.join(mixed.programs)}; do ln -sfn ../lib/nova/bin/$one usr/bin/$one; done &&
+        sed -i 's/10:{RELEASE}-1/{VERSION}/; s/ nova-privileged,//; s/^Package: .*/Package: {mixed.name}/
+            s/^Depends: /&{mixed.depends}/; /^Provides: \\|^Conflicts: \\|^Replaces: /d' DEBIAN/control""", 120)
+    for path, text in mixed.files.items():
+        site.write(f"{tree}/{path}", text)
+    machine.ok(f"""cd {tree} && (test ! -d etc || find etc -type f -printf '/%p\\n') > DEBIAN/conffiles &&
+        dpkg-deb --root-owner-group -Znone --build . {BETWEEN}/{mixed.name}.deb""", 120)
+
+
+def make(site: Site, name: str, fields: str, files: Mapping[str, str]) -> None:
+    """A package of Debian's that has no program: its scripts, and these files."""
+    tree = f"{BETWEEN}/{name}"
+    site.write(f"{tree}/DEBIAN/control", f"Package: {name}\nVersion: {VERSION}\nArchitecture: all\n"
+               f"Maintainer: nobody <nobody@localhost>\n{fields}Description: {name}\n")
+    for path, text in files.items():
+        site.write(f"{tree}/{path}", text)
+    site.machine.ok(f"""cd {tree} && for one in {SCRIPTS}; do test ! -e {THEIRS}/{name}/control/$one ||
+            cp {THEIRS}/{name}/control/$one DEBIAN/; done && find etc -type f -printf '/%p\\n' > DEBIAN/conffiles &&
+        dpkg-deb --root-owner-group -Znone --build . {BETWEEN}/{name}.deb""")
