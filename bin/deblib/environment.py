@@ -20,7 +20,7 @@ from .table import COMMON
 from .trees import DOCUMENTS, ENVIRONMENT, make_uniform
 
 #: What control daemons and hosts may be configured to use.
-EXTRAS = "memcached,ldap,tracing,brick"
+EXTRAS = "ldap,tracing,brick"
 
 
 @dataclass(frozen=True)

@@ -218,7 +218,7 @@ class Conductor:
         from nova.rpc.contracts.console_check import ConsoleCheckRPC
         from nova.rpc.contracts.placement import PlacementRPC
 
-        check_networking(self.deps.networking, self.mode)
+        check_networking(self.deps.networking)
         self.deps.journal.open()
         self.daemons.bridge_silence()  # nobody could report while no conductor was there: before the first call comes
         pool = self.options.conductor.pool_size

@@ -7,7 +7,6 @@ import logging
 from nova import errors
 from nova.conf.base import Options
 from nova.model.base import Library
-from nova.model.security_modes import SecurityMode
 
 LOG = logging.getLogger(__name__)
 
@@ -42,24 +41,19 @@ def networking(options: Options, deps: Library) -> Library:
     return back_end
 
 
-def check_networking(back_end: Library, mode: SecurityMode) -> None:
-    """service.CanNotStart when Neutron does not let us in. One that is away is no reason: what needs it will wait for
-    it. Nor is a user that Keystone does not know, in upstream mode: tools make Neutron's after they have started us."""
-    from nova import errors
-
+def check_networking(back_end: Library) -> None:
+    """Log why Neutron cannot be used yet. The conductor starts all the same: deployment tools make Neutron's user after
+    nova, and what needs no network is served."""
     if back_end.name != "neutron":
         return
     try:
         back_end.client.extensions()
     except (errors.service.Credentials, errors.config.Credentials) as error:
-        reason = ("the network service does not let us in: look at [neutron]auth_url, username, password and "
-                  f"project_name ({error.message})")
-        if mode is not SecurityMode.UPSTREAM:
-            raise errors.service.CanNotStart(reason=reason) from None
-        LOG.error("%s. Servers with networks can not be built until it does.", reason)
+        LOG.error("the network service does not let nova in, so no server gets a port: correct [neutron]auth_url, username, "
+                  "password and project_name (%s)", error.message)
     except errors.service.ResourceNotFound:
-        raise errors.service.CanNotStart(reason="at [neutron]endpoint_override (or the catalog's address) there is no "
-                                         "Neutron") from None
+        LOG.error("there is no Neutron at [neutron]endpoint_override (or the catalog's address), so no server gets a port: "
+                  "correct it")
     except errors.NovaError as error:
         LOG.warning("the network service is not there yet: %s", error.message)
 

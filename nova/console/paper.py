@@ -18,7 +18,7 @@ OWN = ".nova/"
 _HEAD = re.compile(rb"<head[^>]*>", re.I)
 
 TITLES = {
-    400: "This console's address is not whole",
+    200: "This console's address is not whole",
     403: "This console can not be opened",
     404: "This console's address is not good any more",
     503: "This console can not be checked now",
@@ -72,7 +72,7 @@ class Words:
 
     def page(self, status: int, words: str) -> bytes:
         """``words``: plain text, which may be anybody's."""
-        title = self.kind.binary if status == 200 else TITLES.get(status, TITLE)
+        title = TITLES.get(status, TITLE)
         return self.template.substitute(
             title=html.escape(title), words=html.escape(words), again=AGAIN if status == 503 else "",
             hint=HINT, command=html.escape(f"openstack console url show {self.kind.flag} SERVER")).encode()

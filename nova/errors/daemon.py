@@ -52,6 +52,8 @@ RpcNoAnswer = kinds.Unavailable.row("rpc.no_answer",
 RpcNotDelivered = kinds.Unavailable.row("rpc.not_delivered",
     "{topic}{where} has no queue on the broker for {method}: it has never started, or is gone.",
     "Start the daemon on that host.")
+RpcNoConductorYet = RpcNotDelivered.row("rpc.no_conductor_yet",
+    "{method} could not be sent: no nova-conductor has ever started in this cloud.", "Start nova-conductor.")
 RpcCallsNotTaken = RpcNotDelivered.row("rpc.calls_not_taken",
     "{method} could not be sent: no conductor takes calls of this host. It was never enrolled, or it was expelled, or "
     "no nova-conductor has started yet.",

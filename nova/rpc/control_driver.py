@@ -19,7 +19,6 @@ import uuid
 from collections.abc import Callable
 
 import oslo_messaging
-from amqp.exceptions import NotFound
 from oslo_messaging._drivers import amqpdriver, base, common, impl_rabbit
 
 from nova.conf.base import Options
@@ -49,6 +48,11 @@ class ControlDriver(impl_rabbit.RabbitDriver):
         """Whether it binds its reply queue to the exchange of answers. Who serves nothing is answered by those who may
         use the default exchange."""
         return self.rights is None or bool(self.rights.serves)
+
+    def has_exchange(self, name: str) -> bool:
+        """Whether somebody has declared that topic exchange in this vhost."""
+        with self._get_connection(common.PURPOSE_SEND) as connection:
+            return bool(connection.has_exchange(name))
 
     def _get_reply_queue_name(self) -> str:
         if self.rights is None:
@@ -112,7 +116,8 @@ class ControlConnection(PassivePublisher):
 
     def declare_direct_consumer(self, topic: str, callback: Callable[[Library], None]) -> None:
         """Where answers come."""
-        if not (self._driver.hears_answers and self._has_answers_exchange()):
+        limited = self._driver.rights is not None  # such a user may not make the exchange: conductors do
+        if not self._driver.hears_answers or (limited and not self.has_exchange(ANSWERS)):
             super().declare_direct_consumer(topic, callback)
             return
         consumer = impl_rabbit.Consumer(
@@ -123,19 +128,8 @@ class ControlConnection(PassivePublisher):
             enable_cancel_on_failover=self.enable_cancel_on_failover,
             rabbit_quorum_queue=self.rabbit_transient_quorum_queue,
             rabbit_quorum_queue_config=self.rabbit_quorum_queue_config)
-        consumer.exchange = topic_exchange(ANSWERS, passive=self._driver.rights is not None)
+        consumer.exchange = topic_exchange(ANSWERS, passive=limited)
         self.declare_consumer(consumer)
-
-    def _has_answers_exchange(self) -> bool:
-        """A limited user may not make it: conductors do."""
-        if self._driver.rights is None:
-            return True
-        try:
-            topic_exchange(ANSWERS, passive=True)(self.channel).declare()
-        except NotFound:
-            self.ensure_connection()  # the broker has closed the channel
-            return False
-        return True
 
     def declare_consumer(self, consumer: Library) -> None:
         """Bounded, where limited users may fill the queue."""

@@ -27,6 +27,11 @@ def require_hosts_url(conf: Options) -> str:
     return str(conf.hosts_transport_url)
 
 
+def hosts_url(conf: Options, option: str) -> str:
+    """The URL in that option, which may be the broker library's own. config.Missing: there is none."""
+    return (shared_url(conf) if option == SHARED else str(conf[option] or "")) or require_hosts_url(conf)
+
+
 def shared_url(conf: Options) -> str:
     """``transport_url``, the control daemons' own; empty where it is not set. The library has a default, which names no
     host."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import kombu
 import oslo_messaging
-from amqp.exceptions import AccessRefused, MessageNacked
+from amqp.exceptions import AccessRefused, MessageNacked, NotFound
 from oslo_messaging._drivers import amqp, impl_rabbit
 
 from nova.model.base import Library
@@ -35,6 +35,15 @@ class PassivePublisher(impl_rabbit.Connection):
         self._ensure_publishing(
             self._publish_bounded, exchange, msg, routing_key=key, timeout=timeout,
             retry=retry, transport_options=oslo_messaging.TransportOptions(at_least_once=at_least_once))
+
+    def has_exchange(self, name: str) -> bool:
+        """Whether somebody has declared that topic exchange."""
+        try:
+            topic_exchange(name, passive=True)(self.channel).declare()
+        except NotFound:
+            self.ensure_connection()  # the broker has closed the channel
+            return False
+        return True
 
     def _publish_bounded(self, exchange: Library, msg: Library, routing_key: str, timeout: float | None,
                          transport_options: Library) -> None:

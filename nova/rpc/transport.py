@@ -28,7 +28,7 @@ from nova.rpc.conductor_end import ConductorDispatcher
 from nova.rpc.control_driver import ControlDriver, ProbedDriver
 from nova.rpc.hearing import DEAF_S, ECHO, ECHO_SENT, Hearing
 from nova.rpc.hosts_driver import HostsDriver, MissingExchange
-from nova.rpc.hosts_url import OWN, SHARED, hosts_url_option, require_hosts_url, shared_url
+from nova.rpc.hosts_url import OWN, SHARED, hosts_url, hosts_url_option, shared_url
 from nova.rpc.interface import Contract, Method
 from nova.rpc.passive_publishing import QueueFull
 from nova.rpc.proofs import HostKeys, Proofs
@@ -40,6 +40,7 @@ PROBE_S = 1.0
 ECHO_S = 5
 AMQP_PORT = 5672
 RABBIT = "oslo_messaging_rabbit"
+CONDUCTOR = "conductor"  # the topic
 #: What the libraries raise when it can not be reached. kombu's own comes through where a connection is made anew.
 BROKER_AWAY = (oslo_messaging.MessageDeliveryFailure, OperationalError, OSError)
 
@@ -60,7 +61,15 @@ def open_transport(conf: cfg.ConfigOpts, driver: type[ControlDriver] = ControlDr
     url = oslo_messaging.TransportURL.parse(conf)
     if url.transport != "rabbit":
         return oslo_messaging.get_rpc_transport(conf)
-    return RPCTransport(driver(conf, url, default_exchange=conf.control_exchange, allowed_remote_exmods=[]))
+    return ControlTransport(driver(conf, url, default_exchange=conf.control_exchange, allowed_remote_exmods=[]))
+
+
+class ControlTransport(RPCTransport):
+    """One whose driver can be asked what is on the broker."""
+
+    def __init__(self, driver: ControlDriver) -> None:
+        super().__init__(driver)
+        self.driver = driver
 
 
 def probe_server(conf: cfg.ConfigOpts, host: str, topic: str) -> Serving:
@@ -81,14 +90,10 @@ def has_broker(conf: cfg.ConfigOpts) -> bool:
 def open_hosts_transport(conf: cfg.ConfigOpts, host: str | None, option: str = "") -> HostsDriver:
     """The driver of the hosts' vhost. ``host``: whose daemon this is; None for a conductor's. ``option``: with its URL;
     empty: the one of the mode that the configuration asks for. config.Missing: it is not set."""
-    asked = hosts_url_option(conf)
-    shared = (option or asked) == SHARED
-    if option in ("", asked):
-        url = require_hosts_url(conf)
-    else:  # a conductor, which serves the other vhost as well
-        url = shared_url(conf) if shared else str(conf[option])
+    option = option or hosts_url_option(conf)
+    url = hosts_url(conf, option)
     _set_defaults(conf)
-    return HostsDriver(conf, oslo_messaging.TransportURL.parse(conf, url), host, declares=shared)
+    return HostsDriver(conf, oslo_messaging.TransportURL.parse(conf, url), host, declares=option == SHARED)
 
 
 def _set_defaults(conf: cfg.ConfigOpts) -> None:
@@ -196,7 +201,12 @@ class Bus(AnyBus):
 
     def _deliver(self, asking: Asking, envelope: dict[str, Json]) -> Json:
         client = self._prepared(asking.contract, asking.server, asking.method.fanout)
-        return self._send_once(client, asking, envelope)
+        try:
+            return self._send_once(client, asking, envelope)
+        except errors.daemon.RpcNotDelivered:
+            if asking.contract.topic == CONDUCTOR and not self._had_conductors():
+                raise errors.daemon.RpcNoConductorYet(method=asking.method.name) from None
+            raise
 
     @staticmethod
     def _send_once(client: Json, asking: Asking, envelope: dict[str, Json]) -> Json:
@@ -223,6 +233,12 @@ class Bus(AnyBus):
             raise errors.daemon.RpcNoExchange(exchange=error) from None
         except BROKER_AWAY as error:
             raise errors.daemon.RpcBrokerAway(method=method.name, reason=type(error).__name__) from None
+
+    def _had_conductors(self) -> bool:
+        """False while none has ever started in this cloud. In upstream mode it leaves in this vhost an exchange that
+        outlives it, and the broker's restarts; elsewhere nobody can tell."""
+        return (hosts_url_option(self.conf) != SHARED or not isinstance(self.transport, ControlTransport)
+                or self.transport.driver.has_exchange(host_rights.CALLS))
 
     def _prepared(self, contract: type[Contract], server: str | None, fanout: bool) -> object:
         key = (f"{contract.topic}/{fanout}", server)

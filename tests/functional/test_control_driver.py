@@ -18,7 +18,7 @@ from oslo_messaging._metrics.client import oslo_messaging_metrics
 from oslo_messaging._tracing.client import oslo_messaging_tracing
 
 from nova import context, errors
-from nova.conf import base
+from nova.conf import register
 from nova.rpc import codec
 from nova.rpc.interface import Contract, Timeout, call
 from nova.rpc.transport import Bus, open_transport
@@ -49,9 +49,10 @@ def settings() -> cfg.ConfigOpts:
 
 def make_bus(url: str, host: str, quorum: bool = False) -> Bus:
     conf = settings()
-    conf.register_opts(base.OPTS)
+    register(conf)
     open_transport(conf)  # declares the next one
     conf.set_override("transport_url", url)
+    conf.set_override("hosts_transport_url", url)  # of bounded mode
     for option in ("rabbit_quorum_queue", "rabbit_transient_quorum_queue"):
         conf.set_override(option, quorum, group="oslo_messaging_rabbit")
     return Bus(conf, host)

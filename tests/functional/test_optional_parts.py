@@ -18,7 +18,7 @@ from tests.functional.daemons import TOP, Daemon
 from tests.functional.nova_all import Compute
 
 #: Of extras of setup.cfg, and of what single features alone use.
-MODULES = ("ldap3", "libvirt", "memcache", "opentelemetry", "os_brick", "os_vif", "pyroute2", "vif_plug_ovs")
+MODULES = ("ldap3", "libvirt", "opentelemetry", "os_brick", "os_vif", "pyroute2", "vif_plug_ovs")
 #: Of Debian's packages, and of machines; with what the summary says then.
 FOLDERS = {"/usr/share/novnc": "novnc", "/usr/share/spice-html5": "", "/usr/share/javascript": "",
            "/usr/share/nodejs": "plain terminal", "/usr/share/javascript /usr/share/nodejs": "plain terminal",

@@ -12,7 +12,7 @@ import pytest
 from nova.db import enrolments, security
 from nova.model.secret_wrap import MARK
 from nova.model.security_modes import SecurityMode
-from tests.functional.backends import wait_until
+from tests.functional.backends import listening, wait_until
 from tests.functional.client import Refused
 from tests.functional.cloud import Cloud, Plan
 from tests.functional.daemons import Daemon
@@ -162,3 +162,20 @@ def test_host_when_it_starts_before_any_conductor_then_it_waits_without_an_error
     compute.ready()
     wait_until("it is up", lambda: ("nova-compute", "host1") in alone.up(), 30)
     assert " ERROR " not in compute.text()
+
+
+def test_hypervisors_when_no_conductor_has_ever_started_then_there_are_none_and_after_one_has_it_is_503(
+        make_cloud) -> None:
+    alone = make_cloud(Plan(computes=1, upstream=True, network=False)).prepare()
+    conductor, api = alone.daemons["conductor"], alone.api("admin")
+    alone.daemons["api"].start()
+    wait_until("the API takes connections", lambda: listening(alone.port), 20)
+    assert api.get("/os-hypervisors") == {"hypervisors": []}
+    with pytest.raises(Refused, match="no nova-conductor has ever started") as refusal:
+        api.get("/servers")
+    assert refusal.value.status == 503
+    conductor.start().ready()
+    conductor.kill()
+    with pytest.raises(Refused) as refusal:
+        api.get("/os-hypervisors")
+    assert refusal.value.status == 503

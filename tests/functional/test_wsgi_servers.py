@@ -227,7 +227,8 @@ def test_metadata_when_under_gunicorn_then_a_guest_is_told_who_it_is(cloud: Clou
     try:
         url = f"http://127.0.0.1:{port}/openstack/latest/meta_data.json"
         wait_until("it answers", lambda: _status(url), START_S)
-        assert requests.get(url, headers=headers, timeout=10).json()["uuid"] == server["id"]
+        answer = requests.get(url, headers=headers, timeout=10)
+        assert answer.json().get("uuid") == server["id"], f"{answer.text} {one.text()}"
     finally:
         one.process.kill()
         cloud.empty()

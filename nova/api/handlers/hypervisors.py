@@ -74,9 +74,12 @@ def _listed(req: Request, view: View, uptime: bool = False) -> dict[str, Json]:
             raise errors.host.HypervisorPatternIsNotPaged
         return views.page(view, _matching(req, pattern, with_servers, uptime), req, linked=False)
     paged = versions.hypervisors_are_paged(req.version)
-    found = req.conductor.list_hypervisors(HypervisorQuery(
-        with_servers=with_servers, with_uptime=uptime, limit=req.limit() if paged else None,
-        marker=_marker(req, query.one("marker"))))
+    wanted = HypervisorQuery(with_servers=with_servers, with_uptime=uptime, limit=req.limit() if paged else None,
+                             marker=_marker(req, query.one("marker")))
+    try:
+        found = req.conductor.list_hypervisors(wanted)
+    except errors.daemon.RpcNoConductorYet:  # kolla-ansible asks which hosts there are before it starts a conductor
+        found = ()
     return views.page(view, found, req, linked=paged)
 
 

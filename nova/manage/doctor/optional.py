@@ -36,16 +36,10 @@ def _module(module: str, extra: str, without: str, wanted: Callable[[Options, Co
     return OptionalPart(wanted, lambda options: "" if importlib.util.find_spec(module) else words)
 
 
-def _caches_tokens(options: Options, programs: Collection[str]) -> bool:
-    return bool("keystone_authtoken" in options and options.keystone_authtoken.get("memcached_servers"))
-
-
 PARTS = (
     *(_pages(kind) for kind in (kinds.NOVNC, kinds.SPICE, kinds.SERIAL)),
     _module("opentelemetry", "tracing", "[tracing]otlp_endpoint is set and no spans are exported",
             lambda options, programs: bool(options.tracing.otlp_endpoint)),
-    _module("memcache", "memcached", "[keystone_authtoken]memcached_servers is set and no tokens are cached there",
-            _caches_tokens),
     _module("ldap3", "ldap", "[DEFAULT]instance_dns_manager names LdapDNS and no names are written",
             lambda options, programs: options.instance_dns_manager.endswith("LdapDNS")),
 )

@@ -45,7 +45,7 @@ class Container:
 
     def differs(self, wanted: dict[str, Any]) -> bool:
         """From what runs: by what was asked for, or by files that kolla would copy anew."""
-        if not self.pid or self.spec is None or any(self.spec.get(key) != wanted.get(key) for key in SAME):
+        if not self.pid or self.spec is None or any((self.spec.get(key) or None) != (wanted.get(key) or None) for key in SAME):
             return True
         return self.run(["kolla_set_configs", "--check"], "root").returncode != 0
 

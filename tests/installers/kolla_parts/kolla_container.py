@@ -21,6 +21,8 @@ ARGUMENTS = {"action": {"type": "str", "required": True}, "name": {"type": "str"
 def main() -> None:
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
     wanted = {key: value for key, value in module.params.items() if value is not None}
+    if "volumes" in wanted:  # some are left empty by templates
+        wanted["volumes"] = [volume for volume in wanted["volumes"] if volume]
     ACTIONS[module.params["action"]](module, Container(module.params["name"]), wanted)
 
 

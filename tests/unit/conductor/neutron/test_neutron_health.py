@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,6 @@ from nova.conductor.upkeep import periodic
 from nova.db.models import cell as tables
 from nova.model.guests import GuestQuery
 from nova.model.networks import RequestedNetwork
-from nova.model.security_modes import SecurityMode
 from nova.model.server_parts import ExternalEvent
 from nova.model.servers import ServerQuery
 from tests.fakes.failing_cloud import FailingCloud
@@ -394,28 +394,22 @@ class BackEnd:
         self.client = client
 
 
-@pytest.mark.parametrize("status, words", [(401, r"\[neutron\]auth_url, username"), (403, "does not let us in"),
+@pytest.mark.parametrize("status, words", [(401, r"\[neutron\]auth_url, username"), (403, "does not let nova in"),
                                            (404, r"\[neutron\]endpoint_override")])
-def test_start_when_neutron_does_not_let_us_in_then_it_says_which_option(cloud, status, words):
+def test_start_when_neutron_does_not_let_nova_in_then_it_goes_on_and_one_error_names_the_option(
+        cloud, caplog, status, words):
     client = cloud.neutron.client(retries=0)
     cloud.neutron.trouble("GET", "extensions", status)
-    with pytest.raises(errors.service.CanNotStart, match=words):
-        daemon.check_networking(BackEnd(client), SecurityMode.BOUNDED)
-
-
-def test_start_when_neutron_does_not_know_our_user_yet_in_upstream_mode_then_it_says_so_and_goes_on(cloud, caplog):
-    client = cloud.neutron.client(retries=0)
-    cloud.neutron.trouble("GET", "extensions", 401)
-    daemon.check_networking(BackEnd(client), SecurityMode.UPSTREAM)
-    assert "look at [neutron]auth_url, username" in caplog.text
+    daemon.check_networking(BackEnd(client))
+    assert [record.levelname for record in caplog.records if re.search(words, record.getMessage())] == ["ERROR"]
 
 
 def test_start_when_neutron_is_away_then_it_goes_on(cloud, caplog):
     client = cloud.neutron.client(retries=0)
     cloud.neutron.trouble("GET", "extensions", "refused")
-    daemon.check_networking(BackEnd(client), SecurityMode.BOUNDED)
+    daemon.check_networking(BackEnd(client))
     assert "not there yet" in caplog.text
-    daemon.check_networking(BackEnd(client), SecurityMode.BOUNDED)
+    daemon.check_networking(BackEnd(client))
 
 
 # -- what guests are told
