@@ -1,4 +1,4 @@
-"""Puppet: Debian's puppet and its puppet-nova (of OpenStack's Zed release) install this by our manifest, from a repository
+"""Puppet: Debian's puppet and its puppet-nova (of the Zed release) install this by a manifest, from a repository
 with packages of Debian's names.
 
 The manifest makes no databases: the class that would do it installs a server of its own, too.
@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 
-from tests.installers import debian, debian_packaging as packaging
+from tests.installers import debian
+from tests.installers import debian_packaging as packaging
 from tests.installers.debian_packaging import APT, APT_S, BETWEEN
 from tests.installers.site import Site
 
@@ -95,8 +96,9 @@ def published(site: Site) -> None:
 def configured(site: Site, ensure: str) -> None:
     """``ensure``: of packages."""
     cell, api, _cell0 = (site.database(name, "nova_puppet") for name in ("nova", "nova_api", "nova_cell0"))
+    migrates = str(ensure == "latest").lower()  # puppet-nova would do it before there are tables
     site.write(MANIFEST, SITE.format(
-        ensure=ensure, migrates=str(ensure == "latest").lower(), broker=site.broker_url, cell=cell, api=api, keystone=site.url("keystone"),
+        ensure=ensure, migrates=migrates, broker=site.broker_url, cell=cell, api=api, keystone=site.url("keystone"),
         glance=site.url("glance"), password=site.password("nova")), mode="0600")
 
 
