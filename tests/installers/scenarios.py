@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from tests.fresh import layers, trees
-from tests.installers import debian, debian_packaging, devstack, kolla
+from tests.installers import debian, debian_packaging, devstack, kolla, puppet
 from tests.installers.site import Site
 
 #: For the table at the end of a run: name of a scenario, its seconds, how it ended.
@@ -25,4 +25,5 @@ SCENARIOS: dict[str, Scenario] = {
     "devstack": Scenario(devstack.story, devstack.tree),
     "kolla-ansible": Scenario(kolla.story, kolla.tree),
     "debian": Scenario(debian.story, debian_packaging.tree),
+    "puppet": Scenario(puppet.story, debian_packaging.tree),
 }
