@@ -23,6 +23,7 @@ from nova.configuration import database_urls
 from nova.monitoring import counting
 from nova.monitoring.workers import Workers, WorkerState
 from nova.service_start import DaemonService, Start
+from nova.systemd import Waiting, Watchdog, notify
 from nova.version import RELEASE
 
 if TYPE_CHECKING:
@@ -36,20 +37,7 @@ WRONG_CONFIGURATION = 2  # exit code: systemd does not start it again
 RESPAWN_S = 1.0
 TICK_S = 0.2
 LOOK_S = 5.0  # how often a worker asks itself whether it still hears
-WAITING_S = 10.0  # how often systemd is told that a start still waits, and for how long it may then
-STILL_WAITS = "still waits for another service"  # bin/stack knows these words
-PATIENCE_S = 30.0  # whoever starts services goes on then: what this one waits for may be started after it
 BEAT_AGAIN_S = 2.0  # after a heartbeat that reached nobody: who was cut off is heard of as soon as the broker is back
-
-
-def notify(state: str) -> None:
-    """Tell systemd (sd_notify(3)), where there is one."""
-    path = os.environ.get("NOTIFY_SOCKET")
-    if not path:
-        return
-    address = "\0" + path[1:] if path.startswith("@") else path
-    with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sock:
-        sock.sendto(state.encode(), address)
 
 
 def run(conf: Options, binary: str, make: Callable[[int], DaemonService], workers: int = 1,
@@ -151,7 +139,7 @@ class _Process(NamedTuple):
     def _started(self, index: int, signals: _Signals, parent: int | None) -> Start:
         """Without a service: it can not start, or was told to stop. systemd is told meanwhile that a start which waits
         goes on."""
-        begun, dog, waiting = Start(self.conf, self.binary, self.make, index), _Watchdog(), _Waiting(self.binary, index)
+        begun, dog, waiting = Start(self.conf, self.binary, self.make, index), Watchdog(), Waiting(self.binary, index)
         while not begun.over:
             self._turn(index, WorkerState.STARTING)
             concurrency.sleep(TICK_S / 4)
@@ -167,7 +155,7 @@ class _Process(NamedTuple):
         """Turn until it is time to stop; the exit code."""
         from nova import metrics
 
-        dog, looked = _Watchdog(), time.monotonic()
+        dog, looked = Watchdog(), time.monotonic()
         vitals = self.watch.health.vitals
         assert vitals is not None
         while not signals.stop:
@@ -189,41 +177,6 @@ class _Process(NamedTuple):
                     LOG.error("%s stops, to be started again: %s", self.binary, why)
                     return 1
         return 0
-
-
-class _Waiting:
-    """What systemd is told while a start waits for a database, the broker or a conductor. After a while: that the
-    daemon runs, so that apt, Ansible or Puppet can start what it waits for."""
-
-    def __init__(self, binary: str, index: int) -> None:
-        self._binary, self._index = binary, index
-        self._began = self._extended = time.monotonic()
-        self._said_ready = False
-
-    def tell(self) -> None:
-        now = time.monotonic()
-        if now - self._extended > WAITING_S:
-            self._extended = now
-            notify(f"EXTEND_TIMEOUT_USEC={int(6e6 * WAITING_S)}")
-        if now - self._began > PATIENCE_S and self._index == 0 and not self._said_ready:
-            self._said_ready = True
-            LOG.warning("%s still waits after %.0f s. It tells systemd that it runs, so that what it waits for can be "
-                        "started", self._binary, PATIENCE_S)
-            notify(f"READY=1\nSTATUS={STILL_WAITS}: see its log")
-
-
-class _Watchdog:
-    """systemd's (sd_watchdog_enabled(3)), fed while the main loop turns."""
-
-    def __init__(self) -> None:
-        self._every_s = int(os.environ.get("WATCHDOG_USEC", "0")) / 3e6
-        self._fed = float("-inf")
-
-    def feed(self) -> None:
-        """Three times as often as systemd wants it."""
-        if self._every_s and time.monotonic() - self._fed > self._every_s:
-            self._fed = time.monotonic()
-            notify("WATCHDOG=1")
 
 
 def reload_levels(conf: Options) -> None:
@@ -249,7 +202,7 @@ class _Parent:
         self.failures = 0
 
     def run(self) -> int:
-        signals, dog = _Signals(), _Watchdog()
+        signals, dog = _Signals(), Watchdog()
         for index in range(self.workers):
             self._fork(index)
         while not signals.stop:

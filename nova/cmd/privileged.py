@@ -10,7 +10,7 @@ from pathlib import Path
 
 from nova import configuration, errors
 from nova.cmd import common
-from nova.service import notify
+from nova.systemd import notify
 
 LOG = logging.getLogger(__name__)
 

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import NamedTuple
 
-from nova import concurrency, metrics, service
+from nova import concurrency, metrics, systemd
 from nova.conf.base import Options
 from nova.console.codes import ELSEWHERE, GOING_AWAY, POLICY
 from nova.model.base import Json
@@ -70,7 +70,7 @@ class Sessions:
     """The registry. ``tell``: who is told the state in words, for sd_notify(3)."""
 
     def __init__(self, limits: SessionLimits, exclusive: bool = False,
-                        tell: Callable[[str], None] = service.notify) -> None:
+                        tell: Callable[[str], None] = systemd.notify) -> None:
         self.limits, self.exclusive, self.tell = limits, exclusive, tell
         self.draining = False
         self._open: set[Session] = set()

@@ -19,17 +19,17 @@ pytestmark = pytest.mark.one_in(2)  # one of two runs has each
 SCRIPT = """
 import logging, os, signal, sys, time
 from types import SimpleNamespace
-from nova import concurrency, errors, service
+from nova import concurrency, errors, service, systemd
 from nova.monitoring import counting, health, workers
 
 logging.basicConfig(level=logging.INFO, stream=sys.stderr)
 mode, kind, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
 concurrency.patch(mode)
-service.LOOK_S, service.WAITING_S, workers.STUCK_S = 0.2, 0.1, 1.5
+service.LOOK_S, systemd.WAITING_S, workers.STUCK_S = 0.2, 0.1, 1.5
 if kind == "refused":
     service.RESPAWN_S = 0.05
 if kind == "waits long":
-    service.PATIENCE_S = 0.5
+    systemd.PATIENCE_S = 0.5
 counting.make_folder("nova-test")
 conf = SimpleNamespace(host="ctl", graceful_shutdown_timeout=1, monitoring=SimpleNamespace(enabled=False),
                        tracing=SimpleNamespace(otlp_endpoint=None))
