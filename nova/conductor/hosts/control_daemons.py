@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from nova import errors
 from nova.conductor.hosts.registration import Daemons
+from nova.db import services
 from nova.model.base import HostName, Time
 from nova.model.services import Alive, Heartbeat, Registered, Registration
 from nova.rpc.contracts.cert import CertRPC
@@ -27,6 +28,8 @@ SERVED: Served = {
 #: What registers by the contracts of daemons whose broker users are limited.
 PROXIES: Served = {name: SERVED[name] for name in CONSOLE_PROXIES}
 SCHEDULERS: Served = {"nova-scheduler": SERVED["nova-scheduler"]}
+#: In upstream mode.
+METADATA_SERVICES: Served = {services.METADATA: ()}
 
 MOST_ROWS = 1000  # of one kind: names that a stolen daemon makes up do not fill the table
 LONGEST_NAME, LONGEST_WORD = 255, 64  # characters that the columns have
