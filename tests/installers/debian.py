@@ -53,6 +53,7 @@ DB_ADMIN, DB_ADMIN_PASSWORD = "dbconfig", "of-the-admin"
 
 
 def story(site: Site) -> str:
+    packaged(site)
     installed(site)
     healthy(site, UNITS)
     site.boot("vm1")
@@ -63,14 +64,18 @@ def story(site: Site) -> str:
     return "Debian's packaging starts our programs; our packages take its place, and a server lives on"
 
 
-def installed(site: Site) -> None:
-    """What debconf asks is answered before; one apt then makes databases, tables and cells, and starts all."""
+def packaged(site: Site) -> None:
+    """Debian's packaging around our programs, in ``BETWEEN``."""
     packaging.fetch(site, PACKAGES)
     packaging.build(site)
     site.machine.ok(f"sed -i '{UWSGI}' {THEIRS}/nova-api/files/etc/nova/*-uwsgi.ini")
     for mixed in mixtures(site):
         packaging.mix(site, mixed)
     packaging.make(site, "nova-compute-qemu", HYPERVISOR, {"etc/nova/nova-compute.conf": rendered(VIRT_TYPE)})
+
+
+def installed(site: Site) -> None:
+    """What debconf asks is answered before; one apt then makes databases, tables and cells, and starts all."""
     answered(site)
     said = packaging.apt_install(site, f"{BETWEEN}/*.deb")
     assert re.search(r"^The api database is at schema \d+ \(was empty\)\.$", said, re.M), said[-4000:]

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from nova.version import RELEASE
 from tests.installers.site import Site
@@ -15,7 +16,7 @@ ARCHIVES = "/var/cache/own-archives"
 APT_S, BUILD_S = 1200.0, 900.0
 OURS, THEIRS, BETWEEN = "/root/ours", "/root/theirs", "/root/between"
 #: Debian's epoch, so that our own packages are an upgrade of these.
-VERSION = f"2:{RELEASE}-1"
+VERSION, NEXT = f"2:{RELEASE}-1", f"2:{RELEASE}-2"
 SCRIPTS = "preinst postinst prerm postrm config templates triggers"
 FILES = r"^\./((usr/)?lib/systemd/.*[^/]|etc/(init|sudoers|logrotate)\.d/.*[^/]|etc/nova/[a-z-]*uwsgi\.ini)$"
 #: What our packages have in the place of Debian's: units, users and folders, rotation, the conductor's own file, and
@@ -81,7 +82,7 @@ def mix(site: Site, mixed: Mixed) -> None:
         dpkg-deb --root-owner-group -Znone --build . {BETWEEN}/{mixed.name}.deb""", 120)
 
 
-def make(site: Site, name: str, fields: str, files: Mapping[str, str]) -> None:
+def make(site: Site, name: str, fields: str, files: Mapping[str, str] = MappingProxyType({})) -> None:
     """A package of Debian's that has no program: its scripts, and these files."""
     tree = f"{BETWEEN}/{name}"
     site.write(f"{tree}/DEBIAN/control", f"Package: {name}\nVersion: {VERSION}\nArchitecture: all\n"
@@ -89,5 +90,12 @@ def make(site: Site, name: str, fields: str, files: Mapping[str, str]) -> None:
     for path, text in files.items():
         site.write(f"{tree}/{path}", text)
     site.machine.ok(f"""cd {tree} && for one in {SCRIPTS}; do test ! -e {THEIRS}/{name}/control/$one ||
-            cp {THEIRS}/{name}/control/$one DEBIAN/; done && find etc -type f -printf '/%p\\n' > DEBIAN/conffiles &&
+            cp {THEIRS}/{name}/control/$one DEBIAN/; done &&
+        (test ! -d etc || find etc -type f -printf '/%p\\n') > DEBIAN/conffiles &&
         dpkg-deb --root-owner-group -Znone --build . {BETWEEN}/{name}.deb""")
+
+
+def revised(site: Site) -> None:
+    """All of these packages, with a newer version."""
+    site.machine.ok(f"""cd {BETWEEN} && for one in */; do sed -i 's/{VERSION}/{NEXT}/' $one/DEBIAN/control &&
+        dpkg-deb --root-owner-group -Znone --build $one ${{one%/}}.deb; done""", APT_S)
