@@ -64,7 +64,7 @@ def story(site: Site) -> str:
 
 def offered(site: Site) -> None:
     """``nova_git_repo``: the sources, as a repository."""
-    site.machine.ok(f"cp -r /root/nova {SOURCE} && cd {SOURCE} && git init -q && git add -A && "
+    site.machine.ok(f"mkdir -p /srv/git && cp -r /root/nova {SOURCE} && cd {SOURCE} && git init -q && git add -A && "
                     "git -c user.name=operator -c user.email=operator@example.org commit -q -m sources", START_S)
 
 
@@ -101,7 +101,7 @@ def configured(site: Site, venv: str) -> bool:
     site.machine.ok(f"set -e; {files.core_files(venv)}")
     site.write("/etc/sudoers.d/nova_sudoers", files.sudoers(venv), mode="0440")
     for name, options in files.uwsgi(venv).items():
-        site.ini(f"/etc/uwsgi/{name}.ini", options)
+        site.ini(f"/etc/uwsgi/{name}.ini", options, mode="0644")
     for name, text in files.units(venv).items():
         site.write(f"/etc/systemd/system/{name}.service", text)
     return digests(site) != before
@@ -144,8 +144,8 @@ def waited(site: Site) -> None:
 
 def healthy(site: Site) -> None:
     """Units run, of the one user, in the one slice; HAProxy's checks of the APIs and of the console proxy."""
-    shown = site.machine.ok(f"systemctl show -P ActiveState -P User -P Slice {' '.join(SERVICES)} | grep .")
-    assert shown.split() == ["active", USER, "nova.slice"] * len(SERVICES), shown
+    for name, value in (("ActiveState", "active"), ("User", USER), ("Slice", "nova.slice")):
+        assert site.machine.ok(f"systemctl show -P {name} {' '.join(SERVICES)}").split() == [value] * len(SERVICES), name
     site.machine.ok("systemctl is-active nova-api")
     for url in ("http://127.0.0.1:8774/", "http://127.0.0.1:8775/", "http://127.0.0.1:6080/vnc_lite.html"):
         site.wait_for(f"curl -A osa-haproxy-healthcheck -s -o /dev/null -w '%{{http_code}}' --head {url}", "^200$",

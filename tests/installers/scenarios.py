@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from tests.fresh import layers, trees
-from tests.installers import devstack, kolla
+from tests.installers import devstack, kolla, osa
 from tests.installers.site import Site
 
 #: For the table at the end of a run: name of a scenario, its seconds, how it ended.
@@ -24,4 +24,5 @@ class Scenario(NamedTuple):
 SCENARIOS: dict[str, Scenario] = {
     "devstack": Scenario(devstack.story, devstack.tree),
     "kolla-ansible": Scenario(kolla.story, kolla.tree),
+    "openstack-ansible": Scenario(osa.story, osa.tree),
 }
