@@ -31,10 +31,11 @@ CELL0 = re.compile(r"[0-]{36}")
 
 
 def tree() -> layers.Made:
-    """What the machine has before the role runs: packages, and another role's uWSGI."""
+    """What the machine has before the role runs: packages, and another role's uWSGI. The role's own packages are built
+    once, for pip's cache."""
     command = (f"set -e; {APT} update; {APT} install --no-install-recommends {PACKAGES}; mkdir -p /openstack/venvs; "
                "python3 -m venv /openstack/venvs/uwsgi; /openstack/venvs/uwsgi/bin/pip install -q uwsgi; "
-               f"python3 -m venv /tmp/w; /tmp/w/bin/pip install -q wheel {PIP_PACKAGES}; rm -rf /tmp/w")  # they are built once
+               f"python3 -m venv /tmp/w; /tmp/w/bin/pip install -q wheel {PIP_PACKAGES}; rm -rf /tmp/w")
     below = trees.with_neighbours()[1:]
 
     def write(target: layers.Path) -> None:
@@ -145,7 +146,8 @@ def waited(site: Site) -> None:
 def healthy(site: Site) -> None:
     """Units run, of the one user, in the one slice; HAProxy's checks of the APIs and of the console proxy."""
     for name, value in (("ActiveState", "active"), ("User", USER), ("Slice", "nova.slice")):
-        assert site.machine.ok(f"systemctl show -P {name} {' '.join(SERVICES)}").split() == [value] * len(SERVICES), name
+        shown = site.machine.ok(f"systemctl show -P {name} {' '.join(SERVICES)}").split()
+        assert shown == [value] * len(SERVICES), (name, shown)
     site.machine.ok("systemctl is-active nova-api")
     for url in ("http://127.0.0.1:8774/", "http://127.0.0.1:8775/", "http://127.0.0.1:6080/vnc_lite.html"):
         site.wait_for(f"curl -A osa-haproxy-healthcheck -s -o /dev/null -w '%{{http_code}}' --head {url}", "^200$",
