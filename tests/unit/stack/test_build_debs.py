@@ -120,7 +120,7 @@ def test_files_of_etc_then_each_is_in_one_package_as_it_stands_in_the_checkout(m
 
 
 def test_paths_then_no_two_packages_have_the_same_and_none_is_elsewhere(made: dict[str, Path]) -> None:
-    paths = [path for tree in made.values() for path in files(tree)]
+    paths = [path for name, tree in made.items() for path in files(tree) if name != "nova-compute-qemu"]
     assert len(paths) == len(set(paths))
     assert {path.parts[:2] for path in paths} <= {("usr", "bin"), ("usr", "lib"), ("usr", "share"), ("etc", "nova"),
                                                   ("etc", "logrotate.d")}
@@ -165,7 +165,7 @@ def of_the_page(end: str) -> set[str]:
 
 def test_depends_then_they_are_those_of_the_install_page_and_of_the_stack() -> None:
     rules = of_the_page("# security groups")
-    helper = {"nova-privileged"}  # a package of ours
+    helper = set(NAMED)
     assert set(NAMED["nova-network"].depends) - helper == of_the_page("# nova-network")
     (compute,) = re.findall(r"^ +apt install --no-install-recommends (python3-venv python3-dev.*)$",
                             INSTALL.replace("\\\n", " "), re.M)
@@ -180,7 +180,7 @@ def test_install_page_then_building_takes_what_it_says_and_each_package_is_in_it
     text = INSTALL[INSTALL.index("\nDebian packages\n"):INSTALL.index("\nUnder uWSGI or gunicorn\n")]
     (line,) = re.findall(r"^ +apt install --no-install-recommends (.*)$", text, re.M)
     assert set(line.split()) == set(BUILDING)
-    table = re.findall(r"nova-[a-z0-9-]+", "\n".join(row[:42] for row in text.split("\n===")[2].splitlines()))
+    table = re.findall(r"(?:python3-)?nova(?:-[a-z0-9-]+)?", "\n".join(row[:42] for row in text.split("\n===")[2].splitlines()))
     assert sorted(table) == sorted(NAMED)
 
 
@@ -192,12 +192,26 @@ def test_unit_when_another_distribution_calls_it_otherwise_then_its_package_has_
         assert link.is_symlink() and os.readlink(link) == unit.name
 
 
-@pytest.mark.parametrize(("name", "called"), [("nova-novncproxy", "nova-consoleproxy"),
-                                              ("nova-spicehtml5proxy", "nova-spiceproxy")])
+@pytest.mark.parametrize(("name", "called"), [("nova-spicehtml5proxy", "nova-spiceproxy")])
 def test_package_when_another_distribution_calls_it_otherwise_then_it_provides_that_name(
         name: str, called: str) -> None:
     [package] = [one for one in PACKAGES if one.name == name]
     assert fields(package)["Provides"] == called
+
+
+@pytest.mark.parametrize(("name", "needs"), [
+    ("python3-nova", "nova-api, nova-api-metadata"), ("nova-consoleproxy", "nova-novncproxy"), ("nova-compute-kvm", "nova-compute"),
+    ("nova-compute-qemu", "nova-compute")])
+def test_package_when_tools_install_it_by_a_name_of_debians_then_it_brings_what_has_another_name_here(
+        made: dict[str, Path], name: str, needs: str) -> None:
+    told = fields(NAMED[name])
+    assert told["Depends"] == f"{COMMON} (= {RELEASE.version}), {needs}"
+    hypervisor = name.partition("nova-compute-")[2]
+    assert told.get("Conflicts") == told.get("Provides") == ("nova-compute-hypervisor" if hypervisor else None)
+    if hypervisor:
+        chosen = configparser.ConfigParser()
+        chosen.read(made[name] / "etc/nova/nova-compute.conf")
+        assert chosen["libvirt"]["virt_type"] == hypervisor
 
 
 @pytest.mark.parametrize(("name", "replaced"), [
