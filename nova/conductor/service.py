@@ -18,7 +18,7 @@ from nova.conductor.engine import announce
 from nova.conductor.engine.assembled import Assembled, assemble
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.quota import Quotas
-from nova.conductor.hosts.control_daemons import METADATA_SERVICES, PROXIES, SCHEDULERS, ControlDaemons
+from nova.conductor.hosts.control_daemons import PROXIES, SCHEDULERS, ControlDaemons, MetadataServices
 from nova.conductor.hosts.enrolment import Enrolments
 from nova.conductor.hosts.guest_answers import GuestAnswers
 from nova.conductor.hosts.registration import Daemons
@@ -82,4 +82,4 @@ def schedulers_service(deps: Deps, daemons: Daemons) -> Assembled:
 
 def metadata_service(deps: Deps, daemons: Daemons) -> Assembled:
     """The service behind the topic ``conductor-metadata``."""
-    return assemble(ConductorMetadataRPC, ControlDaemons(daemons, METADATA_SERVICES), GuestAnswers(deps, believed=True))
+    return assemble(ConductorMetadataRPC, MetadataServices(deps, daemons), GuestAnswers(deps, believed=True))

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from nova import errors
+from nova.conductor.engine.deps import Deps
 from nova.conductor.hosts.registration import Daemons
-from nova.db import services
+from nova.db import enrolments, services
 from nova.model.base import HostName, Time
 from nova.model.services import Alive, Heartbeat, Registered, Registration
 from nova.rpc.contracts.cert import CertRPC
@@ -28,8 +29,6 @@ SERVED: Served = {
 #: What registers by the contracts of daemons whose broker users are limited.
 PROXIES: Served = {name: SERVED[name] for name in CONSOLE_PROXIES}
 SCHEDULERS: Served = {"nova-scheduler": SERVED["nova-scheduler"]}
-#: In upstream mode.
-METADATA_SERVICES: Served = {services.METADATA: ()}
 
 MOST_ROWS = 1000  # of one kind: names that a stolen daemon makes up do not fill the table
 LONGEST_NAME, LONGEST_WORD = 255, 64  # characters that the columns have
@@ -67,6 +66,21 @@ class ControlDaemons:
     def _check_binary(self, host: str, binary: str) -> None:
         if binary not in self._served:
             raise errors.daemon.NotAControlDaemon(host=host, binary=binary)
+
+
+class MetadataServices(ControlDaemons):
+    """Those of upstream mode. After a move to bounded mode each is one of its host's daemons: the host's enrolment says
+    so already."""
+
+    def __init__(self, deps: Deps, daemons: Daemons) -> None:
+        super().__init__(daemons, {services.METADATA: ()})
+        self._deps = deps
+
+    def register(self, registration: Registration) -> Registered:
+        """daemon.NotAControlDaemon, daemon.TooManyDaemons, daemon.LongRegistration; PeerTooOld."""
+        registered = super().register(registration)
+        self._deps.cell.transact(lambda tx: enrolments.also_runs(tx, registration.host, registration.binary))
+        return registered
 
 
 def check_words(registration: Registration) -> None:
