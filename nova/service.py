@@ -37,6 +37,7 @@ RESPAWN_S = 1.0
 TICK_S = 0.2
 LOOK_S = 5.0  # how often a worker asks itself whether it still hears
 WAITING_S = 10.0  # how often systemd is told that a start still waits, and for how long it may then
+STILL_WAITS = "still waits for another service"  # bin/stack knows these words
 PATIENCE_S = 30.0  # whoever starts services goes on then: what this one waits for may be started after it
 BEAT_AGAIN_S = 2.0  # after a heartbeat that reached nobody: who was cut off is heard of as soon as the broker is back
 
@@ -129,7 +130,7 @@ class _Process(NamedTuple):
         service = begun.service
         self.watch.health.vitals = service.vitals()
         if index == 0:
-            notify("READY=1")
+            notify("READY=1\nSTATUS=")
         LOG.info("%s is ready after %.2f s (%s)", self.binary, time.monotonic() - started, concurrency.mode())
         code = self._serve(index, signals, parent)
         self._turn(index, WorkerState.STOPPING)
@@ -208,7 +209,7 @@ class _Waiting:
             self._said_ready = True
             LOG.warning("%s still waits after %.0f s. It tells systemd that it runs, so that what it waits for can be "
                         "started", self._binary, PATIENCE_S)
-            notify("READY=1")
+            notify(f"READY=1\nSTATUS={STILL_WAITS}: see its log")
 
 
 class _Watchdog:

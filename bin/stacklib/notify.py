@@ -8,6 +8,10 @@ import socket
 from pathlib import Path
 
 
+#: A daemon that waits tells systemd that it is ready, for others to be started. Its status says that it is not.
+WAITS = b"STATUS=still waits"
+
+
 class NotifySocket:
     def __init__(self, path: Path, user: str | None) -> None:
         self.path = path
@@ -27,5 +31,5 @@ class NotifySocket:
                 message = self.socket.recv(4096)
             except BlockingIOError:
                 break
-            ready = ready or b"READY=1" in message.split(b"\n")
+            ready = ready or (b"READY=1" in message.split(b"\n") and WAITS not in message)
         return ready and pid is not None

@@ -67,7 +67,6 @@ def story(site: Site) -> str:
 def packaged(site: Site) -> None:
     """Debian's packaging around our programs, in ``BETWEEN``."""
     packaging.fetch(site, PACKAGES)
-    packaging.build(site)
     site.machine.ok(f"sed -i '{UWSGI}' {THEIRS}/nova-api/files/etc/nova/*-uwsgi.ini")
     for mixed in mixtures(site):
         packaging.mix(site, mixed)

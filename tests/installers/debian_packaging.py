@@ -5,9 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import MappingProxyType
 
 from nova.version import RELEASE
+from stacklib import venvs
+from stacklib.layout import CHECKOUT
+from tests.fresh import layers, trees
+from tests.fresh.machine import Machine, Plan
 from tests.installers.site import Site
 
 APT = "DEBIAN_FRONTEND=noninteractive apt-get -q -y -o Dpkg::Options::=--force-confold"
@@ -43,12 +48,23 @@ class Mixed:
     depends: str = ""
 
 
+def tree() -> layers.Made:
+    """Debian with what stands around nova, and our packages in ``OURS``: they are built once for all scenarios."""
+    def write(target: Path) -> None:
+        with Machine(trees.with_neighbours(), Plan(pip_cache=True), upper=target) as machine:
+            machine.ok(f"""mkdir -p {ARCHIVES}/partial &&
+                echo 'Dir::Cache::Archives "{ARCHIVES}";' > /etc/apt/apt.conf.d/90own-archives &&
+                {APT} update && {APT} install {BUILDING}""", APT_S)
+            machine.ok(f"bin/build-debs --output {OURS}", BUILD_S)
+
+    key = venvs.digest(CHECKOUT, (*venvs.SOURCES, "bin/deblib"))
+    return (*layers.checkout(), *layers.written("debs", key, trees.with_neighbours()[1:], write))
+
+
 def fetch(site: Site, names: tuple[str, ...]) -> None:
     """Into a folder for each: ``control`` and ``files``."""
     machine = site.machine
-    machine.ok(f"mkdir -p {ARCHIVES}/partial")
-    site.write("/etc/apt/apt.conf.d/90own-archives", f'Dir::Cache::Archives "{ARCHIVES}";\n')
-    machine.ok(f"apt-get -q update && {APT} install {BUILDING} {NEEDED}", APT_S)
+    machine.ok(f"{APT} update && {APT} install {NEEDED}", APT_S)
     machine.ok(f"mkdir -p {THEIRS} && cd {THEIRS} && apt-get -q download {' '.join(names)}", APT_S)
     for name in names:
         machine.ok(f"""cd {THEIRS} && mkdir -p {name}/files && dpkg-deb -e {name}_*.deb {name}/control &&
@@ -59,11 +75,6 @@ def fetch(site: Site, names: tuple[str, ...]) -> None:
 def apt_install(site: Site, files: str) -> str:
     """What apt says; dpkg speaks to a terminal of apt's."""
     return site.machine.ok(f"{APT} install {files}", APT_S).replace("\r", "")
-
-
-def build(site: Site) -> None:
-    """Our packages."""
-    site.machine.ok(f"bin/build-debs --output {OURS}", BUILD_S)
 
 
 def mix(site: Site, mixed: Mixed) -> None:

@@ -110,11 +110,12 @@ def applied(site: Site, status: int) -> str:
 
 
 def healthy(site: Site) -> None:
-    """As puppet sees services and cells; and a service list with all up."""
+    """As puppet sees services and cells: two, with the URLs of nova.conf. All services are up."""
     site.wait_for("nova-manage service list", r"nova-compute .*:-\)")
     for unit in UNITS:
         said = site.machine.ok(f"puppet resource --to_yaml service {unit}")
         assert "ensure: running" in said and "enable: 'true'" in said, said
+    assert site.machine.ok("puppet resource nova_cell_v2").count("transport_url       => 'default'") == 2
     listed = json.loads(site.openstack("compute service list -f json"))
     assert {(one["Binary"], one["State"]) for one in listed} >= {
         (name, "up") for name in ("nova-conductor", "nova-scheduler", "nova-compute")}, listed

@@ -134,8 +134,9 @@ def test_start_when_it_waits_for_long_then_systemd_is_told_that_it_runs_so_that_
         tmp_path: Path, mode: str, count: str) -> None:
     with running(tmp_path, mode, "waits long", count, watchdog_s=0.6) as daemon:
         assert daemon.hears("READY=1") and daemon.hears("WATCHDOG=1", 3) and daemon.logs("still waits after")
-        assert "nova-test is ready" not in daemon.log.read_text()
+        assert daemon.hears("STATUS=still waits") and "nova-test is ready" not in daemon.log.read_text()
         daemon.marker.touch()
+        assert daemon.hears("READY=1", 2) and daemon.said[-1] == "STATUS="
         assert daemon.logs("nova-test is ready", int(count)) and daemon.end() == 0
 
 

@@ -26,6 +26,7 @@ with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as s:
 print("at work", flush=True)
 time.sleep(600)
 """
+WAITS = SAYS_READY.replace("STATUS=begun", "STATUS=still waits for another service: see its log")
 IGNORES_TERM = "import signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)" + SAYS_READY
 LEAVES_WORKER = "import subprocess, sys\nw = subprocess.Popen(['sleep', '600'])\nprint('worker', w.pid)" + SAYS_READY
 
@@ -76,6 +77,11 @@ def test_start_when_it_says_ready_then_ready_and_its_words_are_in_the_log(contro
     assert control.start(daemon("one"), daemon("two")) == "started one, two"
     assert {row(control, n)["phase"] for n in ("one", "two")} == {"ready"}
     wait_for(lambda: "at work" in layout.log("one").read_text())
+
+
+def test_start_when_it_says_ready_but_that_it_still_waits_then_it_is_not_ready(control):
+    with pytest.raises(StackError, match="not ready"):
+        control.start(daemon("one", WAITS, start_seconds=2))
 
 
 def test_start_when_it_runs_already_then_nothing_unless_its_fingerprint_changed(control):
