@@ -53,6 +53,8 @@ def story(site: Site) -> str:
     site.boot("vm1")
     before = state(site)
     assert not played(site, first)
+    site.machine.ok("systemctl reload nova-conductor nova-scheduler nova-compute")
+    old_rows(site, first)
     healthy(site)
     assert state(site) == before and site.status("vm1") == "ACTIVE"
     assert played(site, second)
@@ -141,6 +143,14 @@ def waited(site: Site) -> None:
     """``nova_compute_wait``: 10 times, 5 s apart."""
     host = site.machine.ok("hostname").strip()
     site.wait_for(f'. /srv/neighbours/openrc-admin; {SDK} -c "{ASKED.format(host=host)}"', r"(?m)^1$", WAIT_S)
+
+
+def old_rows(site: Site, venv: str) -> None:
+    """``nova_db_post_setup``: what the timers nova-archive-deleted and nova-purge-deleted run, with date's words."""
+    command = f"{venv}/bin/nova-manage db {{}} --all-cells --before \"$(date -d '-60 days' +'%Y-%m-%d %H:%M')\""
+    for words, nothing in (("archive_deleted_rows --until-complete --purge --task-log", 0), ("purge", 3)):
+        said = site.machine.run(command.format(words), START_S, USER)
+        assert said.status == nothing, said.last_words
 
 
 def healthy(site: Site) -> None:
