@@ -112,7 +112,7 @@ def test_unit_then_the_package_of_its_name_has_it_and_its_program(made: dict[str
 
 def test_files_of_etc_then_each_is_in_one_package_as_it_stands_in_the_checkout(made: dict[str, Path]) -> None:
     ours = [path for path in (TOP / "etc").rglob("*")
-            if path.is_file() and {"container", "packaging"}.isdisjoint(path.relative_to(TOP).parts)]
+            if path.is_file() and {"container", "packaging", "bounded"}.isdisjoint(path.relative_to(TOP).parts)]
     inside = [tree / name for tree in made.values() for name in files(tree) if not (tree / name).is_symlink()]
     known = Counter(gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
                     for path in inside)
@@ -252,6 +252,15 @@ def test_modes_then_all_may_read_the_rest_and_times_are_the_releases(made: dict[
             if not path.is_symlink():
                 assert stat.S_IMODE(path.stat().st_mode) == (0o755 if path.parent.name == "bin" or
                                                              path.suffix == ".so" else 0o644), path
+
+
+def test_examples_then_they_set_nothing_so_that_a_tools_nova_conf_alone_counts(made: dict[str, Path]) -> None:
+    for package in (one for one in PACKAGES if one.config):
+        told = configparser.ConfigParser()
+        text = (made[package.name] / "etc/nova" / package.config.name).read_text()
+        told.read_string(text)
+        assert told.sections() and not any(told.items(section) for section in told.sections())
+        assert re.search(r"^#[a-z_]+ = \S*[A-Z_]{5}", text, re.M)  # what to replace is there
 
 
 def test_examples_then_tools_that_write_the_configuration_run_before_anybody_has_changed_them() -> None:
