@@ -17,7 +17,7 @@ from tests.installers.pods import Pod, Pods
 from tests.installers.site import READY_S, Options, Site, rendered
 
 IMAGE, CONFIG, MADE_S = "/var/lib/openstack", "/srv/chart", 900.0
-PACKAGES = "sudo gcc libc6-dev libvirt-dev pkg-config python3-dev python3-venv genisoimage dosfstools bubblewrap"
+PACKAGES = "sudo curl gcc libc6-dev libvirt-dev pkg-config python3-dev python3-venv genisoimage dosfstools bubblewrap"
 CELL0 = "nova_cell0"
 KEYSTONE = {"auth_type": "password", "region_name": "RegionOne", "project_domain_name": "Default",
             "user_domain_name": "Default"}
@@ -60,8 +60,9 @@ nova-manage cell_v2 discover_hosts --verbose
 openstack compute service list
 """
 SERVICE_CLEANER = """
-openstack compute service list -f value -c ID -c Binary -c State | sort | awk '$2 != "nova-compute" && $3 == "down"
-    { print $1 }' | while read -r id; do openstack compute service delete "$id"; done
+openstack compute service list -f value -c ID -c Binary -c State |
+    awk '$2 != "nova-compute" && $3 == "down" { print $1 }' |
+    while read -r id; do openstack compute service delete "$id"; done
 """
 HYPERVISOR = """
 printf '[DEFAULT]\\nmy_ip = 127.0.0.1\\n' > /tmp/pod-shared/nova-hypervisor.conf
@@ -75,16 +76,16 @@ PROBE = """
 import socket, sys
 from oslo_config import cfg
 import oslo_messaging as messaging
-conf = cfg.ConfigOpts()
+conf = cfg.CONF
 conf(["--config-file", sys.argv[1]], project="nova")
 messaging.set_transport_defaults("nova")
 target = messaging.Target(topic=sys.argv[2], server=socket.gethostname(), namespace="baseapi", version="1.1")
 client = messaging.get_rpc_client(messaging.get_rpc_transport(conf), target, timeout=20, retry=2)
 try:
     client.call({}, "ping", arg="probe")
-except messaging.exceptions.MessagingTimeout:
+except messaging.MessagingTimeout:
     sys.exit(1)
-except messaging.exceptions.RemoteError as error:
+except messaging.RemoteError as error:
     sys.exit("does not support" not in str(error).lower() and "UnsupportedVersion" not in str(error))
 """
 PROBED = {"nova-conductor": "conductor", "nova-scheduler": "scheduler", "nova-compute": "compute"}
@@ -268,6 +269,8 @@ def healthy(pods: Pods) -> None:
         deadline = time.monotonic() + READY_S
         while pods.inside(name, probe):
             assert time.monotonic() < deadline, f"{name}: {pods.logs(name)[-3000:]}"
+        port = site.broker_address.rpartition(":")[2]  # the probe looks for the process's connections, too
+        assert f'"{name}"' in site.machine.ok(f"ss -Htnp state established dport = :{port}")
     assert re.search(r"^\d{4}-\d\d-\d\d [\d:.]+ \d+ INFO nova", pods.logs("nova-conductor"), re.M)  # logging.conf's format
 
 
