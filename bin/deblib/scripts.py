@@ -47,7 +47,8 @@ def _handed_over(package: Package) -> str:
     if config is None or config.owner in ("root", "nova"):
         return ""
     path = f"/etc/nova/{config.name}"
-    return _if(f"stat -c %U {path} 2>/dev/null | grep -qx 'nova\\|root'", f"chown {config.owner}:{config.group} {path}\n")
+    return _if(f"stat -c %U {path} 2>/dev/null | grep -qx 'nova\\|root'",
+               f"chown {config.owner}:{config.group} {path}\n")
 
 
 def _first(package: Package) -> str:

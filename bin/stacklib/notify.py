@@ -7,7 +7,6 @@ import pwd
 import socket
 from pathlib import Path
 
-
 #: A daemon that waits tells systemd that it is ready, for others to be started. Its status says that it is not.
 WAITS = b"STATUS=still waits"
 

@@ -1,5 +1,5 @@
-"""The Juju charms nova-cloud-controller and nova-compute: their hooks, played on one machine, install our packages from a
-repository. The charms are in no registry: what they install, render and call is data here.
+"""The Juju charms nova-cloud-controller and nova-compute: their hooks, played on one machine, install our packages from
+a repository. The charms are in no registry: what they install, render and call is data here.
 
 The unit of nova-compute is another machine in truth: it has an /etc/nova of its own.
 """
@@ -28,8 +28,9 @@ CONTROLLERS = ("nova-conductor", "nova-scheduler", "nova-novncproxy", "apache2",
 COMPUTES = ("nova-compute",)
 #: The API is behind HAProxy: Apache's port is 10 lower.
 PUBLIC, APACHE = 8774, 8764
+#: Of 20,000 connections fewer: the machine may not open so many files.
 HAPROXY = f"""global
-    maxconn 20000
+    maxconn 200
     user haproxy
     group haproxy
 defaults
@@ -125,8 +126,8 @@ class Units:
     # --- config-changed, and every relation that changes -------------------------------------------------------------
     def config_changed(self) -> None:
         """All files are rendered; what is the same stays."""
-        self._render("/etc/nova/nova.conf", rendered(self._controller()), *CONTROLLERS[:3], "apache2", owner="root:nova",
-                     mode="0640")
+        self._render("/etc/nova/nova.conf", rendered(self._controller()), *CONTROLLERS[:3], "apache2",
+                     owner="root:nova", mode="0640")
         self._render("/etc/nova/api-paste.ini", self.machine.ok("cat etc/nova/api-paste.ini"), "apache2")
         self._render("/etc/haproxy/haproxy.cfg", HAPROXY, "haproxy")
         self._render("/etc/apache2/sites-available/wsgi-openstack-api.conf", APACHE_SITE, "apache2")
@@ -171,12 +172,13 @@ class Units:
     def _controller(self) -> Options:
         common = self._common()
         common["DEFAULT"] |= {
-            "osapi_compute_workers": 2, "metadata_workers": 2, "cpu_allocation_ratio": "2.0", "ram_allocation_ratio": "0.98",
-            "disk_allocation_ratio": "1.0", "enable_new_services": "True", "pointer_model": "ps2mouse",
-            "enabled_apis": "osapi_compute,metadata", "osapi_compute_listen": "0.0.0.0",
+            "osapi_compute_workers": 2, "metadata_workers": 2, "cpu_allocation_ratio": "2.0",
+            "ram_allocation_ratio": "0.98", "disk_allocation_ratio": "1.0", "enable_new_services": "True",
+            "pointer_model": "ps2mouse", "enabled_apis": "osapi_compute,metadata", "osapi_compute_listen": "0.0.0.0",
             "force_dhcp_release": "True", "use_ipv6": "False"}
         return {
-            **common, "api_database": {"connection": self.urls["nova_api"]}, "database": {"connection": self.urls["nova"]},
+            **common, "api_database": {"connection": self.urls["nova_api"]},
+            "database": {"connection": self.urls["nova"]},
             "cinder": {"os_region_name": "RegionOne", "cross_az_attach": "True"},
             "scheduler": {"discover_hosts_in_cells_interval": 30, "workers": 2}, "conductor": {"workers": 2},
             "filter_scheduler": {"enabled_filters": "ComputeFilter,ComputeCapabilitiesFilter,ImagePropertiesFilter,"
@@ -191,8 +193,8 @@ class Units:
         common["DEFAULT"] |= {"instances_path": "/var/lib/nova/instances", "reserved_host_memory_mb": 512,
                               "force_raw_images": "True", "block_device_allocate_retries": 300}
         return {
-            **common, "vnc": {"enabled": "True", "server_listen": "127.0.0.1", "server_proxyclient_address": "127.0.0.1",
-                              "novncproxy_base_url": "http://127.0.0.1:6080/vnc_auto.html"},
+            **common, "vnc": {"enabled": "True", "server_listen": "127.0.0.1",
+                              "server_proxyclient_address": "127.0.0.1", "novncproxy_base_url": "http://127.0.0.1:6080/vnc_auto.html"},
             "libvirt": {"cpu_mode": "none", "rbd_user": "", "rbd_secret_uuid": "", "live_migration_uri":
                         "qemu+ssh://%s/system", "disk_cachemodes": "", "virt_type": "qemu"},
             "workarounds": {"disable_libvirt_livesnapshot": "False"}}
@@ -247,7 +249,7 @@ class Units:
     def upgraded(self) -> None:
         """The action openstack-upgrade: packages, files, tables, and all services anew. The release is the same."""
         names = self.machine.ok("dpkg-query -W -f '${binary:Package} ' 'nova-*' python3-nova")
-        self.machine.ok(f"apt-get --assume-yes update && {APT} --option Dpkg::Options::=--force-confdef dist-upgrade && "
+        self.machine.ok(f"{APT} update && {APT} --option Dpkg::Options::=--force-confdef dist-upgrade && "
                         f"for name in {names}; do dpkg -s $name >/dev/null 2>&1 && echo $name; done | "
                         f"xargs {APT.split(' ', 1)[1]} install --reinstall", APT_S)
         self.config_changed()

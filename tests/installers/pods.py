@@ -59,9 +59,8 @@ class Pods:
 
     def inside(self, name: str, command: str) -> int:
         """``kubectl exec``; its exit code."""
-        enter = f"nsenter -t {self.pid(name)} -m -u env PATH={PATH}"
-        return self.site.machine.run(f"{enter} setpriv --reuid=nova --regid=nova --init-groups sh -c {shlex.quote(command)}",
-                                     120).status
+        enter = f"nsenter -t {self.pid(name)} -m -u env PATH={PATH} setpriv --reuid=nova --regid=nova --init-groups"
+        return self.site.machine.run(f"{enter} sh -c {shlex.quote(command)}", 120).status
 
     def logs(self, name: str) -> str:
         """``kubectl logs``."""

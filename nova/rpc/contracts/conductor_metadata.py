@@ -10,7 +10,8 @@ from nova.rpc.interface import Contract, Timeout, call
 
 class ConductorMetadataRPC(Contract):
     """A metadata service says that it is there, and asks for guests. It is a control daemon: deployment tools run it in
-    containers that keep no secret of a host. In bounded mode it is one of its host's daemons, and nobody serves this."""
+    containers that keep no secret of a host. In bounded mode it is one of its host's daemons, and nobody serves
+    this."""
 
     topic, version = "conductor-metadata", "1.0"
 

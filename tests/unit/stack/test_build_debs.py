@@ -180,7 +180,8 @@ def test_install_page_then_building_takes_what_it_says_and_each_package_is_in_it
     text = INSTALL[INSTALL.index("\nDebian packages\n"):INSTALL.index("\nUnder uWSGI or gunicorn\n")]
     (line,) = re.findall(r"^ +apt install --no-install-recommends (.*)$", text, re.M)
     assert set(line.split()) == set(BUILDING)
-    table = re.findall(r"(?:python3-)?nova(?:-[a-z0-9-]+)?", "\n".join(row[:42] for row in text.split("\n===")[2].splitlines()))
+    first_column = "\n".join(row[:42] for row in text.split("\n===")[2].splitlines())
+    table = re.findall(r"(?:python3-)?nova(?:-[a-z0-9-]+)?", first_column)
     assert sorted(table) == sorted(NAMED)
 
 
@@ -200,8 +201,8 @@ def test_package_when_another_distribution_calls_it_otherwise_then_it_provides_t
 
 
 @pytest.mark.parametrize(("name", "needs"), [
-    ("python3-nova", "nova-api, nova-api-metadata"), ("nova-consoleproxy", "nova-novncproxy"), ("nova-compute-kvm", "nova-compute"),
-    ("nova-compute-qemu", "nova-compute")])
+    ("python3-nova", "nova-api, nova-api-metadata"), ("nova-consoleproxy", "nova-novncproxy"),
+    ("nova-compute-kvm", "nova-compute"), ("nova-compute-qemu", "nova-compute")])
 def test_package_when_tools_install_it_by_a_name_of_debians_then_it_brings_what_has_another_name_here(
         made: dict[str, Path], name: str, needs: str) -> None:
     told = fields(NAMED[name])

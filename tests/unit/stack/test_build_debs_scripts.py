@@ -32,7 +32,8 @@ class Played:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        for name in ("systemctl", "systemd-sysusers", "systemd-tmpfiles", "chown", "rm", "find", "dpkg-maintscript-helper"):
+        for name in ("systemctl", "systemd-sysusers", "systemd-tmpfiles", "chown", "rm", "find",
+                     "dpkg-maintscript-helper"):
             (folder / name).write_text(STUB)
         (folder / "nova-status").write_text(STATUS)
         (folder / "stat").write_text('#!/bin/sh\necho "$OWNER"\n')
@@ -107,8 +108,8 @@ def test_upgrade_when_the_conductor_does_not_run_then_it_stays_so(played: Played
 
 @every_package
 def test_scripts_when_systemd_does_not_run_then_they_do_not_speak_to_it(played: Played, package: Package) -> None:
-    calls = {"preinst": [("install",)], "postinst": [("configure", ""), ("configure", "10:0.1.0-1")], "prerm": [("remove",)],
-             "postrm": [("remove",), ("purge",)]}
+    calls = {"preinst": [("install",)], "postinst": [("configure", ""), ("configure", "10:0.1.0-1")],
+             "prerm": [("remove",)], "postrm": [("remove",), ("purge",)]}
     lines = [line for script in scripts(package) for words in calls[script]
              for line in played.run(package.name, script, *words, systemd=False)]
     assert not any(line.startswith("systemctl") for line in lines)
