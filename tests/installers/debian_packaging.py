@@ -58,7 +58,7 @@ def tree() -> layers.Made:
             machine.ok(f"bin/build-debs --output {OURS}", BUILD_S)
 
     key = venvs.digest(CHECKOUT, (*venvs.SOURCES, "bin/deblib"))
-    return (*layers.checkout(), *layers.written("debs", key, trees.with_neighbours()[1:], write))
+    return (*layers.checkout(), *layers.written("own-debs", key, trees.with_neighbours()[1:], write))
 
 
 def fetch(site: Site, names: tuple[str, ...]) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from tests.fresh import layers, trees
-from tests.installers import debian, debian_packaging, devstack, helm, kolla, osa
+from tests.installers import debian, debian_packaging, devstack, helm, kolla, osa, puppet
 from tests.installers.site import Site
 
 #: For the table at the end of a run: name of a scenario, its seconds, how it ended.
@@ -27,4 +27,5 @@ SCENARIOS: dict[str, Scenario] = {
     "kolla-ansible": Scenario(kolla.story, kolla.tree),
     "openstack-ansible": Scenario(osa.story, osa.tree),
     "openstack-helm": Scenario(helm.story, helm.tree),
+    "puppet": Scenario(puppet.story, debian_packaging.tree),
 }
