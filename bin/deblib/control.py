@@ -99,7 +99,7 @@ def control(package: Package, release: Release, kilobytes: int) -> str:
         "Recommends": ", ".join(package.recommends),
         "Suggests": ", ".join(package.suggests),
         "Provides": ", ".join(package.provides),
-        "Conflicts": ", ".join(_of_debian(package.replaces)),
+        "Conflicts": ", ".join((*_of_debian(package.replaces), *package.conflicts)),
         "Replaces": ", ".join(_of_debian(package.replaces)),
         "Section": "net",
         "Priority": "optional",

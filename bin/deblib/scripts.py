@@ -9,10 +9,6 @@ from __future__ import annotations
 from .control import FIRST
 from .table import COMMON, Package
 
-#: ``$2`` is the version of Debian's own package of this name.
-WAS_DEBIANS = f'[ -n "$2" ] && dpkg --compare-versions "$2" lt {FIRST}'
-#: In the place of the example, which is of bounded mode.
-ALL_IN_NOVA_CONF = "# Debian's packages have all options in nova.conf: see 'Security modes' in doc/security.rst."
 SYSTEMD_RUNS = "[ -d /run/systemd/system ]"
 #: A conductor does not start on tables of an older release. The one that runs goes on until they are synced.
 RESTART_CONDUCTOR = """\
@@ -41,26 +37,18 @@ def _configured(package: Package) -> str:
     """Users before what they own. ``$2`` is the version before: empty when the package is new here."""
     made = "".join(f"systemd-sysusers {name}\n" for name in package.users)
     made += "".join(f"systemd-tmpfiles --create {name}\n" for name in package.folders)
-    owned = _if('[ -z "$2" ]', _first(package)) + _if(WAS_DEBIANS, _taken_over(package)) + _handed_over(package)
+    owned = _if('[ -z "$2" ]', _first(package)) + _handed_over(package)
     return made + owned + _if(SYSTEMD_RUNS, _restarted(package))
 
 
-def _taken_over(package: Package) -> str:
-    """The daemon goes on with the nova.conf that it had."""
-    config = package.config
-    if config is None or package.name == COMMON:
-        return ""
-    path = f"/etc/nova/{config.name}"
-    return f'echo "{ALL_IN_NOVA_CONF}" > {path}\nchown {config.owner}:{config.group} {path}\n'
-
-
 def _handed_over(package: Package) -> str:
-    """A daemon that ran as nova in the release before has a user of its own, who reads its file."""
+    """A daemon that ran as nova in the release before, or was Debian's, has a user of its own, who reads its file."""
     config = package.config
     if config is None or config.owner in ("root", "nova"):
         return ""
     path = f"/etc/nova/{config.name}"
-    return _if(f'[ "$(stat -c %U {path} 2>/dev/null)" = nova ]', f"chown {config.owner}:{config.group} {path}\n")
+    return _if(f"stat -c %U {path} 2>/dev/null | grep -qx 'nova\\|root'",
+               f"chown {config.owner}:{config.group} {path}\n")
 
 
 def _first(package: Package) -> str:

@@ -29,8 +29,8 @@ class Package:
 
     ``files``: in the checkout -> in the package. A file of /etc is a conffile. ``unit``: whether it is a daemon with a
     unit of its name. ``provides``: what other distributions call it. ``replaces``: which packages of Debian's own have
-    some of its files; ``drops``: which of their files do harm beside its own. ``binary``: whether it has compiled
-    files, and so is for one architecture.
+    some of its files; ``drops``: which of their files do harm beside its own. ``conflicts``: what else cannot be there.
+    ``binary``: whether it has compiled files, and so is for one architecture.
     """
 
     name: str
@@ -44,6 +44,7 @@ class Package:
     provides: tuple[str, ...] = ()
     replaces: tuple[str, ...] = ()
     drops: tuple[str, ...] = ()
+    conflicts: tuple[str, ...] = ()
     unit: bool = True
     binary: bool = False
 
@@ -94,6 +95,18 @@ def _daemon(name: str, summary: str, *programs: str, depends: tuple[str, ...] = 
                    config=config, files=_users(name), provides=provides, replaces=replaces)
 
 
+def _alias(name: str, summary: str, depends: tuple[str, ...] = ()) -> Package:
+    """A name by which deployment tools and distributions install what has another one here."""
+    return Package(name=name, summary=summary, programs=(), unit=False, depends=depends)
+
+
+def _hypervisor(kind: str, summary: str) -> Package:
+    """One alone is installed: its nova-compute.conf chooses the driver."""
+    name, one_of = f"nova-compute-{kind}", "nova-compute-hypervisor"
+    return Package(name=name, summary=summary, programs=(), unit=False, depends=("nova-compute",), provides=(one_of,),
+                   conflicts=(one_of,), files={f"etc/packaging/{name}.conf": "etc/nova/nova-compute.conf"})
+
+
 PACKAGES = (
     Package(
         name=COMMON, summary="Nova's code, its libraries, its user, and the tools of administrators", unit=False,
@@ -137,10 +150,14 @@ PACKAGES = (
             config=Config("nova-imageproxy.conf", 0o600, "nova-imageproxy", "root")),
     _daemon("nova-objectstore", "Nova's object store: S3 on files, for bundled images"),
     _daemon("nova-novncproxy", "Nova's console proxy: VNC in the browser", depends=("novnc",),
-            provides=(_PROXIES,), replaces=(_PROXIES,)),
+            replaces=(_PROXIES,)),
     _daemon("nova-spicehtml5proxy", "Nova's console proxy: SPICE in the browser", depends=("spice-html5",),
             provides=("nova-spiceproxy",), replaces=(_PROXIES,)),
     _daemon("nova-serialproxy", "Nova's console proxy: serial lines", depends=("libjs-xterm", "node-xterm"),
             replaces=(_PROXIES,)),
     _daemon("nova-xvpvncproxy", "Nova's console proxy: VNC for the Java viewer"),
+    _alias("python3-nova", "Nova's code, and its files for WSGI servers", depends=("nova-api", "nova-api-metadata")),
+    _alias(_PROXIES, "Nova's console proxy, which is nova-novncproxy", depends=("nova-novncproxy",)),
+    _hypervisor("kvm", "Nova's compute service, with KVM"),
+    _hypervisor("qemu", "Nova's compute service, with QEMU's emulation"),
 )

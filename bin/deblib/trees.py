@@ -57,7 +57,7 @@ def _lay_out(package: Package, tree: Path) -> None:
         for alias in ALIAS.findall(unit.read_text()):  # enabled or not, it has the names of other distributions
             _link(tree / UNITS / alias, unit.name)
     if package.config:
-        _copy(CHECKOUT / "etc/bounded" / package.config.name, tree / "etc/nova" / package.config.name)
+        _write_example(CHECKOUT / "etc/bounded" / package.config.name, tree / "etc/nova" / package.config.name)
     if package.name != COMMON:
         _link(tree / DOCUMENTS / package.name, COMMON)
         return
@@ -87,6 +87,13 @@ def _describe(package: Package, tree: Path, release: Release) -> None:
         if text:
             (tree / "DEBIAN" / name).write_text(text)
             (tree / "DEBIAN" / name).chmod(0o644 if name in ("control", "conffiles") else 0o755)
+
+
+def _write_example(source: Path, target: Path) -> None:
+    """A file that sets nothing until somebody takes a # away. Deployment tools have all options in a nova.conf of
+    theirs, or add them to this one: an example of bounded mode would overrule them."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_text(re.sub(r"^(?=[a-z])", "#", source.read_text(), flags=re.M))
 
 
 def _link(path: Path, target: str) -> None:

@@ -71,7 +71,8 @@ ALWAYS_LONG = ("fresh", "installers", "books")
 CYCLES = {"tempest": (5, 2)}
 #: Part -> its one test; a case's name follows in brackets.
 CASES = {
-    "fresh": "tests/fresh/test_fresh.py::test_machine_when_unlike_ours_then_its_cloud_answers_or_a_line_says_what_to_do",
+    "fresh": "tests/fresh/test_fresh.py::"
+             "test_machine_when_unlike_ours_then_its_cloud_answers_or_a_line_says_what_to_do",
     "installers": "tests/installers/test_installers.py::"
                   "test_installer_when_its_whole_order_is_played_then_a_server_boots_and_again_nothing_changes",
 }

@@ -12,10 +12,13 @@ from typing import Any, NamedTuple
 from nova import concurrency, configuration, errors
 from nova.cmd import common
 from nova.cmd.reporting import HostVoice, Reporting
+from nova.conf._security_mode import asked_mode
 from nova.conf.base import Options
 from nova.model.base import Library
+from nova.model.security_modes import SecurityMode
 from nova.monitoring.health import Vitals
 from nova.rpc.hosts_url import require_hosts_url
+from nova.rpc.interface import Contract
 
 LOG = logging.getLogger(__name__)
 
@@ -35,9 +38,8 @@ def _osapi(options: Options, bus: Library, taken: Library) -> Library:
 def _metadata(options: Options, bus: Library, taken: Library) -> Library:
     from nova.clients import vendordata
     from nova.metadata import app
-    from nova.rpc.contracts.conductor_host import ConductorHostRPC
 
-    return app.from_conf(bus.client(ConductorHostRPC), options, vendordata.from_conf(options))
+    return app.from_conf(bus.client(asked_contract(METADATA, options)), options, vendordata.from_conf(options))
 
 
 def _ec2(options: Options, bus: Library, taken: Library) -> Library:
@@ -176,6 +178,23 @@ def tls(group: Options) -> Library:
     return made
 
 
+def speaks_as_host(name: str, options: Options) -> bool:
+    """Whether this API is one of its host's daemons: the metadata service is, but in upstream mode, where all that is
+    no hypervisor is a control daemon."""
+    return name == METADATA and asked_mode(options) is SecurityMode.BOUNDED
+
+
+def asked_contract(name: str, options: Options) -> type[Contract]:
+    """What this API asks conductors by."""
+    from nova.rpc.contracts.conductor import ConductorRPC
+    from nova.rpc.contracts.conductor_host import ConductorHostRPC
+    from nova.rpc.contracts.conductor_metadata import ConductorMetadataRPC
+
+    if speaks_as_host(name, options):
+        return ConductorHostRPC
+    return ConductorMetadataRPC if name == METADATA else ConductorRPC
+
+
 def taken_signatures(names: Collection[str]) -> Library:
     """What the workers of these APIs share of signatures; None where none is signed."""
     if EC2 not in names:
@@ -193,14 +212,14 @@ class Api:
                  taken: Library = None) -> None:
         self.options, self.sockets = options, sockets
         self.reporting: list[Reporting] = []
-        self.buses = {is_host: self._bus(is_host) for is_host in {name == METADATA for name in sockets}}
+        self.buses = {is_host: self._bus(is_host) for is_host in {speaks_as_host(name, options) for name in sockets}}
         taken = taken or taken_signatures(sockets)
-        self.applications = {name: ALL[name].make(options, self.buses[name == METADATA], taken) for name in sockets}
+        self.applications = {name: ALL[name].make(options, self.buses[speaks_as_host(name, options)], taken)
+                             for name in sockets}
         if registers:
             self.reporting = [self._reporting(name) for name in sockets]
 
     def _bus(self, is_host: bool) -> Library:
-        """The metadata service is one of its host's daemons; the others are control daemons."""
         from nova.rpc import host_secret
         from nova.rpc.buses import control_bus, hosts_bus
 
@@ -226,16 +245,14 @@ class Api:
             one.start()
 
     def _reporting(self, name: str) -> Reporting:
-        from nova.rpc.contracts.conductor import ConductorRPC
-        from nova.rpc.contracts.conductor_host import ConductorHostRPC
-
-        bus = self.buses[name == METADATA]
-        voice = HostVoice(bus.client(ConductorHostRPC), self.options.host, self.secret) if name == METADATA \
-            else bus.client(ConductorRPC)
+        is_host = speaks_as_host(name, self.options)
+        bus = self.buses[is_host]
+        conductor = bus.client(asked_contract(name, self.options))
+        voice = HostVoice(conductor, self.options.host, self.secret) if is_host else conductor
         return Reporting(self.options, ALL[name].binary, name, bus, voice)
 
     def vitals(self) -> Vitals:
-        """That conductors answer; the metadata service asks as one of its host's daemons."""
+        """That conductors answer, on each bus."""
         from nova.cmd import vitals
         from nova.rpc.contracts.conductor import ConductorRPC
         from nova.rpc.contracts.conductor_host import ConductorHostRPC

@@ -209,9 +209,10 @@ class Conductor:
     def start(self) -> None:
         from nova.conductor.host_service import HostService
         from nova.conductor.queries.placement import placement_service
-        from nova.conductor.service import conductor_service, proxies_service, schedulers_service
+        from nova.conductor.service import conductor_service, metadata_service, proxies_service, schedulers_service
         from nova.rpc.contracts.conductor import ConductorRPC
         from nova.rpc.contracts.conductor_host import ConductorHostRPC
+        from nova.rpc.contracts.conductor_metadata import ConductorMetadataRPC
         from nova.rpc.contracts.conductor_proxy import ConductorProxyRPC
         from nova.rpc.contracts.conductor_scheduler import ConductorSchedulerRPC
         from nova.rpc.contracts.console_auth import ConsoleAuthRPC
@@ -233,6 +234,7 @@ class Conductor:
         if self.mode is SecurityMode.UPSTREAM:
             consoles = console_auth(self.options, service)
             self.servers += [self.bus.server(one, consoles, pool) for one in (ConsoleAuthRPC, ConsoleCheckRPC)]
+            self.servers.append(self.bus.server(ConductorMetadataRPC, metadata_service(self.deps, self.daemons), pool))
         for server in self.servers:
             server.start()
         self._register()
@@ -242,14 +244,15 @@ class Conductor:
         from nova.model.services import ContractVersion, Registration
         from nova.rpc.contracts.conductor import ConductorRPC
         from nova.rpc.contracts.conductor_host import ConductorHostRPC
+        from nova.rpc.contracts.conductor_metadata import ConductorMetadataRPC
         from nova.rpc.contracts.conductor_proxy import ConductorProxyRPC
         from nova.rpc.contracts.conductor_scheduler import ConductorSchedulerRPC
         from nova.rpc.contracts.console_check import ConsoleCheckRPC
         from nova.rpc.contracts.placement import PlacementRPC
 
-        checks_tokens = (ConsoleCheckRPC,) if self.mode is SecurityMode.UPSTREAM else ()
+        more = (ConsoleCheckRPC, ConductorMetadataRPC) if self.mode is SecurityMode.UPSTREAM else ()
         contracts = tuple(ContractVersion(name=one.__name__, version=one.version) for one in (
-            ConductorRPC, ConductorHostRPC, ConductorProxyRPC, ConductorSchedulerRPC, PlacementRPC, *checks_tokens))
+            ConductorRPC, ConductorHostRPC, ConductorProxyRPC, ConductorSchedulerRPC, PlacementRPC, *more))
         registered = self.daemons.register(Registration(host=self.options.host, binary=BINARY, topic="conductor",
                                                         contracts=contracts, release=RELEASE,
                                                         connections=connections(self.options)))

@@ -49,11 +49,11 @@ def check_networking(back_end: Library) -> None:
     try:
         back_end.client.extensions()
     except (errors.service.Credentials, errors.config.Credentials) as error:
-        LOG.error("the network service does not let nova in, so no server gets a port: correct [neutron]auth_url, username, "
-                  "password and project_name (%s)", error.message)
+        LOG.error("the network service does not let nova in, so no server gets a port: correct [neutron]auth_url, "
+                  "username, password and project_name (%s)", error.message)
     except errors.service.ResourceNotFound:
-        LOG.error("there is no Neutron at [neutron]endpoint_override (or the catalog's address), so no server gets a port: "
-                  "correct it")
+        LOG.error("there is no Neutron at [neutron]endpoint_override (or the catalog's address), so no server gets a "
+                  "port: correct it")
     except errors.NovaError as error:
         LOG.warning("the network service is not there yet: %s", error.message)
 

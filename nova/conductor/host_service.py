@@ -258,11 +258,11 @@ class HostService:
     def guest_facts(self, host: HostName, query: GuestQuery) -> GuestFacts:
         """guest.UnknownName: no such guest, or none that this host may ask for; Invalid, Unavailable: what Neutron says
         of its network."""
-        return self.guests.facts(host, query)
+        return self.guests.guest_facts(host, query)
 
     def set_guest_password(self, host: HostName, password: GuestPassword) -> None:
         """guest.UnknownName: no such guest, or none that this host may ask for; guest.PasswordKept."""
-        self.guests.keep_password(host, password)
+        self.guests.set_guest_password(host, password)
 
     # -- networks
 

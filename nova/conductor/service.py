@@ -18,8 +18,9 @@ from nova.conductor.engine import announce
 from nova.conductor.engine.assembled import Assembled, assemble
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.quota import Quotas
-from nova.conductor.hosts.control_daemons import PROXIES, SCHEDULERS, ControlDaemons
+from nova.conductor.hosts.control_daemons import PROXIES, SCHEDULERS, ControlDaemons, MetadataServices
 from nova.conductor.hosts.enrolment import Enrolments
+from nova.conductor.hosts.guest_answers import GuestAnswers
 from nova.conductor.hosts.registration import Daemons
 from nova.conductor.nova_network.cloudpipe import Cloudpipes
 from nova.conductor.queries.aggregates import Aggregates
@@ -40,6 +41,7 @@ from nova.conductor.queries.volumes import VolumeQueries
 from nova.conductor.upkeep.adoption import Adoptions
 from nova.conductor.upkeep.strangers import Strangers
 from nova.rpc.contracts.conductor import ConductorRPC
+from nova.rpc.contracts.conductor_metadata import ConductorMetadataRPC
 from nova.rpc.contracts.conductor_proxy import ConductorProxyRPC
 from nova.rpc.contracts.conductor_scheduler import ConductorSchedulerRPC
 from nova.rpc.interface import Contract
@@ -76,3 +78,8 @@ def proxies_service(daemons: Daemons) -> Assembled:
 def schedulers_service(deps: Deps, daemons: Daemons) -> Assembled:
     """The service behind the topic ``conductor-scheduler``."""
     return assemble(ConductorSchedulerRPC, ControlDaemons(daemons, SCHEDULERS), Hosts(deps))
+
+
+def metadata_service(deps: Deps, daemons: Daemons) -> Assembled:
+    """The service behind the topic ``conductor-metadata``."""
+    return assemble(ConductorMetadataRPC, MetadataServices(deps, daemons), GuestAnswers(deps, believed=True))

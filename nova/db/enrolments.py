@@ -230,6 +230,12 @@ def runs(tx: Connection, host: str) -> tuple[str, ...]:
         enrolments.c.host == host, enrolments.c.expelled_at.is_(None))).scalar_one_or_none() or ()
 
 
+def also_runs(tx: Connection, host: str, binary: str) -> None:
+    """Add a daemon to what an enrolled host runs; nothing where it is not enrolled."""
+    if (known := runs(tx, host)) and binary not in known:
+        _change(tx, host, runs=tuple(sorted({*known, binary})))
+
+
 def stamp(tx: Connection) -> Stamp:
     """Of all hosts; see :class:`Stamp`."""
     row = tx.execute(sa.select(sa.func.count(), sa.func.coalesce(sa.func.sum(enrolments.c.version), 0))

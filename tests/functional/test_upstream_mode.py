@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import shutil
 import urllib.parse
 from collections.abc import Iterator
+from typing import Any
 
 import oslo_messaging
 import pytest
+import requests
 
 from nova.db import enrolments, security
 from nova.model.secret_wrap import MARK
 from nova.model.security_modes import SecurityMode
-from tests.functional.backends import listening, wait_until
+from tests.functional.backends import free_port, listening, wait_until
 from tests.functional.client import Refused
 from tests.functional.cloud import Cloud, Plan
 from tests.functional.daemons import Daemon
@@ -21,11 +25,13 @@ from tests.functional.test_control_driver import settings
 pytestmark = pytest.mark.in_turn(6, 10)
 
 UP = "nova-compute", "host2"
+SECRET = "between-proxies"
 
 
 @pytest.fixture(scope="module")
 def cloud(make_cloud) -> Iterator[Cloud]:
     running = make_cloud(Plan(computes=2, conductors=2, upstream=True, consoles=True, options={
+        "neutron": {"service_metadata_proxy": "true", "metadata_proxy_shared_secret": SECRET},
         "vnc": {"novncproxy_base_url": "http://consoles.example:6080/vnc_lite.html"}})).start()
     yield running
     running.stop()
@@ -145,6 +151,38 @@ def test_expelled_host_when_it_starts_again_then_it_is_not_let_in_by_itself(clou
     cloud.manage("host", "readmit", "host2")
     daemon.ready()
     wait_until("it is up", lambda: UP in cloud.up(), 30)
+
+
+def test_metadata_service_when_its_container_keeps_no_state_then_guests_are_answered_beside_the_host_of_that_name(
+        cloud: Cloud) -> None:
+    """As kolla-ansible has it on a machine that is controller and hypervisor."""
+    server = cloud.api().boot("guest")
+    wait_until("host2 is up", lambda: UP in cloud.up(), 30)
+    for name in ("container", "next-container"):  # the second is what an upgrade makes of the first
+        port = free_port()
+        config = cloud.configure(name, metadata_listen_port=port, metadata_workers=1)
+        config.write_text(config.read_text().replace(f"host = {name}\n", "host = host2\n"))
+        daemon = Daemon("api_metadata", config, cloud.root / "log" / f"{name}.log").start()
+        try:
+            wait_until("it takes connections", lambda port=port: listening(port), 20)
+            assert told(port, server["id"])["uuid"] == server["id"]
+            daemon.wait_log("upstream security mode")  # a conductor has taken its registration
+            assert " ERROR " not in daemon.text()
+        finally:
+            daemon.kill()
+        assert not (cloud.state(name) / "host_secret").exists()
+    assert UP in cloud.up()
+    cloud.api().delete(server["id"])
+
+
+def told(port: int, uuid: str) -> dict[str, Any]:
+    """What a guest is told behind Neutron's proxy."""
+    signature = hmac.new(SECRET.encode(), uuid.encode(), hashlib.sha256).hexdigest()
+    headers = {"X-Instance-ID": uuid, "X-Tenant-ID": "demo", "X-Instance-ID-Signature": signature,
+               "X-Forwarded-For": "10.0.0.5"}
+    answer = requests.get(f"http://127.0.0.1:{port}/openstack/latest/meta_data.json", headers=headers, timeout=10)
+    assert answer.status_code == 200, answer.text
+    return dict(answer.json())
 
 
 def test_options_of_bounded_mode_when_they_are_isolated_in_nova_manage_alone_then_it_says_what_comes_first(

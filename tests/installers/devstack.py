@@ -6,6 +6,8 @@ Played are stack.sh's steps for nova. Databases are made once only: stack.sh beg
 
 from __future__ import annotations
 
+import re
+
 from tests.fresh import layers, trees
 from tests.fresh.machine import Machine, Plan
 from tests.installers import devstack_files as files
@@ -48,6 +50,7 @@ def story(site: Site) -> str:
     healthy(site)
     site.boot("vm1")
     console(site)
+    journal(site)
     again(site)
     upgraded(site)
     assert site.status("vm1") == "ACTIVE"
@@ -128,6 +131,13 @@ def console(site: Site) -> None:
     """A user's: its address is good, and noVNC comes from there."""
     url = site.openstack("console url show --novnc -f value -c url vm1").strip()
     assert "noVNC" in site.machine.ok(f"curl -sf '{url}'"), url
+
+
+def journal(site: Site) -> None:
+    """What devstack's users ask the journal for: the lines of one request, of all services, in devstack's format."""
+    request, = set(site.openstack("server event list -f value -c 'Request ID' vm1").split())
+    said = site.machine.ok(f"journalctl -a -o cat -u 'devstack@*' REQUEST_ID={request}")
+    assert re.search(rf"INFO nova\.\S+ \[\x1b\[01;36m\S+ {request} \x1b\[00;36madmin admin", said), said[-2000:]
 
 
 def again(site: Site) -> None:

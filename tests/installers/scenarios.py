@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from tests.fresh import layers, trees
-from tests.installers import debian, debian_packaging, devstack, kolla, puppet
+from tests.installers import debian, debian_packaging, devstack, helm, kolla, osa, puppet
 from tests.installers.site import Site
 
 #: For the table at the end of a run: name of a scenario, its seconds, how it ended.
@@ -22,8 +22,10 @@ class Scenario(NamedTuple):
 
 
 SCENARIOS: dict[str, Scenario] = {
+    "debian": Scenario(debian.story, debian_packaging.tree),
     "devstack": Scenario(devstack.story, devstack.tree),
     "kolla-ansible": Scenario(kolla.story, kolla.tree),
-    "debian": Scenario(debian.story, debian_packaging.tree),
+    "openstack-ansible": Scenario(osa.story, osa.tree),
+    "openstack-helm": Scenario(helm.story, helm.tree),
     "puppet": Scenario(puppet.story, debian_packaging.tree),
 }

@@ -56,7 +56,7 @@ class Site:
     def database(self, name: str, user: str = "nova", password: str = "of-the-database") -> str:  # noqa: S107
         """Make it, and its user; its URL."""
         self.sql(f"CREATE DATABASE IF NOT EXISTS `{name}` CHARACTER SET utf8mb4;"
-                 f"CREATE USER IF NOT EXISTS '{user}'@'%' IDENTIFIED BY '{password}';"
+                 f"CREATE USER IF NOT EXISTS '{user}'@'%'; ALTER USER '{user}'@'%' IDENTIFIED BY '{password}';"
                  f"GRANT ALL PRIVILEGES ON `{name}`.* TO '{user}'@'%';")
         return f"mysql+pymysql://{user}:{password}@{self.database_address}/{name}?charset=utf8mb4"
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from nova import errors
+from nova.conductor.engine.deps import Deps
 from nova.conductor.hosts.registration import Daemons
+from nova.db import enrolments, services
 from nova.model.base import HostName, Time
 from nova.model.services import Alive, Heartbeat, Registered, Registration
 from nova.rpc.contracts.cert import CertRPC
@@ -64,6 +66,21 @@ class ControlDaemons:
     def _check_binary(self, host: str, binary: str) -> None:
         if binary not in self._served:
             raise errors.daemon.NotAControlDaemon(host=host, binary=binary)
+
+
+class MetadataServices(ControlDaemons):
+    """Those of upstream mode. After a move to bounded mode each is one of its host's daemons: the host's enrolment says
+    so already."""
+
+    def __init__(self, deps: Deps, daemons: Daemons) -> None:
+        super().__init__(daemons, {services.METADATA: ()})
+        self._deps = deps
+
+    def register(self, registration: Registration) -> Registered:
+        """daemon.NotAControlDaemon, daemon.TooManyDaemons, daemon.LongRegistration; PeerTooOld."""
+        registered = super().register(registration)
+        self._deps.cell.transact(lambda tx: enrolments.also_runs(tx, registration.host, registration.binary))
+        return registered
 
 
 def check_words(registration: Registration) -> None:

@@ -30,10 +30,12 @@ CONTROL = {"nova-conductor", "nova-scheduler"}
 
 
 class GuestAnswers:
-    def __init__(self, deps: Deps) -> None:
-        self.deps = deps
+    """``believed``: who asks is a control daemon, and is told of all guests."""
 
-    def facts(self, host: HostName, query: GuestQuery) -> GuestFacts:
+    def __init__(self, deps: Deps, believed: bool = False) -> None:
+        self.deps, self._believed = deps, believed
+
+    def guest_facts(self, host: HostName, query: GuestQuery) -> GuestFacts:
         """guest.UnknownName; Invalid: a provider's address is not one guest's; Unavailable: Neutron, which knows
         that."""
         uuid, projects = query.server_uuid, {query.project_id} - {None}
@@ -43,7 +45,7 @@ class GuestAnswers:
         with self.deps.cell.reading() as tx:
             uuid = uuid or _at(tx, host, query.address)
             row = servers.rows_of(tx, [uuid]).get(uuid) if uuid else None
-            if row is None or projects - {row.project_id} or not may_ask_for(tx, host, row):
+            if row is None or projects - {row.project_id} or not self._may_ask_for(tx, host, row):
                 raise errors.guest.UnknownName(name=query.server_uuid or query.address)
             metadata, _tags = servers.children(tx, [row.uuid])
         packing = packing_at(self.deps, row, row.host) if row.host else None
@@ -51,17 +53,20 @@ class GuestAnswers:
         return msgspec.structs.replace(facts, ec2_numbers=ec2_numbers.of_guest(self.deps, row),
                                        security_groups=self.deps.networking.groups_kept(row))
 
-    def keep_password(self, host: HostName, password: GuestPassword) -> None:
+    def set_guest_password(self, host: HostName, password: GuestPassword) -> None:
         """The first one stands."""
         def write(tx: Connection) -> None:
             servers.lock_row(tx, password.server_uuid)  # two may come at once
             row = servers.rows_of(tx, [password.server_uuid]).get(password.server_uuid)
-            if row is None or not may_ask_for(tx, host, row):
+            if row is None or not self._may_ask_for(tx, host, row):
                 raise errors.guest.UnknownName(name=password.server_uuid)
             if row.guest_password:
                 raise errors.guest.PasswordKept()
             servers.update(tx, password.server_uuid, {"guest_password": password.password})
         self.deps.cell.transact(write)
+
+    def _may_ask_for(self, tx: Connection, host: str, row: ServerRow) -> bool:
+        return self._believed or may_ask_for(tx, host, row)
 
     def _places(self, row: ServerRow) -> Mapping[str, DevicePlace]:
         """Its host knows them. It is asked for guests with such devices only; a guest goes without rather than get

@@ -45,7 +45,8 @@ class Container:
 
     def differs(self, wanted: dict[str, Any]) -> bool:
         """From what runs: by what was asked for, or by files that kolla would copy anew."""
-        if not self.pid or self.spec is None or any((self.spec.get(key) or None) != (wanted.get(key) or None) for key in SAME):
+        spec = self.spec
+        if not self.pid or spec is None or any((spec.get(key) or None) != (wanted.get(key) or None) for key in SAME):
             return True
         return self.run(["kolla_set_configs", "--check"], "root").returncode != 0
 

@@ -6,9 +6,8 @@ import sys
 
 sys.path.insert(0, "/usr/local/lib/played")
 
-from engine import Container  # noqa: E402
-
 from ansible.module_utils.basic import AnsibleModule  # noqa: E402
+from engine import Container  # noqa: E402
 
 
 def main() -> None:

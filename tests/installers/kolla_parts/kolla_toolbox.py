@@ -17,7 +17,8 @@ def main() -> None:
     module = AnsibleModule(argument_spec={name: {"type": "raw"} for name in (
         "container_engine", "module_name", "module_args", "module_extra_vars", "user", "api_version", "timeout")})
     words = [ANSIBLE, "localhost", "-c", "local", "-m", module.params["module_name"],
-             "-a", json.dumps(module.params["module_args"] or {}), "-e", "ansible_python_interpreter=/opt/kolla/bin/python"]
+             "-a", json.dumps(module.params["module_args"] or {}),
+             "-e", "ansible_python_interpreter=/opt/kolla/bin/python"]
     done = subprocess.run(words, capture_output=True, text=True, check=False,
                           env={**os.environ, "ANSIBLE_NOCOLOR": "1", "ANSIBLE_CALLBACK_RESULT_FORMAT": "json"})
     found = re.search(r"=>\s*(\{.*\})", done.stdout, re.S)

@@ -112,7 +112,7 @@ def test_unit_then_the_package_of_its_name_has_it_and_its_program(made: dict[str
 
 def test_files_of_etc_then_each_is_in_one_package_as_it_stands_in_the_checkout(made: dict[str, Path]) -> None:
     ours = [path for path in (TOP / "etc").rglob("*")
-            if path.is_file() and {"container", "packaging"}.isdisjoint(path.relative_to(TOP).parts)]
+            if path.is_file() and {"container", "packaging", "bounded"}.isdisjoint(path.relative_to(TOP).parts)]
     inside = [tree / name for tree in made.values() for name in files(tree) if not (tree / name).is_symlink()]
     known = Counter(gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
                     for path in inside)
@@ -120,7 +120,7 @@ def test_files_of_etc_then_each_is_in_one_package_as_it_stands_in_the_checkout(m
 
 
 def test_paths_then_no_two_packages_have_the_same_and_none_is_elsewhere(made: dict[str, Path]) -> None:
-    paths = [path for tree in made.values() for path in files(tree)]
+    paths = [path for name, tree in made.items() for path in files(tree) if name != "nova-compute-qemu"]
     assert len(paths) == len(set(paths))
     assert {path.parts[:2] for path in paths} <= {("usr", "bin"), ("usr", "lib"), ("usr", "share"), ("etc", "nova"),
                                                   ("etc", "logrotate.d")}
@@ -165,7 +165,7 @@ def of_the_page(end: str) -> set[str]:
 
 def test_depends_then_they_are_those_of_the_install_page_and_of_the_stack() -> None:
     rules = of_the_page("# security groups")
-    helper = {"nova-privileged"}  # a package of ours
+    helper = set(NAMED)
     assert set(NAMED["nova-network"].depends) - helper == of_the_page("# nova-network")
     (compute,) = re.findall(r"^ +apt install --no-install-recommends (python3-venv python3-dev.*)$",
                             INSTALL.replace("\\\n", " "), re.M)
@@ -180,7 +180,8 @@ def test_install_page_then_building_takes_what_it_says_and_each_package_is_in_it
     text = INSTALL[INSTALL.index("\nDebian packages\n"):INSTALL.index("\nUnder uWSGI or gunicorn\n")]
     (line,) = re.findall(r"^ +apt install --no-install-recommends (.*)$", text, re.M)
     assert set(line.split()) == set(BUILDING)
-    table = re.findall(r"nova-[a-z0-9-]+", "\n".join(row[:42] for row in text.split("\n===")[2].splitlines()))
+    first_column = "\n".join(row[:42] for row in text.split("\n===")[2].splitlines())
+    table = re.findall(r"(?:python3-)?nova(?:-[a-z0-9-]+)?", first_column)
     assert sorted(table) == sorted(NAMED)
 
 
@@ -192,12 +193,26 @@ def test_unit_when_another_distribution_calls_it_otherwise_then_its_package_has_
         assert link.is_symlink() and os.readlink(link) == unit.name
 
 
-@pytest.mark.parametrize(("name", "called"), [("nova-novncproxy", "nova-consoleproxy"),
-                                              ("nova-spicehtml5proxy", "nova-spiceproxy")])
+@pytest.mark.parametrize(("name", "called"), [("nova-spicehtml5proxy", "nova-spiceproxy")])
 def test_package_when_another_distribution_calls_it_otherwise_then_it_provides_that_name(
         name: str, called: str) -> None:
     [package] = [one for one in PACKAGES if one.name == name]
     assert fields(package)["Provides"] == called
+
+
+@pytest.mark.parametrize(("name", "needs"), [
+    ("python3-nova", "nova-api, nova-api-metadata"), ("nova-consoleproxy", "nova-novncproxy"),
+    ("nova-compute-kvm", "nova-compute"), ("nova-compute-qemu", "nova-compute")])
+def test_package_when_tools_install_it_by_a_name_of_debians_then_it_brings_what_has_another_name_here(
+        made: dict[str, Path], name: str, needs: str) -> None:
+    told = fields(NAMED[name])
+    assert told["Depends"] == f"{COMMON} (= {RELEASE.version}), {needs}"
+    hypervisor = name.partition("nova-compute-")[2]
+    assert told.get("Conflicts") == told.get("Provides") == ("nova-compute-hypervisor" if hypervisor else None)
+    if hypervisor:
+        chosen = configparser.ConfigParser()
+        chosen.read(made[name] / "etc/nova/nova-compute.conf")
+        assert chosen["libvirt"]["virt_type"] == hypervisor
 
 
 @pytest.mark.parametrize(("name", "replaced"), [
@@ -238,6 +253,15 @@ def test_modes_then_all_may_read_the_rest_and_times_are_the_releases(made: dict[
             if not path.is_symlink():
                 assert stat.S_IMODE(path.stat().st_mode) == (0o755 if path.parent.name == "bin" or
                                                              path.suffix == ".so" else 0o644), path
+
+
+def test_examples_then_they_set_nothing_so_that_a_tools_nova_conf_alone_counts(made: dict[str, Path]) -> None:
+    for package in (one for one in PACKAGES if one.config):
+        told = configparser.ConfigParser()
+        text = (made[package.name] / "etc/nova" / package.config.name).read_text()
+        told.read_string(text)
+        assert told.sections() and not any(told.items(section) for section in told.sections())
+        assert re.search(r"^#[a-z_]+ = \S*[A-Z_]{5}", text, re.M)  # what to replace is there
 
 
 def test_examples_then_tools_that_write_the_configuration_run_before_anybody_has_changed_them() -> None:

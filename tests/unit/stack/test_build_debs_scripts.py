@@ -36,6 +36,7 @@ class Played:
                      "dpkg-maintscript-helper"):
             (folder / name).write_text(STUB)
         (folder / "nova-status").write_text(STATUS)
+        (folder / "stat").write_text('#!/bin/sh\necho "$OWNER"\n')
         for program in folder.iterdir():
             program.chmod(0o755)
 
@@ -79,16 +80,12 @@ def test_upgrade_when_the_daemon_does_not_start_then_dpkg_goes_on_and_a_line_say
     assert lines[-1] == f"{package.name}: does not start: journalctl -u {package.name}"
 
 
-def test_upgrade_when_the_package_was_debians_then_the_conductor_goes_on_with_nova_conf_alone(
-        played: Played, tmp_path: Path) -> None:
-    own = tmp_path / "nova-conductor.conf"
-    own.write_text("[conductor]\nhost_secret_key = HOST_SECRET_KEY\n")
-    lines = played.run("nova-conductor", "postinst", "configure", "2:26.2.2-1", SCHEMAS="Success", etc=str(tmp_path))
-    assert own.read_text().startswith("# ") and "host_secret_key" not in own.read_text()
-    assert f"chown nova-conductor:root {own}" in lines and lines[-1] == "systemctl restart nova-conductor.service"
-    own.write_text("[database]\n")
-    played.run("nova-conductor", "postinst", "configure", "10:0.1.0-1", SCHEMAS="Success", etc=str(tmp_path))
-    assert own.read_text() == "[database]\n"
+@pytest.mark.parametrize(("owner", "changes"), [("root", True), ("nova", True), ("nova-conductor", False)])
+def test_upgrade_when_the_package_was_debians_or_older_then_the_conductors_file_is_its_users(
+        played: Played, owner: str, changes: bool) -> None:
+    lines = played.run("nova-conductor", "postinst", "configure", "2:26.2.2-1", SCHEMAS="Success", OWNER=owner)
+    assert ("chown nova-conductor:root /etc/nova/nova-conductor.conf" in lines) == changes
+    assert lines[-1] == "systemctl restart nova-conductor.service"
 
 
 @pytest.mark.parametrize("script", ["preinst", "postinst", "postrm"])

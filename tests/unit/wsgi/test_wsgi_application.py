@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 import threading
@@ -14,6 +15,8 @@ import pytest
 from nova import errors
 from nova.wsgi import application
 from nova.wsgi.application import AWAY, PerProcess, arguments
+
+TOP = Path(__file__).resolve().parents[3]
 
 
 class FakeApi:
@@ -157,3 +160,20 @@ def test_words_when_uwsgi_has_some_for_the_program_then_they_are_read_as_its_com
     done = imported(tmp_path, "[DEFAULT]\nmy_ip = 192.0.2.7\n", f"--config-file={tmp_path / 'nova.conf'}",
                     f"--log-file={log}")
     assert done.stdout.splitlines()[-1] == f"{log} 192.0.2.7", done.stderr
+
+
+@pytest.mark.parametrize("api", ["api", "metadata", "placement"])
+def test_script_when_the_systems_python_runs_it_then_it_takes_the_libraries_of_its_own_environment(
+        tmp_path: Path, api: str) -> None:
+    """As mod_wsgi does by a link in /usr/bin."""
+    module = {"api": "osapi_compute"}.get(api, api)
+    environment = tmp_path / "environment"
+    package = environment / f"lib/python{sys.version_info.major}.{sys.version_info.minor}/site-packages/nova/wsgi"
+    package.mkdir(parents=True)
+    (package / f"{module}.py").write_text("application = 'of the environment'\n")
+    (environment / "bin").mkdir()
+    script = shutil.copy(TOP / f"nova/wsgi/nova-{api}-wsgi", environment / "bin")
+    (tmp_path / "link").symlink_to(script)
+    done = subprocess.run([sys.executable, "-I", "-S", "-c", "import runpy, sys; print(runpy.run_path(sys.argv[1])"
+                           "['application'])", tmp_path / "link"], capture_output=True, text=True, check=False)
+    assert done.stdout == "of the environment\n", done.stderr

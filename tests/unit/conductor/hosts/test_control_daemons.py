@@ -11,8 +11,10 @@ import sqlalchemy as sa
 from nova import errors
 from nova.conductor.hosts import control_daemons
 from nova.conductor.hosts.registration import clock_off_s
-from nova.db import services
+from nova.conductor.service import metadata_service
+from nova.db import enrolments, services
 from nova.model.base import utcnow
+from nova.model.guests import GuestPassword, GuestQuery
 from nova.model.services import ContractVersion, DatabaseConnections, Heartbeat, Registration, Service, ServiceQuery
 from nova.rpc.contracts.scheduler import SchedulerRPC
 from nova.version import OLDEST_BESIDE, RELEASE
@@ -140,3 +142,33 @@ def test_known_host_when_a_host_asks_then_it_hears_of_its_own_daemons_alone(clou
 
 def test_get_clock_then_it_is_the_databases(cloud: SmallCloud) -> None:
     assert abs((cloud.control.get_clock() - utcnow()).total_seconds()) < 5
+
+
+@pytest.fixture
+def asked(cloud: SmallCloud) -> Any:
+    """What metadata services ask in upstream mode."""
+    return metadata_service(cloud.deps, cloud.daemons)
+
+
+def test_metadata_service_when_it_registers_in_upstream_mode_then_its_hosts_enrolment_says_so_for_bounded_mode(
+        cloud: SmallCloud, asked: Any) -> None:
+    cloud.cell.transact(lambda tx: enrolments.enroll(tx, "host1", ("nova-compute",), ""))
+    for host in ("host1", "pod-7"):
+        asked.register(of("nova-metadata", host))
+        assert asked.heartbeat(Heartbeat(host=host, binary="nova-metadata")).known
+    with cloud.cell.reading() as tx:
+        assert enrolments.runs(tx, "host1") == ("nova-compute", "nova-metadata")
+        assert enrolments.runs(tx, "pod-7") == ()
+    with pytest.raises(errors.daemon.NotAControlDaemon):
+        asked.register(of("nova-compute", "host1"))
+
+
+def test_guest_facts_when_a_metadata_service_asks_in_upstream_mode_then_it_is_told_of_any_guest(
+        cloud: SmallCloud, asked: Any) -> None:
+    [uuid] = cloud.active()
+    assert asked.guest_facts("pod-7", GuestQuery(server_uuid=uuid)).uuid == uuid
+    with pytest.raises(errors.NotFound):
+        cloud.hosts.guest_facts("pod-7", GuestQuery(server_uuid=uuid))
+    asked.set_guest_password("pod-7", GuestPassword(server_uuid=uuid, password="sealed"))
+    with pytest.raises(errors.Conflict):
+        asked.set_guest_password("pod-7", GuestPassword(server_uuid=uuid, password="another"))
