@@ -80,6 +80,7 @@ def test_unit_then_its_users_and_groups_are_made(unit: Path) -> None:
     others = {words[1] for words in rows(SYSUSERS) if words[0] == "g"}  # libvirt's, which a unit alone is in
     assert named <= {*users(), *others}
     pairs = {(words[1], words[2]) for words in rows(SYSUSERS) if words[0] == "m"}
+    assert ("nova", "libvirt") in pairs  # polkit looks at the user's groups
     for user in values(unit, "User"):
         asked = set(values(unit, "SupplementaryGroups")) - others
         assert {(user, group) for group in asked} <= pairs
