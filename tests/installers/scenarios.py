@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from tests.fresh import layers, trees
-from tests.installers import debian, debian_packaging, devstack, helm, kolla, osa, puppet
+from tests.installers import charms, debian, debian_packaging, devstack, helm, kolla, osa, puppet
 from tests.installers.site import Site
 
 #: For the table at the end of a run: name of a scenario, its seconds, how it ended.
@@ -22,6 +22,7 @@ class Scenario(NamedTuple):
 
 
 SCENARIOS: dict[str, Scenario] = {
+    "charms": Scenario(charms.story, charms.tree),
     "debian": Scenario(debian.story, debian_packaging.tree),
     "devstack": Scenario(devstack.story, devstack.tree),
     "kolla-ansible": Scenario(kolla.story, kolla.tree),

@@ -14,11 +14,11 @@ from tests.fresh.machine import Plan
 from tests.installers.scenarios import ROWS, SCENARIOS
 from tests.installers.site import Site
 
-pytestmark = pytest.mark.in_turn(1, 2)
+pytestmark = pytest.mark.in_turn(1, 5)
 MACHINE = Plan(systemd=True, pip_cache=True)
 
 
-@pytest.mark.parametrize("name", sampling.drawn(list(SCENARIOS), 1, every=2))
+@pytest.mark.parametrize("name", sampling.drawn(list(SCENARIOS), 1, every=5))
 def test_installer_when_its_whole_order_is_played_then_a_server_boots_and_again_nothing_changes(name: str) -> None:
     if os.getuid() or machine.tools_missing():
         pytest.skip(f"needs root and {' '.join(machine.tools_missing())}")
