@@ -7,7 +7,7 @@ it is restarted if it runs.
 from __future__ import annotations
 
 from .control import FIRST
-from .table import COMMON, Package
+from .table import COMMON, EXAMPLES, Package
 
 SYSTEMD_RUNS = "[ -d /run/systemd/system ]"
 #: A conductor does not start on tables of an older release. The one that runs goes on until they are synced.
@@ -52,13 +52,15 @@ def _handed_over(package: Package) -> str:
 
 
 def _first(package: Package) -> str:
-    """Whoever changes an owner afterwards is left alone."""
+    """What a deployment tool wrote before is left alone, and so is whoever changes an owner afterwards."""
     config = package.config
-    owned = f"chown {config.owner}:{config.group} /etc/nova/{config.name}\n" if config else ""
+    made = _if(f"[ ! -e /etc/nova/{config.name} ]",
+               f"install -o {config.owner} -g {config.group} -m {config.mode:04o} /{EXAMPLES}/{config.name} "
+               f"/etc/nova/{config.name}\n") if config else ""
     if not package.unit:
-        return owned
+        return made
     name, files = package.name, " and ".join(["nova.conf", *([config.name] if config else [])])
-    return f'{owned}echo "{name}: not started. Write {files} in /etc/nova, then: systemctl enable --now {name}"\n'
+    return f'{made}echo "{name}: not started. Write {files} in /etc/nova, then: systemctl enable --now {name}"\n'
 
 
 def _restarted(package: Package) -> str:
@@ -83,7 +85,9 @@ def _removed(package: Package) -> str:
 
 def _purged(package: Package) -> str:
     """dpkg removes the conffiles. What daemons keep in /var/lib stays, and so do the users who own it."""
-    return "rm -rf /var/log/nova /run/nova /run/nova-migrations\n" if package.name == COMMON else ""
+    config = package.config
+    edited = f"rm -f /etc/nova/{config.name}\nrmdir /etc/nova 2>/dev/null || true\n" if config else ""
+    return edited + ("rm -rf /var/log/nova /run/nova /run/nova-migrations\n" if package.name == COMMON else "")
 
 
 def _when(word: str, body: str) -> str:

@@ -10,12 +10,14 @@ from typing import NamedTuple
 from stacklib.layout import CHECKOUT
 
 COMMON = "nova-common"
+EXAMPLES = "usr/share/nova"  # of the files that administrators edit
 #: What building takes beside dpkg-deb: libvirt-python has no binary wheel.
 BUILDING = ("gcc", "libc6-dev", "libvirt-dev", "pkg-config", "python3-dev", "python3-venv")
 
 
 class Config(NamedTuple):
-    """A file of etc/nova that becomes one of /etc/nova. Its owner is set when the package is installed first."""
+    """A file of /etc/nova that is made from an example when the package is installed first. dpkg does not know it: a
+    release that changes the example asks nobody."""
 
     name: str
     mode: int

@@ -14,7 +14,7 @@ from stacklib.layout import CHECKOUT
 
 from .control import Release, conffiles, control
 from .scripts import scripts
-from .table import COMMON, Package
+from .table import COMMON, EXAMPLES, Package
 
 ENVIRONMENT = Path("usr/lib/nova")
 ALIAS = re.compile(r"^Alias=(.+)$", re.MULTILINE)
@@ -57,7 +57,7 @@ def _lay_out(package: Package, tree: Path) -> None:
         for alias in ALIAS.findall(unit.read_text()):  # enabled or not, it has the names of other distributions
             _link(tree / UNITS / alias, unit.name)
     if package.config:
-        _write_example(CHECKOUT / "etc/bounded" / package.config.name, tree / "etc/nova" / package.config.name)
+        _write_example(CHECKOUT / "etc/bounded" / package.config.name, tree / EXAMPLES / package.config.name)
     if package.name != COMMON:
         _link(tree / DOCUMENTS / package.name, COMMON)
         return
@@ -75,10 +75,9 @@ def make_uniform(tree: Path, seconds: int) -> None:
 
 
 def _describe(package: Package, tree: Path, release: Release) -> None:
-    """DEBIAN/, and the modes of what has passwords: before it has an owner, root alone may read it."""
-    if package.config:
+    """DEBIAN/, and the mode of the folder that has passwords: before it has an owner, root alone may read it."""
+    if (tree / "etc/nova").exists():
         (tree / "etc/nova").chmod(0o750)
-        (tree / "etc/nova" / package.config.name).chmod(package.config.mode)
     files = [path for path in tree.rglob("*") if path.is_file() and not path.is_symlink()]
     kilobytes = sum(-(-path.stat().st_size // 1024) for path in files)
     about = {"control": control(package, release, kilobytes), "conffiles": conffiles(tree), **scripts(package)}

@@ -32,7 +32,7 @@ class Played:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        for name in ("systemctl", "systemd-sysusers", "systemd-tmpfiles", "chown", "rm", "find",
+        for name in ("systemctl", "systemd-sysusers", "systemd-tmpfiles", "chown", "rm", "rmdir", "install", "find",
                      "dpkg-maintscript-helper"):
             (folder / name).write_text(STUB)
         (folder / "nova-status").write_text(STATUS)
@@ -60,8 +60,6 @@ def test_first_install_then_nothing_is_started_and_a_line_says_so(played: Played
     assert not re.search("systemctl (re|try-re)?(start|enable) ?nova", "\n".join(lines))
     told = f"{package.name}: not started\\. .*: systemctl enable --now {package.name}"
     assert [line for line in lines if re.fullmatch(told, line)]
-    if package.config:
-        assert f"chown {package.config.owner}:{package.config.group} /etc/nova/{package.config.name}" in lines
 
 
 @every_daemon
@@ -128,9 +126,24 @@ def test_remove_then_the_daemon_ends_and_is_not_started_at_boot(played: Played, 
     assert played.run(package.name, "postrm", "remove") == ["systemctl daemon-reload"]
 
 
-def test_purge_then_logs_go_and_data_stays(played: Played) -> None:
+@pytest.mark.parametrize("package", [package for package in NAMED.values() if package.config],
+                         ids=lambda package: package.name)
+def test_first_install_then_the_file_to_edit_is_its_owners_alone_and_one_that_is_there_stays(
+        played: Played, tmp_path: Path, package: Package) -> None:
+    config, path = package.config, tmp_path / package.config.name
+    made = f"install -o {config.owner} -g {config.group} -m {config.mode:04o} /usr/share/nova/{config.name} {path}"
+    assert made in played.run(package.name, "postinst", "configure", "", etc=str(tmp_path))
+    assert config.mode in (0o600, 0o640)
+    path.write_text("of a deployment tool")
+    for former in ("", "10:0.1.0-1"):
+        lines = played.run(package.name, "postinst", "configure", former, etc=str(tmp_path))
+        assert not any(line.startswith("install") for line in lines)
+
+
+def test_purge_then_options_and_logs_go_and_data_stays(played: Played) -> None:
     lines = [line for package in PACKAGES if "postrm" in scripts(package)
              for line in played.run(package.name, "postrm", "purge")]
-    assert [line for line in lines if not line.startswith("dpkg-maintscript-helper")] == [
-        "rm -rf /var/log/nova /run/nova /run/nova-migrations"]
+    edited = {f"rm -f /etc/nova/{package.config.name}" for package in PACKAGES if package.config}
+    assert {line for line in lines if line.startswith("rm")} == {
+        *edited, "rmdir /etc/nova", "rm -rf /var/log/nova /run/nova /run/nova-migrations"}
     assert not any("/var/lib" in text for package in PACKAGES for text in scripts(package).values())
