@@ -98,6 +98,12 @@ class Site:
         if IMAGE not in self.openstack("flavor list -f value -c Name").split():
             self.openstack(f"flavor create --ram 64 --disk 1 --vcpus 1 {IMAGE}")
 
+    def logs(self) -> str:
+        """For whoever reads why a scenario failed."""
+        return self.machine.run("for file in /var/log/nova/*.log /var/log/apache2/*error.log; do test ! -s $file || "
+                                "{ echo == $file; tail -n 30 $file | cut -c 1-600; }; done; "
+                                "journalctl --no-pager -n 60").text
+
     # --- waiting -----------------------------------------------------------------------------------------------------
     def wait_for(self, command: str, words: str, seconds: float = READY_S, user: str = "") -> str:
         """Until the command prints words of that pattern; all that it prints then."""

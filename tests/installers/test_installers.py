@@ -26,6 +26,11 @@ def test_installer_when_its_whole_order_is_played_then_a_server_boots_and_again_
     started, ended = time.monotonic(), "FAILED"
     try:
         with machine.Machine(scenario.tree(), MACHINE) as made:
-            ended = scenario.story(Site(made))
+            site = Site(made)
+            try:
+                ended = scenario.story(site)
+            except AssertionError as error:
+                error.add_note(site.logs())
+                raise
     finally:
         ROWS.append((name, time.monotonic() - started, ended))
