@@ -6,6 +6,7 @@ import os
 import pwd
 import re
 import shutil
+import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -217,3 +218,15 @@ def test_tmpfiles_when_a_daemon_of_an_older_release_ran_as_nova_then_what_it_wro
     os.chown(old, int(made["nova"][2]), int(made["nova"][3]))
     run("systemd-tmpfiles", "--create", f"--root={tmp_path}", *map(str, TMPFILES))
     assert old.stat().st_uid == int(made[daemon][2])
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("systemd-tmpfiles"), reason="it takes root, systemd-tmpfiles")
+@pytest.mark.parametrize("daemon", ["nova-api-os-compute", "nova-placement-api"])
+def test_tmpfiles_when_a_wsgi_server_writes_the_log_as_nova_then_it_may_go_on(tmp_path: Path, daemon: str) -> None:
+    made, _groups = make_users(tmp_path)
+    log = tmp_path / f"var/log/nova/{daemon}.log"
+    log.parent.mkdir(parents=True)
+    log.touch()
+    os.chown(log, int(made["nova"][2]), int(made["nova"][3]))
+    run("systemd-tmpfiles", "--create", f"--root={tmp_path}", *map(str, TMPFILES))
+    assert (log.stat().st_gid, stat.S_IMODE(log.stat().st_mode)) == (int(made["nova"][3]), 0o660)
