@@ -9,6 +9,7 @@ from tests.fresh import layers
 from tests.fresh.machine import Machine, Plan
 
 INSTALL_S = 1500
+PLAIN = Plan()
 NOVA_ALL = "bin/nova-all"
 SLIM_TREE = "srv/bookworm"  # where doc/containers.rst has it
 ORDINARY = Plan(home=layers.FOR_ALL, user=layers.USERS[0], pip_cache=True)  # as an ordinary user
@@ -105,9 +106,16 @@ def with_neighbours(suite: str = layers.BOOKWORM) -> layers.Made:
     return (*layers.checkout(), *_made("neighbours", suite, layers.neighbours_key(NEIGHBOURS), below, command))
 
 
-def _made(name: str, suite: str, key: str, below: layers.Made, command: str) -> layers.Made:
+def prepared(name: str, command: str, below: layers.Made | None = None) -> layers.Made:
+    """A machine with neighbours, or one made of it, after what comes before a deployment tool: its packages, those of
+    its images, its users. Another command is another tree."""
+    under = (below or with_neighbours())[1:]
+    return (*layers.checkout(), *_made(name, layers.BOOKWORM, command, under, command, Plan(pip_cache=True)))
+
+
+def _made(name: str, suite: str, key: str, below: layers.Made, command: str, plan: Plan = PLAIN) -> layers.Made:
     def write(target: Path) -> None:
-        with Machine((*layers.checkout(), *below), Plan(), upper=target) as machine:
+        with Machine((*layers.checkout(), *below), plan, upper=target) as machine:
             machine.ok(command, INSTALL_S)
 
     return layers.written(layers.of_suite(name, suite), key, below, write)

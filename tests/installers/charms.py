@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import re
 import uuid
-from pathlib import Path
 
-from tests.fresh import layers
-from tests.fresh.machine import Machine, Plan
+from tests.fresh import layers, trees
 from tests.installers import debian_packaging
 from tests.installers.debian_packaging import OURS
 from tests.installers.site import READY_S, Options, Site, rendered
 
 APT = ("DEBIAN_FRONTEND=noninteractive apt-get --assume-yes --option=Dpkg::Options::=--force-confold")
-APT_S = MADE_S = 1200.0
+APT_S = 1200.0
 REPOSITORY, COMPUTES_ETC = "/srv/repository", "/etc/nova.compute"
 BESIDE = "apt-utils curl sudo apache2 haproxy libapache2-mod-wsgi-py3 genisoimage novnc"
 CONTROLLER = "apache2 haproxy libapache2-mod-wsgi-py3 python3-nova nova-api-os-compute nova-conductor nova-scheduler " \
@@ -65,14 +63,8 @@ MANAGE = "sudo nova-manage"
 
 def tree() -> layers.Made:
     """Our packages, and what apt would fetch beside them."""
-    command = f"{APT} install --no-install-recommends {BESIDE} && systemctl disable apache2 haproxy"
-    below = debian_packaging.tree()[1:]
-
-    def write(target: Path) -> None:
-        with Machine((*layers.checkout(), *below), Plan(pip_cache=True), upper=target) as machine:
-            machine.ok(f"{APT} update && {command}", MADE_S)
-
-    return (*layers.checkout(), *layers.written("charms", command, below, write))
+    command = f"{APT} update && {APT} install --no-install-recommends {BESIDE} && systemctl disable apache2 haproxy"
+    return trees.prepared("charms", command, debian_packaging.tree())
 
 
 def story(site: Site) -> str:

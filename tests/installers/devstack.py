@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 
 from tests.fresh import layers, trees
-from tests.fresh.machine import Machine, Plan
 from tests.installers import devstack_files as files
 from tests.installers.devstack_files import BIN, CELL_CONF, CONF, DATA, DEST, STACK, VENV
 from tests.installers.site import Site
@@ -33,13 +32,7 @@ def tree() -> layers.Made:
                f"useradd -s /bin/bash -d {DEST} -m {STACK}; chmod 0755 {DEST}; install -d -o {STACK} {DATA}; "
                f"echo '{STACK} ALL=(ALL) NOPASSWD: ALL' > /etc/sudoers.d/50_stack_sh; "
                f"python3 -m venv {VENV}; {BIN}/pip install -q {OF_OTHERS} libvirt-python; chown -R {STACK} {VENV}")
-    below = trees.with_neighbours()[1:]
-
-    def write(target: layers.Path) -> None:
-        with Machine((*layers.checkout(), *below), Plan(pip_cache=True), upper=target) as machine:
-            machine.ok(command, INSTALL_S)
-
-    return (*layers.checkout(), *layers.written("devstack", command, below, write))
+    return trees.prepared("devstack", command)
 
 
 def story(site: Site) -> str:

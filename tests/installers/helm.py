@@ -10,7 +10,6 @@ import time
 from dataclasses import replace
 
 from tests.fresh import layers, trees
-from tests.fresh.machine import Machine, Plan
 from tests.installers.helm_files import CELL0, CONFIG, Chart
 from tests.installers.pods import Pod, Pods
 from tests.installers.site import READY_S, Site
@@ -65,13 +64,7 @@ def tree() -> layers.Made:
     """What the machine that plays needs, and the packages of the images; nothing of nova."""
     command = (f"apt-get -q -y update && DEBIAN_FRONTEND=noninteractive apt-get -q -y install --no-install-recommends "
                f"{PACKAGES} && python3 -m venv {IMAGE} && {IMAGE}/bin/pip install -q {IN_IMAGE}")
-    below = trees.with_neighbours()[1:]
-
-    def write(target: layers.Path) -> None:
-        with Machine((*layers.checkout(), *below), Plan(pip_cache=True), upper=target) as machine:
-            machine.ok(command, MADE_S)
-
-    return (*layers.checkout(), *layers.written("helm", command, below, write))
+    return trees.prepared("helm", command)
 
 
 def story(site: Site) -> str:

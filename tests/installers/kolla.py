@@ -9,7 +9,6 @@ settings of the kernel, which is not the machine's own, are left out.
 from __future__ import annotations
 
 from tests.fresh import layers, trees
-from tests.fresh.machine import Machine, Plan
 from tests.installers.site import Site
 
 RELEASES = "kolla-ansible==22.2.0 kolla==23.0.0"
@@ -45,13 +44,7 @@ def tree() -> layers.Made:
                f"{PACKAGES} && python3 -m venv {JUDGE} && "
                f"{JUDGE}/bin/pip install -q {RELEASES} ansible openstacksdk==4.7.1 PyMySQL && "
                f"python3 -m venv --system-site-packages {VENV} && {VENV}/bin/pip install -q uwsgi pycadf")
-    below = trees.with_neighbours()[1:]
-
-    def write(target: layers.Path) -> None:
-        with Machine((*layers.checkout(), *below), Plan(pip_cache=True), upper=target) as machine:
-            machine.ok(command, MADE_S)
-
-    return (*layers.checkout(), *layers.written("kolla", command, below, write))
+    return trees.prepared("kolla", command)
 
 
 def story(site: Site) -> str:

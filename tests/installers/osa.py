@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 
 from tests.fresh import layers, trees
-from tests.fresh.machine import Machine, Plan
 from tests.installers import osa_files as files
 from tests.installers.osa_files import CELL0_DATABASE, CELL_DATABASE, CELL_TRANSPORT, SERVICES, USER
 from tests.installers.site import Site
@@ -36,13 +35,7 @@ def tree() -> layers.Made:
     command = (f"set -e; {APT} update; {APT} install --no-install-recommends {PACKAGES}; mkdir -p /openstack/venvs; "
                "python3 -m venv /openstack/venvs/uwsgi; /openstack/venvs/uwsgi/bin/pip install -q uwsgi; "
                f"python3 -m venv /tmp/w; /tmp/w/bin/pip install -q wheel {PIP_PACKAGES}; rm -rf /tmp/w")
-    below = trees.with_neighbours()[1:]
-
-    def write(target: layers.Path) -> None:
-        with Machine((*layers.checkout(), *below), Plan(pip_cache=True), upper=target) as machine:
-            machine.ok(command, INSTALL_S)
-
-    return (*layers.checkout(), *layers.written("openstack-ansible", command, below, write))
+    return trees.prepared("openstack-ansible", command)
 
 
 def story(site: Site) -> str:
