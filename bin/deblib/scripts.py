@@ -37,8 +37,8 @@ def _configured(package: Package) -> str:
     """Users before what they own. ``$2`` is the version before: empty when the package is new here."""
     made = "".join(f"systemd-sysusers {name}\n" for name in package.users)
     made += "".join(f"systemd-tmpfiles --create {name}\n" for name in package.folders)
-    owned = _if('[ -z "$2" ]', _first(package)) + _handed_over(package)
-    return made + owned + _if(SYSTEMD_RUNS, _restarted(package))
+    made += _example(package) + _handed_over(package) + _if('[ -z "$2" ]', _first(package))
+    return made + _if(SYSTEMD_RUNS, _restarted(package))
 
 
 def _handed_over(package: Package) -> str:
@@ -51,16 +51,22 @@ def _handed_over(package: Package) -> str:
                f"chown {config.owner}:{config.group} {path}\n")
 
 
-def _first(package: Package) -> str:
-    """What a deployment tool wrote before is left alone, and so is whoever changes an owner afterwards."""
+def _example(package: Package) -> str:
+    """The file to edit, where there is none: units name it. What a deployment tool wrote is left alone."""
     config = package.config
-    made = _if(f"[ ! -e /etc/nova/{config.name} ]",
-               f"install -o {config.owner} -g {config.group} -m {config.mode:04o} /{EXAMPLES}/{config.name} "
-               f"/etc/nova/{config.name}\n") if config else ""
+    if config is None:
+        return ""
+    path = f"/etc/nova/{config.name}"
+    return _if(f"[ ! -e {path} ]", f"install -o {config.owner} -g {config.group} -m {config.mode:04o} "
+                                   f"/{EXAMPLES}/{config.name} {path}\n")
+
+
+def _first(package: Package) -> str:
     if not package.unit:
-        return made
-    name, files = package.name, " and ".join(["nova.conf", *([config.name] if config else [])])
-    return f'{made}echo "{name}: not started. Write {files} in /etc/nova, then: systemctl enable --now {name}"\n'
+        return ""
+    name, config = package.name, package.config
+    files = " and ".join(["nova.conf", *([config.name] if config else [])])
+    return f'echo "{name}: not started. Write {files} in /etc/nova, then: systemctl enable --now {name}"\n'
 
 
 def _restarted(package: Package) -> str:

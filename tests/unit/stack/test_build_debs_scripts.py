@@ -128,11 +128,12 @@ def test_remove_then_the_daemon_ends_and_is_not_started_at_boot(played: Played, 
 
 @pytest.mark.parametrize("package", [package for package in NAMED.values() if package.config],
                          ids=lambda package: package.name)
-def test_first_install_then_the_file_to_edit_is_its_owners_alone_and_one_that_is_there_stays(
+def test_install_when_the_file_to_edit_is_missing_then_it_is_its_owners_alone_and_one_that_is_there_stays(
         played: Played, tmp_path: Path, package: Package) -> None:
     config, path = package.config, tmp_path / package.config.name
     made = f"install -o {config.owner} -g {config.group} -m {config.mode:04o} /usr/share/nova/{config.name} {path}"
-    assert made in played.run(package.name, "postinst", "configure", "", etc=str(tmp_path))
+    for former in ("", "2:26.2.2-1"):
+        assert made in played.run(package.name, "postinst", "configure", former, etc=str(tmp_path))
     assert config.mode in (0o600, 0o640)
     path.write_text("of a deployment tool")
     for former in ("", "10:0.1.0-1"):
