@@ -102,8 +102,10 @@ def _set_defaults(conf: cfg.ConfigOpts) -> None:
     for group, options in driver_options():
         if group == RABBIT:
             conf.register_opts(options, group=RABBIT)
-    for name, value in {**DEFAULTS, "kombu_reconnect_delay": random.uniform(*RECONNECT_DELAY_S)}.items():
-        if name in conf.oslo_messaging_rabbit:
+    # with use_queue_manager, reply queues are named by host and processname: all applications under uWSGI have one name
+    own = {"kombu_reconnect_delay": random.uniform(*RECONNECT_DELAY_S), "processname": conf.prog}
+    for name, value in {**DEFAULTS, **own}.items():
+        if value and name in conf.oslo_messaging_rabbit:
             conf.set_default(name, value, group=RABBIT)
 
 

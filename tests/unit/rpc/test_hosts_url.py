@@ -10,6 +10,7 @@ from oslo_config import cfg
 from nova import conf, errors
 from nova.conf.base import Options
 from nova.rpc.hosts_url import hosts_url, hosts_url_option
+from nova.rpc.transport import open_transport
 
 SHARED, OWN = "rabbit://nova:broker@127.0.0.1:5673/nova", "rabbit://nova:broker@127.0.0.1:5673/nova-hosts"
 UPSTREAM, HOST = f"transport_url = {SHARED}\n", f"hosts_transport_url = {OWN}\n"
@@ -37,3 +38,15 @@ def test_hosts_url_when_no_url_is_set_then_it_is_said_which_option_is_missing(op
     with pytest.raises(errors.config.Missing) as missing:
         hosts_url(read(tmp_path, ""), option)
     assert "[DEFAULT]transport_url" in missing.value.message
+
+
+def test_reply_queue_when_two_applications_run_under_one_servers_name_then_each_is_named_by_its_daemon() -> None:
+    """With use_queue_manager, as openstack-ansible and kolla-ansible set it, under uWSGI."""
+    names = []
+    for daemon in ("nova-api-os-compute", "nova-api-metadata"):
+        options = cfg.ConfigOpts()
+        options([], prog=daemon)
+        conf.register(options)
+        open_transport(options)
+        names.append(options.oslo_messaging_rabbit.processname)
+    assert names == ["nova-api-os-compute", "nova-api-metadata"]
