@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import time
 from pathlib import Path
@@ -20,7 +19,7 @@ from nova.virt.libvirt.xml import running
 from tests import sampling
 from tests.contract.driver_conformance import IMAGE_ID, build, eventually, make_order, unbuild
 from tests.machine import hashes
-from tests.machine.libvirt_cases import BRIDGE, GUEST, Cached, LibvirtRig, booting
+from tests.machine.libvirt_cases import BRIDGE, GUEST, LibvirtRig, booting
 from tests.machine.serial_line import Serial
 
 concurrency.patch("threads")
@@ -37,15 +36,9 @@ def rig():
     STATE.mkdir()
     made = LibvirtRig(STATE)
     made.driver.connect()
-    paths = {"tiny": STATE / "tiny.qcow2", IMAGE_ID: STATE / "base"}
     if GUEST.exists():
-        shutil.copyfile(GUEST, paths["tiny"])
-        paths["rescue"] = STATE / "rescue"
-        make_rescue_image(paths["tiny"], paths["rescue"])
-    for path in paths.values():
-        if path.exists():
-            path.chmod(0o644)
-    made.images = Cached(**{name.replace("-", "_"): path for name, path in paths.items()})
+        tiny = made.images.add("tiny", GUEST)
+        make_rescue_image(tiny, tiny.with_name("rescue"))
     yield made
     made.driver.close()
 
@@ -56,6 +49,7 @@ def make_rescue_image(tiny: Path, rescue: Path) -> None:
     data = rescue.read_bytes()
     start = int.from_bytes(data[454:458], "little") * 512  # of the root partition
     assert b"root=LABEL=nova-guest" in data
+    rescue.chmod(0o644)
     rescue.write_bytes(data.replace(b"root=LABEL=nova-guest", b"root=LABEL=nova-rescu"))
     subprocess.run(["tune2fs", "-L", "nova-rescu", f"{rescue}?offset={start}"], check=True, capture_output=True)
 
@@ -128,16 +122,14 @@ def test_start_anew_of_a_suspended_guest_is_one_from_scratch(rig, empty):
 @pytest.fixture
 def large(rig):
     """A guest with 400 MB on its disk."""
-    base = STATE / "large"
+    base = rig.images.folder / "large"
     base.write_bytes(os.urandom(400 << 20))
     base.chmod(0o644)
-    images, rig.images = rig.images, Cached(large=base)
     order = guest_order("large", properties={})
     try:
         build(rig, order)
         yield order
     finally:
-        rig.images = images
         unbuild(rig, order)
         base.unlink()
 
@@ -304,10 +296,7 @@ def info(path: Path) -> str:
 
 
 def check_boots(rig, snapshot: Path, mark: str) -> None:
-    copy = STATE / f"booted{'.qcow2' if snapshot.suffix == '.qcow2' else ''}"
-    shutil.copyfile(snapshot, copy)
-    copy.chmod(0o644)
-    images, rig.images = rig.images, Cached(booted=copy)
+    copy = rig.images.add("booted", snapshot)
     order = guest_order("booted")
     try:
         build(rig, order)
@@ -316,7 +305,6 @@ def check_boots(rig, snapshot: Path, mark: str) -> None:
             assert line.run("cat /root/mark") == mark
             assert line.run("ls /root/after 2>/dev/null; true") == ""
     finally:
-        rig.images = images
         unbuild(rig, order)
         copy.unlink()
 

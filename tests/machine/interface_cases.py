@@ -4,7 +4,6 @@ go, gets an address for them and is reached there, and one that is held at its s
 from __future__ import annotations
 
 import contextlib
-import shutil
 import subprocess
 import time
 from collections.abc import Iterator
@@ -26,9 +25,9 @@ from nova.model.security_groups import AllowedTraffic, GuestFirewall, HostFirewa
 from nova.model.states import PowerState
 from nova.privileged import links
 from nova.privileged.runner import SystemRunner
-from tests.contract.driver_conformance import IMAGE_ID, eventually, make_order, unbuild
+from tests.contract.driver_conformance import eventually, make_order, unbuild
 from tests.contract.driver_hotplug_cases import another, attach, detach, plug_order
-from tests.machine.libvirt_cases import BRIDGE, GUEST, Cached, LibvirtRig, booting
+from tests.machine.libvirt_cases import BRIDGE, GUEST, LibvirtRig, booting
 from tests.machine.serial_line import Serial
 
 concurrency.patch("threads")
@@ -45,13 +44,8 @@ def rig():
     STATE.mkdir()
     made = LibvirtRig(STATE)
     made.driver.connect()
-    paths = {"tiny": STATE / "tiny.qcow2", IMAGE_ID: STATE / "base"}
     if GUEST.exists():
-        shutil.copyfile(GUEST, paths["tiny"])
-    for path in paths.values():
-        if path.exists():
-            path.chmod(0o644)
-    made.images = Cached(**{name.replace("-", "_"): path for name, path in paths.items()})
+        made.images.add("tiny", GUEST)
     yield made
     made.driver.close()
 

@@ -29,14 +29,22 @@ concurrency.patch("threads")  # NOVA_CONCURRENCY=eventlet runs the same cases on
 BRIDGE = "br-room"
 
 
-class Cached:
-    """Images that lie ready, by id."""
+class CachedImages:
+    """The images in ``folder``, as in nova-compute's cache: a qcow2 file has the suffix .qcow2, a raw file has none."""
 
-    def __init__(self, **paths: Path) -> None:
-        self._paths = {name.replace("_", "-"): path for name, path in paths.items()}
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def add(self, image_id: str, source: Path) -> Path:
+        """Copy ``source`` into the cache, where QEMU's user may read it."""
+        target = self.folder / f"{image_id}{'.qcow2' if source.suffix == '.qcow2' else ''}"
+        shutil.copyfile(source, target)
+        target.chmod(0o644)
+        return target
 
     def path(self, image_id: str) -> str:
-        return str(self._paths[image_id])
+        (found,) = (path for path in (self.folder / image_id, self.folder / f"{image_id}.qcow2") if path.exists())
+        return str(found)
 
 
 class LibvirtRig:
@@ -48,12 +56,11 @@ class LibvirtRig:
         self.driver = LibvirtDriver(LibvirtSettings(
             instances_path=self.instances, state_path=state, virt_type="qemu", shutdown_retry_s=2,
             cache_mode=cache_mode(state), mount_base=state / "mnt"))
-        base = self.instances / "_base" / "base"  # as nova-compute's cache
-        base.parent.mkdir(parents=True)
-        for folder in base.parents[:2]:
+        self.images = CachedImages(self.instances / "_base")
+        self.images.folder.mkdir(parents=True)
+        for folder in (self.instances, self.images.folder):
             folder.chmod(0o711)
-        subprocess.run(["qemu-img", "create", "-q", "-f", "raw", str(base), "64M"], check=True)
-        self.images = Cached(**{IMAGE_ID.replace("-", "_"): base})
+        subprocess.run(["qemu-img", "create", "-q", "-f", "raw", str(self.images.folder / IMAGE_ID), "64M"], check=True)
 
     def left_over(self, order: BuildOrder) -> list[str]:
         found = [str(path) for path in self.instances.glob(f"{order.server_uuid}*")]
@@ -214,19 +221,14 @@ booting = pytest.mark.skipif(not GUEST.exists(), reason=f"no guest image at {GUE
 @contextlib.contextmanager
 def booted(rig, sources: dict[str, Path], **changes) -> Iterator[BuildOrder]:
     """A guest of the images ``sources`` (id -> file), started."""
-    cached = {}
     for name, source in sources.items():
-        cached[name] = rig.instances / "_base" / f"{name}{source.suffix if source.suffix == '.qcow2' else ''}"
-        shutil.copyfile(source, cached[name])
-        cached[name].chmod(0o644)
+        rig.images.add(name, source)
     order = make_order(rig.bridge, disks=(Disk(kind="root", size_gb=1),), **changes)
     order = msgspec.structs.replace(order, flavor=msgspec.structs.replace(order.flavor, memory_mb=128))
-    images, rig.images = rig.images, Cached(**cached)
     try:
         build(rig, order)
         yield order
     finally:
-        rig.images = images
         unbuild(rig, order)
 
 

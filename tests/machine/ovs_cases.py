@@ -4,7 +4,6 @@ switch by libvirt, the other over a bridge of its own (hybrid), and what is left
 from __future__ import annotations
 
 import os
-import shutil
 import uuid
 from pathlib import Path
 
@@ -21,7 +20,7 @@ from nova.virt.libvirt import LibvirtDriver, LibvirtSettings
 from tests.contract.driver_conformance import eventually, make_order, unbuild
 from tests.contract.driver_hotplug_cases import attach, detach
 from tests.machine import open_vswitch
-from tests.machine.libvirt_cases import GUEST, Cached, booting
+from tests.machine.libvirt_cases import GUEST, CachedImages, booting
 from tests.machine.serial_line import Serial
 
 concurrency.patch("threads")
@@ -36,11 +35,10 @@ class OvsRig:
     """``driver``, and ``another()``: one that starts after it, as a restarted nova-compute's."""
 
     def __init__(self) -> None:
-        STATE.mkdir()
+        self.images = CachedImages(STATE / "images")
+        self.images.folder.mkdir(parents=True)
         if GUEST.exists():
-            shutil.copyfile(GUEST, STATE / "tiny.qcow2")
-            (STATE / "tiny.qcow2").chmod(0o644)
-        self.images = Cached(tiny=STATE / "tiny.qcow2")
+            self.images.add("tiny", GUEST)
         self.driver = self.another()
 
     def another(self) -> LibvirtDriver:

@@ -4,7 +4,6 @@ export would be) that a guest's system sees come, grow and go, and one that it b
 from __future__ import annotations
 
 import hashlib
-import shutil
 import subprocess
 import sys
 import uuid
@@ -27,9 +26,9 @@ from nova.privileged.runner import SystemRunner
 from nova.virt.libvirt import LibvirtDriver
 from nova.virt.libvirt.disks import volume_files
 from nova.virt.libvirt.disks.tpm import secret_xml
-from tests.contract.driver_conformance import IMAGE_ID, eventually, make_order
+from tests.contract.driver_conformance import eventually, make_order
 from tests.contract.driver_volume_cases import attach, detach, silent, snapshot_order, volume_order
-from tests.machine.libvirt_cases import BRIDGE, GUEST, Cached, LibvirtRig, booting
+from tests.machine.libvirt_cases import BRIDGE, GUEST, LibvirtRig, booting
 from tests.machine.serial_line import Serial
 
 concurrency.patch("threads")
@@ -52,11 +51,8 @@ def rig():
     subprocess.run(["mount", "--bind", str(SHARE), str(MOUNT)], check=True)
     made = LibvirtRig(STATE)
     made.driver.connect()
-    paths = {"tiny": STATE / "tiny.qcow2", IMAGE_ID: STATE / "base"}
     if GUEST.exists():
-        shutil.copyfile(GUEST, paths["tiny"])
-        paths["tiny"].chmod(0o644)
-    made.images = Cached(**{name.replace("-", "_"): path for name, path in paths.items()})
+        made.images.add("tiny", GUEST)
     yield made
     made.driver.close()
 
