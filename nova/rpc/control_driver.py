@@ -19,6 +19,7 @@ import uuid
 from collections.abc import Callable
 
 import oslo_messaging
+from amqp.exceptions import ConnectionError as ConnectionLost
 from oslo_messaging._drivers import amqpdriver, base, common, impl_rabbit
 
 from nova.conf.base import Options
@@ -50,9 +51,12 @@ class ControlDriver(impl_rabbit.RabbitDriver):
         return self.rights is None or bool(self.rights.serves)
 
     def has_exchange(self, name: str) -> bool:
-        """Whether somebody has declared that topic exchange in this vhost."""
-        with self._get_connection(common.PURPOSE_SEND) as connection:
-            return bool(connection.has_exchange(name))
+        """Whether that topic exchange is declared in this vhost. MessageDeliveryFailure: the connection was lost."""
+        try:
+            with self._get_connection(common.PURPOSE_SEND) as connection:
+                return bool(connection.has_exchange(name))
+        except ConnectionLost as error:
+            raise oslo_messaging.MessageDeliveryFailure(str(error)) from None
 
     def _get_reply_queue_name(self) -> str:
         if self.rights is None:

@@ -206,8 +206,8 @@ class Bus(AnyBus):
         try:
             return self._send_once(client, asking, envelope)
         except errors.daemon.RpcNotDelivered:
-            if asking.contract.topic == CONDUCTOR and not self._had_conductors():
-                raise errors.daemon.RpcNoConductorYet(method=asking.method.name) from None
+            if asking.contract.topic == CONDUCTOR:
+                self._refuse_before_first_conductor(asking.method)
             raise
 
     @staticmethod
@@ -236,11 +236,17 @@ class Bus(AnyBus):
         except BROKER_AWAY as error:
             raise errors.daemon.RpcBrokerAway(method=method.name, reason=type(error).__name__) from None
 
-    def _had_conductors(self) -> bool:
-        """False while none has ever started in this cloud. In upstream mode it leaves in this vhost an exchange that
-        outlives it, and the broker's restarts; elsewhere nobody can tell."""
-        return (hosts_url_option(self.conf) != SHARED or not isinstance(self.transport, ControlTransport)
-                or self.transport.driver.has_exchange(host_rights.CALLS))
+    def _refuse_before_first_conductor(self, method: Method) -> None:
+        """errors.daemon.RpcNoConductorYet: no conductor has ever started in this cloud. In upstream mode the first one
+        declares a durable exchange in this vhost; in bounded mode, the vhost does not tell."""
+        if hosts_url_option(self.conf) != SHARED or not isinstance(self.transport, ControlTransport):
+            return
+        try:
+            has_started = self.transport.driver.has_exchange(host_rights.CALLS)
+        except BROKER_AWAY as error:
+            raise errors.daemon.RpcBrokerAway(method=method.name, reason=type(error).__name__) from None
+        if not has_started:
+            raise errors.daemon.RpcNoConductorYet(method=method.name) from None
 
     def _prepared(self, contract: type[Contract], server: str | None, fanout: bool) -> object:
         key = (f"{contract.topic}/{fanout}", server)
